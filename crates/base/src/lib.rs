@@ -1,0 +1,18 @@
+//! Pure values that every room uses: ids, units, limits, checksums, buffers, deterministic maps.
+//!
+//! Nothing here does I/O, reads a clock or draws randomness.
+
+pub mod buffer;
+pub mod checksum;
+pub mod id;
+pub mod limits;
+pub mod map;
+pub mod time;
+pub mod units;
+
+pub use buffer::AlignedBuffer;
+pub use checksum::{Crc32c, crc32c};
+pub use id::{ArrayId, DriveId, Epoch, LayerId, PoolId, Sequence, ShardId, VolumeId};
+pub use map::{HashMap, HashSet};
+pub use time::Nanos;
+pub use units::{BLOCK_BYTES, Lba};

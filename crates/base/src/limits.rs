@@ -1,0 +1,50 @@
+//! Every bound of the program in one place, related to each other at compile time.
+//!
+//! What is full pushes back; nothing grows with load.
+
+/// Shards of one process, and lanes of one pool.
+pub const SHARDS_MAX: usize = 16;
+/// Drives of one pool.
+pub const DRIVES_MAX: usize = 64;
+/// Columns of one segment.
+pub const WIDTH_MAX: usize = 16;
+/// Volumes of one array.
+pub const VOLUMES_MAX: usize = 4096;
+/// Hosts of one array.
+pub const HOSTS_MAX: usize = 1024;
+/// Mappings of one array.
+pub const MAPPINGS_MAX: usize = 16384;
+/// LUNs of one host: single-level (peripheral and flat) addressing, SAM-5 §4.7.
+pub const LUN_MAX: u16 = 16383;
+/// A volume's largest size.
+pub const VOLUME_BYTES_MAX: u64 = 1 << 50;
+/// A drive's smallest size.
+pub const DRIVE_BYTES_MIN: u64 = 1 << 30;
+
+/// Connections one shard serves.
+pub const CONNECTIONS_PER_SHARD_MAX: usize = 1024;
+/// iSCSI commands outstanding in one session: MaxCmdSN - ExpCmdSN + 1.
+pub const COMMANDS_PER_SESSION_MAX: u32 = 128;
+/// Largest transfer of one SCSI command, in bytes (block limits VPD page).
+pub const TRANSFER_BYTES_MAX: usize = 4 << 20;
+/// MaxRecvDataSegmentLength that we declare.
+pub const RECEIVE_SEGMENT_BYTES_MAX: usize = 256 << 10;
+/// Text that a login may gather over several PDUs.
+pub const LOGIN_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Connections that may be in login at once, per shard; a login that takes longer than
+/// [`LOGIN_NS_MAX`] is dropped.
+pub const LOGINS_PER_SHARD_MAX: usize = 128;
+pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
+/// Idle time after which an initiator is probed with NOP-In, and after which it is given up.
+pub const NOP_IDLE_NS: u64 = 15_000_000_000;
+pub const NOP_ANSWER_NS_MAX: u64 = 15_000_000_000;
+
+/// Commands waiting from the control plane to one shard.
+pub const CONTROL_QUEUE_MAX: usize = 256;
+/// Messages waiting from one shard to another.
+pub const SHARD_QUEUE_MAX: usize = 4096;
+
+const _: () = assert!(RECEIVE_SEGMENT_BYTES_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(TRANSFER_BYTES_MAX.is_multiple_of(crate::units::BLOCK_BYTES));
+const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
+const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);

@@ -1,0 +1,115 @@
+//! Data on its way to a target: pieces of the buffers it was received in, in order, not yet copied.
+
+use bytes::Bytes;
+
+/// An ordered list of byte pieces. Pieces need no alignment.
+#[derive(Clone, Default)]
+pub struct Payload {
+    pieces: Vec<Bytes>,
+    length_bytes: usize,
+}
+
+impl Payload {
+    pub fn new() -> Payload {
+        Payload::default()
+    }
+
+    pub fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.length_bytes += piece.len();
+            self.pieces.push(piece);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.length_bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.length_bytes == 0
+    }
+
+    pub fn pieces(&self) -> &[Bytes] {
+        &self.pieces
+    }
+
+    /// Bytes `range` of this payload, sharing its memory. Panics where the range is outside.
+    pub fn slice(&self, range: std::ops::Range<usize>) -> Payload {
+        assert!(range.start <= range.end && range.end <= self.length_bytes, "slice {range:?} of {}", self.length_bytes);
+        let mut out = Payload::new();
+        let mut at = 0;
+        for piece in &self.pieces {
+            let start = range.start.max(at);
+            let end = range.end.min(at + piece.len());
+            if start < end {
+                out.push(piece.slice(start - at..end - at));
+            }
+            at += piece.len();
+        }
+        out
+    }
+
+    /// Copies the bytes from `offset_bytes` on into `target`, which must not reach past the end.
+    pub fn copy_to(&self, offset_bytes: usize, target: &mut [u8]) {
+        assert!(offset_bytes + target.len() <= self.length_bytes, "copy past the end of a payload");
+        let (mut skip, mut filled) = (offset_bytes, 0);
+        for piece in &self.pieces {
+            if filled == target.len() {
+                break;
+            }
+            if skip >= piece.len() {
+                skip -= piece.len();
+                continue;
+            }
+            let take = (piece.len() - skip).min(target.len() - filled);
+            target[filled..filled + take].copy_from_slice(&piece[skip..skip + take]);
+            filled += take;
+            skip = 0;
+        }
+    }
+
+    pub fn to_vec(&self) -> Vec<u8> {
+        let mut out = vec![0; self.length_bytes];
+        self.copy_to(0, &mut out);
+        out
+    }
+}
+
+impl From<Bytes> for Payload {
+    fn from(piece: Bytes) -> Payload {
+        let mut payload = Payload::new();
+        payload.push(piece);
+        payload
+    }
+}
+
+impl From<Vec<u8>> for Payload {
+    fn from(bytes: Vec<u8>) -> Payload {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl std::fmt::Debug for Payload {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Payload({} bytes in {} pieces)", self.length_bytes, self.pieces.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_and_copies_cross_pieces() {
+        let mut payload = Payload::new();
+        for piece in [&b"abc"[..], b"", b"defg", b"h"] {
+            payload.push(Bytes::copy_from_slice(piece));
+        }
+        assert_eq!((payload.len(), payload.pieces().len()), (8, 3));
+        assert_eq!(payload.slice(2..8).to_vec(), b"cdefgh");
+        assert_eq!(payload.slice(2..2).to_vec(), b"");
+        let mut part = [0; 4];
+        payload.copy_to(1, &mut part);
+        assert_eq!(&part, b"bcde");
+    }
+}

@@ -1,0 +1,158 @@
+//! Operations, their outcomes, and how they fail.
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use base::AlignedBuffer;
+use bytes::{Bytes, BytesMut};
+
+/// Names a submitted operation until it completes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Token(pub u64);
+
+/// An open drive. Valid on every shard of the process.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct DriveHandle(pub u32);
+
+/// A listening socket of this shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ListenerHandle(pub u32);
+
+/// A connected socket of this shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ConnectionHandle(pub u32);
+
+/// Something to be done by the environment.
+#[derive(Debug)]
+pub enum Operation {
+    /// Opens a block device or a file for direct I/O. A writable open excludes every other process
+    /// ([`IoError::Busy`] otherwise). → [`Outcome::DriveOpened`]
+    DriveOpen { path: String, writable: bool },
+    /// Gives up a handle; operations in flight complete first. → [`Outcome::Done`]
+    DriveClose { drive: DriveHandle },
+    /// Fills the whole buffer from `offset_bytes` (a multiple of 4096). A read past the end of the drive is
+    /// [`IoError::Media`]. → [`Outcome::DriveRead`]
+    DriveRead { drive: DriveHandle, offset_bytes: u64, buffer: AlignedBuffer },
+    /// Writes the pieces one after the other at `offset_bytes`. Every piece is 4096-aligned in memory and a
+    /// multiple of 4096 long. `durable`: the data has survived power loss when this completes (FUA, or as
+    /// strong). → [`Outcome::Done`]
+    DriveWrite { drive: DriveHandle, offset_bytes: u64, data: Vec<Bytes>, durable: bool },
+    /// Makes every write that completed before this was submitted durable. → [`Outcome::Done`]
+    DriveFlush { drive: DriveHandle },
+    /// Tells the drive that the range's content is not needed; what it reads as afterwards is undefined.
+    /// A hint: unsupported is [`Outcome::Done`].
+    DriveDiscard { drive: DriveHandle, offset_bytes: u64, length_bytes: u64 },
+    /// → [`Outcome::Listening`]
+    Listen { address: SocketAddr },
+    /// Stops listening; a pending accept fails with [`IoError::Closed`]. → [`Outcome::Done`]
+    CloseListener { listener: ListenerHandle },
+    /// → [`Outcome::Accepted`]
+    Accept { listener: ListenerHandle },
+    /// → [`Outcome::Connected`]
+    Connect { address: SocketAddr },
+    /// Appends at least one byte to the buffer's spare capacity, which must not be empty; no byte means that
+    /// the peer has finished sending. One receive at a time. → [`Outcome::Received`]
+    Receive { connection: ConnectionHandle, buffer: BytesMut },
+    /// Sends all of it, in order; one send at a time. → [`Outcome::Done`]
+    Send { connection: ConnectionHandle, data: Vec<Bytes> },
+    /// Shuts the connection down both ways; what is in flight fails with [`IoError::Closed`], and the handle
+    /// ends. → [`Outcome::Done`]
+    CloseConnection { connection: ConnectionHandle },
+}
+
+/// How an operation ended.
+#[derive(Debug)]
+pub enum Outcome {
+    Done,
+    Failed(IoError),
+    DriveOpened(DriveHandle, DriveInfo),
+    /// The buffer comes back in either case; its content counts only where there is no error.
+    DriveRead(AlignedBuffer, Result<(), IoError>),
+    /// With the address bound, for port 0.
+    Listening(ListenerHandle, SocketAddr),
+    Accepted { connection: ConnectionHandle, peer: SocketAddr, local: SocketAddr },
+    Connected { connection: ConnectionHandle, local: SocketAddr },
+    Received(BytesMut, Result<(), IoError>),
+}
+
+/// The end of an operation.
+#[derive(Debug)]
+pub struct Completion {
+    pub token: Token,
+    pub outcome: Outcome,
+}
+
+/// What a drive is made of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveKind {
+    File,
+    BlockDevice,
+    Simulated,
+}
+
+/// What is known of a drive when it is opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveInfo {
+    pub path: String,
+    pub kind: DriveKind,
+    /// Usable size, rounded down to whole 4 KiB.
+    pub size_bytes: u64,
+    /// Whether completed writes that were not `durable` need a flush to survive power loss.
+    pub volatile_cache: bool,
+    /// Model and serial number where the system knows them, else empty.
+    pub model: String,
+    pub serial: String,
+}
+
+/// Why an operation failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum IoError {
+    /// No such file or device.
+    NotFound,
+    PermissionDenied,
+    /// Held by another process, or mounted.
+    Busy,
+    /// Not a file or block device, or too small for one 4 KiB block.
+    NotADrive,
+    /// The file system under a file drive is full.
+    NoSpace,
+    /// The drive could not read or write this place.
+    Media,
+    /// The drive is not there any more.
+    Gone,
+    ReadOnly,
+    /// The connection was closed, by us or by the peer.
+    Closed,
+    Refused,
+    AddressInUse,
+    AddressNotAvailable,
+    TimedOut,
+    TooMany,
+    /// Anything else, as errno.
+    Other(i32),
+}
+
+impl fmt::Display for IoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            IoError::NotFound => "not found",
+            IoError::PermissionDenied => "permission denied",
+            IoError::Busy => "in use by another process or mounted",
+            IoError::NotADrive => "neither a file nor a block device of at least 4 KiB",
+            IoError::NoSpace => "the file system below is full",
+            IoError::Media => "media error",
+            IoError::Gone => "the drive is gone",
+            IoError::ReadOnly => "read-only",
+            IoError::Closed => "closed",
+            IoError::Refused => "connection refused",
+            IoError::AddressInUse => "address already in use",
+            IoError::AddressNotAvailable => "address not available on this machine",
+            IoError::TimedOut => "timed out",
+            IoError::TooMany => "too many open files or connections",
+            IoError::Other(errno) => return write!(f, "system error {errno}"),
+        };
+        f.write_str(text)
+    }
+}
+
+impl std::error::Error for IoError {}

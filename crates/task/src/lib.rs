@@ -1,0 +1,24 @@
+//! A small, single-threaded, deterministic executor: what a shard runs its `async fn`s on.
+//!
+//! Tasks run in the order in which they became ready; nothing else decides. Leaf futures do not use wakers:
+//! they note the running task ([`Io::current`]) and the executor makes it ready again. So every future
+//! awaited here must be one of this room's (or built from them), and futures accept spurious polls.
+//!
+//! Dropping the future of an operation does not cancel the operation: its slot keeps the place until the
+//! completion is seen, and then discards it.
+//!
+//! ```text
+//!   Env::poll ──► Executor::on_completion ─► slot filled, task ready
+//!                 Executor::run_ready ─────► tasks polled; they push operations
+//!                 Executor::take_operations ► Env::submit
+//! ```
+
+mod executor;
+mod io;
+mod sync;
+
+pub use executor::{Executor, TaskId};
+pub use io::{Io, OperationFuture, Sleep};
+pub use sync::{
+    Gate, JoinAll, Notify, OneshotReceiver, OneshotSender, Semaphore, SemaphorePermit, join_all, oneshot, race,
+};
