@@ -1,0 +1,368 @@
+//! What the control plane may ask of the array, and what it is answered. Plain values, all of them `Send`.
+//!
+//! Every command goes to shard 0 as [`crate::ShardMessage::Control`] and is answered exactly once through its
+//! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
+//! would have changed. Secrets travel in here only towards the array, never back.
+
+use std::fmt;
+
+/// How an answer finds its way back. Called once, on shard 0's thread; must not block.
+pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
+
+/// A command from the administrator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Probes every configured drive. → [`Reply::Drives`]
+    DriveList,
+    /// → [`Reply::Changed`]
+    PoolCreate { pool: NewPool, dry_run: bool },
+    /// → [`Reply::Changed`]
+    VolumeCreate { volume: NewVolume, dry_run: bool },
+    /// Grows a volume. → [`Reply::Changed`]
+    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
+    /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
+    VolumeDelete { name: String, unmap: bool, dry_run: bool },
+    /// → [`Reply::Changed`]
+    HostCreate { host: NewHost, dry_run: bool },
+    /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
+    /// → [`Reply::Changed`]
+    HostDelete { name: String, unmap: bool, dry_run: bool },
+    /// `lun`: the lowest free one where not given. → [`Reply::Changed`]
+    Map { volume: String, host: String, lun: Option<u16>, read_only: bool, dry_run: bool },
+    /// → [`Reply::Changed`]
+    Unmap { volume: String, host: String, dry_run: bool },
+    /// → [`Reply::Status`]
+    Status,
+    /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
+    /// → [`Reply::Stopped`]
+    Shutdown,
+}
+
+/// A pool to be made of drives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewPool {
+    pub name: String,
+    /// `stripe`, `mirror-2`, `mirror-3`, `parity-1` or `parity-2`.
+    pub protection: String,
+    /// Columns of a segment, parity included; chosen from the number of drives where not given.
+    pub width: Option<u8>,
+    /// Paths, as they are opened; they need not be configured yet.
+    pub drives: Vec<String>,
+    /// Those of `drives` whose present content may be destroyed.
+    pub force: Vec<String>,
+}
+
+/// A volume to be made.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewVolume {
+    pub name: String,
+    pub backing: NewBacking,
+    /// Needed except for raw volumes, which are as large as their device.
+    pub size_bytes: Option<u64>,
+    /// Logical block size shown to hosts: 512 or 4096.
+    pub block_bytes: u32,
+    /// Acknowledge writes before they are durable; hosts use SYNCHRONIZE CACHE and FUA.
+    pub write_back: bool,
+}
+
+/// Where a new volume's blocks live.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NewBacking {
+    /// Thin, in the pool of this name.
+    Pool(String),
+    /// An existing block device or file, as it is.
+    Raw(String),
+    /// In memory, lost at every stop; for measuring.
+    Memory,
+    /// Nowhere; for measuring.
+    Null,
+}
+
+/// A host to be made known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NewHost {
+    pub name: String,
+    /// iSCSI names of its initiators (`iqn.`, `eui.`, `naa.`).
+    pub initiators: Vec<String>,
+    /// What the host must prove to know (one-way CHAP).
+    pub chap: Option<NewChap>,
+    /// What the array proves to know to this host (mutual CHAP); only together with `chap`.
+    pub mutual_chap: Option<NewChap>,
+}
+
+/// CHAP credentials on their way in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct NewChap {
+    pub user: String,
+    pub secret: Vec<u8>,
+}
+
+impl fmt::Debug for NewChap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "NewChap({}, secret not shown)", self.user)
+    }
+}
+
+/// The answer to a command that was carried out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    Drives(Vec<DriveStatus>),
+    Changed(Change),
+    Status(Box<ArrayStatus>),
+    Stopped,
+}
+
+/// What a command changed, or with `dry_run` would have changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    pub dry_run: bool,
+    /// One line for each change, for people to read.
+    pub lines: Vec<String>,
+    /// Hosts that gained or lost something by it.
+    pub hosts_affected: Vec<String>,
+    /// What was made, as it is now; nothing for a removal or a dry run.
+    pub made: Option<Made>,
+}
+
+/// A thing that a command made or changed.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Made {
+    Pool(PoolStatus),
+    Volume(VolumeStatus),
+    Host(HostStatus),
+    Mapping(MappingStatus),
+}
+
+/// Why a command was not carried out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CommandError {
+    pub kind: CommandErrorKind,
+    /// What is wrong, naming what it is about.
+    pub message: String,
+    /// What to do about it; may be empty.
+    pub hint: String,
+}
+
+/// The kinds of refusal, for exit codes and HTTP statuses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandErrorKind {
+    /// No thing of that name.
+    NotFound,
+    /// That name, LUN or initiator is taken.
+    AlreadyExists,
+    /// The command itself makes no sense: a bad name, size or combination.
+    Invalid,
+    /// Still in use: mapped, or holding data somebody may want.
+    InUse,
+    /// Not now: the array is starting or stopping, or a pool is offline.
+    Unavailable,
+    /// A limit of the array is reached.
+    Full,
+    /// A drive or file could not be opened, read or written.
+    Io,
+}
+
+impl CommandError {
+    pub fn new(kind: CommandErrorKind, message: impl Into<String>, hint: impl Into<String>) -> CommandError {
+        CommandError { kind, message: message.into(), hint: hint.into() }
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.hint.is_empty() {
+            write!(f, " ({})", self.hint)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for CommandError {}
+
+/// How well something is. Ordered: worse is greater.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Health {
+    /// All is well.
+    Healthy,
+    /// Served in full, with less protection than promised.
+    Degraded,
+    /// Not served.
+    Offline,
+}
+
+/// The whole array, as it is now.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ArrayStatus {
+    /// Hexadecimal, 32 digits.
+    pub array_id: String,
+    /// The iSCSI name of the target.
+    pub target_name: String,
+    pub health: Health,
+    /// What is wrong and what to do about it, worst first; empty where nothing is.
+    pub problems: Vec<Problem>,
+    pub shards: u16,
+    /// Since the shards started.
+    pub uptime_ms: u64,
+    pub portals: Vec<PortalStatus>,
+    pub drives: Vec<DriveStatus>,
+    pub pools: Vec<PoolStatus>,
+    pub volumes: Vec<VolumeStatus>,
+    pub hosts: Vec<HostStatus>,
+    pub mappings: Vec<MappingStatus>,
+    pub sessions: Vec<SessionStatus>,
+}
+
+/// Something wrong: state, reason, action.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    pub health: Health,
+    /// What it is about, such as `pool fast` or `drive /dev/sdb`.
+    pub subject: String,
+    pub reason: String,
+    pub action: String,
+}
+
+/// A pool.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PoolStatus {
+    pub name: String,
+    /// Hexadecimal, 32 digits.
+    pub id: String,
+    pub protection: String,
+    pub width: u8,
+    pub lanes: u16,
+    pub health: Health,
+    /// Why it is not healthy; empty where it is.
+    pub reason: String,
+    /// Drives that may still fail without loss of data.
+    pub failures_survivable: u8,
+    /// Bytes that volumes can hold, parity and reserve already taken off.
+    pub capacity_bytes: u64,
+    pub used_bytes: u64,
+    pub drives: Vec<DriveStatus>,
+}
+
+/// What a drive was found to hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DriveContent {
+    /// Nothing that is known.
+    Blank,
+    /// Something that is not ours, such as a file system; what it is.
+    Foreign(String),
+    /// A drive of this pool (name).
+    Member(String),
+    /// Ours, from a newer version of the program: left untouched.
+    FutureVersion,
+    /// Ours, with no readable label; what is wrong with it.
+    Damaged(String),
+    /// It could not be opened or read; why.
+    Unreadable(String),
+}
+
+/// How a drive is doing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DriveState {
+    /// Belongs to no pool.
+    Unused,
+    /// In its pool, and up to date.
+    Online,
+    /// In its pool's label, but not found.
+    Missing,
+    /// Taken out of service because of errors, or because it missed writes.
+    Failed,
+}
+
+/// A drive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DriveStatus {
+    pub path: String,
+    pub size_bytes: u64,
+    /// Empty where unknown, as for a file.
+    pub model: String,
+    pub serial: String,
+    pub content: DriveContent,
+    /// Name of the pool that it is a member of.
+    pub pool: Option<String>,
+    pub state: DriveState,
+    pub errors: DriveErrors,
+}
+
+/// What went wrong with a drive since the start, by kind.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriveErrors {
+    pub read: u64,
+    pub write: u64,
+    /// Reads that came back with the wrong content.
+    pub checksum: u64,
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Debug)]
+pub struct VolumeStatus {
+    pub id: u32,
+    pub name: String,
+    pub backing: VolumeBacking,
+    pub size_bytes: u64,
+    pub block_bytes: u32,
+    pub write_back: bool,
+    /// NAA identifier as hosts see it: 32 hexadecimal digits.
+    pub naa: String,
+    pub serial: String,
+    pub health: Health,
+    /// Why it is not healthy; empty where it is.
+    pub reason: String,
+}
+
+/// Where a volume's blocks live.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum VolumeBacking {
+    Pool(String),
+    Raw(String),
+    Memory,
+    Null,
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Debug)]
+pub struct HostStatus {
+    pub name: String,
+    pub initiators: Vec<String>,
+    pub chap_user: Option<String>,
+    pub mutual_chap_user: Option<String>,
+    pub sessions: usize,
+}
+
+/// A volume at a LUN of a host.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MappingStatus {
+    pub volume: String,
+    pub host: String,
+    pub lun: u16,
+    pub read_only: bool,
+}
+
+/// A session of an initiator.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionStatus {
+    pub initiator: String,
+    /// Name of its host.
+    pub host: String,
+    /// Addresses of both ends.
+    pub peer: String,
+    pub portal: String,
+    pub shard: u16,
+    /// `true` for a discovery session.
+    pub discovery: bool,
+    pub commands: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// An address that is listened on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalStatus {
+    pub address: String,
+    /// Empty where it listens; otherwise why it does not.
+    pub error: String,
+}
