@@ -1,0 +1,65 @@
+//! Who a logical unit is, and the ports through which it is reached.
+//!
+//! All of it is computed by the caller from ids that are unique by construction and never change.
+
+/// T10 vendor identification of every logical unit.
+pub const VENDOR: [u8; 8] = *b"TANGELO ";
+/// Product identification: the same on all logical units, or ESXi would not offload copies between them.
+pub const PRODUCT: [u8; 16] = *b"VOLUME          ";
+
+/// What identifies a logical unit for ever, on every path.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// NAA IEEE Registered Extended designator: the first nibble is 6 (SPC-4 §7.8.6.6.5).
+    pub naa: [u8; 16],
+    /// Unit serial number (VPD page 80h): printable ASCII, at most 64 bytes.
+    pub serial: String,
+    /// Product revision level, padded with spaces.
+    pub revision: [u8; 4],
+}
+
+/// How the ports of a group reach the logical unit (SPC-4 §5.16.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AluaState {
+    ActiveOptimized,
+    ActiveNonOptimized,
+    Standby,
+    Unavailable,
+    Transitioning,
+}
+
+/// A target port: an iSCSI portal group of the target.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TargetPort {
+    /// Relative target port identifier, from 1, unique in the target device.
+    pub relative_id: u16,
+    /// The group it belongs to.
+    pub group: u16,
+    /// SCSI name string of the port: for iSCSI `<target name>,t,0x<portal group tag>`.
+    pub name: String,
+}
+
+/// Target ports that are always in one state together.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortGroup {
+    pub id: u16,
+    pub state: AluaState,
+    pub preferred: bool,
+}
+
+/// The target device: its name and all its ports.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// SCSI name string of the device: for iSCSI the target name.
+    pub name: String,
+    pub ports: Vec<TargetPort>,
+    pub groups: Vec<PortGroup>,
+}
+
+impl Target {
+    /// The state in which the port reaches the logical unit; `None` for a port that is not of this target.
+    pub fn port_state(&self, relative_id: u16) -> Option<AluaState> {
+        let port = self.ports.iter().find(|port| port.relative_id == relative_id)?;
+        self.groups.iter().find(|group| group.id == port.group).map(|group| group.state)
+    }
+}
