@@ -1,1 +1,80 @@
-//! (room under construction)
+//! P and Q: the parity columns of a row, and what is lost computed back from them.
+//!
+//! ```text
+//! P = D0 ^ D1 ^ ... ^ Dn-1                                       any one column is lost: XOR of the others
+//! Q = g^0 D0 ^ g^1 D1 ^ ... ^ g^(n-1) Dn-1      in GF(2^8)       any two columns are lost: two equations
+//! ```
+//!
+//! The field is GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11D) with g = 2: the RAID-6 code that everybody uses.
+//! These bytes are on disk, so neither ever changes.
+//!
+//! What always holds:
+//! - with one data column P and Q are copies of it, which is what mirrors are made of;
+//! - data columns of zeros at the end change neither P nor Q: they may as well be left out;
+//! - every kernel gives exactly the bytes of the plain oracle (`oracle`), which the tests hold it to.
+//!
+//! This room computes. It does no I/O, keeps no state beyond the choice of a kernel, and does not verify: wrong
+//! bytes in are wrong bytes out, checksums are the caller's business. It is one of the two rooms with `unsafe`:
+//! for SIMD instructions, behind functions that assert the lengths.
+
+mod field;
+mod generic;
+mod kernel;
+#[cfg(test)]
+mod oracle;
+mod reconstruct;
+#[cfg(test)]
+mod tests;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+pub use reconstruct::{Column, TooManyLost, reconstruct};
+
+use kernel::Kernel;
+
+/// Data columns that P and Q can tell apart: the powers of g repeat after this many.
+pub const DATA_COLUMNS_MAX: usize = 255;
+
+/// P over the data columns: overwrites `p`. No column at all gives zeros.
+///
+/// Panics where a column is not as long as `p`.
+pub fn compute_p(columns: &[&[u8]], p: &mut [u8]) {
+    check_columns(columns, p.len());
+    (Kernel::chosen().p)(columns, p);
+}
+
+/// P and Q over the data columns, in one pass: overwrites `p` and `q`. Column i has the coefficient g^i.
+///
+/// Panics where a column or `q` is not as long as `p`.
+pub fn compute_pq(columns: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
+    check_columns(columns, p.len());
+    assert_eq!(p.len(), q.len(), "P and Q are equally long");
+    (Kernel::chosen().pq)(columns, p, q);
+}
+
+/// Folds one more data column into P, which started as zeros. Twice the same column takes it out again.
+///
+/// Panics where the lengths differ.
+pub fn accumulate_p(p: &mut [u8], data: &[u8]) {
+    assert_eq!(p.len(), data.len(), "columns are equally long");
+    (Kernel::chosen().xor)(p, data);
+}
+
+/// Folds data column `index` into Q, which started as zeros: the coefficient is g^index. Twice takes it out again.
+///
+/// Panics where the lengths differ or there cannot be such a column.
+pub fn accumulate_q(q: &mut [u8], data: &[u8], index: usize) {
+    assert_eq!(q.len(), data.len(), "columns are equally long");
+    assert!(index < DATA_COLUMNS_MAX, "no data column {index}");
+    (Kernel::chosen().multiply_xor)(q, data, field::power_of_g(index));
+}
+
+/// The kernel that this machine runs, for people to read: "avx512-gfni", "avx512", "avx2" or "portable".
+pub fn kernel_name() -> &'static str {
+    Kernel::chosen().name
+}
+
+fn check_columns(columns: &[&[u8]], length: usize) {
+    assert!(columns.len() <= DATA_COLUMNS_MAX, "{} data columns", columns.len());
+    assert!(columns.iter().all(|column| column.len() == length), "columns are equally long");
+}
