@@ -18,8 +18,6 @@ pub enum Command {
     PoolCreate { pool: NewPool, dry_run: bool },
     /// → [`Reply::Changed`]
     VolumeCreate { volume: NewVolume, dry_run: bool },
-    /// Grows a volume. → [`Reply::Changed`]
-    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
     /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
     /// → [`Reply::Changed`]
@@ -94,7 +92,7 @@ pub struct NewHost {
 #[derive(Clone, PartialEq, Eq)]
 pub struct NewChap {
     pub user: String,
-    pub secret: Vec<u8>,
+    pub secret: String,
 }
 
 impl fmt::Debug for NewChap {
