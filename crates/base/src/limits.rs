@@ -16,6 +16,20 @@ pub const HOSTS_MAX: usize = 1024;
 pub const MAPPINGS_MAX: usize = 16384;
 /// LUNs of one host: single-level (peripheral and flat) addressing, SAM-5 §4.7.
 pub const LUN_MAX: u16 = 16383;
+/// Pools of one array.
+pub const POOLS_MAX: usize = 16;
+/// Letters of a volume's, host's, pool's or array's name.
+pub const NAME_BYTES_MAX: usize = 63;
+/// An iSCSI name, RFC 7143 §4.2.7.1.
+pub const ISCSI_NAME_BYTES_MAX: usize = 223;
+/// Initiators of one host.
+pub const INITIATORS_PER_HOST_MAX: usize = 16;
+/// A CHAP secret: 96 bits at least, RFC 7143 §9.2.1.
+pub const CHAP_SECRET_BYTES_MIN: usize = 12;
+pub const CHAP_SECRET_BYTES_MAX: usize = 255;
+pub const CHAP_USER_BYTES_MAX: usize = 255;
+/// A stored catalog, in bytes.
+pub const CATALOG_BYTES_MAX: usize = 32 << 20;
 /// A volume's largest size.
 pub const VOLUME_BYTES_MAX: u64 = 1 << 50;
 /// A drive's smallest size.

@@ -1,1 +1,25 @@
-//! (room under construction)
+//! What the array is, apart from its data: volumes, hosts, mappings, pools and their identities.
+//!
+//! Pure values. A [`Catalog`] changes only by [`Catalog::apply`], which either gives the next catalog or says
+//! why not; the old one is untouched. It is stored as JSON bytes ([`Catalog::encode`], [`Catalog::decode`])
+//! in every pool's log and, while there is no pool, in the head's state directory.
+//!
+//! What always holds, also of a decoded catalog: names are unique per kind and valid; an initiator belongs to
+//! one host; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
+//! are above every id handed out. What must not happen: a CHAP secret in a log, an error or `Debug` output.
+
+mod change;
+mod encode;
+mod error;
+mod identity;
+mod model;
+mod name;
+mod secret;
+
+pub use change::{Change, HostUpdate, NewVolume, Setting};
+pub use encode::SCHEMA_VERSION;
+pub use error::CatalogError;
+pub use identity::{Naa, target_name};
+pub use model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
+pub use name::{InitiatorName, Name, NameError};
+pub use secret::{Chap, Secret};

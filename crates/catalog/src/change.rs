@@ -1,0 +1,385 @@
+//! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
+
+use base::limits::{
+    HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+};
+use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
+
+use crate::error::CatalogError;
+use crate::identity::{Naa, serial};
+use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
+use crate::name::{InitiatorName, Name};
+use crate::secret::Chap;
+
+/// Where a new volume's blocks shall be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NewVolume {
+    /// By the pool's name.
+    Pool(String),
+    Raw {
+        path: String,
+    },
+    Null,
+    Memory,
+}
+
+/// What to do with an optional setting.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub enum Setting<T> {
+    #[default]
+    Keep,
+    Clear,
+    Set(T),
+}
+
+/// What to change of a host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct HostUpdate {
+    pub name: Option<Name>,
+    pub initiators: Option<Vec<InitiatorName>>,
+    pub chap: Setting<Chap>,
+    pub mutual: Setting<Chap>,
+}
+
+/// A change of the catalog. Volumes, hosts and pools are named as people name them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    RenameArray {
+        name: Name,
+    },
+    /// The pool belongs to the array from now on.
+    AttachPool {
+        id: PoolId,
+        name: Name,
+    },
+    /// Forgets a pool that has no volumes.
+    DetachPool {
+        pool: String,
+    },
+    CreateVolume {
+        name: Name,
+        backing: NewVolume,
+        size_bytes: u64,
+        block_bytes: u32,
+        write_back: bool,
+        created_ms: u64,
+    },
+    RenameVolume {
+        volume: String,
+        name: Name,
+    },
+    /// Refused while it is mapped, unless `unmap` says to take the mappings with it.
+    DeleteVolume {
+        volume: String,
+        unmap: bool,
+    },
+    CreateHost {
+        host: Host,
+    },
+    ModifyHost {
+        host: String,
+        update: HostUpdate,
+    },
+    /// Refused while volumes are mapped to it, unless `unmap` says to take the mappings with it.
+    DeleteHost {
+        host: String,
+        unmap: bool,
+    },
+    /// At the lowest free LUN where none is given.
+    Map {
+        volume: String,
+        host: String,
+        lun: Option<u32>,
+        read_only: bool,
+    },
+    Unmap {
+        volume: String,
+        host: String,
+    },
+}
+
+impl Catalog {
+    /// The catalog after `change`, one version on.
+    pub fn apply(&self, change: &Change) -> Result<Catalog, CatalogError> {
+        let mut next = self.clone();
+        match change {
+            Change::RenameArray { name } => next.name = name.clone(),
+            Change::AttachPool { id, name } => next.attach_pool(*id, name)?,
+            Change::DetachPool { pool } => next.detach_pool(pool)?,
+            Change::CreateVolume { name, backing, size_bytes, block_bytes, write_back, created_ms } => {
+                let backing = next.place_volume(name, backing)?;
+                let id = VolumeId(next.next_volume_id);
+                let volume = Volume {
+                    id,
+                    name: name.clone(),
+                    backing,
+                    size_bytes: *size_bytes,
+                    block_bytes: *block_bytes,
+                    write_back: *write_back,
+                    naa: Naa::derive(next.array, id),
+                    serial: serial(next.array, id),
+                    created_ms: *created_ms,
+                };
+                volume.check()?;
+                next.next_volume_id += 1;
+                next.volumes.push(volume);
+            }
+            Change::RenameVolume { volume, name } => {
+                let index = next.volume_index(volume)?;
+                next.check_volume_name(name)?;
+                next.volumes[index].name = name.clone();
+            }
+            Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
+            Change::CreateHost { host } => next.create_host(host)?,
+            Change::ModifyHost { host, update } => next.modify_host(host, update)?,
+            Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,
+            Change::Map { volume, host, lun, read_only } => next.map(volume, host, *lun, *read_only)?,
+            Change::Unmap { volume, host } => next.unmap(volume, host)?,
+        }
+        next.version += 1;
+        Ok(next)
+    }
+
+    fn volume_index(&self, name: &str) -> Result<usize, CatalogError> {
+        let found = self.volumes.iter().position(|volume| volume.name.as_str() == name);
+        found.ok_or_else(|| CatalogError::NotFound { kind: "volume", name: name.to_owned() })
+    }
+
+    fn host_index(&self, name: &str) -> Result<usize, CatalogError> {
+        let found = self.hosts.binary_search_by_key(&name, |host| host.name.as_str());
+        found.map_err(|_| CatalogError::NotFound { kind: "host", name: name.to_owned() })
+    }
+
+    fn attach_pool(&mut self, id: PoolId, name: &Name) -> Result<(), CatalogError> {
+        if self.pool(id).is_some() || self.find_pool(name.as_str()).is_some() {
+            return Err(CatalogError::Exists { kind: "pool", name: name.clone() });
+        }
+        check_room("pool", self.pools.len(), POOLS_MAX)?;
+        let place = self.pools.partition_point(|pool| pool.id < id);
+        self.pools.insert(place, PoolEntry { id, name: name.clone() });
+        Ok(())
+    }
+
+    fn detach_pool(&mut self, name: &str) -> Result<(), CatalogError> {
+        let Some(entry) = self.find_pool(name).cloned() else {
+            return Err(CatalogError::NotFound { kind: "pool", name: name.to_owned() });
+        };
+        let inside =
+            |volume: &&Volume| matches!(volume.backing, VolumeKind::Pool { pool, .. } if pool == entry.id);
+        let volumes: Vec<Name> =
+            self.volumes.iter().filter(inside).map(|volume| volume.name.clone()).collect();
+        if !volumes.is_empty() {
+            return Err(CatalogError::PoolInUse { pool: entry.name, volumes });
+        }
+        self.pools.retain(|pool| pool.id != entry.id);
+        Ok(())
+    }
+
+    fn check_volume_name(&self, name: &Name) -> Result<(), CatalogError> {
+        match self.find_volume(name.as_str()) {
+            Some(_) => Err(CatalogError::Exists { kind: "volume", name: name.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    fn place_volume(&mut self, name: &Name, backing: &NewVolume) -> Result<VolumeKind, CatalogError> {
+        self.check_volume_name(name)?;
+        check_room("volume", self.volumes.len(), VOLUMES_MAX)?;
+        for (kind, next) in [("volume", self.next_volume_id), ("layer", self.next_layer_id)] {
+            if next == u32::MAX {
+                return Err(CatalogError::IdsExhausted { kind });
+            }
+        }
+        match backing {
+            NewVolume::Pool(pool) => {
+                let Some(entry) = self.find_pool(pool) else {
+                    return Err(CatalogError::NotFound { kind: "pool", name: pool.clone() });
+                };
+                let kind = VolumeKind::Pool { pool: entry.id, layer: LayerId(self.next_layer_id) };
+                self.next_layer_id += 1;
+                Ok(kind)
+            }
+            NewVolume::Raw { path } => {
+                let same =
+                    |volume: &&Volume| matches!(&volume.backing, VolumeKind::Raw { path: p } if p == path);
+                if let Some(other) = self.volumes.iter().find(same) {
+                    return Err(CatalogError::RawInUse { path: path.clone(), volume: other.name.clone() });
+                }
+                Ok(VolumeKind::Raw { path: path.clone() })
+            }
+            NewVolume::Null => Ok(VolumeKind::Null {}),
+            NewVolume::Memory => Ok(VolumeKind::Memory {}),
+        }
+    }
+
+    fn delete_volume(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
+        let index = self.volume_index(name)?;
+        let id = self.volumes[index].id;
+        let hosts: Vec<Name> = self.mappings_of(id).map(|mapping| mapping.host.clone()).collect();
+        if !hosts.is_empty() && !unmap {
+            return Err(CatalogError::VolumeMapped { volume: self.volumes[index].name.clone(), hosts });
+        }
+        self.mappings.retain(|mapping| mapping.volume != id);
+        self.volumes.remove(index);
+        Ok(())
+    }
+
+    fn create_host(&mut self, host: &Host) -> Result<(), CatalogError> {
+        check_room("host", self.hosts.len(), HOSTS_MAX)?;
+        self.insert_host(host.clone())
+    }
+
+    fn insert_host(&mut self, host: Host) -> Result<(), CatalogError> {
+        host.check()?;
+        let place = match self.hosts.binary_search_by_key(&&host.name, |host| &host.name) {
+            Ok(_) => return Err(CatalogError::Exists { kind: "host", name: host.name }),
+            Err(place) => place,
+        };
+        for initiator in &host.initiators {
+            if let Some(other) = self.hosts.iter().find(|other| other.initiators.contains(initiator)) {
+                let (initiator, host) = (initiator.to_string(), other.name.clone());
+                return Err(CatalogError::InitiatorInUse { initiator, host });
+            }
+        }
+        self.hosts.insert(place, host);
+        Ok(())
+    }
+
+    fn modify_host(&mut self, name: &str, update: &HostUpdate) -> Result<(), CatalogError> {
+        let mut host = self.hosts.remove(self.host_index(name)?);
+        host.name = update.name.clone().unwrap_or(host.name);
+        host.initiators = update.initiators.clone().unwrap_or(host.initiators);
+        update.chap.apply_to(&mut host.chap);
+        update.mutual.apply_to(&mut host.mutual);
+        for mapping in self.mappings.iter_mut().filter(|mapping| mapping.host.as_str() == name) {
+            mapping.host = host.name.clone();
+        }
+        self.mappings.sort_by(|a, b| (&a.host, a.lun).cmp(&(&b.host, b.lun)));
+        self.insert_host(host)
+    }
+
+    fn delete_host(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
+        let index = self.host_index(name)?;
+        let volumes: Vec<Name> = self
+            .luns_of(name)
+            .filter_map(|mapping| self.volume(mapping.volume))
+            .map(|volume| volume.name.clone())
+            .collect();
+        if !volumes.is_empty() && !unmap {
+            return Err(CatalogError::HostMapped { host: self.hosts[index].name.clone(), volumes });
+        }
+        self.mappings.retain(|mapping| mapping.host.as_str() != name);
+        self.hosts.remove(index);
+        Ok(())
+    }
+
+    fn map(
+        &mut self,
+        volume: &str,
+        host: &str,
+        lun: Option<u32>,
+        read_only: bool,
+    ) -> Result<(), CatalogError> {
+        let volume = &self.volumes[self.volume_index(volume)?];
+        let host = self.hosts[self.host_index(host)?].name.clone();
+        check_room("mapping", self.mappings.len(), MAPPINGS_MAX)?;
+        let old = self
+            .luns_of(host.as_str())
+            .find(|mapping| mapping.volume == volume.id)
+            .map(|mapping| mapping.lun);
+        if let Some(lun) = old {
+            return Err(CatalogError::AlreadyMapped { volume: volume.name.clone(), host, lun });
+        }
+        let lun = match lun {
+            Some(lun) => {
+                u16::try_from(lun).ok().filter(|&lun| lun <= LUN_MAX).ok_or(CatalogError::LunRange { lun })?
+            }
+            None => self.lowest_free_lun(host.as_str())?,
+        };
+        if let Some(other) = self.lun(host.as_str(), lun).and_then(|mapping| self.volume(mapping.volume)) {
+            return Err(CatalogError::LunInUse { host, lun, volume: other.name.clone() });
+        }
+        let place = self.mappings.partition_point(|mapping| (&mapping.host, mapping.lun) < (&host, lun));
+        let mapping = Mapping { host, lun, volume: volume.id, read_only };
+        self.mappings.insert(place, mapping);
+        Ok(())
+    }
+
+    fn lowest_free_lun(&self, host: &str) -> Result<u16, CatalogError> {
+        let taken =
+            self.luns_of(host).enumerate().take_while(|(index, mapping)| *index == usize::from(mapping.lun));
+        let lun = taken.count();
+        check_room("mapping", lun, usize::from(LUN_MAX) + 1)?;
+        Ok(lun as u16)
+    }
+
+    fn unmap(&mut self, volume: &str, host: &str) -> Result<(), CatalogError> {
+        let volume = &self.volumes[self.volume_index(volume)?];
+        let host = &self.hosts[self.host_index(host)?];
+        let place = self.mappings.iter().position(|m| m.host == host.name && m.volume == volume.id);
+        let Some(place) = place else {
+            return Err(CatalogError::NotMapped { volume: volume.name.clone(), host: host.name.clone() });
+        };
+        self.mappings.remove(place);
+        Ok(())
+    }
+}
+
+impl<T: Clone> Setting<T> {
+    fn apply_to(&self, value: &mut Option<T>) {
+        match self {
+            Setting::Keep => {}
+            Setting::Clear => *value = None,
+            Setting::Set(new) => *value = Some(new.clone()),
+        }
+    }
+}
+
+fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
+    if count < max { Ok(()) } else { Err(CatalogError::TooMany { kind, max }) }
+}
+
+impl Volume {
+    /// What a volume must be by itself.
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        if !matches!(self.block_bytes, 512 | 4096) {
+            return Err(CatalogError::BlockSize { block_bytes: self.block_bytes });
+        }
+        let whole = self.size_bytes.is_multiple_of(BLOCK_BYTES as u64);
+        if !whole || self.size_bytes == 0 || self.size_bytes > VOLUME_BYTES_MAX {
+            return Err(CatalogError::Size { size_bytes: self.size_bytes });
+        }
+        match &self.backing {
+            VolumeKind::Raw { path } if !path.starts_with('/') || path.contains('\0') => {
+                Err(CatalogError::RawPath { path: path.clone() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Host {
+    /// What a host must be by itself.
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        let count = self.initiators.len();
+        if count == 0 {
+            return Err(CatalogError::NoInitiator);
+        }
+        if count > INITIATORS_PER_HOST_MAX {
+            return Err(CatalogError::TooManyInitiators { count, max: INITIATORS_PER_HOST_MAX });
+        }
+        for (index, initiator) in self.initiators.iter().enumerate() {
+            if self.initiators[..index].contains(initiator) {
+                return Err(CatalogError::InitiatorTwice { initiator: initiator.to_string() });
+            }
+        }
+        for chap in self.chap.iter().chain(&self.mutual) {
+            chap.check()?;
+        }
+        match (&self.chap, &self.mutual) {
+            (None, Some(_)) => Err(CatalogError::MutualAlone),
+            (Some(one), Some(other)) if one.secret == other.secret => Err(CatalogError::MutualSameSecret),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The catalog as JSON bytes. What is decoded is checked as a whole: stored bytes are not trusted.
+
+use base::BLOCK_BYTES;
+use base::limits::{CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUMES_MAX};
+use base::{HashSet, LayerId, VolumeId};
+use serde::Deserialize;
+
+use crate::error::CatalogError;
+use crate::model::{Catalog, VolumeKind};
+
+/// The schema that this program writes. A higher one is refused, untouched.
+pub const SCHEMA_VERSION: u32 = 1;
+
+const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
+
+impl Catalog {
+    /// The catalog as bytes to store. They hold CHAP secrets: not for showing.
+    pub fn encode(&self) -> Vec<u8> {
+        let bytes = serde_json::to_vec(self).expect("a catalog has nothing that JSON cannot say");
+        assert!(bytes.len() <= CATALOG_BYTES_MAX, "the limits of a catalog's parts bound the whole");
+        bytes
+    }
+
+    /// The catalog that was stored as `bytes`.
+    ///
+    /// [`CatalogError::FutureSchema`] where a newer program wrote it, [`CatalogError::Damaged`] where it is not
+    /// a catalog or breaks what always holds of one.
+    pub fn decode(bytes: &[u8]) -> Result<Catalog, CatalogError> {
+        if bytes.len() > CATALOG_BYTES_MAX {
+            return Err(damaged(format!("{} bytes are more than a catalog can have", bytes.len())));
+        }
+        #[derive(Deserialize)]
+        struct Header {
+            schema: u64,
+        }
+        let header: Header = serde_json::from_slice(bytes).map_err(unreadable)?;
+        if header.schema > u64::from(SCHEMA_VERSION) {
+            return Err(CatalogError::FutureSchema { found: header.schema, known: SCHEMA_VERSION });
+        }
+        if header.schema != u64::from(SCHEMA_VERSION) {
+            return Err(damaged(format!("there is no schema {}", header.schema)));
+        }
+        let catalog: Catalog = serde_json::from_slice(bytes).map_err(unreadable)?;
+        catalog.check().map_err(|error| match error {
+            CatalogError::Damaged { .. } => error,
+            other => damaged(other.to_string()),
+        })?;
+        Ok(catalog)
+    }
+
+    /// Everything that the crate's page says always holds.
+    fn check(&self) -> Result<(), CatalogError> {
+        let counts = [
+            ("pools", self.pools.len(), POOLS_MAX),
+            ("volumes", self.volumes.len(), VOLUMES_MAX),
+            ("hosts", self.hosts.len(), HOSTS_MAX),
+            ("mappings", self.mappings.len(), MAPPINGS_MAX),
+        ];
+        for (what, count, max) in counts {
+            require(count <= max, || format!("{count} {what}, {max} are possible"))?;
+        }
+        require(self.version >= 1, || "version 0".to_owned())?;
+        self.check_pools()?;
+        self.check_volumes()?;
+        self.check_hosts()?;
+        self.check_mappings()
+    }
+
+    fn check_pools(&self) -> Result<(), CatalogError> {
+        require(self.pools.is_sorted_by(|a, b| a.id < b.id), || "pools out of order".to_owned())?;
+        require(unique(self.pools.iter().map(|pool| &pool.name)), || "two pools of one name".to_owned())
+    }
+
+    fn check_volumes(&self) -> Result<(), CatalogError> {
+        require(self.volumes.is_sorted_by(|a, b| a.id < b.id), || "volumes out of order".to_owned())?;
+        require(unique(self.volumes.iter().map(|v| &v.name)), || "two volumes of one name".to_owned())?;
+        require(unique(self.volumes.iter().map(|v| v.naa)), || {
+            "two volumes of one NAA identifier".to_owned()
+        })?;
+        require(unique(self.volumes.iter().map(|v| &v.serial)), || {
+            "two volumes of one serial number".to_owned()
+        })?;
+        let mut layers = HashSet::default();
+        let mut paths = HashSet::default();
+        for volume in &self.volumes {
+            volume.check()?;
+            let (id, serial) = (volume.id, &volume.serial);
+            require(id.0 < self.next_volume_id, || format!("volume id {id} was not handed out"))?;
+            let good = (1..=20).contains(&serial.len()) && serial.bytes().all(|b| b.is_ascii_alphanumeric());
+            require(good, || format!("volume {id} has a bad serial number"))?;
+            match &volume.backing {
+                VolumeKind::Pool { pool, layer } => {
+                    require(self.pool(*pool).is_some(), || format!("volume {id} is in an unknown pool"))?;
+                    require(layer.0 < self.next_layer_id, || format!("layer {layer} was not handed out"))?;
+                    require(layers.insert(*layer), || format!("layer {layer} has two volumes"))?;
+                }
+                VolumeKind::Raw { path } => {
+                    require(paths.insert(path), || format!("{path} is exported twice"))?;
+                }
+                VolumeKind::Null {} | VolumeKind::Memory {} => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn check_hosts(&self) -> Result<(), CatalogError> {
+        require(self.hosts.is_sorted_by(|a, b| a.name < b.name), || "hosts out of order".to_owned())?;
+        require(unique(self.hosts.iter().flat_map(|host| &host.initiators)), || {
+            "an initiator belongs to two hosts".to_owned()
+        })?;
+        self.hosts.iter().try_for_each(|host| host.check())
+    }
+
+    fn check_mappings(&self) -> Result<(), CatalogError> {
+        let ordered = self.mappings.is_sorted_by(|a, b| (&a.host, a.lun) < (&b.host, b.lun));
+        require(ordered, || "mappings out of order".to_owned())?;
+        let pairs = self.mappings.iter().map(|mapping| (&mapping.host, mapping.volume));
+        require(unique(pairs), || "a volume is mapped twice to one host".to_owned())?;
+        for mapping in &self.mappings {
+            let known =
+                self.find_host(mapping.host.as_str()).is_some() && self.volume(mapping.volume).is_some();
+            require(known, || "a mapping of nothing".to_owned())?;
+            require(mapping.lun <= LUN_MAX, || format!("LUN {}", mapping.lun))?;
+        }
+        Ok(())
+    }
+}
+
+fn unique<T: std::hash::Hash + Eq>(mut items: impl Iterator<Item = T>) -> bool {
+    let mut seen = HashSet::default();
+    items.all(|item| seen.insert(item))
+}
+
+fn require(holds: bool, what: impl FnOnce() -> String) -> Result<(), CatalogError> {
+    if holds { Ok(()) } else { Err(damaged(what())) }
+}
+
+fn damaged(what: String) -> CatalogError {
+    CatalogError::Damaged { what }
+}
+
+/// Only where it is unreadable: serde's own message might quote a secret.
+fn unreadable(error: serde_json::Error) -> CatalogError {
+    let what = match error.classify() {
+        serde_json::error::Category::Data => "an unknown, missing or impossible field",
+        _ => "not JSON",
+    };
+    damaged(format!("{what} at line {}, column {}", error.line(), error.column()))
+}
+
+/// 128-bit ids as 32 hexadecimal digits.
+pub(crate) mod hexadecimal {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<T: Display, S: Serializer>(id: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(id)
+    }
+
+    pub fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = text.parse().ok().filter(|_| digits);
+        id.ok_or_else(|| D::Error::custom("not an id of 32 hexadecimal digits"))
+    }
+}
+
+macro_rules! number_id {
+    ($module:ident, $id:ident) => {
+        pub(crate) mod $module {
+            use super::$id;
+            use serde::{Deserialize, Deserializer, Serializer};
+
+            pub fn serialize<S: Serializer>(id: &$id, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_u32(id.0)
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$id, D::Error> {
+                u32::deserialize(deserializer).map($id)
+            }
+        }
+    };
+}
+number_id!(volume, VolumeId);
+number_id!(layer, LayerId);

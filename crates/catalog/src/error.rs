@@ -1,0 +1,145 @@
+//! Why a change is refused or stored bytes are not a catalog. A closed list, each with what to do about it.
+
+use base::limits::{
+    CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,
+    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+};
+use thiserror::Error;
+
+use crate::name::{Name, NameError};
+
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum CatalogError {
+    #[error(transparent)]
+    Name(#[from] NameError),
+    #[error("there is a {kind} called \"{name}\" already")]
+    Exists { kind: &'static str, name: Name },
+    #[error("the array has handed out every {kind} id there is")]
+    IdsExhausted { kind: &'static str },
+    #[error("there is no {kind} called \"{name}\"")]
+    NotFound { kind: &'static str, name: String },
+    #[error("the array has {max} {kind}s already, which is the most it can have")]
+    TooMany { kind: &'static str, max: usize },
+    #[error(
+        "a size of {size_bytes} bytes is not possible: it must be a multiple of 4096 bytes, at least 4096 and at most 1 PiB"
+    )]
+    Size { size_bytes: u64 },
+    #[error("a block size of {block_bytes} bytes is not possible")]
+    BlockSize { block_bytes: u32 },
+    #[error("\"{path}\" is not the absolute path of a device or file")]
+    RawPath { path: String },
+    #[error("{path} is exported as volume \"{volume}\" already")]
+    RawInUse { path: String, volume: Name },
+    #[error("volume \"{volume}\" is mapped to {}", named_hosts(.hosts))]
+    VolumeMapped { volume: Name, hosts: Vec<Name> },
+    #[error("host \"{host}\" has {} mapped to it: {}", count(.volumes.len(), "volume"), list(.volumes))]
+    HostMapped { host: Name, volumes: Vec<Name> },
+    #[error("pool \"{pool}\" holds {}: {}", count(.volumes.len(), "volume"), list(.volumes))]
+    PoolInUse { pool: Name, volumes: Vec<Name> },
+    #[error("a host needs at least one initiator")]
+    NoInitiator,
+    #[error("a host may have {max} initiators, not {count}")]
+    TooManyInitiators { count: usize, max: usize },
+    #[error("initiator {initiator} belongs to host \"{host}\" already")]
+    InitiatorInUse { initiator: String, host: Name },
+    #[error("initiator {initiator} is named twice")]
+    InitiatorTwice { initiator: String },
+    #[error(
+        "a CHAP secret has {CHAP_SECRET_BYTES_MIN} to {CHAP_SECRET_BYTES_MAX} bytes, this one has {length_bytes}"
+    )]
+    SecretLength { length_bytes: usize },
+    #[error("a CHAP secret may not contain control characters")]
+    SecretCharacters,
+    #[error("a CHAP user name has 1 to {CHAP_USER_BYTES_MAX} bytes and no control characters")]
+    ChapUser,
+    #[error("mutual CHAP needs one-way CHAP beside it")]
+    MutualAlone,
+    #[error("the two directions of CHAP must have different secrets")]
+    MutualSameSecret,
+    #[error("LUN {lun} of host \"{host}\" is volume \"{volume}\" already")]
+    LunInUse { host: Name, lun: u16, volume: Name },
+    #[error("volume \"{volume}\" is LUN {lun} of host \"{host}\" already")]
+    AlreadyMapped { volume: Name, host: Name, lun: u16 },
+    #[error("LUN {lun} is not possible: LUNs go from 0 to {LUN_MAX}")]
+    LunRange { lun: u32 },
+    #[error("volume \"{volume}\" is not mapped to host \"{host}\"")]
+    NotMapped { volume: Name, host: Name },
+    #[error("the stored catalog has schema {found}; this program knows up to {known}")]
+    FutureSchema { found: u64, known: u32 },
+    #[error("the stored catalog is damaged: {what}")]
+    Damaged { what: String },
+}
+
+impl CatalogError {
+    /// A short, stable word for programs.
+    pub fn code(&self) -> &'static str {
+        use CatalogError::*;
+        match self {
+            Name(_) => "bad_name",
+            Exists { .. } => "exists",
+            NotFound { .. } => "not_found",
+            TooMany { .. } | TooManyInitiators { .. } | IdsExhausted { .. } => "limit",
+            Size { .. } => "bad_size",
+            BlockSize { .. } => "bad_block_size",
+            RawPath { .. } => "bad_path",
+            RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => "in_use",
+            NoInitiator | InitiatorTwice { .. } => "bad_initiator",
+            InitiatorInUse { .. } => "initiator_in_use",
+            SecretLength { .. } | SecretCharacters | ChapUser | MutualAlone | MutualSameSecret => "bad_chap",
+            LunInUse { .. } => "lun_in_use",
+            AlreadyMapped { .. } => "already_mapped",
+            LunRange { .. } => "bad_lun",
+            NotMapped { .. } => "not_mapped",
+            FutureSchema { .. } => "future_schema",
+            Damaged { .. } => "damaged",
+        }
+    }
+
+    /// What to do about it, where the message alone does not say.
+    pub fn hint(&self) -> Option<String> {
+        use CatalogError::*;
+        let hint = match self {
+            Exists { .. } => "choose another name".to_owned(),
+            NotFound { kind: "mapping", .. } => "`tangelo mapping list` shows what is mapped".to_owned(),
+            NotFound { kind, .. } => format!("`tangelo {kind} list` shows what there is"),
+            TooMany { kind, .. } => format!("delete a {kind} that is not needed any more"),
+            BlockSize { .. } => "use 512 or 4096".to_owned(),
+            VolumeMapped { volume, .. } => {
+                format!("unmap it first (`tangelo unmap {volume} HOST`), or delete it with --unmap")
+            }
+            HostMapped { host, .. } => {
+                format!("unmap them first (`tangelo unmap VOLUME {host}`), or use --unmap")
+            }
+            PoolInUse { .. } => "delete these volumes first".to_owned(),
+            InitiatorInUse { .. } => "an initiator can be in one host only; remove it there first".to_owned(),
+            MutualAlone => "give --chap-user and --chap-secret-file too".to_owned(),
+            LunInUse { .. } => "choose another --lun, or leave it out to get the lowest free one".to_owned(),
+            AlreadyMapped { volume, host, .. } => {
+                format!("`tangelo unmap {volume} {host}` first to change it")
+            }
+            FutureSchema { .. } => {
+                "it was written by a newer Tangelo: install that version; nothing was changed".to_owned()
+            }
+            _ => return None,
+        };
+        Some(hint)
+    }
+}
+
+fn list(names: &[Name]) -> String {
+    names.iter().map(Name::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn count(number: usize, what: &str) -> String {
+    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
+}
+
+fn named_hosts(names: &[Name]) -> String {
+    format!("{} {}", if names.len() == 1 { "host" } else { "hosts" }, list(names))
+}
+
+// The messages above name these bounds; limits.rs has them.
+const _: () = assert!(VOLUME_BYTES_MAX == 1 << 50);
+const _: () = assert!(
+    HOSTS_MAX > 0 && MAPPINGS_MAX > 0 && POOLS_MAX > 0 && VOLUMES_MAX > 0 && INITIATORS_PER_HOST_MAX > 0
+);

@@ -1,0 +1,211 @@
+//! The catalog and what is in it, and how to look things up.
+
+use base::{ArrayId, LayerId, PoolId, VolumeId};
+use serde::{Deserialize, Serialize};
+
+use crate::identity::{Naa, target_name};
+use crate::name::{InitiatorName, Name};
+use crate::secret::Chap;
+
+/// Where a volume's blocks are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum VolumeKind {
+    /// Thin, in a pool.
+    Pool {
+        #[serde(with = "crate::encode::hexadecimal")]
+        pool: PoolId,
+        #[serde(with = "crate::encode::layer")]
+        layer: LayerId,
+    },
+    /// An existing block device or file, exported as it is.
+    Raw { path: String },
+    /// Accepts and forgets writes, reads zeros: for measuring the front end alone.
+    Null {},
+    /// In memory, gone when the program ends.
+    Memory {},
+}
+
+/// A volume: what is mapped to hosts as a LUN.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Volume {
+    #[serde(with = "crate::encode::volume")]
+    pub id: VolumeId,
+    pub name: Name,
+    pub backing: VolumeKind,
+    /// A multiple of 4096, more than 0, at most [`base::limits::VOLUME_BYTES_MAX`].
+    pub size_bytes: u64,
+    /// Logical block size that hosts see: 512 or 4096.
+    pub block_bytes: u32,
+    /// Whether writes are acknowledged before they are durable (SYNCHRONIZE CACHE and FUA are honoured).
+    pub write_back: bool,
+    pub naa: Naa,
+    /// Unit serial number, 1 to 20 letters and digits.
+    pub serial: String,
+    /// Wall clock at creation, milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+/// A named set of initiators with their credentials.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Host {
+    pub name: Name,
+    /// At least one; each belongs to this host alone.
+    pub initiators: Vec<InitiatorName>,
+    /// What the host must prove to know at login; none: no CHAP is asked for.
+    pub chap: Option<Chap>,
+    /// What the array proves to know in return; only beside `chap`, with another secret.
+    pub mutual: Option<Chap>,
+}
+
+/// A volume as a host's LUN.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mapping {
+    pub host: Name,
+    /// 0 to [`base::limits::LUN_MAX`].
+    pub lun: u16,
+    #[serde(with = "crate::encode::volume")]
+    pub volume: VolumeId,
+    pub read_only: bool,
+}
+
+/// A pool that belongs to the array, whether or not its drives are present.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PoolEntry {
+    #[serde(with = "crate::encode::hexadecimal")]
+    pub id: PoolId,
+    pub name: Name,
+}
+
+/// All that describes the array. See the crate's page for what always holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Catalog {
+    pub(crate) schema: u32,
+    #[serde(with = "crate::encode::hexadecimal")]
+    pub(crate) array: ArrayId,
+    pub(crate) name: Name,
+    pub(crate) target: InitiatorName,
+    pub(crate) version: u64,
+    pub(crate) next_volume_id: u32,
+    pub(crate) next_layer_id: u32,
+    /// In order of their ids.
+    pub(crate) pools: Vec<PoolEntry>,
+    /// In order of their ids.
+    pub(crate) volumes: Vec<Volume>,
+    /// In order of their names.
+    pub(crate) hosts: Vec<Host>,
+    /// In order of host and LUN.
+    pub(crate) mappings: Vec<Mapping>,
+}
+
+impl Catalog {
+    /// An array with nothing in it, at version 1. `array` is random.
+    pub fn new(array: ArrayId, name: Name) -> Catalog {
+        Catalog {
+            schema: crate::SCHEMA_VERSION,
+            array,
+            name,
+            target: target_name(array).parse().expect("our own target name is an iSCSI name"),
+            version: 1,
+            next_volume_id: 1,
+            next_layer_id: 1,
+            pools: Vec::new(),
+            volumes: Vec::new(),
+            hosts: Vec::new(),
+            mappings: Vec::new(),
+        }
+    }
+
+    pub fn array(&self) -> ArrayId {
+        self.array
+    }
+
+    pub fn name(&self) -> &Name {
+        &self.name
+    }
+
+    /// The iSCSI name of the array's target.
+    pub fn target(&self) -> &str {
+        self.target.as_str()
+    }
+
+    /// Counts changes: of two catalogs of one array, the one with the higher version is newer.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Whether nothing was ever put into it, so that another array's catalog may take its place.
+    pub fn is_pristine(&self) -> bool {
+        self.version == 1
+    }
+
+    /// The layer that the next volume of a pool gets.
+    pub fn next_layer(&self) -> LayerId {
+        LayerId(self.next_layer_id)
+    }
+
+    pub fn pools(&self) -> &[PoolEntry] {
+        &self.pools
+    }
+
+    pub fn volumes(&self) -> &[Volume] {
+        &self.volumes
+    }
+
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    pub fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+
+    pub fn pool(&self, id: PoolId) -> Option<&PoolEntry> {
+        self.pools.iter().find(|pool| pool.id == id)
+    }
+
+    pub fn find_pool(&self, name: &str) -> Option<&PoolEntry> {
+        self.pools.iter().find(|pool| pool.name.as_str() == name)
+    }
+
+    pub fn volume(&self, id: VolumeId) -> Option<&Volume> {
+        self.volumes.binary_search_by_key(&id, |volume| volume.id).ok().map(|index| &self.volumes[index])
+    }
+
+    pub fn find_volume(&self, name: &str) -> Option<&Volume> {
+        self.volumes.iter().find(|volume| volume.name.as_str() == name)
+    }
+
+    pub fn find_host(&self, name: &str) -> Option<&Host> {
+        self.hosts.binary_search_by_key(&name, |host| host.name.as_str()).ok().map(|index| &self.hosts[index])
+    }
+
+    /// The host that an initiator logs in as; names are compared without regard to case.
+    pub fn host_of_initiator(&self, initiator: &str) -> Option<&Host> {
+        self.hosts
+            .iter()
+            .find(|host| host.initiators.iter().any(|i| i.as_str().eq_ignore_ascii_case(initiator)))
+    }
+
+    /// A host's LUNs in order.
+    pub fn luns_of<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Mapping> + 'a {
+        let start = self.mappings.partition_point(|mapping| mapping.host.as_str() < host);
+        self.mappings[start..].iter().take_while(move |mapping| mapping.host.as_str() == host)
+    }
+
+    /// What a host sees at a LUN.
+    pub fn lun(&self, host: &str, lun: u16) -> Option<&Mapping> {
+        let key = |mapping: &Mapping| (mapping.host.as_str().cmp(host)).then(mapping.lun.cmp(&lun));
+        self.mappings.binary_search_by(key).ok().map(|index| &self.mappings[index])
+    }
+
+    /// Every mapping of a volume, in order of hosts.
+    pub fn mappings_of(&self, volume: VolumeId) -> impl Iterator<Item = &Mapping> + '_ {
+        self.mappings.iter().filter(move |mapping| mapping.volume == volume)
+    }
+}
