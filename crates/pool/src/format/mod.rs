@@ -1,0 +1,92 @@
+//! Everything that stands on a drive, as bytes. `docs/format.md` draws it.
+//!
+//! Integers are little-endian; sizes are asserted at compile time. Parsing trusts nothing: it returns an
+//! error for whatever is not exactly what `emit` writes, and never panics.
+
+mod codec;
+pub mod header;
+pub mod label;
+pub mod page;
+pub mod root;
+pub mod table;
+
+use base::{BLOCK_BYTES, crc32c};
+
+/// The version of labels, roots, headers and pages that this program writes and reads.
+pub const FORMAT_VERSION: u16 = 1;
+
+/// The labels' region at the start of every drive; chunks begin after it.
+pub const LABEL_REGION_BYTES: u64 = 1 << 20;
+/// Where the label slots of head `head` (0 or 1) begin: two slots, written in turn.
+pub fn label_offset_bytes(head: usize, slot: usize) -> u64 {
+    assert!(head < 2 && slot < 2);
+    (16 + (head * 2 + slot) as u64 * 16) << 10
+}
+
+/// Where the two root slots of a lane stand, written in turn.
+pub fn root_offset_bytes(lane: usize, slot: usize) -> u64 {
+    assert!(lane < base::limits::SHARDS_MAX && slot < 2);
+    (128 + (lane * 2 + slot) as u64 * (ROOT_SLOT_BYTES >> 10)) << 10
+}
+
+/// Room for one root.
+pub const ROOT_SLOT_BYTES: u64 = 16 << 10;
+
+const _: () =
+    assert!((128 << 10) + (base::limits::SHARDS_MAX as u64) * 2 * ROOT_SLOT_BYTES <= LABEL_REGION_BYTES);
+
+/// Why bytes from a drive are not what they should be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FormatError {
+    /// Not one of ours: the magic differs.
+    Foreign,
+    /// One of ours, from a program newer than this one.
+    FutureVersion(u16),
+    /// One of ours, and its checksum or a field is wrong.
+    Damaged,
+}
+
+/// Puts the checksum of a structure into its checksum field, which `offset` names.
+fn seal(bytes: &mut [u8], offset: usize) {
+    bytes[offset..offset + 4].fill(0);
+    let crc = crc32c(bytes);
+    bytes[offset..offset + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+fn check_seal(bytes: &[u8], offset: usize) -> Result<(), FormatError> {
+    let mut crc = base::Crc32c::new();
+    crc.update(&bytes[..offset]);
+    crc.update(&[0; 4]);
+    crc.update(&bytes[offset + 4..]);
+    if crc.finish().to_le_bytes() == bytes[offset..offset + 4] { Ok(()) } else { Err(FormatError::Damaged) }
+}
+
+/// The common beginning of labels and roots: magic, version, and the checksum where all have it.
+fn check_start(bytes: &[u8], magic: &[u8; 8], version: u16) -> Result<(), FormatError> {
+    if bytes.len() < BLOCK_BYTES || bytes[..8] != magic[..] {
+        return Err(FormatError::Foreign);
+    }
+    if version > FORMAT_VERSION {
+        return Err(FormatError::FutureVersion(version));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_do_not_overlap() {
+        let mut regions: Vec<(u64, u64)> = Vec::new();
+        for head in 0..2 {
+            regions.extend((0..2).map(|slot| (label_offset_bytes(head, slot), 16 << 10)));
+        }
+        for lane in 0..base::limits::SHARDS_MAX {
+            regions.extend((0..2).map(|slot| (root_offset_bytes(lane, slot), ROOT_SLOT_BYTES)));
+        }
+        regions.sort_unstable();
+        assert!(regions.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0));
+        assert!(regions.last().is_some_and(|last| last.0 + last.1 <= LABEL_REGION_BYTES));
+    }
+}

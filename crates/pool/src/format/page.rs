@@ -1,0 +1,184 @@
+//! A map page: 256 entries of one layer's map, in one block.
+//!
+//! Level 1 pages map data blocks; a page of level n+1 maps pages of level n, in the very same form: position
+//! and checksum. A page's own checksum stands in its parent.
+
+use base::{BLOCK_BYTES, LayerId};
+use zerocopy::little_endian::{U16, U32, U64};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{FORMAT_VERSION, FormatError};
+use crate::position::Position;
+
+const MAGIC: &[u8; 4] = b"TNGP";
+/// Entries of one page.
+pub const PAGE_ENTRIES: usize = 256;
+/// Pages stand on this many levels at most: 256^5 blocks are 4 PiB.
+pub const LEVEL_MAX: u8 = 5;
+
+const _: () = assert!((PAGE_ENTRIES as u128).pow(LEVEL_MAX as u32) * BLOCK_BYTES as u128 >= 1 << 50);
+
+/// What a page says about one block, or one page below.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MapEntry {
+    pub position: Position,
+    pub crc: u32,
+}
+
+impl MapEntry {
+    pub const ABSENT: MapEntry = MapEntry { position: Position::ABSENT, crc: 0 };
+    pub const ZERO: MapEntry = MapEntry { position: Position::ZERO, crc: 0 };
+}
+
+/// Names a page.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PageKey {
+    pub layer: LayerId,
+    /// 1 for pages that map data blocks.
+    pub level: u8,
+    pub index: u64,
+}
+
+impl PageKey {
+    /// The level-1 page that maps `block`.
+    pub fn of_block(layer: LayerId, block: u64) -> PageKey {
+        PageKey { layer, level: 1, index: block / PAGE_ENTRIES as u64 }
+    }
+
+    pub fn parent(self) -> PageKey {
+        PageKey { layer: self.layer, level: self.level + 1, index: self.index / PAGE_ENTRIES as u64 }
+    }
+
+    /// The entry of the parent that names this page.
+    pub fn entry_in_parent(self) -> usize {
+        (self.index % PAGE_ENTRIES as u64) as usize
+    }
+}
+
+/// A page in memory: the bytes as on disk.
+#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct Page {
+    magic: [u8; 4],
+    version: U16,
+    level: u8,
+    reserved0: u8,
+    layer: U32,
+    /// Entries that are not absent.
+    used: U32,
+    index: U64,
+    /// The newest batch sequence that changed anything at or below this page.
+    birth: U64,
+    reserved: [u8; 32],
+    positions: [U64; PAGE_ENTRIES],
+    crcs: [U32; PAGE_ENTRIES],
+    tail: [u8; BLOCK_BYTES - 64 - 12 * PAGE_ENTRIES],
+}
+
+const _: () = assert!(size_of::<Page>() == BLOCK_BYTES);
+const _: () = assert!(std::mem::offset_of!(Page, positions) == 64);
+
+impl Page {
+    pub fn new(key: PageKey) -> Page {
+        let mut page = Page::new_zeroed();
+        page.magic = *MAGIC;
+        page.version = U16::new(FORMAT_VERSION);
+        page.level = key.level;
+        page.layer = U32::new(key.layer.0);
+        page.index = U64::new(key.index);
+        page
+    }
+
+    /// Reads a page that should be the one named.
+    pub fn parse(bytes: &[u8], key: PageKey) -> Result<Page, FormatError> {
+        let page = Page::read_from_bytes(bytes).map_err(|_| FormatError::Foreign)?;
+        if page.magic != *MAGIC {
+            return Err(FormatError::Foreign);
+        }
+        if page.version.get() > FORMAT_VERSION {
+            return Err(FormatError::FutureVersion(page.version.get()));
+        }
+        let used = page.positions.iter().filter(|position| position.get() != 0).count();
+        if page.key() != key || page.used.get() as usize != used {
+            return Err(FormatError::Damaged);
+        }
+        Ok(page)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        self.as_bytes()
+    }
+
+    pub fn key(&self) -> PageKey {
+        PageKey { layer: LayerId(self.layer.get()), level: self.level, index: self.index.get() }
+    }
+
+    pub fn entry(&self, index: usize) -> MapEntry {
+        MapEntry { position: Position(self.positions[index].get()), crc: self.crcs[index].get() }
+    }
+
+    /// Changes an entry; gives the old one.
+    pub fn set(&mut self, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
+        let old = self.entry(index);
+        self.positions[index].set(entry.position.0);
+        self.crcs[index].set(entry.crc);
+        let was = u32::from(old.position != Position::ABSENT);
+        let is = u32::from(entry.position != Position::ABSENT);
+        self.used.set(self.used.get() + is - was);
+        self.birth.set(self.birth.get().max(birth));
+        old
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.used.get() == 0
+    }
+
+    pub fn birth(&self) -> u64 {
+        self.birth.get()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::SegmentId;
+
+    const KEY: PageKey = PageKey { layer: LayerId(3), level: 1, index: 300 };
+
+    #[test]
+    fn counts_what_it_holds_and_parses_back() {
+        let mut page = Page::new(KEY);
+        let entry = MapEntry { position: Position::new(SegmentId(1), 0, 1, 0), crc: 7 };
+        assert_eq!(page.set(5, entry, 10), MapEntry::ABSENT);
+        assert_eq!(page.set(6, MapEntry::ZERO, 9), MapEntry::ABSENT);
+        assert_eq!(page.set(5, entry, 10), entry);
+        assert_eq!((page.used.get(), page.birth()), (2, 10));
+        let again = Page::parse(page.bytes(), KEY).ok().expect("its own bytes");
+        assert_eq!(again.bytes(), page.bytes());
+        assert_eq!(again.entry(5), entry);
+        page.set(5, MapEntry::ABSENT, 11);
+        page.set(6, MapEntry::ABSENT, 11);
+        assert!(page.is_empty());
+    }
+
+    #[test]
+    fn refuses_another_page_and_false_counts() {
+        let mut page = Page::new(KEY);
+        page.set(5, MapEntry::ZERO, 1);
+        let other = PageKey { index: 301, ..KEY };
+        assert_eq!(Page::parse(page.bytes(), other).err(), Some(FormatError::Damaged));
+        let mut bytes = page.bytes().to_vec();
+        bytes[12] = 9;
+        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::Damaged));
+        bytes[4] = 2;
+        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(2)));
+        assert_eq!(Page::parse(&[0; BLOCK_BYTES], KEY).err(), Some(FormatError::Foreign));
+    }
+
+    #[test]
+    fn keys_climb() {
+        assert_eq!(PageKey::of_block(LayerId(1), 70_000).index, 273);
+        assert_eq!(KEY.parent(), PageKey { layer: LayerId(3), level: 2, index: 1 });
+        assert_eq!(KEY.entry_in_parent(), 44);
+    }
+}

@@ -1,0 +1,83 @@
+//! Where a block lives in the log.
+//!
+//! ```text
+//!  63            32 31          16 15      8 7       0
+//! | segment id     | batch row    | rows    | slot    |
+//! ```
+//!
+//! A position names a batch (segment, first row, number of rows) and the slot in it; together with the
+//! segment's columns that is enough to find the cell. Segment ids are never reused, so a position names the
+//! same bytes for ever: a conditional entry can trust "still points there".
+
+use std::fmt;
+
+/// A segment of one lane. Counted up, never reused; the first is 1.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SegmentId(pub u32);
+
+/// A block's place in the log, or one of two special values.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Position(pub u64);
+
+impl Position {
+    /// Not mapped in this layer: the layer below decides.
+    pub const ABSENT: Position = Position(0);
+    /// Unmapped in this layer: reads as zeros, whatever the layers below say.
+    pub const ZERO: Position = Position(1);
+
+    pub fn new(segment: SegmentId, row: usize, rows: usize, slot: usize) -> Position {
+        assert!(segment.0 > 0 && row <= 0xFFFF && (1..=0xFF).contains(&rows) && slot <= 0xFF);
+        Position(u64::from(segment.0) << 32 | (row as u64) << 16 | (rows as u64) << 8 | slot as u64)
+    }
+
+    /// Whether this is a place in the log.
+    pub fn is_stored(self) -> bool {
+        self.0 >> 32 != 0
+    }
+
+    pub fn segment(self) -> SegmentId {
+        SegmentId((self.0 >> 32) as u32)
+    }
+
+    /// The first row of the batch.
+    pub fn row(self) -> usize {
+        (self.0 >> 16 & 0xFFFF) as usize
+    }
+
+    /// Rows of the batch. Zero only in positions that were read from damaged memory.
+    pub fn rows(self) -> usize {
+        (self.0 >> 8 & 0xFF) as usize
+    }
+
+    /// Which of the batch's data blocks.
+    pub fn slot(self) -> usize {
+        (self.0 & 0xFF) as usize
+    }
+}
+
+impl fmt::Debug for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Position::ABSENT => f.write_str("absent"),
+            Position::ZERO => f.write_str("zero"),
+            _ => write!(f, "{}:{}+{}#{}", self.segment().0, self.row(), self.rows(), self.slot()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packs_and_unpacks() {
+        let position = Position::new(SegmentId(u32::MAX), 65535, 255, 159);
+        assert_eq!(
+            (position.segment(), position.row(), position.rows(), position.slot()),
+            (SegmentId(u32::MAX), 65535, 255, 159)
+        );
+        assert!(position.is_stored());
+        assert!(!Position::ABSENT.is_stored() && !Position::ZERO.is_stored());
+        assert_eq!(format!("{:?}", Position::new(SegmentId(3), 4, 5, 6)), "3:4+5#6");
+    }
+}
