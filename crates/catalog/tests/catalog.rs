@@ -1,0 +1,308 @@
+//! The catalog from outside: changes, refusals, bytes.
+
+use base::limits::LUN_MAX;
+use base::{ArrayId, PoolId, VolumeId};
+use catalog::{
+    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, Naa, Name, NewVolume, Setting,
+    VolumeKind,
+};
+use proptest::prelude::*;
+
+fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+fn chap(secret: &str) -> Chap {
+    Chap::new("user", secret.parse().unwrap()).unwrap()
+}
+
+fn empty() -> Catalog {
+    Catalog::new(ArrayId(0xfeed_beef << 96 | 7), name("tangelo"))
+}
+
+fn create_volume(text: &str, backing: NewVolume) -> Change {
+    Change::CreateVolume {
+        name: name(text),
+        backing,
+        size_bytes: 1 << 30,
+        block_bytes: 512,
+        write_back: false,
+        created_ms: 1,
+    }
+}
+
+fn create_host(text: &str) -> Change {
+    let initiators = vec![format!("iqn.1993-08.org.debian:{text}").to_lowercase().parse().unwrap()];
+    Change::CreateHost { host: Host { name: name(text), initiators, chap: None, mutual: None } }
+}
+
+fn map(volume: &str, host: &str, lun: Option<u32>) -> Change {
+    Change::Map { volume: volume.into(), host: host.into(), lun, read_only: false }
+}
+
+fn unmap(volume: &str, host: &str) -> Change {
+    Change::Unmap { volume: volume.into(), host: host.into() }
+}
+
+fn after(catalog: Catalog, changes: &[Change]) -> Catalog {
+    changes.iter().fold(catalog, |catalog, change| {
+        let next = catalog.apply(change).unwrap_or_else(|error| panic!("{change:?}: {error}"));
+        assert_eq!(next.version(), catalog.version() + 1);
+        next
+    })
+}
+
+fn sample() -> Catalog {
+    after(
+        empty(),
+        &[
+            Change::AttachPool { id: PoolId(9), name: name("fast") },
+            create_volume("vm-01", NewVolume::Pool("fast".into())),
+            create_volume("vm-02", NewVolume::Pool("fast".into())),
+            create_volume("old-lun", NewVolume::Raw { path: "/dev/sdb".into() }),
+            create_host("pve1"),
+            create_host("pve2"),
+            map("vm-01", "pve1", Some(5)),
+        ],
+    )
+}
+
+#[test]
+fn a_volume_gets_an_identity_that_no_other_ever_has() {
+    let catalog = sample();
+    let first = catalog.find_volume("vm-01").unwrap();
+    assert_eq!(first.naa, Naa::derive(catalog.array(), VolumeId(1)));
+    assert!(matches!(first.backing, VolumeKind::Pool { pool: PoolId(9), .. }));
+    let (naa, serial) = (first.naa, first.serial.clone());
+    let catalog = after(
+        catalog,
+        &[
+            Change::RenameVolume { volume: "vm-01".into(), name: name("renamed") },
+            Change::DeleteVolume { volume: "vm-02".into(), unmap: false },
+            create_volume("vm-02", NewVolume::Pool("fast".into())),
+        ],
+    );
+    let renamed = catalog.find_volume("renamed").unwrap();
+    assert_eq!((renamed.naa, &renamed.serial), (naa, &serial));
+    let again = catalog.find_volume("vm-02").unwrap();
+    assert_eq!(again.id, VolumeId(4), "ids are never reused");
+    assert!(catalog.volumes().iter().filter(|v| v.naa == again.naa).count() == 1);
+}
+
+#[test]
+fn luns_are_dealt_from_the_lowest_free_one() {
+    let catalog = after(sample(), &[map("vm-02", "pve1", None), map("old-lun", "pve1", None)]);
+    let luns = |c: &Catalog| c.luns_of("pve1").map(|m| (m.lun, m.volume.0)).collect::<Vec<_>>();
+    assert_eq!(luns(&catalog), [(0, 2), (1, 3), (5, 1)]);
+    let catalog = after(catalog, &[unmap("vm-02", "pve1"), map("vm-02", "pve2", Some(u32::from(LUN_MAX)))]);
+    assert_eq!(luns(&catalog), [(1, 3), (5, 1)]);
+    let catalog = after(catalog, &[map("vm-02", "pve1", None)]);
+    assert_eq!(luns(&catalog), [(0, 2), (1, 3), (5, 1)]);
+    assert_eq!(catalog.lun("pve1", 5).unwrap().volume, VolumeId(1));
+    assert!(catalog.lun("pve1", 2).is_none() && catalog.lun("pve2", 5).is_none());
+}
+
+/// Each change is refused, with this code and words of this message, and is no change.
+#[test]
+fn refusals() {
+    let catalog = sample();
+    let volume = |size_bytes, block_bytes, backing| Change::CreateVolume {
+        name: name("new"),
+        backing,
+        size_bytes,
+        block_bytes,
+        write_back: false,
+        created_ms: 0,
+    };
+    let pve1: InitiatorName = "iqn.1993-08.org.debian:pve1".parse().unwrap();
+    let host = |initiators: &[&str], chap, mutual| Change::CreateHost {
+        host: Host {
+            name: name("new"),
+            initiators: initiators.iter().map(|i| i.parse().unwrap()).collect(),
+            chap,
+            mutual,
+        },
+    };
+    let other = "iqn.2000-01.com.example";
+    let table = [
+        (create_volume("vm-01", NewVolume::Null), "exists", "a volume called \"vm-01\" already"),
+        (create_volume("x", NewVolume::Pool("slow".into())), "not_found", "no pool called \"slow\""),
+        (create_volume("x", NewVolume::Raw { path: "sdb".into() }), "bad_path", "absolute path"),
+        (
+            create_volume("x", NewVolume::Raw { path: "/dev/sdb".into() }),
+            "in_use",
+            "as volume \"old-lun\" already",
+        ),
+        (volume(0, 512, NewVolume::Null), "bad_size", "0 bytes"),
+        (volume(4097, 512, NewVolume::Null), "bad_size", "multiple of 4096"),
+        (volume((1 << 50) + 4096, 512, NewVolume::Null), "bad_size", "1 PiB"),
+        (volume(4096, 1024, NewVolume::Null), "bad_block_size", "1024"),
+        (Change::DeleteVolume { volume: "vm-01".into(), unmap: false }, "in_use", "mapped to host pve1"),
+        (Change::DeleteVolume { volume: "vm".into(), unmap: true }, "not_found", "no volume called \"vm\""),
+        (Change::RenameVolume { volume: "vm-01".into(), name: name("vm-02") }, "exists", "vm-02"),
+        (
+            Change::DeleteHost { host: "pve1".into(), unmap: false },
+            "in_use",
+            "has 1 volume mapped to it: vm-01",
+        ),
+        (create_host("pve1"), "exists", "host called \"pve1\""),
+        (host(&[], None, None), "bad_initiator", "at least one"),
+        (host(&[other, other], None, None), "bad_initiator", "named twice"),
+        (host(&[pve1.as_str()], None, None), "initiator_in_use", "belongs to host \"pve1\" already"),
+        (host(&[other], None, Some(chap("mutual-secret"))), "bad_chap", "needs one-way"),
+        (
+            host(&[other], Some(chap("same-secret-12")), Some(chap("same-secret-12"))),
+            "bad_chap",
+            "different secrets",
+        ),
+        (map("vm-01", "pve1", None), "already_mapped", "LUN 5 of host \"pve1\" already"),
+        (map("vm-02", "pve1", Some(5)), "lun_in_use", "LUN 5 of host \"pve1\" is volume \"vm-01\""),
+        (map("vm-02", "pve1", Some(16384)), "bad_lun", "0 to 16383"),
+        (map("vm-02", "pve1", Some(u32::MAX)), "bad_lun", "0 to 16383"),
+        (map("vm-02", "pve3", None), "not_found", "no host called \"pve3\""),
+        (unmap("vm-02", "pve1"), "not_mapped", "not mapped to host \"pve1\""),
+        (Change::AttachPool { id: PoolId(10), name: name("fast") }, "exists", "fast"),
+        (Change::AttachPool { id: PoolId(9), name: name("other") }, "exists", "other"),
+        (Change::DetachPool { pool: "fast".into() }, "in_use", "2 volumes: vm-01, vm-02"),
+    ];
+    for (change, code, words) in table {
+        let error = catalog.apply(&change).expect_err(&format!("{change:?}"));
+        assert_eq!(error.code(), code, "{change:?}");
+        assert!(error.to_string().contains(words), "{change:?}: {error}");
+    }
+}
+
+#[test]
+fn deleting_with_unmap_takes_the_mappings_along() {
+    let catalog = after(sample(), &[map("vm-01", "pve2", None)]);
+    let gone = after(catalog.clone(), &[Change::DeleteVolume { volume: "vm-01".into(), unmap: true }]);
+    assert_eq!((gone.mappings().len(), gone.volumes().len()), (0, 2));
+    let gone = after(catalog, &[Change::DeleteHost { host: "pve1".into(), unmap: true }]);
+    assert_eq!((gone.mappings().len(), gone.hosts().len()), (1, 1));
+}
+
+#[test]
+fn a_host_changes_name_and_credentials_and_keeps_its_luns() {
+    let update = HostUpdate {
+        name: Some(name("aaa")),
+        chap: Setting::Set(chap("one-way-secret")),
+        mutual: Setting::Set(chap("mutual-secret")),
+        ..HostUpdate::default()
+    };
+    let catalog = after(sample(), &[map("vm-02", "pve2", Some(1))]);
+    let catalog = after(catalog, &[Change::ModifyHost { host: "pve2".into(), update }]);
+    assert!(catalog.find_host("pve2").is_none());
+    assert_eq!(catalog.lun("aaa", 1).unwrap().volume, VolumeId(2));
+    let host = catalog.host_of_initiator("IQN.1993-08.org.debian:pve2").unwrap();
+    assert_eq!(host.chap.as_ref().unwrap().secret.expose(), "one-way-secret");
+    assert!(!format!("{catalog:?}").contains("-secret"), "a secret was printed");
+
+    let clear = HostUpdate { chap: Setting::Clear, ..HostUpdate::default() };
+    let refused = catalog.apply(&Change::ModifyHost { host: "aaa".into(), update: clear });
+    assert_eq!(refused, Err(CatalogError::MutualAlone));
+    assert_eq!(Catalog::decode(&catalog.encode()), Ok(catalog));
+}
+
+#[test]
+fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
+    let text = String::from_utf8(sample().encode()).unwrap();
+    let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
+    let future = text.replacen("\"schema\":1", "\"schema\":2,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 2, known: 1 });
+    assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
+    let breakages = [
+        ("\"schema\":1", "\"schema\":0"),
+        ("\"schema\":1", "\"schema\":1,\"unknown\":1"),
+        ("\"version\":8", "\"version\":0"),
+        ("\"next_volume_id\":4", "\"next_volume_id\":3"),
+        ("\"next_layer_id\":3", "\"next_layer_id\":2"),
+        ("\"name\":\"vm-01\"", "\"name\":\"vm-02\""),
+        ("\"name\":\"vm-01\"", "\"name\":\"vm 01\""),
+        ("\"block_bytes\":512", "\"block_bytes\":513"),
+        ("\"size_bytes\":1073741824", "\"size_bytes\":1073741825"),
+        ("\"layer\":2", "\"layer\":1"),
+        ("\"lun\":5", "\"lun\":16384"),
+        ("\"lun\":5,\"volume\":1", "\"lun\":5,\"volume\":9"),
+        ("\"host\":\"pve1\"", "\"host\":\"pve9\""),
+        ("debian:pve1", "debian:pve2"),
+        ("\"name\":\"pve1\"", "\"name\":\"pve3\""),
+        ("\"pool\":\"00", "\"pool\":\"01"),
+        ("\"path\":\"/dev/sdb\"", "\"path\":\"sdb\""),
+        ("\"read_only\":false", "\"read_only\":0"),
+        ("\"naa\":\"6", "\"naa\":\"5"),
+    ];
+    for (from, to) in breakages {
+        assert!(text.contains(from), "the sample lacks {from}: {text}");
+        let error = decode(&text.replacen(from, to, 1));
+        assert!(matches!(error, CatalogError::Damaged { .. }), "{from} -> {to}: {error}");
+    }
+}
+
+fn any_change() -> impl Strategy<Value = Change> {
+    let volume = prop::sample::select(vec!["a", "b", "c", "d"]);
+    let host = prop::sample::select(vec!["h1", "h2", "h3"]);
+    let backing = prop_oneof![
+        Just(NewVolume::Null),
+        Just(NewVolume::Memory),
+        Just(NewVolume::Pool("fast".into())),
+        "/[a-c]".prop_map(|path| NewVolume::Raw { path }),
+    ];
+    let initiators = prop::collection::vec("iqn\\.2000-0[1-9]\\.io\\.[a-d]", 0..3);
+    let secret = prop::option::of("[a-b]{12}");
+    prop_oneof![
+        (volume.clone(), backing).prop_map(|(v, backing)| create_volume(v, backing)),
+        (volume.clone(), volume.clone())
+            .prop_map(|(v, n)| Change::RenameVolume { volume: v.into(), name: name(n) }),
+        (volume.clone(), any::<bool>())
+            .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
+        (host.clone(), initiators, secret.clone(), secret).prop_map(|(h, initiators, one, other)| {
+            Change::CreateHost {
+                host: Host {
+                    name: name(h),
+                    initiators: initiators.iter().map(|i| i.parse().unwrap()).collect(),
+                    chap: one.map(|s| chap(&s)),
+                    mutual: other.map(|s| chap(&s)),
+                },
+            }
+        }),
+        (host.clone(), host.clone()).prop_map(|(h, n)| Change::ModifyHost {
+            host: h.into(),
+            update: HostUpdate { name: Some(name(n)), ..HostUpdate::default() },
+        }),
+        (host.clone(), any::<bool>()).prop_map(|(h, unmap)| Change::DeleteHost { host: h.into(), unmap }),
+        (volume.clone(), host.clone(), prop::option::of(0u32..4)).prop_map(|(v, h, lun)| map(v, h, lun)),
+        (volume, host).prop_map(|(v, h)| unmap(v, h)),
+        Just(Change::AttachPool { id: PoolId(1), name: name("fast") }),
+        Just(Change::DetachPool { pool: "fast".into() }),
+    ]
+}
+
+proptest! {
+    /// Whatever the changes, what came out is a catalog that its own bytes give back: decoding checks all that
+    /// always holds.
+    #[test]
+    fn every_reachable_catalog_survives_its_bytes(changes in prop::collection::vec(any_change(), 0..60)) {
+        let mut catalog = empty();
+        for change in &changes {
+            if let Ok(next) = catalog.apply(change) {
+                catalog = next;
+            }
+            prop_assert_eq!(Catalog::decode(&catalog.encode()), Ok(catalog.clone()));
+        }
+    }
+
+    /// Bytes from a disk: any answer, but an answer.
+    #[test]
+    fn decoding_never_panics(cut in 0usize..4000, flips in prop::collection::vec((0usize..4000, any::<u8>()), 0..4)) {
+        let mut bytes = sample().encode();
+        bytes.truncate(bytes.len().saturating_sub(cut % 50 * 80));
+        for (at, value) in flips {
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = value;
+            }
+        }
+        if let Ok(catalog) = Catalog::decode(&bytes) {
+            let _ = catalog.apply(&create_volume("z", NewVolume::Null));
+        }
+    }
+}
