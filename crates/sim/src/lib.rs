@@ -1,1 +1,36 @@
-//! (room under construction)
+//! The simulated world: one seed decides the clock, the drives, the network, the faults and the workload.
+//!
+//! The same pool and shard code that runs on io_uring runs here, unchanged, against [`SimEnv`]; an oracle knows
+//! what every block may hold; a failing seed is replayed exactly. Above [`World`] are the parts:
+//!
+//! ```text
+//!   workload ─► oracle (what may be read)          scenarios: scripted worlds with a name
+//!      │
+//!   Simulation: gives shards their turns ─► TaskShard (executor) or the engine
+//!      │                                        │ Env
+//!   World: clock, events, faults  ◄─────────── SimEnv
+//!      ├── drives: medium, volatile cache, faults
+//!      └── network: ordered bytes in random pieces
+//! ```
+//!
+//! Nothing here reads a real clock, a file, a socket or randomness from outside the seed, and no thread is
+//! started: seeds run in parallel in processes of the `sim` program.
+
+mod drive;
+mod drive_io;
+mod environment;
+mod fault;
+mod medium;
+mod network;
+mod prng;
+mod process;
+mod trace;
+mod world;
+
+pub use drive::{DriveNumber, DriveOptions};
+pub use environment::{Outside, SimEnv};
+pub use fault::{FaultCounts, FaultKind, FaultRates};
+pub use prng::{Prng, scatter};
+pub use process::{Outbox, Patience, Simulation, Stuck, TaskShard, Turn};
+pub use trace::TraceSink;
+pub use world::{ProcessId, Step, World};

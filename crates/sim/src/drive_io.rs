@@ -1,0 +1,403 @@
+//! Operations on drives: how they begin, end, are held up, and are caught by the end of their process.
+
+use base::Nanos;
+use bytes::Bytes;
+use env::{DriveHandle, IoError, Operation, Outcome};
+
+use crate::drive::{DriveNumber, write_blocks};
+use crate::fault::{FaultKind, FaultRates};
+use crate::medium::Mood;
+use crate::world::{EventKind, Handle, InFlight, Inner, ProcessId, World};
+
+use base::BLOCK_BYTES;
+
+/// In [`InFlight::mark`]: this read took its content when it was submitted.
+const SERVED_AT_SUBMISSION: u64 = 1;
+
+impl Inner {
+    pub(crate) fn submit_to_drive(&mut self, mut in_flight: InFlight) {
+        let number = match &in_flight.operation {
+            Operation::DriveOpen { path, .. } => {
+                let path = path.clone();
+                let at = self.drives.iter().position(|drive| drive.options.path == path);
+                at.map(|index| DriveNumber(index as u32))
+            }
+            operation => {
+                check_alignment(operation);
+                let handle = drive_of(operation).map(|handle| self.handle(in_flight.process, handle));
+                assert!(handle.is_none_or(|handle| handle.open), "an operation on a handle that was closed");
+                handle.map(|handle| handle.drive)
+            }
+        };
+        let Some(number) = number else {
+            let id = self.begin(in_flight);
+            return self.schedule(Nanos::from_micros(5), EventKind::Operation(id));
+        };
+        let drive = &mut self.drives[number.0 as usize];
+        let latency = drive.draw_latency(&mut self.prng, &mut self.counts);
+        in_flight.mark = match in_flight.operation {
+            Operation::DriveFlush { .. } => drive.medium.flush_point(),
+            Operation::DriveRead { .. } if self.prng.chance(400) => SERVED_AT_SUBMISSION,
+            _ => 0,
+        };
+        let now = self.now;
+        let (process, shard, token) = (in_flight.process, in_flight.shard, in_flight.token);
+        self.trace.line(now, || {
+            format!("p{}.{shard} op {} {}", process.0, token.0, describe(&in_flight.operation, number))
+        });
+        if in_flight.mark == SERVED_AT_SUBMISSION
+            && matches!(in_flight.operation, Operation::DriveRead { .. })
+        {
+            (in_flight.operation, in_flight.mark) = self.serve_early(in_flight.process, in_flight.operation);
+        }
+        let id = self.begin(in_flight);
+        self.schedule(latency, EventKind::Operation(id));
+    }
+
+    pub(crate) fn handle(&self, process: ProcessId, handle: DriveHandle) -> Handle {
+        let handles = &self.processes[process.0 as usize].handles;
+        let found = handles.get(handle.0 as usize).copied();
+        found.expect("a drive handle that this process was given")
+    }
+
+    /// A drive that is stuck answers later, one that is gone at once; a handle is closed after all else.
+    pub(crate) fn is_drive_operation_held_up(&mut self, id: u64) -> bool {
+        let in_flight = &self.operations[&id];
+        let Some(named) = drive_of(&in_flight.operation) else { return false };
+        if matches!(in_flight.operation, Operation::DriveClose { .. }) {
+            let process = in_flight.process;
+            let same =
+                |other: &InFlight| other.process == process && drive_of(&other.operation) == Some(named);
+            if self.operations.iter().any(|(&other, flying)| other != id && same(flying)) {
+                self.schedule(Nanos::from_micros(20), EventKind::Operation(id));
+                return true;
+            }
+        }
+        let in_flight = &self.operations[&id];
+        let handle = self.handle(in_flight.process, named);
+        let drive = &self.drives[handle.drive.0 as usize];
+        if drive.stuck_until <= self.now || !drive.present {
+            return false;
+        }
+        let delay = Nanos(self.prng.below(1_000_000));
+        let until = self.drives[handle.drive.0 as usize].stuck_until + delay;
+        self.schedule_at(until, EventKind::Operation(id));
+        true
+    }
+
+    /// Ends a drive operation and gives its outcome.
+    pub(crate) fn finish_drive(&mut self, in_flight: InFlight) -> Outcome {
+        let process = in_flight.process;
+        match in_flight.operation {
+            Operation::DriveOpen { path, writable } => self.open(process, &path, writable),
+            Operation::DriveClose { drive } => {
+                let handle = self.handle(process, drive);
+                self.process(process).handles[drive.0 as usize].open = false;
+                if handle.writable {
+                    self.drives[handle.drive.0 as usize].writer = None;
+                }
+                Outcome::Done
+            }
+            Operation::DriveRead { drive, offset_bytes, mut buffer } => {
+                let result = match self.usable(process, drive) {
+                    Err(error) => Err(error),
+                    Ok(_) if in_flight.mark == SERVED_AT_SUBMISSION => Ok(()),
+                    Ok(number) => self.read_now(number, offset_bytes, &mut buffer),
+                };
+                Outcome::DriveRead(buffer, result)
+            }
+            Operation::DriveWrite { drive, offset_bytes, data, durable } => {
+                let writable = self.handle(process, drive).writable;
+                let result = match self.usable(process, drive) {
+                    Ok(_) if !writable => Err(IoError::ReadOnly),
+                    Ok(number) => {
+                        let drive = &mut self.drives[number.0 as usize];
+                        drive.write(offset_bytes, &data, durable, &mut self.prng, &mut self.counts)
+                    }
+                    Err(error) => {
+                        self.interrupt_by_vanishing(self.handle(process, drive), offset_bytes, &data);
+                        Err(error)
+                    }
+                };
+                done(result)
+            }
+            Operation::DriveFlush { drive } => done(self.usable(process, drive).map(|number| {
+                self.drives[number.0 as usize].medium.flush(in_flight.mark);
+            })),
+            Operation::DriveDiscard { drive, offset_bytes, length_bytes } => done(
+                self.usable(process, drive).map(|number| self.discard(number, offset_bytes, length_bytes)),
+            ),
+            operation => unreachable!("{operation:?} is not for a drive"),
+        }
+    }
+
+    fn usable(&self, process: ProcessId, handle: DriveHandle) -> Result<DriveNumber, IoError> {
+        let handle = self.handle(process, handle);
+        let drive = &self.drives[handle.drive.0 as usize];
+        if !drive.present || handle.appearance != drive.appearance {
+            return Err(IoError::Gone);
+        }
+        Ok(handle.drive)
+    }
+
+    fn open(&mut self, process: ProcessId, path: &str, writable: bool) -> Outcome {
+        let Some(index) = self.drives.iter().position(|drive| drive.present && drive.options.path == path)
+        else {
+            return Outcome::Failed(IoError::NotFound);
+        };
+        let drive = &mut self.drives[index];
+        if writable {
+            if drive.writer.is_some() {
+                return Outcome::Failed(IoError::Busy);
+            }
+            drive.writer = Some(process);
+        }
+        let (info, appearance) = (drive.info(), drive.appearance);
+        let handles = &mut self.process(process).handles;
+        handles.push(Handle { drive: DriveNumber(index as u32), writable, open: true, appearance });
+        Outcome::DriveOpened(DriveHandle(handles.len() as u32 - 1), info)
+    }
+
+    /// A write that was in flight when its drive went may be there when the drive comes back.
+    fn interrupt_by_vanishing(&mut self, handle: Handle, offset_bytes: u64, data: &[Bytes]) {
+        let drive = &mut self.drives[handle.drive.0 as usize];
+        if handle.writable && handle.appearance == drive.appearance {
+            let mood = Mood::draw(&mut self.prng, drive.options.tearing);
+            drive.interrupt_write(offset_bytes, data, true, mood, &mut self.prng, &mut self.counts);
+        }
+    }
+
+    fn discard(&mut self, number: DriveNumber, offset_bytes: u64, length_bytes: u64) {
+        let drive = &mut self.drives[number.0 as usize];
+        let first = offset_bytes / BLOCK_BYTES as u64;
+        let end = (first + length_bytes / BLOCK_BYTES as u64).min(drive.size_blocks());
+        for block in first..end {
+            // the vast rest of a sparse drive is as undefined as it was
+            if drive.medium.is_allocated(block) {
+                drive.medium.discard(block, &mut self.prng);
+            }
+        }
+    }
+
+    fn serve_early(&mut self, process: ProcessId, operation: Operation) -> (Operation, u64) {
+        let Operation::DriveRead { drive, offset_bytes, mut buffer } = operation else {
+            unreachable!("a read")
+        };
+        let read =
+            self.usable(process, drive).and_then(|number| self.read_now(number, offset_bytes, &mut buffer));
+        let mark = if read.is_ok() { SERVED_AT_SUBMISSION } else { 0 };
+        (Operation::DriveRead { drive, offset_bytes, buffer }, mark)
+    }
+
+    fn read_now(
+        &mut self,
+        number: DriveNumber,
+        offset_bytes: u64,
+        buffer: &mut base::AlignedBuffer,
+    ) -> Result<(), IoError> {
+        let first = offset_bytes / BLOCK_BYTES as u64;
+        let overlapping = self.writes_in_flight(number, first, first + buffer.blocks() as u64);
+        let drive = &mut self.drives[number.0 as usize];
+        drive.read(offset_bytes, buffer, &overlapping, &mut self.prng, &mut self.counts)
+    }
+
+    fn writes_in_flight(&self, number: DriveNumber, first: u64, end: u64) -> Vec<(u64, Bytes)> {
+        let mut ids: Vec<u64> = Vec::new();
+        for (&id, in_flight) in &self.operations {
+            if let Operation::DriveWrite { drive, offset_bytes, data, .. } = &in_flight.operation {
+                let start = offset_bytes / BLOCK_BYTES as u64;
+                let length: usize = data.iter().map(Bytes::len).sum();
+                let overlaps = start < end && first < start + (length / BLOCK_BYTES) as u64;
+                if overlaps && self.handle(in_flight.process, *drive).drive == number {
+                    ids.push(id);
+                }
+            }
+        }
+        ids.sort_unstable();
+        let blocks = ids.iter().flat_map(|id| match &self.operations[id].operation {
+            Operation::DriveWrite { offset_bytes, data, .. } => write_blocks(*offset_bytes, data),
+            _ => unreachable!("writes were picked"),
+        });
+        blocks.filter(|(block, _)| (first..end).contains(block)).collect()
+    }
+
+    /// The process is gone; each of its writes may have been done or not, whole or in part.
+    pub(crate) fn interrupt_operations(&mut self, ids: &[u64], power_lost: bool) {
+        let mut prng = self.prng.fork();
+        let keep_or_drop = Mood::draw(&mut prng, false);
+        let tearing = Mood::draw(&mut prng, true);
+        for id in ids {
+            let in_flight = self.operations.remove(id).expect("it was listed");
+            let Operation::DriveWrite { drive, offset_bytes, data, durable } = in_flight.operation else {
+                continue;
+            };
+            let handle = self.handle(in_flight.process, drive);
+            let drive = &mut self.drives[handle.drive.0 as usize];
+            if !drive.present || !handle.writable || handle.appearance != drive.appearance {
+                continue;
+            }
+            let mood = if power_lost && drive.options.tearing { tearing } else { keep_or_drop };
+            let durable = durable || power_lost || !drive.options.volatile_cache;
+            drive.interrupt_write(offset_bytes, &data, durable, mood, &mut prng, &mut self.counts);
+        }
+    }
+
+    pub(crate) fn lose_drive_caches(&mut self, machine: u16) {
+        let mut prng = self.prng.fork();
+        for drive in self.drives.iter_mut().filter(|drive| drive.options.machine == machine) {
+            let mood = Mood::draw(&mut prng, drive.options.tearing);
+            drive.medium.lose_cache(mood, &mut prng, &mut self.counts);
+        }
+    }
+
+    pub(crate) fn return_drive(&mut self, number: DriveNumber) {
+        let drive = &mut self.drives[number.0 as usize];
+        if !drive.present {
+            drive.present = true;
+            self.counts.add(FaultKind::DriveReturned);
+            let now = self.now;
+            self.trace.line(now, || format!("drive {} returns", number.0));
+        }
+    }
+}
+
+/// What the workload may do to drives. Each is counted.
+impl World {
+    /// Sets how often a drive misbehaves from now on.
+    pub fn set_fault_rates(&self, drive: DriveNumber, rates: FaultRates) {
+        self.0.borrow_mut().drives[drive.0 as usize].rates = rates;
+    }
+
+    /// The drive disappears with what its cache held; operations on it fail. With `back_after` it returns, and
+    /// old handles work again where `handles_survive`.
+    pub fn vanish(&self, drive: DriveNumber, back_after: Option<Nanos>, handles_survive: bool) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        let vanished = &mut inner.drives[drive.0 as usize];
+        if !std::mem::replace(&mut vanished.present, false) {
+            return;
+        }
+        inner.counts.add(FaultKind::DriveVanished);
+        vanished.appearance += u32::from(!handles_survive);
+        vanished.writer = vanished.writer.filter(|_| handles_survive);
+        let mut prng = inner.prng.fork();
+        let mood = Mood::draw(&mut prng, vanished.options.tearing);
+        vanished.medium.lose_cache(mood, &mut prng, &mut inner.counts);
+        let now = inner.now;
+        inner.trace.line(now, || format!("drive {} vanishes, back after {back_after:?}", drive.0));
+        if let Some(delay) = back_after {
+            inner.schedule(delay, EventKind::DriveReturns(drive));
+        }
+    }
+
+    /// A drive that vanished is there again, with what it held.
+    pub fn return_drive(&self, drive: DriveNumber) {
+        self.0.borrow_mut().return_drive(drive);
+    }
+
+    pub fn is_present(&self, drive: DriveNumber) -> bool {
+        self.0.borrow().drives[drive.0 as usize].present
+    }
+
+    /// The drive answers nothing until `time` from now.
+    pub fn stick(&self, drive: DriveNumber, time: Nanos) {
+        let mut inner = self.0.borrow_mut();
+        let until = inner.now + time;
+        inner.drives[drive.0 as usize].stuck_until = until;
+        inner.counts.add(FaultKind::DriveStuck);
+        let now = inner.now;
+        inner.trace.line(now, || format!("drive {} is stuck for {time:?}", drive.0));
+    }
+
+    /// The file system below a file drive is full, or has space again.
+    pub fn set_no_space(&self, drive: DriveNumber, full: bool) {
+        self.0.borrow_mut().drives[drive.0 as usize].no_space = full;
+    }
+
+    /// Flips one bit somewhere in what the drive holds.
+    pub fn rot_somewhere(&self, drive: DriveNumber) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        inner.drives[drive.0 as usize].rot_somewhere(&mut inner.prng, &mut inner.counts);
+    }
+
+    /// Flips one bit of a block, if anything was ever written there.
+    pub fn rot(&self, drive: DriveNumber, block: u64, bit: usize) -> bool {
+        let mut inner = self.0.borrow_mut();
+        let rotten = inner.drives[drive.0 as usize].medium.rot(block, bit);
+        if rotten {
+            inner.counts.add(FaultKind::BitRot);
+        }
+        rotten
+    }
+
+    /// Makes a block unreadable until it is rewritten.
+    pub fn spoil(&self, drive: DriveNumber, block: u64) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        inner.drives[drive.0 as usize].spoil(block, &mut inner.counts);
+    }
+
+    /// What a drive's block holds now, as a read would see it if the drive were well.
+    pub fn peek(&self, drive: DriveNumber, block: u64) -> Vec<u8> {
+        let mut content = vec![0; BLOCK_BYTES];
+        self.0.borrow().drives[drive.0 as usize].medium.read(block, &mut content);
+        content
+    }
+
+    /// Puts content onto a drive from outside, durably.
+    pub fn poke(&self, drive: DriveNumber, block: u64, content: &[u8]) {
+        self.0.borrow_mut().drives[drive.0 as usize].medium.write(block, content.into(), true);
+    }
+}
+
+fn done(result: Result<(), IoError>) -> Outcome {
+    result.map_or_else(Outcome::Failed, |()| Outcome::Done)
+}
+
+/// The drive that an operation is for.
+pub(crate) fn drive_of(operation: &Operation) -> Option<DriveHandle> {
+    match operation {
+        Operation::DriveClose { drive }
+        | Operation::DriveRead { drive, .. }
+        | Operation::DriveWrite { drive, .. }
+        | Operation::DriveFlush { drive }
+        | Operation::DriveDiscard { drive, .. } => Some(*drive),
+        _ => None,
+    }
+}
+
+/// Direct I/O takes whole, aligned blocks; breaking that is a bug of the code under test.
+fn check_alignment(operation: &Operation) {
+    let whole = |bytes: u64| bytes.is_multiple_of(BLOCK_BYTES as u64);
+    match operation {
+        Operation::DriveRead { offset_bytes, .. } => assert!(whole(*offset_bytes), "read at {offset_bytes}"),
+        Operation::DriveWrite { offset_bytes, data, .. } => {
+            assert!(whole(*offset_bytes), "write at {offset_bytes}");
+            for piece in data {
+                let aligned = (piece.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
+                assert!(
+                    aligned && whole(piece.len() as u64),
+                    "a piece of {} bytes is not aligned",
+                    piece.len()
+                );
+            }
+        }
+        _ => {}
+    }
+}
+
+fn describe(operation: &Operation, drive: DriveNumber) -> String {
+    let at = |offset_bytes: &u64| offset_bytes / BLOCK_BYTES as u64;
+    match operation {
+        Operation::DriveRead { offset_bytes, buffer, .. } => {
+            format!("read drive {} block {} +{}", drive.0, at(offset_bytes), buffer.blocks())
+        }
+        Operation::DriveWrite { offset_bytes, data, durable, .. } => {
+            let blocks = data.iter().map(Bytes::len).sum::<usize>() / BLOCK_BYTES;
+            let how = if *durable { " durably" } else { "" };
+            format!("write drive {} block {} +{blocks}{how}", drive.0, at(offset_bytes))
+        }
+        other => format!("{other:?} (drive {})", drive.0),
+    }
+}
