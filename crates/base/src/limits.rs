@@ -35,6 +35,16 @@ pub const VOLUME_BYTES_MAX: u64 = 1 << 50;
 /// A drive's smallest size.
 pub const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
+/// Addresses that the array listens on for one transport.
+pub const PORTALS_MAX: usize = 32;
+/// Drives that one head looks at, whether or not they belong to a pool.
+pub const CONFIGURED_DRIVES_MAX: usize = 256;
+/// Clients of the API that are connected at once, and requests that are at work at once.
+pub const API_CONNECTIONS_MAX: usize = 64;
+pub const API_REQUESTS_MAX: usize = 32;
+/// The body of one API request.
+pub const API_BODY_BYTES_MAX: usize = 1 << 20;
+
 /// Connections one shard serves.
 pub const CONNECTIONS_PER_SHARD_MAX: usize = 1024;
 /// iSCSI commands outstanding in one session: MaxCmdSN - ExpCmdSN + 1.
@@ -61,4 +71,6 @@ pub const SHARD_QUEUE_MAX: usize = 4096;
 const _: () = assert!(RECEIVE_SEGMENT_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(TRANSFER_BYTES_MAX.is_multiple_of(crate::units::BLOCK_BYTES));
 const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
+const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
+const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);

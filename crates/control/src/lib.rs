@@ -1,1 +1,14 @@
-//! (room under construction)
+//! The control plane: REST API, configuration, health, the head's state file.
+//!
+//! Runs on tokio beside the shards and reaches them through [`Array`] alone, a command and an answer at a time,
+//! so that a slow client of the API never slows I/O, and the reverse. Nothing here knows how the array works.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "the control plane has files, sockets and clocks of its own"
+)]
+
+pub mod api;
+pub mod config;
+pub mod size;
+pub mod state;

@@ -1,0 +1,28 @@
+//! The vocabulary of the REST API: what is asked, what is answered, how it is refused.
+//!
+//! The command line knows the array through these types alone, and docs/openapi.json is generated from them.
+//! Requests refuse unknown fields; answers may gain fields within a schema. Secrets travel towards the array
+//! only: no answer has a field for one.
+
+mod error;
+mod request;
+mod status;
+
+pub use error::{ApiError, ErrorCode};
+pub use request::{Command, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume};
+pub use status::{
+    ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health, Host,
+    HostList, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Session, Status, Summary, Volume,
+    VolumeList,
+};
+
+/// The version of every answer's shape. Raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;
+
+/// What a command that was carried out is answered.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    Drives(Vec<Drive>),
+    Changed(Changed),
+    Status(Box<ArrayStatus>),
+}

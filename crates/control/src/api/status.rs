@@ -1,0 +1,273 @@
+//! What the array answers: how it is, and what a command changed.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+macro_rules! answer {
+    ($($(#[$meta:meta])* pub struct $name:ident $body:tt)*) => {
+        $($(#[$meta])*
+        #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+        pub struct $name $body)*
+    };
+}
+
+macro_rules! words {
+    ($($(#[$meta:meta])* pub enum $name:ident $body:tt)*) => {
+        $($(#[$meta])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name $body)*
+    };
+}
+
+words! {
+    /// How well something is; later is worse.
+    pub enum Health {
+        /// All is well.
+        Healthy,
+        /// Served in full, with less protection than promised.
+        Degraded,
+        /// Not served.
+        Offline,
+    }
+
+    /// How a drive is doing.
+    pub enum DriveState {
+        /// Belongs to no pool.
+        Unused,
+        /// In its pool, and up to date.
+        Online,
+        /// In its pool's label, but not found.
+        Missing,
+        /// Taken out of service because of errors, or because it missed writes.
+        Failed,
+    }
+
+    /// What a drive was found to hold.
+    pub enum Content {
+        /// Nothing that is known.
+        Blank,
+        /// Something that is not ours, such as a file system.
+        Foreign,
+        /// A drive of a pool.
+        Member,
+        /// Ours, from a newer version of the program: left untouched.
+        FutureVersion,
+        /// Ours, with no readable label.
+        Damaged,
+        /// It could not be opened or read.
+        Unreadable,
+    }
+}
+
+answer! {
+    /// A drive: a block device or a file.
+    pub struct Drive {
+        pub path: String,
+        pub size_bytes: u64,
+        /// Empty where unknown, as for a file.
+        pub model: String,
+        pub serial: String,
+        pub state: DriveState,
+        pub content: Content,
+        /// More about the content: what is foreign, which pool, what is damaged.
+        pub detail: String,
+        /// Name of the pool that it is a member of.
+        pub pool: Option<String>,
+        pub errors: DriveErrors,
+    }
+
+    /// What went wrong with a drive since the start.
+    #[derive(Copy, Eq, Default)]
+    pub struct DriveErrors {
+        pub read: u64,
+        pub write: u64,
+        /// Reads that came back with the wrong content.
+        pub checksum: u64,
+    }
+
+    pub struct Pool {
+        pub name: String,
+        /// 32 hexadecimal digits.
+        pub id: String,
+        pub protection: String,
+        /// Columns of a segment, parity included.
+        pub width: u8,
+        /// Independent logs, fixed when the pool is made.
+        pub lanes: u16,
+        pub health: Health,
+        /// Why it is not healthy; empty where it is.
+        pub reason: String,
+        /// Drives that may still fail without loss of data.
+        pub failures_survivable: u8,
+        /// Bytes that volumes can hold; parity and reserve are already taken off.
+        pub capacity_bytes: u64,
+        pub used_bytes: u64,
+        pub drives: Vec<Drive>,
+    }
+
+    pub struct Volume {
+        pub id: u32,
+        pub name: String,
+        pub backing: Backing,
+        pub size_bytes: u64,
+        pub block_bytes: u32,
+        pub write_back: bool,
+        /// NAA identifier as hosts see it: 32 hexadecimal digits.
+        pub naa: String,
+        pub serial: String,
+        pub health: Health,
+        /// Why it is not healthy; empty where it is.
+        pub reason: String,
+    }
+
+    pub struct Host {
+        pub name: String,
+        pub initiators: Vec<String>,
+        pub chap_user: Option<String>,
+        pub mutual_chap_user: Option<String>,
+        /// How many sessions it has now.
+        pub sessions: u64,
+    }
+
+    pub struct Mapping {
+        pub volume: String,
+        pub host: String,
+        pub lun: u16,
+        pub read_only: bool,
+    }
+
+    pub struct Session {
+        pub initiator: String,
+        /// Name of its host; empty for a discovery session of a stranger.
+        pub host: String,
+        /// Addresses of both ends.
+        pub peer: String,
+        pub portal: String,
+        pub shard: u16,
+        pub discovery: bool,
+        pub commands: u64,
+        pub read_bytes: u64,
+        pub written_bytes: u64,
+    }
+
+    pub struct Portal {
+        pub address: String,
+        /// Empty where it listens; otherwise why it does not.
+        pub error: String,
+    }
+
+    /// Something wrong: what, why, what to do.
+    pub struct Problem {
+        pub health: Health,
+        /// What it is about, such as `pool fast` or `drive /dev/sdb`.
+        pub subject: String,
+        pub reason: String,
+        pub action: String,
+    }
+
+    /// The whole array as it is now.
+    pub struct ArrayStatus {
+        /// 32 hexadecimal digits.
+        pub array_id: String,
+        /// The iSCSI name of the target.
+        pub target_name: String,
+        pub health: Health,
+        /// Worst first; empty where nothing is wrong.
+        pub problems: Vec<Problem>,
+        pub shards: u16,
+        pub uptime_ms: u64,
+        pub portals: Vec<Portal>,
+        /// Every configured drive, and every member of a pool.
+        pub drives: Vec<Drive>,
+        pub pools: Vec<Pool>,
+        pub volumes: Vec<Volume>,
+        pub hosts: Vec<Host>,
+        pub mappings: Vec<Mapping>,
+        pub sessions: Vec<Session>,
+    }
+
+    /// The array in a few sentences.
+    pub struct Summary {
+        pub health: Health,
+        /// In plain language, why it is in that state.
+        pub reason: String,
+        /// What to do; empty where nothing needs doing.
+        pub action: String,
+        /// Whether everything that was acknowledged is there and readable; null where there is no pool.
+        pub data_safe: Option<bool>,
+        /// Whether it would still be after one more drive fails; null where there is no pool.
+        pub survives_next_failure: Option<bool>,
+        /// Both, in plain language.
+        pub data: String,
+    }
+
+    pub struct Status {
+        pub schema: u32,
+        /// Of the program.
+        pub version: String,
+        pub summary: Summary,
+        /// Commands with which a Linux host connects.
+        pub connect: Vec<String>,
+        pub array: ArrayStatus,
+    }
+
+    pub struct DriveList {
+        pub schema: u32,
+        pub drives: Vec<Drive>,
+    }
+
+    pub struct PoolList {
+        pub schema: u32,
+        pub pools: Vec<Pool>,
+    }
+
+    pub struct VolumeList {
+        pub schema: u32,
+        pub volumes: Vec<Volume>,
+    }
+
+    pub struct HostList {
+        pub schema: u32,
+        pub hosts: Vec<Host>,
+    }
+
+    pub struct MappingList {
+        pub schema: u32,
+        pub mappings: Vec<Mapping>,
+    }
+
+    /// What a command changed, or with `dry_run` would have changed.
+    pub struct Changed {
+        pub schema: u32,
+        pub dry_run: bool,
+        /// One line for each change, for people to read.
+        pub lines: Vec<String>,
+        /// Hosts that gained or lost something by it.
+        pub hosts_affected: Vec<String>,
+        /// What was made, as it is now; null for a removal or a dry run.
+        pub made: Option<Made>,
+    }
+}
+
+/// Where a volume's blocks are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Backing {
+    /// In the pool of this name.
+    Pool(String),
+    /// The block device or file of this path.
+    Raw(String),
+    Memory,
+    Null,
+}
+
+/// A thing that a command made.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    Pool(Pool),
+    Volume(Volume),
+    Host(Host),
+    Mapping(Mapping),
+}

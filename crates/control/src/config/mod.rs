@@ -1,0 +1,288 @@
+//! The head's file: where to listen, which drives to look at, which cores to use, where the API is.
+//!
+//! Everything else lives on the array's own drives. What the file says is either understood as a whole or refused
+//! with file, line, reason and what to do; a key that is not known is never ignored.
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use base::limits::{CONFIGURED_DRIVES_MAX, PORTALS_MAX, SHARDS_MAX};
+
+use self::reader::{Reader, Section, Value};
+
+/// Where the file is looked for when none is named.
+pub const DEFAULT_PATH: &str = "/etc/tangelo/tangelo.toml";
+/// Where the API's Unix socket is by default.
+pub const DEFAULT_SOCKET: &str = "/run/tangelo/tangelo.sock";
+/// Where the head keeps its state by default.
+pub const DEFAULT_STATE_DIR: &str = "/var/lib/tangelo";
+/// The registered iSCSI port (RFC 7143 §14).
+pub const DEFAULT_ISCSI: &str = "0.0.0.0:3260";
+/// Bytes that a file may have.
+const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// A configuration file that is refused.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    pub path: PathBuf,
+    /// From 1; none where it is about the whole file.
+    pub line: Option<usize>,
+    /// What is wrong, and what to do.
+    pub reason: String,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.reason),
+            None => write!(f, "{}: {}", self.path.display(), self.reason),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// Which cores the shards run on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Cores {
+    /// As many as the process may use, up to [`SHARDS_MAX`].
+    All,
+    /// So many, wherever the system puts them.
+    Count(usize),
+    /// These, by their numbers.
+    List(Vec<usize>),
+}
+
+/// The API over TCP, which needs a token.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ApiTcp {
+    pub address: SocketAddr,
+    pub token_file: PathBuf,
+}
+
+/// A drive, or a pattern of drives, to look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DrivePattern {
+    /// An absolute path, which may hold `*`, `?` and `[...]`.
+    pub pattern: String,
+    /// Where the file says so.
+    pub line: usize,
+}
+
+/// What the head's file says, with defaults for what it does not.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Config {
+    /// The file, where there is one.
+    pub file: Option<PathBuf>,
+    pub iscsi: Vec<SocketAddr>,
+    pub socket: PathBuf,
+    pub tcp: Option<ApiTcp>,
+    pub drives: Vec<DrivePattern>,
+    pub cores: Cores,
+    pub state_dir: PathBuf,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            file: None,
+            iscsi: vec![DEFAULT_ISCSI.parse().expect("the default is an address")],
+            socket: DEFAULT_SOCKET.into(),
+            tcp: None,
+            drives: Vec::new(),
+            cores: Cores::All,
+            state_dir: DEFAULT_STATE_DIR.into(),
+        }
+    }
+}
+
+impl Config {
+    /// The named file, which must be there; or the default one, which need not.
+    pub fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
+        let path = named.unwrap_or(Path::new(DEFAULT_PATH));
+        match std::fs::read(path) {
+            Ok(bytes) => {
+                let refuse = |reason: String| ConfigError { path: path.to_owned(), line: None, reason };
+                if bytes.len() > FILE_BYTES_MAX {
+                    return Err(refuse(format!(
+                        "{} bytes are too many for a configuration file",
+                        bytes.len()
+                    )));
+                }
+                let text = String::from_utf8(bytes).map_err(|_| refuse("it is not UTF-8 text".to_owned()))?;
+                Config::parse(path, &text)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Ok(Config::default()),
+            Err(error) => {
+                let reason =
+                    format!("cannot be read: {error}; see docs/configuration.md for what it may say");
+                Err(ConfigError { path: path.to_owned(), line: None, reason })
+            }
+        }
+    }
+
+    /// What `text`, the content of `path`, says. Relative paths are taken from the file's directory.
+    pub fn parse(path: &Path, text: &str) -> Result<Config, ConfigError> {
+        let reader = Reader::new(path, text);
+        let mut config = Config { file: Some(path.to_owned()), ..Config::default() };
+        let document = reader.document()?;
+        let mut root = Section::new(&reader, "", document.get_ref());
+        if let Some(value) = root.take("state_dir") {
+            config.state_dir = value.path()?;
+        }
+        if let Some(mut listen) = root.section("listen")? {
+            if let Some(value) = listen.take("iscsi") {
+                config.iscsi = read_portals(&value)?;
+            }
+            listen.finish()?;
+        }
+        if let Some(api) = root.section("api")? {
+            read_api(api, &mut config)?;
+        }
+        if let Some(mut drives) = root.section("drives")? {
+            if let Some(value) = drives.take("paths") {
+                config.drives = read_drives(&value)?;
+            }
+            drives.finish()?;
+        }
+        if let Some(cores) = root.section("cores")? {
+            config.cores = read_cores(cores)?;
+        }
+        root.finish()?;
+        Ok(config)
+    }
+
+    /// The drives that are there now for every pattern, and those named outright whether or not they are
+    /// there; each once, with the line that named it.
+    pub fn expand_drives(&self) -> Result<Vec<DrivePattern>, ConfigError> {
+        let mut seen = BTreeSet::new();
+        let mut drives = Vec::new();
+        for named in &self.drives {
+            let refuse = |reason: String| ConfigError {
+                path: self.file.clone().unwrap_or_default(),
+                line: Some(named.line),
+                reason,
+            };
+            let paths = if named.pattern.contains(['*', '?', '[']) {
+                let matches = glob::glob(&named.pattern)
+                    .map_err(|error| refuse(format!("\"{}\" is no pattern: {error}", named.pattern)))?;
+                matches.filter_map(Result::ok).filter(|path| !path.is_dir()).collect()
+            } else {
+                vec![PathBuf::from(&named.pattern)]
+            };
+            for path in paths {
+                let identity = path.canonicalize().unwrap_or_else(|_| path.clone());
+                let Some(text) = path.to_str() else { continue };
+                if seen.insert(identity) {
+                    drives.push(DrivePattern { pattern: text.to_owned(), line: named.line });
+                }
+            }
+            if drives.len() > CONFIGURED_DRIVES_MAX {
+                return Err(refuse(format!(
+                    "these are more than {CONFIGURED_DRIVES_MAX} drives; name fewer, or use a narrower pattern"
+                )));
+            }
+        }
+        Ok(drives)
+    }
+}
+
+fn read_portals(value: &Value) -> Result<Vec<SocketAddr>, ConfigError> {
+    let mut portals: Vec<SocketAddr> = Vec::new();
+    for item in value.list("a list of addresses, such as [\"0.0.0.0:3260\"]")? {
+        let address = item.address()?;
+        if portals.contains(&address) {
+            return Err(item.refuse(format!("{address} is listed twice; remove one")));
+        }
+        portals.push(address);
+    }
+    if portals.is_empty() || portals.len() > PORTALS_MAX {
+        return Err(
+            value.refuse(format!("1 to {PORTALS_MAX} addresses are possible, here are {}", portals.len()))
+        );
+    }
+    Ok(portals)
+}
+
+fn read_api(mut api: Section, config: &mut Config) -> Result<(), ConfigError> {
+    if let Some(value) = api.take("socket") {
+        config.socket = value.path()?;
+        // sockaddr_un's path, with its closing zero.
+        if config.socket.as_os_str().len() > 107 {
+            return Err(
+                value.refuse("the path is longer than the 107 bytes that a Unix socket can have".to_owned())
+            );
+        }
+    }
+    let tcp = api.take("tcp");
+    let token_file = api.take("token_file");
+    api.finish()?;
+    match (tcp, token_file) {
+        (Some(tcp), Some(file)) => {
+            config.tcp = Some(ApiTcp { address: tcp.address()?, token_file: file.path()? });
+            Ok(())
+        }
+        (Some(tcp), None) => Err(tcp.refuse(
+            "the API over TCP needs a token; add token_file = \"/etc/tangelo/token\" beside it, or remove tcp".to_owned(),
+        )),
+        (None, Some(file)) => {
+            Err(file.refuse("token_file is for the API over TCP; add tcp = \"127.0.0.1:7780\", or remove it".to_owned()))
+        }
+        (None, None) => Ok(()),
+    }
+}
+
+fn read_drives(value: &Value) -> Result<Vec<DrivePattern>, ConfigError> {
+    let mut drives: Vec<DrivePattern> = Vec::new();
+    for item in value.list("a list of paths, such as [\"/dev/nvme*n1\"]")? {
+        let path = item.path()?;
+        let pattern = path.to_str().expect("it was text").to_owned();
+        if drives.iter().any(|drive| drive.pattern == pattern) {
+            return Err(item.refuse(format!("{pattern} is listed twice; remove one")));
+        }
+        if let Err(error) = glob::Pattern::new(&pattern) {
+            return Err(item.refuse(format!("\"{pattern}\" is no pattern: {error}")));
+        }
+        drives.push(DrivePattern { pattern, line: item.line() });
+    }
+    if drives.len() > CONFIGURED_DRIVES_MAX {
+        return Err(
+            value.refuse(format!("{CONFIGURED_DRIVES_MAX} entries are possible, here are {}", drives.len()))
+        );
+    }
+    Ok(drives)
+}
+
+fn read_cores(mut cores: Section) -> Result<Cores, ConfigError> {
+    let count = cores.take("count");
+    let list = cores.take("list");
+    cores.finish()?;
+    match (count, list) {
+        (None, None) => Ok(Cores::All),
+        (Some(count), None) => Ok(Cores::Count(count.integer(1, SHARDS_MAX as u64)? as usize)),
+        (None, Some(list)) => {
+            let mut numbers: Vec<usize> = Vec::new();
+            for item in list.list("a list of core numbers, such as [2, 3]")? {
+                let number = item.integer(0, 1023)? as usize;
+                if numbers.contains(&number) {
+                    return Err(item.refuse(format!("core {number} is listed twice; remove one")));
+                }
+                numbers.push(number);
+            }
+            if numbers.is_empty() || numbers.len() > SHARDS_MAX {
+                return Err(
+                    list.refuse(format!("1 to {SHARDS_MAX} cores are possible, here are {}", numbers.len()))
+                );
+            }
+            Ok(Cores::List(numbers))
+        }
+        (Some(_), Some(list)) => Err(list.refuse("give either list or count, not both".to_owned())),
+    }
+}

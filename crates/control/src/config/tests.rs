@@ -1,0 +1,129 @@
+//! What the file may say, and what is said about what it may not.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, ConfigError> {
+    Config::parse(Path::new("/etc/tangelo/tangelo.toml"), text)
+}
+
+#[test]
+fn an_empty_file_is_the_defaults() {
+    let expected = Config { file: Some("/etc/tangelo/tangelo.toml".into()), ..Config::default() };
+    assert_eq!(parse("# nothing\n").unwrap(), expected);
+}
+
+#[test]
+fn the_packaged_example_is_accepted() {
+    let text = include_str!("../../../../packaging/tangelo.toml");
+    let config = parse(text).unwrap();
+    assert_eq!((config.iscsi, config.socket), (Config::default().iscsi, Config::default().socket));
+    // Every line that is commented out is a true example too.
+    let all: String = text
+        .lines()
+        .map(|line| line.strip_prefix("#: ").unwrap_or(line))
+        .fold(String::new(), |a, b| a + b + "\n");
+    assert_ne!(all, text);
+    let config = parse(&all).unwrap();
+    assert!(config.tcp.is_some() && !config.drives.is_empty() && config.cores != Cores::All);
+}
+
+#[test]
+fn everything_at_once() {
+    let config = parse(
+        r#"
+state_dir = "state"
+[listen]
+iscsi = ["127.0.0.1:3260", "[::1]:3261"]
+[api]
+socket = "/tmp/t.sock"
+tcp = "127.0.0.1:7780"
+token_file = "token"
+[drives]
+paths = [
+  "/dev/nvme?n1",
+  "drives/*.img",
+]
+[cores]
+list = [3, 1]
+"#,
+    )
+    .unwrap();
+    assert_eq!(config.state_dir, Path::new("/etc/tangelo/state"));
+    assert_eq!(config.iscsi[1], "[::1]:3261".parse().unwrap());
+    let tcp = config.tcp.unwrap();
+    assert_eq!((tcp.address.port(), tcp.token_file.to_str()), (7780, Some("/etc/tangelo/token")));
+    let drives: Vec<_> = config.drives.iter().map(|d| (d.pattern.as_str(), d.line)).collect();
+    assert_eq!(drives, [("/dev/nvme?n1", 11), ("/etc/tangelo/drives/*.img", 12)]);
+    assert_eq!(config.cores, Cores::List(vec![3, 1]));
+}
+
+#[test]
+fn what_is_refused_and_where_and_why() {
+    let table = [
+        ("[lissten]\n", "1: unknown key \"lissten\"; did you mean \"listen\"?"),
+        ("\n\n[listen]\niscsy = []\n", "4: unknown key \"iscsy\" in [listen]; did you mean \"iscsi\"?"),
+        ("volumes = 1\n", "1: unknown key \"volumes\"; known are state_dir, listen, api, drives, cores"),
+        (
+            "[listen]\niscsi = \"0.0.0.0:3260\"\n",
+            "2: iscsi must be a list of addresses, such as [\"0.0.0.0:3260\"], not text",
+        ),
+        ("[listen]\niscsi = [\n 3260]\n", "3: iscsi must be an address and a port in quotes, such as"),
+        (
+            "[listen]\niscsi = [\"localhost\"]\n",
+            "2: \"localhost\" is not an address; write an address and a port",
+        ),
+        ("[listen]\niscsi = [\"[::]:1\",\n\"[::]:1\"]\n", "3: [::]:1 is listed twice; remove one"),
+        ("[listen]\niscsi = []\n", "2: 1 to 32 addresses are possible, here are 0"),
+        ("[listen]\n[listen]\n", "2: "),
+        ("state_dir = \"a\"\nstate_dir = \"b\"\n", "2: duplicate key"),
+        ("state_dir = 7\n", "1: state_dir must be a path in quotes, not a number"),
+        ("state_dir = \"\"\n", "1: state_dir must be a path, \"\" is none"),
+        ("listen = true\n", "1: listen is a section: write [listen] and its keys below it"),
+        ("[api]\ntcp = \"0.0.0.0:7780\"\n", "2: the API over TCP needs a token; add token_file"),
+        ("[api]\ntoken_file = \"/t\"\n", "2: token_file is for the API over TCP; add tcp"),
+        ("[drives]\npaths = [\"/dev/sda\", \"/dev/sda\"]\n", "2: /dev/sda is listed twice; remove one"),
+        ("[drives]\npaths = [\"/dev/sd[a\"]\n", "2: \"/dev/sd[a\" is no pattern"),
+        ("[cores]\ncount = 0\n", "2: count must be 1 to 16, not 0"),
+        ("[cores]\ncount = 17\n", "2: count must be 1 to 16, not 17"),
+        ("[cores]\ncount = -1\n", "2: count must be 1 to 16, not -1"),
+        ("[cores]\ncount = 99999999999999999999999\n", "2: "),
+        ("[cores]\ncount = \"2\"\n", "2: count must be a whole number, not text"),
+        ("[cores]\nlist = [1, 1]\n", "2: core 1 is listed twice; remove one"),
+        ("[cores]\ncount = 1\nlist = [1]\n", "3: give either list or count, not both"),
+        ("[cores\n", "1: "),
+        ("a = = 1\n", "1: "),
+    ];
+    for (text, expected) in table {
+        let error = parse(text).expect_err(text).to_string();
+        let expected = format!("/etc/tangelo/tangelo.toml:{expected}");
+        assert!(error.starts_with(&expected), "{text:?}:\n  {error}\nis not\n  {expected}");
+        assert!(error.len() > expected.len() || !expected.ends_with(": "), "{text:?}: no reason given");
+    }
+}
+
+#[test]
+fn a_named_file_must_be_there() {
+    let error = Config::load(Some(Path::new("/nonexistent/tangelo.toml"))).unwrap_err().to_string();
+    assert!(error.starts_with("/nonexistent/tangelo.toml: cannot be read: "), "{error}");
+}
+
+#[test]
+fn patterns_give_each_drive_once_and_named_ones_always() {
+    let directory = tempfile::tempdir().unwrap();
+    for name in ["d0.img", "d1.img", "other"] {
+        std::fs::write(directory.path().join(name), b"").unwrap();
+    }
+    std::fs::create_dir(directory.path().join("d2.img")).unwrap();
+    let file = directory.path().join("tangelo.toml");
+    let text = "[drives]\npaths = [\"d?.img\",\n\"*.img\",\n\"missing\", \"none*\"]\n";
+    let drives = Config::parse(&file, text).unwrap().expand_drives().unwrap();
+    let found: Vec<_> = drives.iter().map(|d| (d.pattern.rsplit('/').next().unwrap(), d.line)).collect();
+    assert_eq!(found, [("d0.img", 2), ("d1.img", 2), ("missing", 4)]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_has_an_answer(text in "(\\[(listen|api|drives|cores)\\]\n|(iscsi|tcp|paths|count|list) = [\\[\\]\",0-9a-z:]{0,12}\n|.{0,20}\n){0,8}") {
+        let _ = parse(&text);
+    }
+}

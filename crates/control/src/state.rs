@@ -1,0 +1,145 @@
+//! The head's state directory: the catalog while no pool can hold it, and the lock that keeps a second daemon out.
+//!
+//! `catalog.json` is replaced as a whole: written beside, made durable, renamed, the directory made durable. A
+//! crash at any point leaves the old one or the new one. It holds CHAP secrets, so only its owner may read it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use base::limits::CATALOG_BYTES_MAX;
+use rustix::fs::{FlockOperation, flock};
+use thiserror::Error;
+
+/// What went wrong with the state directory.
+#[derive(Debug, Error)]
+pub enum StateError {
+    #[error("{path}: {error}")]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{path} is in use by another tangelo; stop that one first, or give this one another state_dir")]
+    Locked { path: PathBuf },
+    #[error(
+        "{path} has more than {CATALOG_BYTES_MAX} bytes and is no catalog; move it away to start without it"
+    )]
+    TooLarge { path: PathBuf },
+}
+
+/// An opened and locked state directory.
+#[derive(Debug)]
+pub struct StateDirectory {
+    directory: PathBuf,
+    /// Locked until this is dropped.
+    _lock: File,
+}
+
+impl StateDirectory {
+    /// Opens the directory, making it where it is missing, and keeps every other daemon out of it.
+    pub fn open(directory: &Path) -> Result<StateDirectory, StateError> {
+        let failed = |path: &Path, error| StateError::Io { path: path.to_owned(), error };
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(directory)
+            .map_err(|e| failed(directory, e))?;
+        let path = directory.join("lock");
+        let lock = lock_file(&path).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => StateError::Locked { path: directory.to_owned() },
+            _ => failed(&path, error),
+        })?;
+        Ok(StateDirectory { directory: directory.to_owned(), _lock: lock })
+    }
+
+    /// The catalog's bytes as last saved; none where none was.
+    pub fn load_catalog(&self) -> Result<Option<Vec<u8>>, StateError> {
+        let path = self.catalog_path();
+        let failed = |error| StateError::Io { path: path.clone(), error };
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let mut bytes = Vec::new();
+        file.take(CATALOG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() > CATALOG_BYTES_MAX {
+            return Err(StateError::TooLarge { path });
+        }
+        Ok(Some(bytes))
+    }
+
+    /// Replaces the saved catalog. Durable when this returns.
+    pub fn save_catalog(&self, bytes: &[u8]) -> Result<(), StateError> {
+        assert!(bytes.len() <= CATALOG_BYTES_MAX, "a catalog is bounded");
+        let path = self.catalog_path();
+        let beside = self.directory.join("catalog.json.new");
+        let failed = |error| StateError::Io { path: beside.clone(), error };
+        let mut options = OpenOptions::new();
+        let mut file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(&beside).map_err(failed)?;
+        file.write_all(bytes).map_err(failed)?;
+        file.sync_all().map_err(failed)?;
+        fs::rename(&beside, &path).map_err(failed)?;
+        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    }
+
+    pub fn catalog_path(&self) -> PathBuf {
+        self.directory.join("catalog.json")
+    }
+}
+
+/// A file locked by this process alone. [`io::ErrorKind::WouldBlock`] where another has it.
+pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
+    let file =
+        OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn the_last_save_is_what_loads() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        let state = StateDirectory::open(&path).unwrap();
+        assert_eq!(state.load_catalog().unwrap(), None);
+        state.save_catalog(b"a longer first one").unwrap();
+        state.save_catalog(b"second").unwrap();
+        assert_eq!(state.load_catalog().unwrap().unwrap(), b"second");
+        let mode = fs::metadata(state.catalog_path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "it holds secrets");
+    }
+
+    /// A crash in the middle of a save leaves a file beside, which is not the catalog.
+    #[test]
+    fn a_half_written_save_is_not_loaded() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = StateDirectory::open(parent.path()).unwrap();
+        state.save_catalog(b"whole").unwrap();
+        fs::write(parent.path().join("catalog.json.new"), b"ha").unwrap();
+        assert_eq!(state.load_catalog().unwrap().unwrap(), b"whole");
+        state.save_catalog(b"next").unwrap();
+        assert_eq!(state.load_catalog().unwrap().unwrap(), b"next");
+    }
+
+    #[test]
+    fn a_second_daemon_is_kept_out() {
+        let parent = tempfile::tempdir().unwrap();
+        let first = StateDirectory::open(parent.path()).unwrap();
+        let refused = StateDirectory::open(parent.path()).unwrap_err();
+        assert!(refused.to_string().contains("in use by another tangelo"), "{refused}");
+        drop(first);
+        StateDirectory::open(parent.path()).unwrap();
+    }
+
+    #[test]
+    fn what_is_too_large_is_not_read() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = StateDirectory::open(parent.path()).unwrap();
+        File::create(state.catalog_path()).unwrap().set_len(CATALOG_BYTES_MAX as u64 + 1).unwrap();
+        assert!(matches!(state.load_catalog(), Err(StateError::TooLarge { .. })));
+    }
+}
