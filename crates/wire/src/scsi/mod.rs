@@ -1,10 +1,21 @@
 //! SCSI (SAM-5, SPC-4, SBC-3): logical unit numbers, CDBs, sense data, inquiry and mode pages.
 //!
 //! Layouts and their meaning only: which commands exist and what they do is the business of crate `scsi`.
-//! All integers are big-endian. Parsing accepts any bytes and never panics.
+//! All integers are big-endian. Parsing accepts any bytes and never panics; `parse(emit(x)) == x`.
 
+pub mod capacity;
+pub mod cdb;
+pub mod inquiry;
 pub mod lun;
+pub mod mode;
+pub mod provisioning;
+pub mod report;
+pub mod sense;
+pub mod sense_code;
 pub mod status;
+pub mod vpd;
 
 pub use lun::{Lun, LunError};
+pub use sense::{FieldPointer, Sense, SenseFormat};
+pub use sense_code::{SenseCode, SenseKey};
 pub use status::Status;
