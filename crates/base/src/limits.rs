@@ -51,6 +51,16 @@ pub const CONNECTIONS_PER_SHARD_MAX: usize = 1024;
 pub const COMMANDS_PER_SESSION_MAX: u32 = 128;
 /// Largest transfer of one SCSI command, in bytes (block limits VPD page).
 pub const TRANSFER_BYTES_MAX: usize = 4 << 20;
+/// Largest COMPARE AND WRITE, in bytes compared.
+pub const COMPARE_AND_WRITE_BYTES_MAX: usize = 128 << 10;
+/// What one UNMAP may free, in bytes, and in how many descriptors.
+pub const UNMAP_BYTES_MAX: usize = 512 << 20;
+pub const UNMAP_DESCRIPTORS_MAX: usize = 256;
+/// Largest WRITE SAME, in bytes written; carried out in pieces of [`WRITE_SAME_PIECE_BYTES`].
+pub const WRITE_SAME_BYTES_MAX: usize = 256 << 20;
+pub const WRITE_SAME_PIECE_BYTES: usize = 1 << 20;
+/// LBA status descriptors of one GET LBA STATUS.
+pub const LBA_STATUS_DESCRIPTORS_MAX: usize = 64;
 /// MaxRecvDataSegmentLength that we declare.
 pub const RECEIVE_SEGMENT_BYTES_MAX: usize = 256 << 10;
 /// Text that a login may gather over several PDUs.
@@ -74,3 +84,5 @@ const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
 const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
 const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);
+const _: () = assert!(2 * COMPARE_AND_WRITE_BYTES_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(WRITE_SAME_PIECE_BYTES <= TRANSFER_BYTES_MAX);
