@@ -86,3 +86,23 @@ const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);
 const _: () = assert!(2 * COMPARE_AND_WRITE_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(WRITE_SAME_PIECE_BYTES <= TRANSFER_BYTES_MAX);
+
+/// MaxBurstLength that we agree to: the largest piece of a write that one R2T asks for.
+pub const BURST_BYTES_MAX: usize = 1 << 20;
+/// FirstBurstLength that we agree to: what a write command may bring unasked.
+pub const FIRST_BURST_BYTES_MAX: usize = 64 << 10;
+/// MaxOutstandingR2T that we agree to.
+pub const OUTSTANDING_R2TS_MAX: u32 = 8;
+/// Immediate commands (those outside the CmdSN window) outstanding in one session.
+pub const IMMEDIATE_COMMANDS_MAX: u32 = 32;
+/// Write data that one session may have been asked for and not yet answered: R2Ts wait for room here.
+pub const WRITE_BYTES_PER_SESSION_MAX: usize = 8 << 20;
+/// Output queued for one connection beyond which nothing more is received from it.
+pub const OUTPUT_BYTES_PER_CONNECTION_MAX: usize = 8 << 20;
+/// Keys of one login or text negotiation.
+pub const TEXT_KEYS_MAX: usize = 256;
+/// CHAP challenges, ours and theirs (RFC 7143 §12.1.3).
+pub const CHAP_CHALLENGE_BYTES_MAX: usize = 1024;
+
+const _: () = assert!(WRITE_BYTES_PER_SESSION_MAX >= TRANSFER_BYTES_MAX);
+const _: () = assert!(FIRST_BURST_BYTES_MAX <= BURST_BYTES_MAX && BURST_BYTES_MAX <= TRANSFER_BYTES_MAX);
