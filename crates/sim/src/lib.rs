@@ -22,6 +22,7 @@ mod environment;
 mod fault;
 mod medium;
 mod network;
+pub mod oracle;
 mod prng;
 mod process;
 mod trace;

@@ -1,0 +1,456 @@
+//! One block's history: which writes it may show, sector by sector.
+//!
+//! Every write is an interval on the oracle's own clock (which ticks with every call). It took effect at one
+//! point within it, or never if it failed or was cut off:
+//!
+//! ```text
+//!   begin ───────────────── returned          acknowledged: took effect in here
+//!   begin ──────────────────────── crash      cut off: took effect in here, or never
+//!   begin ──── seen by a read                 seen: took effect before that read ended
+//! ```
+//!
+//! A read may show a write that began before the read ended and is not dead before the read began. A write
+//! is dead from the point where something that took effect after it is certain to be there.
+
+use super::SECTORS_PER_BLOCK;
+
+/// A point that never comes.
+const NEVER: u64 = u64::MAX;
+
+/// Names a write of this history.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WriteId(pub u64);
+
+#[derive(Clone, Debug)]
+pub struct Write {
+    id: WriteId,
+    /// What its sectors hold; 0 is zeros.
+    version: u64,
+    /// The sectors that it wrote.
+    mask: u8,
+    begin: u64,
+    /// Answered, with whatever result, or cut off.
+    returned: u64,
+    /// The latest point at which it can have taken effect.
+    settled: u64,
+    /// Promised to survive power loss.
+    stable: bool,
+    /// Per sector: from here on it can not be seen any more.
+    dead: [u64; SECTORS_PER_BLOCK as usize],
+}
+
+impl Write {
+    fn covers(&self, sector: usize) -> bool {
+        self.mask >> sector & 1 == 1
+    }
+
+    /// Nothing of it happens after this point.
+    fn over(&self) -> u64 {
+        self.returned.min(self.settled)
+    }
+}
+
+/// Why a read's result is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Wrong {
+    /// No write that may be seen has this version.
+    NotPermitted,
+    /// Sectors of one block come from two writes that each wrote both.
+    Torn,
+}
+
+/// All that may still matter of a block's writes.
+#[derive(Clone, Debug)]
+pub struct History {
+    writes: Vec<Write>,
+    /// When power was lost last.
+    power_lost: u64,
+}
+
+impl Default for History {
+    /// Never written: zeros.
+    fn default() -> History {
+        let dead = [NEVER; SECTORS_PER_BLOCK as usize];
+        let (begin, returned, settled) = (0, 0, 0);
+        let zeros =
+            Write { id: WriteId(0), version: 0, mask: !0, begin, returned, settled, stable: true, dead };
+        History { writes: vec![zeros], power_lost: 0 }
+    }
+}
+
+impl History {
+    pub fn begin(&mut self, id: WriteId, version: u64, mask: u8, now: u64) {
+        let dead = [NEVER; SECTORS_PER_BLOCK as usize];
+        let (returned, settled) = (NEVER, NEVER);
+        self.writes.push(Write { id, version, mask, begin: now, returned, settled, stable: false, dead });
+    }
+
+    fn position(&self, id: WriteId) -> Option<usize> {
+        self.writes.iter().position(|write| write.id == id)
+    }
+
+    /// The write was acknowledged. What was over before it began is overwritten.
+    pub fn acknowledged(&mut self, id: WriteId, stable: bool, now: u64) {
+        let Some(index) = self.position(id) else { return };
+        let write = &mut self.writes[index];
+        (write.returned, write.settled) = (now, write.settled.min(now));
+        write.stable = stable;
+        self.bury_before(index, now);
+    }
+
+    /// Everything that was over before this write began can not be seen after `now`.
+    fn bury_before(&mut self, index: usize, now: u64) {
+        let (begin, mask) = (self.writes[index].begin, self.writes[index].mask);
+        for other in self.writes.iter_mut().filter(|other| other.over() < begin) {
+            for sector in (0..other.dead.len()).filter(|sector| mask >> sector & 1 == 1) {
+                other.dead[sector] = other.dead[sector].min(now);
+            }
+        }
+    }
+
+    /// The write was answered with an error: it may have taken effect, or do so in recovery after a crash.
+    pub fn failed(&mut self, id: WriteId, now: u64) {
+        if let Some(index) = self.position(id) {
+            self.writes[index].returned = now;
+        }
+    }
+
+    /// The write was answered with a promise that it changed nothing. `false`: it had been seen.
+    pub fn refused(&mut self, id: WriteId) -> bool {
+        let Some(index) = self.position(id) else { return true };
+        let unseen = self.writes[index].settled == NEVER;
+        self.writes.remove(index);
+        unseen
+    }
+
+    /// A flush that began after the write was acknowledged has been answered.
+    pub fn flushed(&mut self, id: WriteId) {
+        if let Some(index) = self.position(id) {
+            self.writes[index].stable = true;
+        }
+    }
+
+    /// The process ended: what was in flight has taken effect by now, or never will.
+    pub fn crashed(&mut self, power_lost: bool, write_back: bool, now: u64) {
+        for write in &mut self.writes {
+            write.settled = write.settled.min(now);
+            write.returned = write.returned.min(now);
+        }
+        if !power_lost {
+            return;
+        }
+        self.power_lost = now;
+        if write_back {
+            for index in 0..self.writes.len() {
+                for sector in 0..SECTORS_PER_BLOCK as usize {
+                    if self.is_restorable(index, sector) {
+                        self.writes[index].dead[sector] = NEVER;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Whether power loss may bring this write's sector back: nothing stable is certain to be above it.
+    fn is_restorable(&self, index: usize, sector: usize) -> bool {
+        let write = &self.writes[index];
+        write.covers(sector)
+            && !self
+                .writes
+                .iter()
+                .any(|other| other.stable && other.covers(sector) && other.begin > write.over())
+    }
+
+    /// Checks what a read that began at `began` and ends `now` saw of this block: version by sector, where read.
+    pub fn observe(
+        &mut self,
+        seen: &[Option<u64>; SECTORS_PER_BLOCK as usize],
+        began: u64,
+        now: u64,
+    ) -> Result<(), (usize, Wrong)> {
+        let mut single: [Option<usize>; SECTORS_PER_BLOCK as usize] = Default::default();
+        for (sector, version) in seen.iter().enumerate() {
+            let Some(version) = *version else { continue };
+            let matches = self.matches(sector, version, began, now);
+            match matches[..] {
+                [] => return Err((sector, Wrong::NotPermitted)),
+                [one] => single[sector] = Some(one),
+                _ => {}
+            }
+        }
+        if let Some(sector) = self.torn(&single) {
+            return Err((sector, Wrong::Torn));
+        }
+        for (sector, version) in seen.iter().enumerate() {
+            if let Some(version) = *version {
+                self.learn(sector, version, began, now);
+            }
+        }
+        Ok(())
+    }
+
+    fn matches(&self, sector: usize, version: u64, began: u64, now: u64) -> Vec<usize> {
+        let fits = |write: &Write| {
+            write.version == version
+                && write.covers(sector)
+                && write.begin < now
+                && write.dead[sector] > began
+        };
+        (0..self.writes.len()).filter(|&index| fits(&self.writes[index])).collect()
+    }
+
+    fn torn(&self, single: &[Option<usize>; SECTORS_PER_BLOCK as usize]) -> Option<usize> {
+        let known =
+            single.iter().enumerate().filter_map(|(sector, write)| write.map(|write| (sector, write)));
+        let known: Vec<(usize, usize)> = known.collect();
+        for &(sector, one) in &known {
+            for &(other_sector, other) in &known {
+                let both = |write: &Write| write.covers(sector) && write.covers(other_sector);
+                if one != other && both(&self.writes[one]) && both(&self.writes[other]) {
+                    return Some(other_sector);
+                }
+            }
+        }
+        None
+    }
+
+    /// What was seen took effect before `now`; whatever else was over before the read began lies below it.
+    fn learn(&mut self, sector: usize, version: u64, began: u64, now: u64) {
+        let matches = self.matches(sector, version, began, now);
+        let power_lost = self.power_lost;
+        let recovered =
+            power_lost > 0 && matches.iter().all(|&index| self.writes[index].settled <= power_lost);
+        for (index, write) in self.writes.iter_mut().enumerate() {
+            if matches.contains(&index) || !write.covers(sector) {
+                continue;
+            }
+            if write.settled <= began {
+                write.dead[sector] = write.dead[sector].min(now);
+            }
+            if recovered && write.settled <= power_lost {
+                // this is what recovery from power loss settled on: the others never rise again
+                write.mask &= !(1 << sector);
+            }
+        }
+        if let [one] = matches[..] {
+            let write = &mut self.writes[one];
+            write.settled = write.settled.min(now);
+            let (begin, settled) = (write.begin, write.settled);
+            for other in self.writes.iter_mut().filter(|other| other.covers(sector) && other.settled < begin)
+            {
+                other.dead[sector] = other.dead[sector].min(settled.max(now));
+            }
+        }
+    }
+
+    /// Whether this version is the only one that a read of the sector within the interval could give.
+    pub fn is_certain(&self, sector: usize, version: u64, began: u64, now: u64, except: WriteId) -> bool {
+        let visible = |write: &&Write| {
+            write.covers(sector) && write.begin < now && write.dead[sector] > began && write.id != except
+        };
+        self.writes.iter().filter(visible).all(|write| write.version == version)
+    }
+
+    /// Forgets what no read that is open (the oldest began at `oldest_read`) or will be can show.
+    pub fn prune(&mut self, oldest_read: u64, write_back: bool) {
+        if self.writes.len() < 2 {
+            return;
+        }
+        let keeps = |history: &History, index: usize| {
+            let write = &history.writes[index];
+            (0..write.dead.len()).any(|sector| {
+                let alive = write.covers(sector) && write.dead[sector] >= oldest_read;
+                alive || (write_back && history.is_restorable(index, sector))
+            }) || write.returned == NEVER
+        };
+        let kept: Vec<bool> = (0..self.writes.len()).map(|index| keeps(self, index)).collect();
+        let mut kept = kept.into_iter();
+        self.writes.retain(|_| kept.next() == Some(true));
+    }
+
+    /// The versions that a read now may give for a sector, for messages.
+    pub fn permitted(&self, sector: usize, began: u64) -> Vec<u64> {
+        let visible = self.writes.iter().filter(|write| write.covers(sector) && write.dead[sector] > began);
+        visible.map(|write| write.version).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A history driven by a script; the clock ticks with each step.
+    struct Script {
+        history: History,
+        clock: u64,
+    }
+
+    impl Script {
+        fn new() -> Script {
+            Script { history: History::default(), clock: 0 }
+        }
+        fn tick(&mut self) -> u64 {
+            self.clock += 1;
+            self.clock
+        }
+        fn begin(&mut self, version: u64, mask: u8) -> &mut Self {
+            let now = self.tick();
+            self.history.begin(WriteId(version), version, mask, now);
+            self
+        }
+        fn ack(&mut self, version: u64, stable: bool) -> &mut Self {
+            let now = self.tick();
+            self.history.acknowledged(WriteId(version), stable, now);
+            self
+        }
+        fn fail(&mut self, version: u64) -> &mut Self {
+            let now = self.tick();
+            self.history.failed(WriteId(version), now);
+            self
+        }
+        fn crash(&mut self, power_lost: bool, write_back: bool) -> &mut Self {
+            let now = self.tick();
+            self.history.crashed(power_lost, write_back, now);
+            self
+        }
+        fn sees(&mut self, began: u64, seen: [u64; 8]) -> Result<(), Wrong> {
+            let now = self.tick();
+            let result = self.history.observe(&seen.map(Some), began, now).map_err(|(_, wrong)| wrong);
+            self.history.prune(now, true);
+            result
+        }
+        fn reads(&mut self, version: u64) -> Result<(), Wrong> {
+            let began = self.tick();
+            self.sees(began, [version; 8])
+        }
+        /// On a copy: would this be permitted?
+        fn may_read(&self, version: u64) -> bool {
+            let (history, clock) = (self.history.clone(), self.clock);
+            Script { history, clock }.reads(version).is_ok()
+        }
+        fn permits(&self, versions: std::ops::Range<u64>) -> Vec<u64> {
+            versions.filter(|&version| self.may_read(version)).collect()
+        }
+    }
+
+    #[test]
+    fn an_acknowledged_write_replaces_what_was_over_before_it_began() {
+        let mut script = Script::new();
+        assert_eq!(script.permits(0..3), [0]);
+        script.begin(1, !0);
+        assert_eq!(script.permits(0..3), [0, 1], "in flight: either");
+        script.ack(1, true);
+        assert_eq!(script.permits(0..3), [1]);
+        assert_eq!(script.reads(0), Err(Wrong::NotPermitted));
+    }
+
+    #[test]
+    fn overlapping_writes_take_effect_in_any_order_but_only_one() {
+        let mut script = Script::new();
+        script.begin(1, !0).begin(2, !0).ack(1, true).ack(2, true);
+        assert_eq!(script.permits(0..4), [1, 2]);
+        assert_eq!(script.reads(1), Ok(()));
+        assert_eq!(script.permits(0..4), [1], "seen once, it is fixed");
+    }
+
+    #[test]
+    fn a_value_seen_in_flight_does_not_go_away_again() {
+        let mut script = Script::new();
+        script.begin(1, !0);
+        assert_eq!(script.reads(1), Ok(()));
+        assert_eq!(script.reads(0), Err(Wrong::NotPermitted));
+        script.begin(2, !0);
+        assert_eq!(script.reads(2), Ok(()));
+        assert_eq!(script.reads(1), Err(Wrong::NotPermitted), "1 took effect before 2");
+    }
+
+    #[test]
+    fn a_read_that_began_earlier_may_see_the_older_value() {
+        let mut script = Script::new();
+        let began = script.tick();
+        script.begin(1, !0).ack(1, true);
+        assert_eq!(script.sees(began, [0; 8]), Ok(()));
+        assert_eq!(script.reads(0), Err(Wrong::NotPermitted));
+    }
+
+    #[test]
+    fn after_a_crash_what_was_in_flight_is_there_or_not_and_stays_so() {
+        for seen in [0, 1] {
+            let mut script = Script::new();
+            script.begin(1, !0).crash(false, false);
+            assert_eq!(script.permits(0..3), [0, 1]);
+            assert_eq!(script.reads(seen), Ok(()));
+            assert_eq!(script.permits(0..3), [seen], "no flip-flop");
+            script.crash(true, false);
+            assert_eq!(script.permits(0..3), [seen], "nor after another crash");
+        }
+    }
+
+    #[test]
+    fn a_write_that_failed_is_either_until_something_newer_is_acknowledged() {
+        let mut script = Script::new();
+        script.begin(1, !0).fail(1);
+        assert_eq!(script.permits(0..3), [0, 1]);
+        script.begin(2, !0).ack(2, true).crash(true, false);
+        assert_eq!(script.permits(0..3), [2]);
+    }
+
+    #[test]
+    fn a_refused_write_never_happened() {
+        let mut script = Script::new();
+        script.begin(1, !0);
+        assert!(script.history.refused(WriteId(1)));
+        assert_eq!(script.permits(0..3), [0]);
+        script.begin(2, !0);
+        script.reads(2).unwrap();
+        assert!(!script.history.refused(WriteId(2)), "it was seen: the refusal lied");
+    }
+
+    #[test]
+    fn write_back_falls_to_anything_since_the_last_flush_and_no_further() {
+        let mut script = Script::new();
+        for version in 1..=3 {
+            script.begin(version, !0).ack(version, false);
+        }
+        script.history.flushed(WriteId(2));
+        script.crash(false, true);
+        assert_eq!(script.permits(0..5), [3], "kill -9 loses nothing acknowledged");
+        script.crash(true, true);
+        assert_eq!(script.permits(0..5), [2, 3], "power loss may go back to the flush");
+        assert_eq!(script.reads(2), Ok(()));
+        script.crash(true, true);
+        assert_eq!(script.permits(0..5), [2], "what recovery settled on stays");
+    }
+
+    #[test]
+    fn write_through_never_falls_back() {
+        let mut script = Script::new();
+        script.begin(1, !0).ack(1, true).begin(2, !0).ack(2, true).crash(true, false);
+        assert_eq!(script.permits(0..4), [2]);
+    }
+
+    #[test]
+    fn sectors_are_kept_apart_and_whole_blocks_do_not_tear() {
+        let mut script = Script::new();
+        script.begin(1, !0).ack(1, true).begin(2, 0b11).ack(2, true);
+        let began = script.tick();
+        assert_eq!(script.sees(began, [1; 8]), Err(Wrong::NotPermitted), "the small write is lost");
+        assert_eq!(script.sees(began, [2, 2, 1, 1, 1, 1, 1, 1]), Ok(()));
+        script.begin(3, !0).begin(4, !0);
+        let began = script.tick();
+        assert_eq!(script.sees(began, [3, 3, 3, 3, 4, 4, 4, 4]), Err(Wrong::Torn));
+        assert_eq!(script.sees(began, [2, 2, 1, 1, 3, 3, 3, 3]), Err(Wrong::Torn), "half of write 3");
+        assert_eq!(script.sees(began, [3; 8]), Ok(()));
+    }
+
+    #[test]
+    fn a_small_write_beside_a_whole_one_may_come_before_or_after() {
+        let mut script = Script::new();
+        script.begin(1, !0).begin(2, 0b1).ack(1, true).ack(2, true);
+        let now = script.tick();
+        for seen in [[1; 8], [2, 1, 1, 1, 1, 1, 1, 1]] {
+            assert!(script.history.clone().observe(&seen.map(Some), now, now + 1).is_ok());
+        }
+        assert!(script.history.observe(&[2; 8].map(Some), now, now + 1).is_err());
+    }
+}
