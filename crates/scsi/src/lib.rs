@@ -11,13 +11,26 @@
 //!                              ▼
 //!                         finish(continuation, result) ─► Step::Done | Step::Block, and so on
 //! ```
+//!
+//! What always holds: a command exists if and only if it has a row in `rows.rs`; every block request lies
+//! within the volume and within the limits; a command that is refused has changed nothing.
 
+mod call;
+mod commands;
+mod document;
+mod exercise;
+mod fault;
+mod finish;
 mod identity;
 mod nexus;
 mod response;
+mod rows;
+mod table;
 mod unit;
 
+pub use document::command_list;
+pub use exercise::exercise;
 pub use identity::{AluaState, Identity, PRODUCT, PortGroup, Target, TargetPort, VENDOR};
 pub use nexus::{Nexus, UnitAttention};
 pub use response::{Continuation, Response, Step};
-pub use unit::{Command, LogicalUnit, no_such_lun};
+pub use unit::{Command, LogicalUnit, command_name, no_such_lun};

@@ -1,26 +1,64 @@
 //! What a logical unit remembers of one initiator: pending unit attentions and mode parameters.
+//!
+//! Mode parameters are kept per I_T nexus (SPC-4 §5.12 allows it): what one initiator sets never surprises
+//! another, and shards need not agree on them.
 
-/// A condition that an initiator is told of once, before its next command (SAM-5 §5.14).
+use wire::scsi::{SenseCode, SenseFormat};
+
+/// A condition that an initiator is told of once, before its next command (SAM-5 §5.14). In the order in
+/// which several are told.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum UnitAttention {
     /// 29h/00h: the nexus is new, or everything about it was reset.
     PowerOnOrReset,
-    /// 29h/07h: an earlier session of this initiator was lost.
-    NexusLoss,
     /// 29h/03h: a LOGICAL UNIT RESET or target reset by another initiator.
     BusDeviceReset,
+    /// 29h/07h: an earlier session of this initiator was lost.
+    NexusLoss,
     /// 2Ah/01h: somebody else changed the mode parameters.
     ModeParametersChanged,
     /// 2Ah/06h: asymmetric access state changed.
     AluaStateChanged,
     /// 2Ah/09h: the volume was resized.
     CapacityChanged,
-    /// 3Fh/0Eh: this initiator's set of LUNs changed.
-    ReportedLunsChanged,
-    /// 38h/07h: a thin pool crossed a threshold.
-    ThinProvisioningThreshold,
     /// 2Fh/00h: another initiator's CLEAR TASK SET or reset removed commands of this one.
     CommandsCleared,
+    /// 38h/07h: a thin pool crossed a threshold.
+    ThinProvisioningThreshold,
+    /// 3Fh/0Eh: this initiator's set of LUNs changed.
+    ReportedLunsChanged,
+}
+
+impl UnitAttention {
+    pub const ALL: [UnitAttention; 9] = [
+        UnitAttention::PowerOnOrReset,
+        UnitAttention::BusDeviceReset,
+        UnitAttention::NexusLoss,
+        UnitAttention::ModeParametersChanged,
+        UnitAttention::AluaStateChanged,
+        UnitAttention::CapacityChanged,
+        UnitAttention::CommandsCleared,
+        UnitAttention::ThinProvisioningThreshold,
+        UnitAttention::ReportedLunsChanged,
+    ];
+
+    pub fn code(self) -> SenseCode {
+        match self {
+            UnitAttention::PowerOnOrReset => SenseCode::PowerOnOrReset,
+            UnitAttention::BusDeviceReset => SenseCode::BusDeviceReset,
+            UnitAttention::NexusLoss => SenseCode::NexusLoss,
+            UnitAttention::ModeParametersChanged => SenseCode::ModeParametersChanged,
+            UnitAttention::AluaStateChanged => SenseCode::AluaStateChanged,
+            UnitAttention::CapacityChanged => SenseCode::CapacityChanged,
+            UnitAttention::CommandsCleared => SenseCode::CommandsCleared,
+            UnitAttention::ThinProvisioningThreshold => SenseCode::ThinProvisioningThreshold,
+            UnitAttention::ReportedLunsChanged => SenseCode::ReportedLunsChanged,
+        }
+    }
+
+    fn mask(self) -> u16 {
+        1 << self as u16
+    }
 }
 
 /// One initiator's session to one logical unit (an I_T_L nexus); owned by the caller, one per session and LUN.
@@ -30,24 +68,93 @@ pub struct Nexus {
     pub relative_port: u16,
     /// The logical unit is mapped read-only to this initiator.
     pub read_only: bool,
+    /// Pending unit attentions, one bit each: bounded by construction.
+    pending: u16,
+    /// D_SENSE of the control mode page.
+    pub(crate) descriptor_sense: bool,
+    /// SWP of the control mode page.
+    pub(crate) software_write_protect: bool,
 }
 
 impl Nexus {
     /// A fresh nexus: [`UnitAttention::PowerOnOrReset`] is pending.
     pub fn new(relative_port: u16, read_only: bool) -> Nexus {
-        let _ = (relative_port, read_only);
-        todo!()
+        Nexus {
+            relative_port,
+            read_only,
+            pending: UnitAttention::PowerOnOrReset.mask(),
+            descriptor_sense: false,
+            software_write_protect: false,
+        }
     }
 
     /// Queues a condition; one that is pending already is not queued again.
     pub fn raise(&mut self, attention: UnitAttention) {
-        let _ = attention;
-        todo!()
+        self.pending |= attention.mask();
+    }
+
+    /// Forgets a condition that the initiator has learnt of elsewhere: REPORT LUNS to one logical unit clears
+    /// [`UnitAttention::ReportedLunsChanged`] of all of the session's (SAM-5 §5.14.6).
+    pub fn clear(&mut self, attention: UnitAttention) {
+        self.pending &= !attention.mask();
+    }
+
+    /// Whether any condition is pending.
+    pub fn has_attention(&self) -> bool {
+        self.pending != 0
     }
 
     /// Back to defaults, as after a LOGICAL UNIT RESET, with that condition pending.
     pub fn reset(&mut self, attention: UnitAttention) {
-        let _ = attention;
-        todo!()
+        *self = Nexus { pending: attention.mask(), ..Nexus::new(self.relative_port, self.read_only) };
+    }
+
+    /// The next condition to tell, which is then no longer pending.
+    pub(crate) fn take_attention(&mut self) -> Option<UnitAttention> {
+        if self.pending == 0 {
+            return None;
+        }
+        let next = UnitAttention::ALL[self.pending.trailing_zeros() as usize];
+        self.clear(next);
+        Some(next)
+    }
+
+    pub(crate) fn sense_format(&self) -> SenseFormat {
+        if self.descriptor_sense { SenseFormat::Descriptor } else { SenseFormat::Fixed }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attentions_are_told_once_and_in_order() {
+        let mut nexus = Nexus::new(1, false);
+        nexus.raise(UnitAttention::ReportedLunsChanged);
+        nexus.raise(UnitAttention::CapacityChanged);
+        nexus.raise(UnitAttention::CapacityChanged);
+        let told: Vec<_> = std::iter::from_fn(|| nexus.take_attention()).collect();
+        let expected = [
+            UnitAttention::PowerOnOrReset,
+            UnitAttention::CapacityChanged,
+            UnitAttention::ReportedLunsChanged,
+        ];
+        assert_eq!(told, expected);
+        for attention in UnitAttention::ALL {
+            nexus.raise(attention);
+            assert_eq!(nexus.take_attention(), Some(attention));
+        }
+    }
+
+    #[test]
+    fn a_reset_restores_defaults() {
+        let mut nexus = Nexus::new(3, true);
+        nexus.descriptor_sense = true;
+        nexus.software_write_protect = true;
+        nexus.reset(UnitAttention::BusDeviceReset);
+        assert!(nexus.read_only && !nexus.descriptor_sense && !nexus.software_write_protect);
+        assert_eq!(nexus.take_attention(), Some(UnitAttention::BusDeviceReset));
+        assert_eq!(nexus.take_attention(), None);
     }
 }

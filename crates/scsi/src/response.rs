@@ -1,8 +1,9 @@
 //! What starting or continuing a command gives.
 
-use block::BlockRequest;
+use block::{BlockRequest, Payload};
 use bytes::Bytes;
-use wire::scsi::Status;
+use wire::scsi::provisioning::{LbaStatus, UnmapRange};
+use wire::scsi::{Sense, SenseFormat, Status};
 
 /// The end of a command.
 #[derive(Clone, Debug)]
@@ -13,8 +14,29 @@ pub struct Response {
     /// Data for the initiator, in order, already cut to the CDB's allocation or transfer length.
     pub data_in: Vec<Bytes>,
     /// How many bytes of data-out the CDB called for, whatever was delivered: the transport's residual is
-    /// this against what it expected (RFC 7143 §11.4.5.1).
+    /// this against what it expected (RFC 7143 §11.4.5.1). Where the CDB was refused before it said so, what
+    /// was delivered.
     pub data_out_bytes: usize,
+}
+
+impl Response {
+    pub(crate) fn good(data_out_bytes: usize) -> Response {
+        Response { status: Status::Good, sense: None, data_in: Vec::new(), data_out_bytes }
+    }
+
+    pub(crate) fn with_data(data_in: Vec<Bytes>) -> Response {
+        Response { status: Status::Good, sense: None, data_in, data_out_bytes: 0 }
+    }
+
+    pub(crate) fn check(sense: Sense, format: SenseFormat, data_out_bytes: usize) -> Response {
+        let sense = Some(sense.emit(format));
+        Response { status: Status::CheckCondition, sense, data_in: Vec::new(), data_out_bytes }
+    }
+
+    /// Bytes of data-in.
+    pub fn data_in_bytes(&self) -> usize {
+        self.data_in.iter().map(Bytes::len).sum()
+    }
 }
 
 /// What has to happen next.
@@ -28,4 +50,38 @@ pub enum Step {
 
 /// Where a command stands while its block request is executed.
 #[derive(Debug)]
-pub struct Continuation {}
+pub struct Continuation {
+    /// As in [`Response`].
+    pub(crate) data_out_bytes: usize,
+    pub(crate) pending: Pending,
+}
+
+/// What to do with the block request's result.
+#[derive(Debug)]
+pub(crate) enum Pending {
+    /// Its data goes to the initiator; so many bytes.
+    Read { bytes: usize },
+    /// Nothing more: an error is about reading or about writing.
+    Last { writing: bool },
+    /// Compare the data with this.
+    Verify(Expected),
+    /// Read this many blocks back and compare them.
+    ReadBack { lba: u64, blocks: u32, expected: Expected },
+    /// Unmap the rest, last range first.
+    Unmap { rest: Vec<UnmapRange> },
+    /// Write the pattern over the rest.
+    WriteSame { lba: u64, blocks: u64, pattern: Bytes },
+    /// Ask about what follows `lba` up to `end`, `limit` times more at most.
+    LbaStatus { lba: u64, end: u64, list: Vec<LbaStatus>, limit: usize, allocation_bytes: usize },
+}
+
+/// What verified data must be.
+#[derive(Debug)]
+pub(crate) enum Expected {
+    /// Readable, whatever it is.
+    Anything,
+    /// This.
+    Data(Payload),
+    /// This block, again and again.
+    Repeated(Bytes),
+}

@@ -1,13 +1,25 @@
 //! The logical unit: the two entry points, and the order in which a command is checked.
+//!
+//! ```text
+//!   known opcode? ─► long enough? ─► unit attention? ─► access state? ─► reserved bits? ─► write-protected? ─► handler
+//! ```
 
 use std::sync::Arc;
 
 use block::{BlockResult, Geometry, Payload};
-use wire::scsi::Lun;
+use wire::scsi::cdb::InquiryCdb;
+use wire::scsi::inquiry::{PERIPHERAL_NONE, StandardInquiry};
+use wire::scsi::{Lun, SenseFormat};
+use zerocopy::FromBytes;
 
-use crate::identity::{Identity, Target};
+use crate::call::Call;
+use crate::commands::{inquiry, report};
+use crate::fault::Fault;
+use crate::finish;
+use crate::identity::{AluaState, Identity, PRODUCT, Target, VENDOR};
 use crate::nexus::Nexus;
 use crate::response::{Continuation, Response, Step};
+use crate::table::{self, AttentionRule, Medium, Row};
 
 /// A volume as a disk. Immutable: a resize or a new name makes a new one.
 #[derive(Clone, Debug)]
@@ -21,7 +33,7 @@ pub struct LogicalUnit {
 
 /// A command as the transport delivered it.
 pub struct Command<'a> {
-    /// At least 6 bytes; trailing bytes beyond the opcode's CDB length are ignored (iSCSI pads to 16).
+    /// Bytes beyond the opcode's CDB length are ignored (iSCSI pads to 16); fewer are refused.
     pub cdb: &'a [u8],
     /// All data-out that was delivered.
     pub data_out: Payload,
@@ -32,21 +44,100 @@ pub struct Command<'a> {
 impl LogicalUnit {
     /// Begins a command.
     pub fn start(&self, nexus: &mut Nexus, command: Command<'_>) -> Step {
-        let _ = (nexus, command);
-        todo!()
+        let delivered = command.data_out.len();
+        let format = nexus.sense_format();
+        let row = match self.admit(nexus, command.cdb) {
+            Ok(row) => row,
+            Err(fault) => return Step::Done(Response::check(fault.sense(), format, delivered)),
+        };
+        let cdb = &command.cdb[..row.cdb_bytes()];
+        let (data_out, luns) = (command.data_out, command.luns);
+        let mut call = Call { unit: self, nexus, row, cdb, data_out, luns, data_out_bytes: None };
+        (row.handler)(&mut call).unwrap_or_else(|fault| {
+            let data_out_bytes = call.data_out_bytes.unwrap_or(delivered);
+            Step::Done(Response::check(fault.sense(), format, data_out_bytes))
+        })
     }
 
     /// Continues a command with the result of the request that it asked for.
     pub fn finish(&self, nexus: &mut Nexus, continuation: Continuation, result: BlockResult) -> Step {
-        let _ = (nexus, continuation, result);
-        todo!()
+        finish::finish(self, nexus, continuation, result)
     }
+
+    /// Everything that is checked alike for all commands.
+    fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Fault> {
+        let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength) };
+        let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
+        let row = table::find(opcode, service_action, self.geometry.thin).ok_or(Fault::UnknownCommand)?;
+        let cdb = cdb.get(..row.cdb_bytes()).ok_or(Fault::DataOutLength)?;
+        if row.attention == AttentionRule::Reports
+            && let Some(attention) = nexus.take_attention()
+        {
+            return Err(Fault::Attention(attention));
+        }
+        row.check_alua(self.target.port_state(nexus.relative_port).unwrap_or(AluaState::Unavailable))?;
+        row.check_reserved_bits(cdb)?;
+        if row.medium == Medium::Written {
+            if self.read_only || nexus.read_only {
+                return Err(Fault::WriteProtected);
+            }
+            if nexus.software_write_protect {
+                return Err(Fault::SoftwareWriteProtected);
+            }
+        }
+        Ok(row)
+    }
+
+    /// Whether the range lies within the volume (SBC-3 §4.5), however large its numbers.
+    pub(crate) fn check_range(&self, lba: u64, blocks: u64) -> Result<(), Fault> {
+        let size = self.geometry.blocks;
+        if lba > size || blocks > size - lba { Err(Fault::LbaOutOfRange) } else { Ok(()) }
+    }
+}
+
+/// What the CDB is called in the standards, for people to read.
+pub fn command_name(cdb: &[u8]) -> &'static str {
+    let &[opcode, ref rest @ ..] = cdb else { return "(empty CDB)" };
+    let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
+    table::find(opcode, service_action, true).map_or("(unknown command)", |row| row.name)
 }
 
 /// Answers a command to a LUN that the initiator does not have (or to the REPORT LUNS well-known logical
 /// unit): INQUIRY says that there is no device, REPORT LUNS and REQUEST SENSE work, all else is LOGICAL UNIT
 /// NOT SUPPORTED (SPC-4 §6.6.1, SAM-5 §5.11).
 pub fn no_such_lun(command: Command<'_>) -> Response {
-    let _ = command;
-    todo!()
+    let refused = || Response::check(Fault::NoSuchUnit.sense(), SenseFormat::Fixed, command.data_out.len());
+    let Some(row) = command.cdb.first().and_then(|&opcode| table::find(opcode, 0, true)) else {
+        return refused();
+    };
+    let Some(cdb) = command.cdb.get(..row.cdb_bytes()) else { return refused() };
+    let answer = |mut data: Vec<u8>, allocation: usize| {
+        data.truncate(allocation);
+        Response::with_data(vec![data.into()])
+    };
+    match row.opcode {
+        0x12 => match InquiryCdb::read_from_bytes(cdb) {
+            Ok(view) if view.flags == 0 && view.page == 0 => {
+                let none = StandardInquiry {
+                    peripheral: PERIPHERAL_NONE,
+                    vendor: VENDOR,
+                    product: PRODUCT,
+                    revision: inquiry::NO_REVISION,
+                    implicit_alua: false,
+                    multiple_ports: false,
+                };
+                answer(none.emit(), usize::from(view.allocation_length.get()))
+            }
+            _ => refused(),
+        },
+        0x03 => {
+            let format = if cdb[1] & 1 != 0 { SenseFormat::Descriptor } else { SenseFormat::Fixed };
+            answer(Fault::NoSuchUnit.sense().emit(format).to_vec(), usize::from(cdb[4]))
+        }
+        0xA0 => match report::luns_data(cdb, command.luns) {
+            Ok((data, allocation)) => answer(data, allocation),
+            Err(fault) => Response::check(fault.sense(), SenseFormat::Fixed, command.data_out.len()),
+        },
+        _ => refused(),
+    }
 }

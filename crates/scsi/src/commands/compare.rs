@@ -1,0 +1,29 @@
+//! COMPARE AND WRITE (SBC-3 §5.2): the test-and-set by which VMware locks.
+
+use base::Lba;
+use block::BlockRequest;
+
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::response::{Pending, Step};
+
+const FUA: u8 = 0x08;
+const BLOCKS_BYTE: usize = 13;
+
+pub(crate) fn compare_and_write(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let lba = call.fields().lba;
+    let blocks = call.cdb[BLOCKS_BYTE];
+    call.unit.check_range(lba, u64::from(blocks))?;
+    if blocks > call.unit.compare_and_write_blocks_max() {
+        return Err(Fault::cdb(BLOCKS_BYTE as u16));
+    }
+    let half = usize::from(blocks) * call.block_bytes();
+    let data = call.take_exact_data_out(2 * half)?;
+    if blocks == 0 {
+        return call.good();
+    }
+    let (expected, new) = (data.slice(0..half), data.slice(half..2 * half));
+    let durable = call.cdb[1] & FUA != 0;
+    let request = BlockRequest::CompareAndWrite { lba: Lba(lba), expected, data: new, durable };
+    call.block(request, Pending::Last { writing: true })
+}

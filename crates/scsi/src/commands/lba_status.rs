@@ -1,0 +1,65 @@
+//! GET LBA STATUS (SBC-3 §5.4).
+
+use base::Lba;
+use base::limits::LBA_STATUS_DESCRIPTORS_MAX;
+use block::BlockRequest;
+use wire::scsi::provisioning::{LbaStatus, emit_lba_status};
+
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::response::{Pending, Response, Step};
+
+const HEADER_BYTES: usize = 8;
+const DESCRIPTOR_BYTES: usize = 16;
+
+pub(crate) fn get_lba_status(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let fields = call.fields();
+    let end = call.unit.geometry.blocks;
+    if fields.lba >= end {
+        return Err(Fault::LbaOutOfRange);
+    }
+    let allocation_bytes = fields.length as usize;
+    let fitting = allocation_bytes.saturating_sub(HEADER_BYTES) / DESCRIPTOR_BYTES;
+    let limit = fitting.clamp(1, LBA_STATUS_DESCRIPTORS_MAX);
+    let lba = fields.lba;
+    call.block(request(lba, end), Pending::LbaStatus { lba, end, list: Vec::new(), limit, allocation_bytes })
+}
+
+fn request(lba: u64, end: u64) -> BlockRequest {
+    BlockRequest::MapStatus { lba: Lba(lba), blocks: end - lba }
+}
+
+pub(crate) enum Progress {
+    More(BlockRequest, Pending),
+    Done(Response),
+}
+
+/// Takes the answer for what begins at `range.0`. Neighbours in the same state become one descriptor. As many
+/// questions are asked as descriptors fit, so that a large volume cannot keep a command going; the initiator
+/// asks on from where the answer ends.
+pub(crate) fn on_status(
+    range: (u64, u64),
+    mapped: bool,
+    blocks: u64,
+    mut list: Vec<LbaStatus>,
+    limit: usize,
+    allocation_bytes: usize,
+) -> Progress {
+    let (lba, end) = range;
+    assert!(blocks > 0 && blocks <= end - lba, "a map status says something, within its range");
+    // a descriptor counts 32 bits of blocks
+    let now = blocks.min(u64::from(u32::MAX)) as u32;
+    match list.last_mut() {
+        Some(last) if last.mapped == mapped && last.blocks.checked_add(now).is_some() => last.blocks += now,
+        _ => list.push(LbaStatus { lba, blocks: now, mapped }),
+    }
+    let next = lba + u64::from(now);
+    if next < end && limit > 1 {
+        let limit = limit - 1;
+        let pending = Pending::LbaStatus { lba: next, end, list, limit, allocation_bytes };
+        return Progress::More(request(next, end), pending);
+    }
+    let mut data = emit_lba_status(&list);
+    data.truncate(allocation_bytes);
+    Progress::Done(Response::with_data(if data.is_empty() { Vec::new() } else { vec![data.into()] }))
+}

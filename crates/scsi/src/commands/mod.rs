@@ -1,0 +1,13 @@
+//! The commands, a file a concept. Each handler gets a CDB whose length, reserved bits, unit attentions,
+//! access state and write protection have been checked, and plans what is to be done.
+
+pub(crate) mod access;
+pub(crate) mod compare;
+pub(crate) mod control;
+pub(crate) mod inquiry;
+pub(crate) mod lba_status;
+pub(crate) mod mode;
+pub(crate) mod report;
+pub(crate) mod unmap;
+pub(crate) mod verify;
+pub(crate) mod write_same;

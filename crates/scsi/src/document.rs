@@ -1,0 +1,76 @@
+//! The documented command list, made from the opcode table.
+
+use std::fmt::Write as _;
+
+use crate::rows::ROWS;
+use crate::table::{AluaClass, AttentionRule, Availability, Direction, ReservationClass, Row};
+
+/// docs/scsi-commands.md, in full. A test keeps the file equal to it; `UPDATE_DOCS=1 cargo test -p scsi`
+/// writes it anew.
+pub fn command_list() -> String {
+    let mut out = String::from(INTRODUCTION);
+    for row in ROWS {
+        line(&mut out, row);
+    }
+    out.push_str(NOTES);
+    out
+}
+
+const INTRODUCTION: &str = "\
+# SCSI commands
+
+Made from the opcode table in `crates/scsi/src/rows.rs`; `UPDATE_DOCS=1 cargo test -p scsi` writes it anew.
+A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE.
+
+- **CDB usage**: a one for every bit that is evaluated, as REPORT SUPPORTED OPERATION CODES tells it. Any other
+  bit that is set is refused with INVALID FIELD IN CDB and a field pointer.
+- **Reservations**: how the command fares under another initiator's reservation: *allowed*; *read*: a conflict
+  with exclusive access; *write*: a conflict with write exclusive as well.
+- **ALUA**: the asymmetric access states in which it is served.
+- **Attention**: whether a pending unit attention is reported instead, or the command is carried out.
+
+| Opcode | Command | Standard | CDB usage | Data | Reservations | ALUA | Attention | Volumes |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+";
+
+const NOTES: &str = "
+Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE and SWP of page 0Ah can be changed, by every initiator for itself;
+saving is not supported. VPD pages: 00h, 80h, 83h, 86h, B0h, B1h, B2h.
+";
+
+fn line(out: &mut String, row: &Row) {
+    let action = row.service_action.map_or(String::new(), |action| format!("/{action:02X}h"));
+    let usage: Vec<String> = row.usage.iter().map(|byte| format!("{byte:02X}")).collect();
+    let direction = match row.direction {
+        Direction::None => "",
+        Direction::In => "in",
+        Direction::Out => "out",
+    };
+    let reservation = match row.reservation {
+        ReservationClass::Allowed => "allowed",
+        ReservationClass::Read => "read",
+        ReservationClass::Write => "write",
+    };
+    let alua = match row.alua {
+        AluaClass::Any => "all",
+        AluaClass::ActiveOrStandby => "active, standby",
+        AluaClass::Active => "active",
+    };
+    let attention = match row.attention {
+        AttentionRule::Reports => "reported",
+        AttentionRule::Passes => "carried out",
+    };
+    let volumes = match row.availability {
+        Availability::Always => "all",
+        Availability::Thin => "thin",
+    };
+    writeln!(
+        out,
+        "| {:02X}h{action} | {} | {} | `{}` | {direction} | {reservation} | {alua} | {attention} | {volumes} |",
+        row.opcode,
+        row.name,
+        row.reference,
+        usage.join(" "),
+    )
+    .expect("a string takes whatever is written");
+}

@@ -1,0 +1,111 @@
+//! Any bytes as a command: what fuzzers and property tests call.
+
+use std::sync::Arc;
+
+use base::limits::TRANSFER_BYTES_MAX;
+use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
+use bytes::Bytes;
+use wire::scsi::{Lun, Sense, Status};
+
+use crate::identity::{AluaState, Identity, PortGroup, Target, TargetPort};
+use crate::nexus::{Nexus, UnitAttention};
+use crate::response::{Response, Step};
+use crate::unit::{Command, LogicalUnit, no_such_lun};
+
+/// Runs `input` as a command against a logical unit: two bytes choose the unit, up to 16 are the CDB, the rest
+/// is data-out. Asserts what always holds: every block request lies within the volume, the command ends, the
+/// sense data can be read. `None` where the input is too short to choose a unit.
+pub fn exercise(input: &[u8]) -> Option<Response> {
+    let (&[shape, failure], rest) = input.split_first_chunk::<2>()?;
+    let (cdb, data) = rest.split_at(rest.len().min(16));
+    let unit = sample_unit(shape);
+    let mut nexus = Nexus::new(1, shape & 0x20 != 0);
+    if shape & 0x40 != 0 {
+        nexus.clear(UnitAttention::PowerOnOrReset);
+    }
+    let luns = || (0..300).filter_map(Lun::new).collect();
+    let command = || Command { cdb, data_out: Payload::from(data.to_vec()), luns: &luns };
+    check_response(&no_such_lun(command()));
+    let mut step = unit.start(&mut nexus, command());
+    for _ in 0..STEPS_MAX {
+        match step {
+            Step::Done(response) => {
+                check_response(&response);
+                return Some(response);
+            }
+            Step::Block(request, continuation) => {
+                let result = answer(&unit.geometry, &request, failure);
+                step = unit.finish(&mut nexus, continuation, result);
+            }
+        }
+    }
+    panic!("the command does not end: {cdb:02x?}");
+}
+
+/// The largest number of block requests of one command: a WRITE SAME's pieces, or an UNMAP's descriptors.
+const STEPS_MAX: usize = 300;
+
+fn sample_unit(shape: u8) -> LogicalUnit {
+    let port = TargetPort { relative_id: 1, group: 1, name: "iqn.2026-01.example:array,t,0x0001".into() };
+    let state = if shape & 0x10 != 0 { AluaState::Standby } else { AluaState::ActiveOptimized };
+    let groups = vec![PortGroup { id: 1, state, preferred: true }];
+    let target = Target { name: "iqn.2026-01.example:array".into(), ports: vec![port], groups };
+    let block_bytes = if shape & 1 != 0 { 4096 } else { 512 };
+    let blocks = if shape & 8 != 0 { 1 << 33 } else { 100_000 };
+    LogicalUnit {
+        identity: Identity { naa: [0x60; 16], serial: "0123456789".into(), revision: *b"0001" },
+        geometry: Geometry { block_bytes, blocks, thin: shape & 2 != 0, write_back: shape & 4 != 0 },
+        read_only: shape & 0x80 != 0,
+        target: Arc::new(target),
+    }
+}
+
+/// What a target would say that holds zeros, or that fails.
+fn answer(geometry: &Geometry, request: &BlockRequest, failure: u8) -> BlockResult {
+    let block_bytes = geometry.block_bytes as usize;
+    let within = |lba: u64, blocks: u64| {
+        assert!(blocks > 0 && lba < geometry.blocks && blocks <= geometry.blocks - lba, "{request:?}");
+    };
+    let whole = |data: &Payload| {
+        assert!(data.len().is_multiple_of(block_bytes) && data.len() <= TRANSFER_BYTES_MAX, "{request:?}");
+        (data.len() / block_bytes) as u64
+    };
+    let output = match request {
+        BlockRequest::Read { lba, blocks } => {
+            within(lba.0, u64::from(*blocks));
+            assert!(*blocks as usize * block_bytes <= TRANSFER_BYTES_MAX, "{request:?}");
+            BlockOutput::Data(vec![Bytes::from(vec![0; *blocks as usize * block_bytes])])
+        }
+        BlockRequest::Write { lba, data, .. } => {
+            within(lba.0, whole(data));
+            BlockOutput::None
+        }
+        BlockRequest::WriteZeroes { lba, blocks } | BlockRequest::Unmap { lba, blocks } => {
+            within(lba.0, *blocks);
+            BlockOutput::None
+        }
+        BlockRequest::CompareAndWrite { lba, expected, data, .. } => {
+            within(lba.0, whole(data));
+            assert_eq!(expected.len(), data.len());
+            BlockOutput::None
+        }
+        BlockRequest::Flush => BlockOutput::None,
+        BlockRequest::MapStatus { lba, blocks } => {
+            within(lba.0, *blocks);
+            BlockOutput::MapStatus { mapped: lba.0 % 2 == 0, blocks: (lba.0 % 7 + 1).min(*blocks) }
+        }
+    };
+    match failure {
+        1 => Err(BlockError::OutOfSpace),
+        2 => Err(BlockError::Medium { lba: base::Lba(1) }),
+        3 => Err(BlockError::Aborted),
+        _ => Ok(output),
+    }
+}
+
+fn check_response(response: &Response) {
+    let sense = response.sense.as_ref().map(|sense| Sense::parse(sense).expect("our sense data can be read"));
+    assert_eq!(response.status == Status::CheckCondition, sense.is_some(), "{response:?}");
+    assert!(sense.is_none() || response.data_in.is_empty(), "data with an error: {response:?}");
+    assert!(response.data_in_bytes() <= TRANSFER_BYTES_MAX.max(1 << 16), "{response:?}");
+}

@@ -1,0 +1,77 @@
+//! After a block request: what its result means for the command that asked for it.
+
+use base::Lba;
+use block::{BlockOutput, BlockRequest, BlockResult};
+use bytes::Bytes;
+
+use crate::commands::{lba_status, unmap, verify, write_same};
+use crate::fault::{Fault, block_error};
+use crate::nexus::Nexus;
+use crate::response::{Continuation, Pending, Response, Step};
+use crate::unit::LogicalUnit;
+
+pub(crate) fn finish(
+    unit: &LogicalUnit,
+    nexus: &Nexus,
+    continuation: Continuation,
+    result: BlockResult,
+) -> Step {
+    let Continuation { data_out_bytes, pending } = continuation;
+    let output = match result {
+        Ok(output) => output,
+        Err(error) => {
+            let (status, sense) = block_error(error, is_writing(&pending));
+            let sense = sense.map(|sense| sense.emit(nexus.sense_format()));
+            return Step::Done(Response { status, sense, data_in: Vec::new(), data_out_bytes });
+        }
+    };
+    let next = match pending {
+        Pending::Read { bytes } => return Step::Done(Response::with_data(read_data(output, bytes))),
+        Pending::Last { .. } => Ok(None),
+        Pending::Verify(expected) => verify::compare(&read_pieces(output), &expected).map(|()| None),
+        Pending::ReadBack { lba, blocks, expected } => {
+            Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
+        }
+        Pending::Unmap { rest } => Ok(unmap::next(rest)),
+        Pending::WriteSame { lba, blocks, pattern } => Ok(write_same::next(unit, lba, blocks, pattern)),
+        Pending::LbaStatus { lba, end, list, limit, allocation_bytes } => {
+            let BlockOutput::MapStatus { mapped, blocks } = output else {
+                unreachable!("MapStatus is answered with a map status")
+            };
+            match lba_status::on_status((lba, end), mapped, blocks, list, limit, allocation_bytes) {
+                lba_status::Progress::More(request, pending) => Ok(Some((request, pending))),
+                lba_status::Progress::Done(response) => return Step::Done(response),
+            }
+        }
+    };
+    match next {
+        Ok(Some((request, pending))) => Step::Block(request, Continuation { data_out_bytes, pending }),
+        Ok(None) => Step::Done(Response::good(data_out_bytes)),
+        Err(fault) => done_with(fault, nexus, data_out_bytes),
+    }
+}
+
+fn done_with(fault: Fault, nexus: &Nexus, data_out_bytes: usize) -> Step {
+    Step::Done(Response::check(fault.sense(), nexus.sense_format(), data_out_bytes))
+}
+
+fn is_writing(pending: &Pending) -> bool {
+    match pending {
+        Pending::Read { .. } | Pending::Verify(_) | Pending::LbaStatus { .. } => false,
+        Pending::Last { writing } => *writing,
+        Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame { .. } => true,
+    }
+}
+
+fn read_pieces(output: BlockOutput) -> Vec<Bytes> {
+    match output {
+        BlockOutput::Data(pieces) => pieces,
+        output => unreachable!("a read is answered with data, not {output:?}"),
+    }
+}
+
+fn read_data(output: BlockOutput, bytes: usize) -> Vec<Bytes> {
+    let pieces = read_pieces(output);
+    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), bytes, "a target reads what it was asked for");
+    pieces
+}

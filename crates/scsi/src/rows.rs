@@ -1,0 +1,358 @@
+//! The rows of the opcode table, by opcode and service action. A command exists if it is here.
+
+use crate::commands::{
+    access, compare, control, inquiry, lba_status, mode, report, unmap, verify, write_same,
+};
+use crate::table::AluaClass::{self, Active, ActiveOrStandby};
+use crate::table::AttentionRule::{self, Passes, Reports};
+use crate::table::Availability::{self, Always, Thin};
+use crate::table::Direction::{self, In, Out};
+use crate::table::Medium::{self, Untouched, Written};
+use crate::table::ReservationClass::{self, Allowed};
+use crate::table::Row;
+
+type Handler = fn(&mut crate::call::Call<'_>) -> Result<crate::response::Step, crate::fault::Fault>;
+
+/// A command with the most common properties; the builders below change them.
+const fn row(
+    opcode: u8,
+    name: &'static str,
+    reference: &'static str,
+    usage: &'static [u8],
+    handler: Handler,
+) -> Row {
+    Row {
+        opcode,
+        service_action: None,
+        name,
+        reference,
+        usage,
+        direction: Direction::None,
+        reservation: Allowed,
+        alua: Active,
+        attention: Reports,
+        medium: Untouched,
+        availability: Always,
+        handler,
+    }
+}
+
+impl Row {
+    const fn service_action(self, service_action: u8) -> Row {
+        Row { service_action: Some(service_action), ..self }
+    }
+
+    const fn data(self, direction: Direction) -> Row {
+        Row { direction, ..self }
+    }
+
+    const fn reserved(self, reservation: ReservationClass) -> Row {
+        Row { reservation, ..self }
+    }
+
+    const fn alua(self, alua: AluaClass) -> Row {
+        Row { alua, ..self }
+    }
+
+    const fn attention(self, attention: AttentionRule) -> Row {
+        Row { attention, ..self }
+    }
+
+    const fn only(self, availability: Availability) -> Row {
+        Row { availability, ..self }
+    }
+
+    const fn medium(self, medium: Medium) -> Row {
+        Row { medium, ..self }
+    }
+
+    /// Reads the medium.
+    const fn reads(self) -> Row {
+        self.data(In).reserved(ReservationClass::Read)
+    }
+
+    /// Changes the medium.
+    const fn writes(self) -> Row {
+        self.data(Out).reserved(ReservationClass::Write).medium(Written)
+    }
+}
+
+// Byte 1 of reads and writes: DPO, FUA and the obsolete FUA_NV. RDPROTECT and WRPROTECT must be zero.
+const DPO_FUA: u8 = 0x1A;
+// Byte 1 of VERIFY: DPO and both bits of BYTCHK; of WRITE AND VERIFY: one bit.
+const DPO_BYTCHK: u8 = 0x16;
+const DPO_BYTCHK_1: u8 = 0x12;
+const GROUP: u8 = 0x1F;
+const ALL: u8 = 0xFF;
+
+pub(crate) static ROWS: &[Row] = &[
+    row(0x00, "TEST UNIT READY", "SPC-4 §6.47", &[0x00, 0, 0, 0, 0, 0], control::test_unit_ready),
+    row(0x03, "REQUEST SENSE", "SPC-4 §6.39", &[0x03, 0x01, 0, 0, ALL, 0], control::request_sense)
+        .data(In)
+        .alua(AluaClass::Any)
+        .attention(Passes),
+    row(0x08, "READ (6)", "SBC-2 §5.5", &[0x08, 0x1F, ALL, ALL, ALL, 0], access::read).reads(),
+    row(0x0A, "WRITE (6)", "SBC-2 §5.24", &[0x0A, 0x1F, ALL, ALL, ALL, 0], access::write).writes(),
+    row(0x12, "INQUIRY", "SPC-4 §6.6", &[0x12, 0x01, ALL, ALL, ALL, 0], inquiry::inquiry)
+        .data(In)
+        .alua(AluaClass::Any)
+        .attention(Passes),
+    row(0x15, "MODE SELECT (6)", "SPC-4 §6.11", &[0x15, 0x11, 0, 0, ALL, 0], mode::select_6)
+        .data(Out)
+        .reserved(ReservationClass::Write)
+        .alua(ActiveOrStandby),
+    row(0x1A, "MODE SENSE (6)", "SPC-4 §6.13", &[0x1A, 0x08, ALL, ALL, ALL, 0], mode::sense_6)
+        .data(In)
+        .reserved(ReservationClass::Write)
+        .alua(ActiveOrStandby),
+    row(0x1B, "START STOP UNIT", "SBC-3 §5.25", &[0x1B, 0x01, 0, 0x0F, 0xF7, 0], control::start_stop)
+        .reserved(ReservationClass::Write),
+    row(
+        0x1E,
+        "PREVENT ALLOW MEDIUM REMOVAL",
+        "SBC-3 §5.10",
+        &[0x1E, 0, 0, 0, 0x01, 0],
+        control::prevent_allow,
+    )
+    .reserved(ReservationClass::Write),
+    row(
+        0x25,
+        "READ CAPACITY (10)",
+        "SBC-3 §5.15",
+        &[0x25, 0, ALL, ALL, ALL, ALL, 0, 0, 0x01, 0],
+        control::read_capacity_10,
+    )
+    .data(In),
+    row(
+        0x28,
+        "READ (10)",
+        "SBC-3 §5.11",
+        &[0x28, DPO_FUA, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        access::read,
+    )
+    .reads(),
+    row(
+        0x2A,
+        "WRITE (10)",
+        "SBC-3 §5.33",
+        &[0x2A, DPO_FUA, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        access::write,
+    )
+    .writes(),
+    row(
+        0x2E,
+        "WRITE AND VERIFY (10)",
+        "SBC-3 §5.37",
+        &[0x2E, DPO_BYTCHK_1, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        verify::write_and_verify,
+    )
+    .writes(),
+    row(
+        0x2F,
+        "VERIFY (10)",
+        "SBC-3 §5.29",
+        &[0x2F, DPO_BYTCHK, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        verify::verify,
+    )
+    .reads()
+    .data(Out),
+    row(
+        0x34,
+        "PRE-FETCH (10)",
+        "SBC-3 §5.8",
+        &[0x34, 0x02, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        control::prefetch,
+    )
+    .reserved(ReservationClass::Read),
+    row(
+        0x35,
+        "SYNCHRONIZE CACHE (10)",
+        "SBC-3 §5.26",
+        &[0x35, 0x06, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        control::synchronize_cache,
+    )
+    .reserved(ReservationClass::Write),
+    row(
+        0x41,
+        "WRITE SAME (10)",
+        "SBC-3 §5.43",
+        &[0x41, 0x08, ALL, ALL, ALL, ALL, GROUP, ALL, ALL, 0],
+        write_same::write_same,
+    )
+    .writes(),
+    row(0x42, "UNMAP", "SBC-3 §5.28", &[0x42, 0, 0, 0, 0, 0, GROUP, ALL, ALL, 0], unmap::unmap)
+        .writes()
+        .only(Thin),
+    row(0x55, "MODE SELECT (10)", "SPC-4 §6.12", &[0x55, 0x11, 0, 0, 0, 0, 0, ALL, ALL, 0], mode::select_10)
+        .data(Out)
+        .reserved(ReservationClass::Write)
+        .alua(ActiveOrStandby),
+    row(
+        0x5A,
+        "MODE SENSE (10)",
+        "SPC-4 §6.14",
+        &[0x5A, 0x18, ALL, ALL, 0, 0, 0, ALL, ALL, 0],
+        mode::sense_10,
+    )
+    .data(In)
+    .reserved(ReservationClass::Write)
+    .alua(ActiveOrStandby),
+    row(
+        0x88,
+        "READ (16)",
+        "SBC-3 §5.13",
+        &[0x88, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        access::read,
+    )
+    .reads(),
+    row(
+        0x89,
+        "COMPARE AND WRITE",
+        "SBC-3 §5.2",
+        &[0x89, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, 0, 0, 0, ALL, GROUP, 0],
+        compare::compare_and_write,
+    )
+    .writes(),
+    row(
+        0x8A,
+        "WRITE (16)",
+        "SBC-3 §5.35",
+        &[0x8A, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        access::write,
+    )
+    .writes(),
+    row(
+        0x8E,
+        "WRITE AND VERIFY (16)",
+        "SBC-3 §5.39",
+        &[0x8E, DPO_BYTCHK_1, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        verify::write_and_verify,
+    )
+    .writes(),
+    row(
+        0x8F,
+        "VERIFY (16)",
+        "SBC-3 §5.31",
+        &[0x8F, DPO_BYTCHK, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        verify::verify,
+    )
+    .reads()
+    .data(Out),
+    row(
+        0x90,
+        "PRE-FETCH (16)",
+        "SBC-3 §5.9",
+        &[0x90, 0x02, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        control::prefetch,
+    )
+    .reserved(ReservationClass::Read),
+    row(
+        0x91,
+        "SYNCHRONIZE CACHE (16)",
+        "SBC-3 §5.27",
+        &[0x91, 0x06, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        control::synchronize_cache,
+    )
+    .reserved(ReservationClass::Write),
+    row(
+        0x93,
+        "WRITE SAME (16)",
+        "SBC-3 §5.44",
+        &[0x93, 0x09, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        write_same::write_same,
+    )
+    .writes(),
+    row(
+        0x9E,
+        "READ CAPACITY (16)",
+        "SBC-3 §5.16",
+        &[0x9E, 0x10, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, 0x01, 0],
+        control::read_capacity_16,
+    )
+    .service_action(0x10)
+    .data(In),
+    row(
+        0x9E,
+        "GET LBA STATUS",
+        "SBC-3 §5.4",
+        &[0x9E, 0x12, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, 0, 0],
+        lba_status::get_lba_status,
+    )
+    .service_action(0x12)
+    .reads(),
+    row(
+        0xA0,
+        "REPORT LUNS",
+        "SPC-4 §6.33",
+        &[0xA0, 0, ALL, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        report::report_luns,
+    )
+    .data(In)
+    .alua(AluaClass::Any)
+    .attention(Passes),
+    row(
+        0xA3,
+        "REPORT TARGET PORT GROUPS",
+        "SPC-4 §6.37",
+        &[0xA3, 0x2A, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        report::target_port_groups,
+    )
+    .service_action(0x0A)
+    .data(In)
+    .alua(AluaClass::Any),
+    row(
+        0xA3,
+        "REPORT SUPPORTED OPERATION CODES",
+        "SPC-4 §6.35",
+        &[0xA3, 0x0C, 0x87, ALL, ALL, ALL, ALL, ALL, ALL, ALL, 0, 0],
+        report::supported_operation_codes,
+    )
+    .service_action(0x0C)
+    .data(In)
+    .reserved(ReservationClass::Write)
+    .alua(ActiveOrStandby),
+    row(
+        0xA3,
+        "REPORT SUPPORTED TASK MANAGEMENT FUNCTIONS",
+        "SPC-4 §6.36",
+        &[0xA3, 0x0D, 0x80, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        report::supported_task_management_functions,
+    )
+    .service_action(0x0D)
+    .data(In)
+    .reserved(ReservationClass::Write)
+    .alua(ActiveOrStandby),
+    row(
+        0xA8,
+        "READ (12)",
+        "SBC-3 §5.12",
+        &[0xA8, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        access::read,
+    )
+    .reads(),
+    row(
+        0xAA,
+        "WRITE (12)",
+        "SBC-3 §5.34",
+        &[0xAA, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        access::write,
+    )
+    .writes(),
+    row(
+        0xAE,
+        "WRITE AND VERIFY (12)",
+        "SBC-3 §5.38",
+        &[0xAE, DPO_BYTCHK_1, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        verify::write_and_verify,
+    )
+    .writes(),
+    row(
+        0xAF,
+        "VERIFY (12)",
+        "SBC-3 §5.30",
+        &[0xAF, DPO_BYTCHK, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        verify::verify,
+    )
+    .reads()
+    .data(Out),
+];
