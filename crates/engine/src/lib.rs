@@ -1,13 +1,52 @@
 //! The engine: one shard of the array, joining the rooms below it.
 //!
-//! No protocol and no parity logic lives here.
+//! A shard owns its connections, its logical units and its lanes of every pool; shards share nothing but
+//! messages. Shard 0 also manages the array: it opens drives and pools, changes the catalog, and tells the
+//! others. No protocol and no parity logic lives here.
+//!
+//! ```text
+//!   control plane ─► Command ─► shard 0: array ─► Replica ─► every shard: units, sessions
+//!   socket ─► connection (iscsi) ─► scsi_command (scsi) ─► unit: null, memory, raw, pool, or another shard
+//! ```
 
+mod array;
 pub mod command;
+mod connection;
+mod context;
+mod listener;
+mod mail;
+mod message;
+mod reinstatement;
+mod replica;
+mod scsi_command;
+mod session;
+mod shard;
+mod targets;
+mod task_management;
+mod unit;
+
+use std::net::SocketAddr;
+
+use bytes::Bytes;
 
 pub use command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
+pub use message::ShardMessage;
+pub use shard::Shard;
 
-/// What shards and the control plane say to a shard.
-pub enum ShardMessage {
-    /// To shard 0 only.
-    Control(Command, ReplyChannel),
+/// What shard 0 starts the array with.
+pub struct StartParameters {
+    /// Where to listen; every shard does. Port 0 takes a free one.
+    pub portals: Vec<SocketAddr>,
+    /// Paths of the drives to look at.
+    pub drives: Vec<String>,
+    /// Name of a new array, where neither the drives nor `state` know of one.
+    pub array_name: String,
+    /// What `save_state` was last given by an earlier run.
+    pub state: Option<Bytes>,
+    /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on
+    /// shard 0's thread before the reply to the command that changed it; must not block. Whoever keeps it
+    /// passes that reply on when the copy is safe.
+    pub save_state: Box<dyn Fn(Bytes) + Send>,
+    /// Called once: when hosts are served, or with the reason why they never will be.
+    pub started: Box<dyn FnOnce(Result<(), CommandError>) + Send>,
 }

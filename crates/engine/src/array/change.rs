@@ -1,0 +1,103 @@
+//! How the catalog changes: checked, durable, told to every shard.
+
+use bytes::Bytes;
+use catalog::{Catalog, Change};
+
+use super::Array;
+use crate::command::{self, CommandError, Made, Reply};
+
+/// A change of the catalog that has been checked but not made.
+pub(super) struct Planned {
+    pub(super) next: Catalog,
+    /// What it does, for people to read.
+    pub(super) lines: Vec<String>,
+    /// Hosts that gain or lose something by it.
+    pub(super) hosts_affected: Vec<String>,
+}
+
+impl Array {
+    /// Checks a change against the catalog as it is now.
+    pub(super) fn plan(&self, change: &Change) -> Result<Planned, CommandError> {
+        let state = self.state.borrow();
+        let next = state.catalog.apply(change)?;
+        let hosts_affected = hosts_affected(&state.catalog, &next);
+        Ok(Planned { next, lines: Vec::new(), hosts_affected })
+    }
+
+    /// Makes the catalog durable, then takes it over here and on every shard.
+    pub(super) async fn commit(&self, next: &Catalog) -> Result<(), CommandError> {
+        let bytes = Bytes::from(next.encode());
+        self.store_catalog(&bytes).await?;
+        (self.parameters.save_state)(bytes);
+        self.state.borrow_mut().catalog = next.clone();
+        self.broadcast().await;
+        Ok(())
+    }
+}
+
+impl Planned {
+    pub(super) fn line(mut self, line: String) -> Planned {
+        self.lines.push(line);
+        self
+    }
+
+    /// The answer to the command, with what it made; a dry run has made nothing.
+    pub(super) fn reply(self, dry_run: bool, made: Option<Made>) -> Reply {
+        assert!(!dry_run || made.is_none(), "a dry run makes nothing");
+        Reply::Changed(command::Change {
+            dry_run,
+            lines: self.lines,
+            hosts_affected: self.hosts_affected,
+            made,
+        })
+    }
+}
+
+/// Hosts whose mappings or credentials differ.
+fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
+    let of = |catalog: &Catalog, host: &str| {
+        let luns: Vec<_> = catalog.luns_of(host).map(|m| (m.lun, m.volume, m.read_only)).collect();
+        (luns, catalog.find_host(host).cloned())
+    };
+    let mut names: Vec<&str> =
+        before.hosts().iter().chain(after.hosts()).map(|host| host.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| of(before, name) != of(after, name));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// A size for people to read.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    while unit + 1 < UNITS.len() && bytes >= 1 << (10 * (unit + 1)) {
+        unit += 1;
+    }
+    let whole = 1u64 << (10 * unit);
+    if bytes.is_multiple_of(whole) {
+        format!("{} {}", bytes / whole, UNITS[unit])
+    } else {
+        format!("{}.{} {}", bytes / whole, bytes % whole * 10 / whole, UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_read_well() {
+        let cases = [
+            (0, "0 B"),
+            (4096, "4 KiB"),
+            (1 << 30, "1 GiB"),
+            ((1 << 30) + (1 << 29), "1.5 GiB"),
+            (1023, "1023 B"),
+            (u64::MAX, "16383.9 PiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! From what the rooms below say to what the administrator is told.
+
+use catalog::CatalogError;
+use env::IoError;
+
+use crate::command::{CommandError, CommandErrorKind};
+
+impl From<CatalogError> for CommandError {
+    fn from(error: CatalogError) -> CommandError {
+        use CatalogError::*;
+        let kind = match &error {
+            NotFound { .. } | NotMapped { .. } => CommandErrorKind::NotFound,
+            Exists { .. } | InitiatorInUse { .. } | LunInUse { .. } | AlreadyMapped { .. } => {
+                CommandErrorKind::AlreadyExists
+            }
+            RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => {
+                CommandErrorKind::InUse
+            }
+            TooMany { .. } | IdsExhausted { .. } => CommandErrorKind::Full,
+            FutureSchema { .. } | Damaged { .. } => CommandErrorKind::Unavailable,
+            _ => CommandErrorKind::Invalid,
+        };
+        let hint = error.hint().unwrap_or_default();
+        CommandError::new(kind, error.to_string(), hint)
+    }
+}
+
+impl From<catalog::NameError> for CommandError {
+    fn from(error: catalog::NameError) -> CommandError {
+        CatalogError::from(error).into()
+    }
+}
+
+/// A drive or file that could not be used.
+pub(super) fn drive_error(path: &str, error: IoError) -> CommandError {
+    let hint = match error {
+        IoError::NotFound => "check the path",
+        IoError::PermissionDenied => "run as a user that may open it for writing",
+        IoError::Busy => "unmount it, or stop the program that uses it",
+        IoError::NotADrive => "name a block device, or a file of at least 4 KiB",
+        _ => "",
+    };
+    CommandError::new(CommandErrorKind::Io, format!("{path}: {error}"), hint)
+}

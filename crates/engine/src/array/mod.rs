@@ -1,0 +1,179 @@
+//! The array's management, on shard 0: what there is, how it starts, how it changes, how it stops.
+//!
+//! Changes take turns. Each is checked against the catalog, made durable, told to every shard, and answered
+//! when every shard has taken it over. What is not durable is not told; what was told is durable.
+
+mod change;
+mod error;
+mod pools;
+mod start;
+mod status;
+mod volumes;
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::limits::CONTROL_QUEUE_MAX;
+use base::{ArrayId, Nanos, VolumeId};
+use bytes::Bytes;
+use catalog::Catalog;
+use env::{DriveHandle, DriveInfo, IoError};
+use task::{Gate, Semaphore};
+
+use crate::StartParameters;
+use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
+use crate::context::Context;
+use crate::message::Call;
+use crate::replica::Replica;
+
+/// The array, as shard 0 manages it.
+pub(crate) struct Array {
+    context: Rc<Context>,
+    parameters: Parameters,
+    started: RefCell<Option<Box<dyn FnOnce(Result<(), CommandError>) + Send>>>,
+    /// Open when the start has ended, well or not.
+    ready: Gate,
+    /// Why the array cannot be managed.
+    failure: RefCell<Option<CommandError>>,
+    /// Changes take turns.
+    changes: Semaphore,
+    commands_waiting: Cell<usize>,
+    began: Cell<Nanos>,
+    state: RefCell<State>,
+}
+
+/// What stays as it was at the start.
+struct Parameters {
+    portals: Vec<SocketAddr>,
+    drives: Vec<String>,
+    array_name: String,
+    save_state: Box<dyn Fn(Bytes) + Send>,
+    state: RefCell<Option<Bytes>>,
+}
+
+/// What changes.
+struct State {
+    catalog: Catalog,
+    portals: Vec<Portal>,
+    raw: Vec<RawDevice>,
+}
+
+/// An address that was to be listened on.
+struct Portal {
+    address: SocketAddr,
+    result: Result<SocketAddr, IoError>,
+}
+
+/// The device of a raw volume.
+struct RawDevice {
+    volume: VolumeId,
+    drive: Result<(DriveHandle, DriveInfo), IoError>,
+}
+
+impl Array {
+    pub(crate) fn new(context: &Rc<Context>, parameters: StartParameters) -> Array {
+        let name = "starting".parse().expect("a valid name");
+        let io = &context.io;
+        Array {
+            context: context.clone(),
+            started: RefCell::new(Some(parameters.started)),
+            ready: Gate::new(io, false),
+            failure: RefCell::new(None),
+            changes: Semaphore::new(io, 1),
+            commands_waiting: Cell::new(0),
+            began: Cell::new(Nanos::default()),
+            state: RefCell::new(State {
+                catalog: Catalog::new(ArrayId(0), name),
+                portals: Vec::new(),
+                raw: Vec::new(),
+            }),
+            parameters: Parameters {
+                portals: parameters.portals,
+                drives: parameters.drives,
+                array_name: parameters.array_name,
+                save_state: parameters.save_state,
+                state: RefCell::new(parameters.state),
+            },
+        }
+    }
+
+    /// Begins a command; the reply follows when it is done. The queue of commands is bounded.
+    pub(crate) fn on_command(self: Rc<Self>, command: Command, reply: ReplyChannel) {
+        if self.commands_waiting.get() >= CONTROL_QUEUE_MAX {
+            let message = format!("{CONTROL_QUEUE_MAX} commands are waiting already");
+            return reply(Err(CommandError::new(CommandErrorKind::Unavailable, message, "try again later")));
+        }
+        self.commands_waiting.set(self.commands_waiting.get() + 1);
+        self.context.io.clone().spawn(async move {
+            let result = self.clone().carry_out(command).await;
+            self.commands_waiting.set(self.commands_waiting.get() - 1);
+            reply(result);
+        });
+    }
+
+    async fn carry_out(self: Rc<Self>, command: Command) -> Result<Reply, CommandError> {
+        if command == Command::Status {
+            return Ok(Reply::Status(Box::new(self.status().await)));
+        }
+        self.ready.pass().await;
+        if command == Command::Shutdown {
+            return self.shut_down().await;
+        }
+        if let Some(failure) = &*self.failure.borrow() {
+            return Err(failure.clone());
+        }
+        let _turn = self.changes.acquire(1).await;
+        match command {
+            Command::Status | Command::Shutdown => unreachable!("answered above"),
+            Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
+            Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
+            Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,
+            Command::VolumeDelete { name, unmap, dry_run } => self.delete_volume(&name, unmap, dry_run).await,
+            Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
+            Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
+            Command::Map { volume, host, lun, read_only, dry_run } => {
+                self.map(&volume, &host, lun, read_only, dry_run).await
+            }
+            Command::Unmap { volume, host, dry_run } => self.unmap(&volume, &host, dry_run).await,
+        }
+    }
+
+    /// The array as shards are to see it now.
+    fn replica(&self) -> Arc<Replica> {
+        let state = self.state.borrow();
+        let raw = state.raw.iter().filter_map(|raw| {
+            let (drive, info) = raw.drive.as_ref().ok()?;
+            Some((raw.volume, *drive, info.clone()))
+        });
+        Arc::new(Replica {
+            catalog: state.catalog.clone(),
+            portals: state.portals.iter().filter_map(|portal| portal.result.ok()).collect(),
+            raw: raw.collect(),
+        })
+    }
+
+    /// Tells every shard how the array is now, and waits until each has taken it over.
+    async fn broadcast(&self) {
+        let replica = self.replica();
+        self.context.ask_all(|| Call::Replicate(replica.clone())).await;
+    }
+
+    /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
+    async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
+        let stopping = CommandError::new(CommandErrorKind::Unavailable, "the array is stopping", "");
+        let earlier = self.failure.borrow_mut().replace(stopping);
+        if earlier.is_some_and(|earlier| earlier.message == "the array is stopping") {
+            return Ok(Reply::Stopped);
+        }
+        let _turn = self.changes.acquire(1).await;
+        self.context.ask_all(|| Call::Quiesce).await;
+        self.close_pools().await;
+        self.context.ask_others(|| Call::Stop).await;
+        let context = self.context.clone();
+        // the reply goes out first: it is sent before this task runs
+        self.context.io.spawn(async move { drop(context.ask(context.shard, Call::Stop).await) });
+        Ok(Reply::Stopped)
+    }
+}

@@ -1,0 +1,172 @@
+//! What the administrator is shown.
+
+use base::VolumeId;
+use catalog::{Catalog, Mapping, VolumeKind};
+
+use super::Array;
+use crate::command::{
+    ArrayStatus, Health, HostStatus, MappingStatus, PortalStatus, Problem, SessionStatus, VolumeBacking,
+    VolumeStatus,
+};
+use crate::message::{Answer, Call};
+
+impl Array {
+    pub(super) async fn status(&self) -> ArrayStatus {
+        let answers = self.context.ask_all(|| Call::Sessions).await;
+        let mut sessions = Vec::new();
+        for answer in answers {
+            let Answer::Sessions(of_shard) = answer else {
+                unreachable!("the answer to a question for sessions")
+            };
+            sessions.extend(of_shard);
+        }
+        let pools = self.pool_statuses().await;
+        let drives = self.known_drives();
+        let volumes: Vec<VolumeId> =
+            self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
+        let volumes = volumes.into_iter().filter_map(|id| self.volume_status(id)).collect();
+        let mut problems = self.problems();
+        problems.extend(pools.iter().filter(|pool| pool.health != Health::Healthy).map(pool_problem));
+        problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
+        let state = self.state.borrow();
+        let catalog = &state.catalog;
+        let portals = state.portals.iter().map(|portal| match &portal.result {
+            Ok(address) => PortalStatus { address: address.to_string(), error: String::new() },
+            Err(error) => PortalStatus { address: portal.address.to_string(), error: error.to_string() },
+        });
+        let hosts = catalog.hosts().iter().filter_map(|host| self.host_status(host.name.as_str(), &sessions));
+        ArrayStatus {
+            array_id: catalog.array().to_string(),
+            target_name: catalog.target().to_owned(),
+            health: problems.first().map_or(Health::Healthy, |worst| worst.health),
+            problems,
+            shards: self.context.shards,
+            uptime_ms: self.context.io.now().saturating_sub(self.began.get()).0 / 1_000_000,
+            portals: portals.collect(),
+            drives,
+            pools,
+            volumes,
+            hosts: hosts.collect(),
+            mappings: catalog.mappings().iter().map(|mapping| mapping_status(catalog, mapping)).collect(),
+            sessions,
+        }
+    }
+
+    pub(super) fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let state = self.state.borrow();
+        let volume = state.catalog.volume(id)?;
+        let (backing, reason) = match &volume.backing {
+            VolumeKind::Pool { pool, .. } => {
+                let name =
+                    state.catalog.pool(*pool).map_or_else(|| pool.to_string(), |pool| pool.name.to_string());
+                let reason = match state.is_pool_online(*pool) {
+                    true => String::new(),
+                    false => format!("pool {name} is offline"),
+                };
+                (VolumeBacking::Pool(name), reason)
+            }
+            VolumeKind::Raw { path } => {
+                let device = state.raw.iter().find(|raw| raw.volume == id).map(|raw| &raw.drive);
+                let reason = match device {
+                    Some(Ok(_)) => String::new(),
+                    Some(Err(error)) => format!("{path}: {error}"),
+                    None => format!("{path} has not been opened"),
+                };
+                (VolumeBacking::Raw(path.clone()), reason)
+            }
+            VolumeKind::Memory {} => (VolumeBacking::Memory, String::new()),
+            VolumeKind::Null {} => (VolumeBacking::Null, String::new()),
+        };
+        Some(VolumeStatus {
+            id: id.0,
+            name: volume.name.to_string(),
+            backing,
+            size_bytes: volume.size_bytes,
+            block_bytes: volume.block_bytes,
+            write_back: volume.write_back,
+            naa: volume.naa.to_string(),
+            serial: volume.serial.clone(),
+            health: if reason.is_empty() { Health::Healthy } else { Health::Offline },
+            reason,
+        })
+    }
+
+    /// A host, with how many of `sessions` are its own.
+    pub(super) fn host_status(&self, name: &str, sessions: &[SessionStatus]) -> Option<HostStatus> {
+        let state = self.state.borrow();
+        let host = state.catalog.find_host(name)?;
+        Some(HostStatus {
+            name: name.to_owned(),
+            initiators: host.initiators.iter().map(|initiator| initiator.to_string()).collect(),
+            chap_user: host.chap.as_ref().map(|chap| chap.user.clone()),
+            mutual_chap_user: host.mutual.as_ref().map(|chap| chap.user.clone()),
+            sessions: sessions.iter().filter(|session| session.host == name).count(),
+        })
+    }
+
+    /// What is wrong, pools aside.
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if let Some(failure) = &*self.failure.borrow() {
+            problems.push(Problem {
+                health: Health::Offline,
+                subject: "array".to_owned(),
+                reason: failure.message.clone(),
+                action: failure.hint.clone(),
+            });
+        } else if !self.ready.is_open() {
+            problems.push(Problem {
+                health: Health::Offline,
+                subject: "array".to_owned(),
+                reason: "it is starting".to_owned(),
+                action: "wait".to_owned(),
+            });
+        }
+        let state = self.state.borrow();
+        for portal in &state.portals {
+            if let Err(error) = portal.result {
+                problems.push(Problem {
+                    health: Health::Degraded,
+                    subject: format!("portal {}", portal.address),
+                    reason: error.to_string(),
+                    action: "correct [portals] in the configuration, or free the address, and restart"
+                        .to_owned(),
+                });
+            }
+        }
+        for raw in &state.raw {
+            let Err(error) = raw.drive else { continue };
+            let Some(volume) = state.catalog.volume(raw.volume) else { continue };
+            problems.push(Problem {
+                health: Health::Offline,
+                subject: format!("volume {}", volume.name),
+                reason: format!("its device cannot be used: {error}"),
+                action: "bring the device back as it was, and restart".to_owned(),
+            });
+        }
+        problems
+    }
+}
+
+pub(super) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingStatus {
+    let volume = catalog.volume(mapping.volume).expect("the catalog maps volumes that it has");
+    MappingStatus {
+        volume: volume.name.to_string(),
+        host: mapping.host.to_string(),
+        lun: mapping.lun,
+        read_only: mapping.read_only,
+    }
+}
+
+fn pool_problem(pool: &crate::command::PoolStatus) -> Problem {
+    Problem {
+        health: pool.health,
+        subject: format!("pool {}", pool.name),
+        reason: pool.reason.clone(),
+        action: match pool.health {
+            Health::Offline => "bring its missing drives back, and restart",
+            _ => "bring the missing drive back and restart, or keep a spare at hand",
+        }
+        .to_owned(),
+    }
+}

@@ -1,0 +1,248 @@
+//! Commands about volumes, hosts and mappings.
+
+use catalog::{CatalogError, Change, Chap, Host, Name, NewVolume as NewKind, Volume, VolumeKind};
+use env::{DriveHandle, DriveInfo, IoError};
+
+use super::change::size;
+use super::error::drive_error;
+use super::{Array, RawDevice};
+use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewChap, NewHost, NewVolume, Reply};
+
+impl Array {
+    pub(super) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {
+        let device = match &new.backing {
+            NewBacking::Raw(path) => Some(self.open_raw(path, new.size_bytes).await?),
+            _ => None,
+        };
+        let result = self.create_volume_on(&new, device.as_ref(), dry_run).await;
+        if let (Some((drive, _)), true) = (&device, dry_run || result.is_err()) {
+            // a drive that fails to close is closed
+            let _ = self.context.io.drive_close(*drive).await;
+        }
+        result
+    }
+
+    async fn create_volume_on(
+        &self,
+        new: &NewVolume,
+        device: Option<&(DriveHandle, DriveInfo)>,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let size_bytes = match (device, new.size_bytes) {
+            (Some((_, info)), _) => info.size_bytes,
+            (None, Some(size_bytes)) => size_bytes,
+            (None, None) => {
+                let message = format!("volume {} needs a size", new.name);
+                return Err(CommandError::new(
+                    CommandErrorKind::Invalid,
+                    message,
+                    "give --size, as in --size 100GiB",
+                ));
+            }
+        };
+        let (backing, place) = match &new.backing {
+            NewBacking::Pool(pool) => (NewKind::Pool(pool.clone()), format!("in pool {pool}")),
+            NewBacking::Raw(path) => (NewKind::Raw { path: path.clone() }, format!("on {path} as it is")),
+            NewBacking::Memory => (NewKind::Memory, "in memory".to_owned()),
+            NewBacking::Null => (NewKind::Null, "without storage".to_owned()),
+        };
+        let change = Change::CreateVolume {
+            name: new.name.parse()?,
+            backing,
+            size_bytes,
+            block_bytes: new.block_bytes,
+            write_back: new.write_back,
+            created_ms: self.context.io.wall_clock_ms(),
+        };
+        let planned = self.plan(&change)?;
+        if let NewBacking::Pool(pool) = &new.backing {
+            self.check_pool_online(pool)?;
+        }
+        let planned = planned.line(format!("create volume {}, {}, {place}", new.name, size(size_bytes)));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        let volume = planned.next.find_volume(&new.name).expect("just created").id;
+        if let Some((drive, info)) = device {
+            self.state.borrow_mut().raw.push(RawDevice { volume, drive: Ok((*drive, info.clone())) });
+        }
+        if let Err(error) = self.commit(&planned.next).await {
+            self.state.borrow_mut().raw.retain(|raw| raw.volume != volume);
+            return Err(error);
+        }
+        let made = self.volume_status(volume).map(Made::Volume);
+        Ok(planned.reply(false, made))
+    }
+
+    /// Opens a device that is to become a raw volume.
+    async fn open_raw(
+        &self,
+        path: &str,
+        size_bytes: Option<u64>,
+    ) -> Result<(DriveHandle, DriveInfo), CommandError> {
+        if size_bytes.is_some() {
+            let message = "a raw volume is as large as its device";
+            return Err(CommandError::new(CommandErrorKind::Invalid, message, "leave the size out"));
+        }
+        if let Some(pool) = self.pool_of_drive(path) {
+            let message = format!("{path} is a drive of pool {pool}");
+            return Err(CommandError::new(
+                CommandErrorKind::InUse,
+                message,
+                "name a device that no pool uses",
+            ));
+        }
+        if let Some(volume) = self.raw_volume_at(path) {
+            return Err(CatalogError::RawInUse { path: path.to_owned(), volume }.into());
+        }
+        self.release_drive(path).await;
+        self.context.io.drive_open(path, true).await.map_err(|error| drive_error(path, error))
+    }
+
+    /// The raw volume that is this device.
+    pub(super) fn raw_volume_at(&self, path: &str) -> Option<Name> {
+        let state = self.state.borrow();
+        let at =
+            |volume: &&Volume| matches!(&volume.backing, VolumeKind::Raw { path: other } if other == path);
+        state.catalog.volumes().iter().find(at).map(|volume| volume.name.clone())
+    }
+
+    pub(super) async fn delete_volume(
+        &self,
+        name: &str,
+        unmap: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::DeleteVolume { volume: name.to_owned(), unmap })?;
+        let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
+        let line = match &volume.backing {
+            VolumeKind::Raw { path } => format!("delete volume {name}; what is on {path} stays"),
+            _ => format!("delete volume {name}, {}, with its data", size(volume.size_bytes)),
+        };
+        let planned = planned.line(line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        self.discard_volume(&volume).await;
+        Ok(planned.reply(false, None))
+    }
+
+    /// Gives back what a deleted volume held. No shard has a command at work on it any more.
+    async fn discard_volume(&self, volume: &Volume) {
+        match &volume.backing {
+            VolumeKind::Pool { pool, layer } => self.drop_layer(*pool, *layer).await,
+            VolumeKind::Raw { .. } => {
+                let mut closing = Vec::new();
+                self.state.borrow_mut().raw.retain(|raw| {
+                    let gone = raw.volume == volume.id;
+                    closing.extend(raw.drive.as_ref().ok().filter(|_| gone).map(|(drive, _)| *drive));
+                    !gone
+                });
+                for drive in closing {
+                    // a drive that fails to close is closed
+                    let _ = self.context.io.drive_close(drive).await;
+                }
+            }
+            VolumeKind::Null {} | VolumeKind::Memory {} => {}
+        }
+    }
+
+    pub(super) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {
+        let initiators = new.initiators.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>()?;
+        let host = Host {
+            name: new.name.parse()?,
+            initiators,
+            chap: new.chap.as_ref().map(chap).transpose()?,
+            mutual: new.mutual_chap.as_ref().map(chap).transpose()?,
+        };
+        let planned = self.plan(&Change::CreateHost { host })?;
+        let planned = planned.line(format!("create host {} with {}", new.name, new.initiators.join(", ")));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.host_status(&new.name, &[]).map(Made::Host);
+        Ok(planned.reply(false, made))
+    }
+
+    pub(super) async fn delete_host(
+        &self,
+        name: &str,
+        unmap: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::DeleteHost { host: name.to_owned(), unmap })?;
+        let planned = planned.line(format!("delete host {name}, ending its sessions"));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        Ok(planned.reply(false, None))
+    }
+
+    pub(super) async fn map(
+        &self,
+        volume: &str,
+        host: &str,
+        lun: Option<u16>,
+        read_only: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let change = Change::Map {
+            volume: volume.to_owned(),
+            host: host.to_owned(),
+            lun: lun.map(u32::from),
+            read_only,
+        };
+        let planned = self.plan(&change)?;
+        let id = planned.next.find_volume(volume).expect("just mapped").id;
+        let mapping = planned.next.luns_of(host).find(|mapping| mapping.volume == id).expect("just mapped");
+        let status = super::status::mapping_status(&planned.next, mapping);
+        let how = if read_only { ", read-only" } else { "" };
+        let line = format!("map volume {volume} to host {host} as LUN {}{how}", mapping.lun);
+        let planned = planned.line(line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        Ok(planned.reply(false, Some(Made::Mapping(status))))
+    }
+
+    pub(super) async fn unmap(&self, volume: &str, host: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::Unmap { volume: volume.to_owned(), host: host.to_owned() })?;
+        let planned = planned.line(format!("unmap volume {volume} from host {host}"));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        Ok(planned.reply(false, None))
+    }
+
+    /// Opens the devices of all raw volumes that the catalog knows.
+    pub(super) async fn open_raw_volumes(&self) {
+        let wanted: Vec<_> = {
+            let state = self.state.borrow();
+            let raw = state.catalog.volumes().iter().filter_map(|volume| match &volume.backing {
+                VolumeKind::Raw { path } => Some((volume.id, path.clone(), volume.size_bytes)),
+                _ => None,
+            });
+            raw.collect()
+        };
+        for (volume, path, size_bytes) in wanted {
+            let mut drive = self.context.io.drive_open(&path, true).await;
+            if let Ok((handle, info)) = &drive
+                && info.size_bytes < size_bytes
+            {
+                // what a host believes to be there must be there
+                let _ = self.context.io.drive_close(*handle).await;
+                drive = Err(IoError::NotADrive);
+            }
+            self.state.borrow_mut().raw.push(RawDevice { volume, drive });
+        }
+    }
+}
+
+fn chap(new: &NewChap) -> Result<Chap, CommandError> {
+    Ok(Chap::new(&new.user, new.secret.parse()?)?)
+}

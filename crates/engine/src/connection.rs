@@ -1,0 +1,262 @@
+//! One connection from accept to end: bytes in, effects carried out, bytes out.
+//!
+//! Three tasks serve it. The receiver feeds the protocol and carries out its effects; the sender sends all
+//! that is ready with one send, again and again, and closes the socket; the ticker tells the protocol the
+//! time. What the protocol will not take stays in the receive buffer and in the socket: a slow peer or a
+//! slow volume pushes back.
+
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::Nanos;
+use bytes::BytesMut;
+use env::ConnectionHandle;
+use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
+use task::race;
+
+use crate::context::Context;
+use crate::message::{Answer, Call};
+use crate::reinstatement::{SessionKey, SessionPlace};
+use crate::replica::PORTAL_GROUP_TAG;
+use crate::session::{Login, Session};
+use crate::{scsi_command, task_management};
+
+/// Room made for one receive.
+const RECEIVE_BYTES: usize = 128 << 10;
+/// A receive buffer with less room than this is replaced.
+const RECEIVE_BYTES_MIN: usize = 16 << 10;
+/// How long an ending connection may take to send what is left.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// The shortest time between two ticks.
+const TICK_MIN: Nanos = Nanos::from_millis(1);
+
+/// Serves a connection until it is gone.
+pub(crate) async fn serve(
+    context: Rc<Context>,
+    handle: ConnectionHandle,
+    peer: SocketAddr,
+    local: SocketAddr,
+    place: SessionPlace,
+) {
+    let io = context.io.clone();
+    let params = ConnectionParams { local_address: local, portal_group_tag: PORTAL_GROUP_TAG };
+    let protocol = Connection::new(params, io.now());
+    let session = Rc::new(Session::new(&io, place, handle, (peer, local), protocol));
+    context.sessions.insert(&session);
+    let sender = io.spawn_join(send(context.clone(), session.clone()));
+    let ticker = io.spawn_join(tick(context.clone(), session.clone()));
+    receive(&context, &session).await;
+    session.end();
+    session.wait_for_all().await;
+    while session.login_pending.get() {
+        session.input.wait().await;
+    }
+    if let Some(key) = session.registered.borrow_mut().take() {
+        context.ask(context.register_shard(), Call::Unregister(key, place)).await;
+    }
+    context.sessions.remove(place);
+    session.gone.open();
+    sender.await;
+    ticker.await;
+}
+
+/// Feeds the protocol until the session has ended.
+async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
+    let mut input = BytesMut::with_capacity(RECEIVE_BYTES);
+    loop {
+        feed(context, session, &mut input);
+        if session.ended.get() {
+            return;
+        }
+        let wanted = {
+            let protocol = session.protocol.borrow();
+            protocol.wants_receive().then(|| protocol.receive_bytes_wanted())
+        };
+        let Some(wanted) = wanted else {
+            session.input.wait().await;
+            continue;
+        };
+        if input.capacity() - input.len() < wanted.max(RECEIVE_BYTES_MIN) {
+            input.reserve(wanted.max(RECEIVE_BYTES));
+        }
+        let before = input.len();
+        let (buffer, result) = context.io.receive(session.handle, input).await;
+        input = buffer;
+        if result.is_err() || input.len() == before {
+            return;
+        }
+    }
+}
+
+/// Lets the protocol consume what it can, and carries out what it asks for.
+fn feed(context: &Rc<Context>, session: &Rc<Session>, input: &mut BytesMut) {
+    if session.ended.get() {
+        return;
+    }
+    {
+        let replica = context.replica.borrow().clone();
+        let io = &context.io;
+        let mut protocol = session.protocol.borrow_mut();
+        protocol.on_receive(input, &*replica, io.now(), &mut || io.random_u64());
+    }
+    carry_out(context, session);
+}
+
+/// Carries out the protocol's effects, and wakes whoever waits for what they changed.
+pub(crate) fn carry_out(context: &Rc<Context>, session: &Rc<Session>) {
+    loop {
+        let effect = session.protocol.borrow_mut().next_effect();
+        match effect {
+            None => break,
+            Some(_) if session.ended.get() => {}
+            Some(Effect::Command(command)) => scsi_command::begin(context, session, command),
+            Some(Effect::TaskManagement(request)) => task_management::begin(context, session, request),
+            Some(Effect::LoggedIn(identity)) => {
+                session.login_pending.set(true);
+                context.io.spawn(log_in(context.clone(), session.clone(), identity));
+            }
+            Some(Effect::Close(_)) => session.end(),
+        }
+    }
+    if session.protocol.borrow().has_output() {
+        session.output.notify();
+    }
+}
+
+/// Completes a login that the protocol holds back: the older session of its name ends first.
+async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIdentity) {
+    let tsih = match identity.kind {
+        SessionKind::Discovery => context.sessions.discovery_tsih(),
+        SessionKind::Normal => {
+            let key = SessionKey::of(&identity);
+            let answer =
+                context.ask(context.register_shard(), Call::Register(key.clone(), session.place)).await;
+            let Answer::Registered(tsih) = answer else { unreachable!("the answer to a registration") };
+            *session.registered.borrow_mut() = Some(key);
+            tsih
+        }
+    };
+    if !session.ended.get() {
+        let replica = context.replica.borrow().clone();
+        match replica.catalog.host_of_initiator(&identity.initiator_name) {
+            Some(host) => {
+                let host = host.name.as_str().to_owned();
+                if identity.kind == SessionKind::Normal {
+                    session.populate(&replica, &context.units, &host);
+                }
+                *session.login.borrow_mut() = Some(Login { identity, host });
+                session.protocol.borrow_mut().complete_login(tsih);
+                carry_out(&context, &session);
+            }
+            // the host was removed while its initiator logged in
+            None => session.close(CloseReason::Requested),
+        }
+    }
+    session.login_pending.set(false);
+    session.input.notify();
+}
+
+/// Sends whatever is ready, as one send, until the session has ended; then closes the socket.
+async fn send(context: Rc<Context>, session: Rc<Session>) {
+    let io = &context.io;
+    let mut deadline = None;
+    loop {
+        let output = session.protocol.borrow_mut().take_output();
+        if output.is_empty() {
+            if session.ended.get() {
+                break;
+            }
+            session.output.wait().await;
+            // what becomes ready in the same turn goes with it
+            io.yield_now().await;
+            continue;
+        }
+        session.input.notify();
+        let mut sending = std::pin::pin!(io.send(session.handle, output));
+        let sent = loop {
+            if session.ended.get() {
+                let at = *deadline.get_or_insert(io.now() + LINGER);
+                let limit = if session.hasty.get() { io.now() } else { at };
+                break race(sending.as_mut(), io.sleep_until(limit)).await;
+            }
+            if let Ok(sent) = race(sending.as_mut(), session.ending.pass()).await {
+                break Ok(sent);
+            }
+        };
+        if !matches!(sent, Ok(Ok(()))) {
+            break;
+        }
+    }
+    session.end();
+    // fails only where the environment has given the connection up already
+    let _ = io.close_connection(session.handle).await;
+}
+
+/// Tells the protocol the time, when it wants to know.
+async fn tick(context: Rc<Context>, session: Rc<Session>) {
+    let io = &context.io;
+    while !session.ended.get() {
+        // the protocol moves its deadline as data flows: looked at again when the old one is due
+        let deadline = session.protocol.borrow().next_deadline().max(io.now() + TICK_MIN);
+        if race(io.sleep_until(deadline), session.gone.pass()).await.is_err() {
+            return;
+        }
+        if session.ended.get() {
+            return;
+        }
+        session.protocol.borrow_mut().on_tick(io.now());
+        carry_out(&context, &session);
+    }
+}
+
+/// The sessions of a shard.
+#[derive(Default)]
+pub(crate) struct Sessions {
+    by_number: std::cell::RefCell<std::collections::BTreeMap<u64, Rc<Session>>>,
+    next_number: Cell<u64>,
+    next_tsih: Cell<u16>,
+}
+
+impl Sessions {
+    pub(crate) fn next_number(&self) -> u64 {
+        let number = self.next_number.get();
+        self.next_number.set(number + 1);
+        number
+    }
+
+    fn insert(&self, session: &Rc<Session>) {
+        let replaced = self.by_number.borrow_mut().insert(session.place.number, session.clone());
+        assert!(replaced.is_none(), "session numbers are not reused");
+    }
+
+    fn remove(&self, place: SessionPlace) {
+        let removed = self.by_number.borrow_mut().remove(&place.number);
+        assert!(removed.is_some(), "a session ends once");
+    }
+
+    pub(crate) fn get(&self, place: SessionPlace) -> Option<Rc<Session>> {
+        self.by_number.borrow().get(&place.number).cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Rc<Session>> {
+        self.by_number.borrow().values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.by_number.borrow().len()
+    }
+
+    /// Connections that have not logged in yet.
+    pub(crate) fn logins(&self) -> usize {
+        self.by_number.borrow().values().filter(|session| !session.is_logged_in()).count()
+    }
+
+    /// Discovery sessions may exist side by side: any number but 0 will do.
+    fn discovery_tsih(&self) -> u16 {
+        let tsih = self.next_tsih.get().checked_add(1).unwrap_or(1);
+        self.next_tsih.set(tsih);
+        tsih
+    }
+}

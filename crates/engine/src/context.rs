@@ -1,0 +1,192 @@
+//! What the tasks of one shard share, and what becomes of the messages that reach it.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::ShardId;
+use env::ListenerHandle;
+use iscsi::CloseReason;
+use task::{Io, join_all};
+
+use crate::array::Array;
+use crate::command::{CommandError, CommandErrorKind};
+use crate::connection::Sessions;
+use crate::mail::Mail;
+use crate::message::{Answer, Call, ShardMessage};
+use crate::reinstatement::Register;
+use crate::replica::Replica;
+use crate::unit::Units;
+use crate::{StartParameters, listener, task_management};
+
+/// How far a shard is in its life; it only moves on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Stage {
+    Serving,
+    /// No new session, and none left soon.
+    Quiescing,
+    /// Nothing left to do.
+    Stopped,
+}
+
+/// One shard's state.
+pub(crate) struct Context {
+    pub(crate) io: Io,
+    pub(crate) shard: ShardId,
+    pub(crate) shards: u16,
+    pub(crate) mail: Rc<Mail>,
+    pub(crate) stage: Cell<Stage>,
+    pub(crate) replica: RefCell<Arc<Replica>>,
+    pub(crate) units: Units,
+    pub(crate) sessions: Sessions,
+    pub(crate) listeners: RefCell<Vec<ListenerHandle>>,
+    /// Who is logged in where; shard 0's counts.
+    register: Register,
+    /// The array's management; on shard 0 only.
+    array: OnceCell<Rc<Array>>,
+}
+
+impl Context {
+    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16) -> Rc<Context> {
+        let mail = Rc::new(Mail::new(io, shard, shards));
+        Rc::new(Context {
+            io: io.clone(),
+            shard,
+            shards,
+            units: Units::new(io, &mail, shard, shards),
+            mail,
+            stage: Cell::new(Stage::Serving),
+            replica: RefCell::new(Arc::new(Replica::empty())),
+            sessions: Sessions::default(),
+            listeners: RefCell::new(Vec::new()),
+            register: Register::new(io),
+            array: OnceCell::new(),
+        })
+    }
+
+    /// Begins the array's life, on shard 0.
+    pub(crate) fn start_array(self: Rc<Context>, parameters: StartParameters) {
+        let array = Rc::new(Array::new(&self, parameters));
+        assert!(self.array.set(array.clone()).is_ok(), "an array starts once");
+        self.io.clone().spawn(array.start());
+    }
+
+    /// The shard that keeps the register of sessions, and the array's management.
+    pub(crate) fn register_shard(&self) -> ShardId {
+        ShardId(0)
+    }
+
+    pub(crate) fn on_message(self: &Rc<Context>, message: ShardMessage) {
+        match message {
+            ShardMessage::Answer { id, answer } => self.mail.on_answer(id, answer),
+            ShardMessage::Call { from, id, call } => {
+                let context = self.clone();
+                self.io.spawn(async move {
+                    let answer = context.clone().handle(call).await;
+                    context.mail.answer(from, id, answer);
+                });
+            }
+            ShardMessage::Control(command, reply) => match self.array.get() {
+                Some(array) => array.clone().on_command(command, reply),
+                None => reply(Err(CommandError::new(
+                    CommandErrorKind::Unavailable,
+                    "the command reached a shard that does not manage the array",
+                    "send it to shard 0",
+                ))),
+            },
+        }
+    }
+
+    /// Asks one shard, which may be this one. The call begins now.
+    pub(crate) fn ask(self: &Rc<Context>, to: ShardId, call: Call) -> impl Future<Output = Answer> + use<> {
+        let answer = if to == self.shard {
+            self.io.spawn_join(self.clone().handle(call))
+        } else {
+            self.mail.call(to, call)
+        };
+        async move { answer.await.expect("every call is answered") }
+    }
+
+    /// Asks every shard, this one too. The calls begin now; answers in the order of shards.
+    pub(crate) fn ask_all(self: &Rc<Context>, call: impl Fn() -> Call) -> impl Future<Output = Vec<Answer>> {
+        join_all((0..self.shards).map(|shard| self.ask(ShardId(shard), call())).collect::<Vec<_>>())
+    }
+
+    /// Asks every other shard. The calls begin now.
+    pub(crate) fn ask_others(
+        self: &Rc<Context>,
+        call: impl Fn() -> Call,
+    ) -> impl Future<Output = Vec<Answer>> {
+        let others = (0..self.shards).map(ShardId).filter(|&shard| shard != self.shard);
+        join_all(others.map(|shard| self.ask(shard, call())).collect::<Vec<_>>())
+    }
+
+    /// Does the work of a call.
+    async fn handle(self: Rc<Context>, call: Call) -> Answer {
+        match call {
+            Call::Block(volume, request) => Answer::Block(self.units.execute(volume, request).await),
+            Call::Replicate(replica) => {
+                self.replicate(replica).await;
+                Answer::Done
+            }
+            Call::Listen(addresses) => Answer::Listening(listener::listen(&self, addresses).await),
+            Call::Register(key, place) => Answer::Registered(self.register.register(&self, key, place).await),
+            Call::Unregister(key, place) => {
+                self.register.unregister(&key, place);
+                Answer::Done
+            }
+            Call::EndSession(place) => {
+                if let Some(session) = self.sessions.get(place) {
+                    session.drop_now();
+                    session.wait_for_all().await;
+                }
+                Answer::Done
+            }
+            Call::EndSessionsOf(host) => {
+                task_management::end_sessions_of(&self, &host);
+                Answer::Done
+            }
+            Call::Reset(reset) => {
+                let aborted = task_management::apply(&self, &reset);
+                task_management::wait_for(&aborted).await;
+                Answer::Done
+            }
+            Call::Sessions => {
+                let sessions = self.sessions.all();
+                Answer::Sessions(sessions.iter().filter_map(|session| session.status(self.shard)).collect())
+            }
+            Call::Quiesce => {
+                self.quiesce().await;
+                Answer::Done
+            }
+            Call::Stop => {
+                self.stage.set(Stage::Stopped);
+                Answer::Done
+            }
+        }
+    }
+
+    /// Takes over the array as it is now, and waits for commands that have lost their LUN by it.
+    async fn replicate(&self, replica: Arc<Replica>) {
+        self.units.apply(&replica);
+        *self.replica.borrow_mut() = replica.clone();
+        let mut lost = Vec::new();
+        for session in self.sessions.all() {
+            let commands = session.refresh(&replica, &self.units);
+            lost.push((session, commands));
+        }
+        task_management::wait_for(&lost).await;
+    }
+
+    /// Stops serving hosts: no listener, no session, no command at work.
+    async fn quiesce(&self) {
+        self.stage.set(Stage::Quiescing);
+        listener::stop(self).await;
+        let sessions = self.sessions.all();
+        sessions.iter().for_each(|session| session.close(CloseReason::Requested));
+        for session in sessions {
+            session.gone.pass().await;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Portals: every shard listens on every portal's address, and keeps what it accepts.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::Nanos;
+use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
+use env::{IoError, ListenerHandle};
+
+use crate::connection;
+use crate::context::{Context, Stage};
+use crate::reinstatement::SessionPlace;
+
+/// How long to wait where the system has no room for another connection.
+const ACCEPT_RETRY: Nanos = Nanos::from_millis(100);
+
+/// Listens on these addresses. Gives each one's bound address, or why it could not be had.
+pub(crate) async fn listen(
+    context: &Rc<Context>,
+    addresses: Vec<SocketAddr>,
+) -> Vec<Result<SocketAddr, IoError>> {
+    let mut bound = Vec::new();
+    for address in addresses {
+        let result = context.io.listen(address).await;
+        if let Ok((listener, _)) = result {
+            context.listeners.borrow_mut().push(listener);
+            context.io.spawn(accept(context.clone(), listener));
+        }
+        bound.push(result.map(|(_, address)| address));
+    }
+    bound
+}
+
+/// Stops listening. Connections stay.
+pub(crate) async fn stop(context: &Context) {
+    let listeners = std::mem::take(&mut *context.listeners.borrow_mut());
+    for listener in listeners {
+        // a listener that fails to close is closed
+        let _ = context.io.close_listener(listener).await;
+    }
+}
+
+async fn accept(context: Rc<Context>, listener: ListenerHandle) {
+    loop {
+        match context.io.accept(listener).await {
+            Ok((handle, peer, local)) => {
+                let sessions = &context.sessions;
+                let full =
+                    sessions.len() >= CONNECTIONS_PER_SHARD_MAX || sessions.logins() >= LOGINS_PER_SHARD_MAX;
+                if full || context.stage.get() != Stage::Serving {
+                    // a connection that fails to close is closed
+                    let _ = context.io.close_connection(handle).await;
+                    continue;
+                }
+                let place = SessionPlace { shard: context.shard, number: sessions.next_number() };
+                context.io.spawn(connection::serve(context.clone(), handle, peer, local, place));
+            }
+            Err(IoError::Closed) => return,
+            Err(_) => context.io.sleep(ACCEPT_RETRY).await,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What shards say to each other: calls that are answered, and the queues that carry both.
+//!
+//! A call is work done on another shard; its answer finds the waiting task by the call's number. Every call
+//! is answered exactly once. What another shard's queue has no room for waits here, in order; that is
+//! bounded because every waiting call belongs to a task, and tasks are bounded.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use base::{HashMap, ShardId};
+use env::Env;
+use task::{Io, OneshotReceiver, OneshotSender, oneshot};
+
+use crate::message::{Answer, Call, CallId, ShardMessage};
+
+/// One shard's post office.
+pub(crate) struct Mail {
+    io: Io,
+    shard: ShardId,
+    next: Cell<u64>,
+    waiting: RefCell<HashMap<CallId, OneshotSender<Answer>>>,
+    /// One queue for each shard, indexed by its id.
+    outgoing: RefCell<Vec<VecDeque<ShardMessage>>>,
+}
+
+impl Mail {
+    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16) -> Mail {
+        Mail {
+            io: io.clone(),
+            shard,
+            next: Cell::new(0),
+            waiting: RefCell::new(HashMap::default()),
+            outgoing: RefCell::new((0..shards).map(|_| VecDeque::new()).collect()),
+        }
+    }
+
+    /// Asks another shard; the answer comes when its work is done. Dropping the receiver does not stop the
+    /// work.
+    pub(crate) fn call(&self, to: ShardId, call: Call) -> OneshotReceiver<Answer> {
+        let id = CallId(self.next.get());
+        self.next.set(id.0 + 1);
+        let (sender, receiver) = oneshot(&self.io);
+        let replaced = self.waiting.borrow_mut().insert(id, sender);
+        assert!(replaced.is_none(), "call numbers are not reused");
+        self.post(to, ShardMessage::Call { from: self.shard, id, call });
+        receiver
+    }
+
+    /// Sends the answer to a call of another shard.
+    pub(crate) fn answer(&self, to: ShardId, id: CallId, answer: Answer) {
+        self.post(to, ShardMessage::Answer { id, answer });
+    }
+
+    /// An answer has arrived.
+    pub(crate) fn on_answer(&self, id: CallId, answer: Answer) {
+        let sender = self.waiting.borrow_mut().remove(&id).expect("an answer to a call that was made");
+        sender.send(answer);
+    }
+
+    fn post(&self, to: ShardId, message: ShardMessage) {
+        self.outgoing.borrow_mut()[usize::from(to.0)].push_back(message);
+    }
+
+    /// Hands the environment whatever it has room for.
+    pub(crate) fn flush<E: Env<Message = ShardMessage>>(&self, env: &mut E) {
+        for (index, queue) in self.outgoing.borrow_mut().iter_mut().enumerate() {
+            while let Some(message) = queue.pop_front() {
+                if let Err(message) = env.send(ShardId(index as u16), message) {
+                    queue.push_front(message);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Whether something waits for another shard's queue.
+    pub(crate) fn is_backlogged(&self) -> bool {
+        self.outgoing.borrow().iter().any(|queue| !queue.is_empty())
+    }
+}

@@ -1,0 +1,86 @@
+//! One SCSI command: find its logical unit, plan it, execute the block requests, answer.
+//!
+//! A command that needs no block request is answered on the spot. Any other becomes a task, is listed in its
+//! session while it may touch the volume, and is not answered once it has been aborted.
+
+use std::rc::Rc;
+
+use block::BlockTarget;
+use iscsi::{CommandResponse, TaskTag};
+use scsi::{Response, Step};
+use wire::scsi::Lun;
+
+use crate::connection::carry_out;
+use crate::context::Context;
+use crate::session::{Counters, LunNexus, RunningCommand, Session};
+use crate::unit::Unit;
+
+/// A command has arrived, with all its data.
+pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi::Command) {
+    Counters::add(&session.counters.commands, 1);
+    Counters::add(&session.counters.written_bytes, command.data_out.len());
+    let task = command.task;
+    let long: Vec<u8>;
+    let cdb: &[u8] = if command.cdb_extra.is_empty() {
+        &command.cdb
+    } else {
+        long = [&command.cdb[..], &command.cdb_extra].concat();
+        &long
+    };
+    let luns = || {
+        let known = session.luns();
+        known.iter().map(|(number, _)| Lun::new(*number).expect("the catalog bounds LUNs")).collect()
+    };
+    let plan = scsi::Command { cdb, data_out: command.data_out, luns: &luns };
+    let lun = Lun::parse(command.lun).ok().and_then(|lun| session.lun(lun.number()));
+    let Some(lun) = lun else {
+        return respond(session, task, scsi::no_such_lun(plan));
+    };
+    let unit = lun.unit.borrow().clone();
+    let step = unit.logical.start(&mut lun.nexus.borrow_mut(), plan);
+    match step {
+        Step::Done(response) => respond(session, task, response),
+        step => {
+            let running = session.begin(task, lun.volume);
+            context.io.spawn(run(context.clone(), session.clone(), running, lun, unit, step));
+        }
+    }
+}
+
+/// Executes a command's block requests one after the other.
+async fn run(
+    context: Rc<Context>,
+    session: Rc<Session>,
+    running: Rc<RunningCommand>,
+    lun: Rc<LunNexus>,
+    unit: Rc<Unit>,
+    mut step: Step,
+) {
+    let response = loop {
+        match step {
+            Step::Done(response) => break Some(response),
+            Step::Block(..) if running.aborted.get() => break None,
+            Step::Block(request, continuation) => {
+                let result = unit.target.execute(request).await;
+                step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
+            }
+        }
+    };
+    session.finish(&running);
+    if let Some(response) = response.filter(|_| !running.aborted.get()) {
+        respond(&session, running.task, response);
+        carry_out(&context, &session);
+    }
+}
+
+fn respond(session: &Session, task: TaskTag, response: Response) {
+    let read_bytes = response.data_in.iter().map(|piece| piece.len()).sum();
+    Counters::add(&session.counters.read_bytes, read_bytes);
+    let response = CommandResponse {
+        status: response.status.code(),
+        sense: response.sense,
+        data_in: response.data_in,
+        data_out_wanted: Some(response.data_out_bytes as u64),
+    };
+    session.protocol.borrow_mut().respond(task, response);
+}

@@ -1,0 +1,287 @@
+//! One initiator's connection, which is its session: the protocol's state, its LUNs, its commands at work.
+//!
+//! What always holds: a command is in `commands` from the moment it may touch a volume until it cannot any
+//! more; an aborted command is never answered; once `ended` is set, no command begins.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::{ShardId, VolumeId};
+use env::ConnectionHandle;
+use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskTag};
+use scsi::{Nexus, UnitAttention};
+use task::{Gate, Io, Notify};
+
+use crate::command::SessionStatus;
+use crate::reinstatement::{SessionKey, SessionPlace};
+use crate::replica::Replica;
+use crate::unit::{Unit, Units};
+
+/// The relative target port identifier of the one portal group of a head.
+const RELATIVE_PORT: u16 = 1;
+
+/// A LUN of a session: an I_T_L nexus.
+pub(crate) struct LunNexus {
+    pub(crate) volume: VolumeId,
+    pub(crate) read_only: bool,
+    pub(crate) unit: RefCell<Rc<Unit>>,
+    pub(crate) nexus: RefCell<Nexus>,
+}
+
+/// A command that may touch a volume.
+pub(crate) struct RunningCommand {
+    pub(crate) task: TaskTag,
+    pub(crate) volume: VolumeId,
+    pub(crate) aborted: Cell<bool>,
+}
+
+/// What a session has done, for people to read.
+#[derive(Default)]
+pub(crate) struct Counters {
+    pub(crate) commands: Cell<u64>,
+    pub(crate) read_bytes: Cell<u64>,
+    pub(crate) written_bytes: Cell<u64>,
+}
+
+/// Who has logged in.
+pub(crate) struct Login {
+    pub(crate) identity: SessionIdentity,
+    /// Name of the host that the initiator belongs to.
+    pub(crate) host: String,
+}
+
+/// A connection and all that belongs to it.
+pub(crate) struct Session {
+    pub(crate) place: SessionPlace,
+    pub(crate) handle: ConnectionHandle,
+    peer: SocketAddr,
+    local: SocketAddr,
+    pub(crate) protocol: RefCell<Connection>,
+    pub(crate) login: RefCell<Option<Login>>,
+    luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
+    commands: RefCell<BTreeMap<TaskTag, Rc<RunningCommand>>>,
+    /// A command has ended.
+    command_ended: Notify,
+    /// Output may be ready, or the session has ended.
+    pub(crate) output: Notify,
+    /// The protocol may take input again, or the session has ended.
+    pub(crate) input: Notify,
+    pub(crate) ended: Cell<bool>,
+    /// Open when the session has ended.
+    pub(crate) ending: Gate,
+    /// A login waits for shard 0.
+    pub(crate) login_pending: Cell<bool>,
+    /// The name that shard 0 keeps for this session.
+    pub(crate) registered: RefCell<Option<SessionKey>>,
+    /// Do not wait for the peer to take what is still to be sent.
+    pub(crate) hasty: Cell<bool>,
+    /// Open when the session is gone: no command at work, and its identity given up.
+    pub(crate) gone: Gate,
+    pub(crate) counters: Counters,
+}
+
+impl Session {
+    pub(crate) fn new(
+        io: &Io,
+        place: SessionPlace,
+        handle: ConnectionHandle,
+        addresses: (SocketAddr, SocketAddr),
+        protocol: Connection,
+    ) -> Session {
+        Session {
+            place,
+            handle,
+            peer: addresses.0,
+            local: addresses.1,
+            protocol: RefCell::new(protocol),
+            login: RefCell::new(None),
+            luns: RefCell::new(BTreeMap::new()),
+            commands: RefCell::new(BTreeMap::new()),
+            command_ended: Notify::new(io),
+            output: Notify::new(io),
+            input: Notify::new(io),
+            ended: Cell::new(false),
+            ending: Gate::new(io, false),
+            login_pending: Cell::new(false),
+            registered: RefCell::new(None),
+            hasty: Cell::new(false),
+            gone: Gate::new(io, false),
+            counters: Counters::default(),
+        }
+    }
+
+    /// Asks the protocol to end the session; the initiator is told where it can be.
+    pub(crate) fn close(&self, reason: CloseReason) {
+        if !self.ended.get() {
+            self.protocol.borrow_mut().close(reason);
+        }
+        self.end();
+    }
+
+    /// Ends the session without waiting for the peer to take anything.
+    pub(crate) fn drop_now(&self) {
+        self.hasty.set(true);
+        self.close(CloseReason::Requested);
+    }
+
+    /// Nothing begins any more, and what is at work is not answered.
+    pub(crate) fn end(&self) {
+        if !self.ended.replace(true) {
+            self.commands.borrow().values().for_each(|command| command.aborted.set(true));
+            self.ending.open();
+        }
+        self.output.notify();
+        self.input.notify();
+    }
+
+    pub(crate) fn is_logged_in(&self) -> bool {
+        self.login.borrow().is_some()
+    }
+
+    /// The LUN, where this session has it.
+    pub(crate) fn lun(&self, number: u16) -> Option<Rc<LunNexus>> {
+        self.luns.borrow().get(&number).cloned()
+    }
+
+    /// All LUNs of this session, in order.
+    pub(crate) fn luns(&self) -> Vec<(u16, Rc<LunNexus>)> {
+        self.luns.borrow().iter().map(|(&number, lun)| (number, lun.clone())).collect()
+    }
+
+    /// A command is about to touch its volume.
+    pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
+        assert!(!self.ended.get(), "no command begins in a session that has ended");
+        let command = Rc::new(RunningCommand { task, volume, aborted: Cell::new(false) });
+        let replaced = self.commands.borrow_mut().insert(task, command.clone());
+        assert!(replaced.is_none(), "task tags are not reused while their command is at work");
+        command
+    }
+
+    /// A command cannot touch its volume any more.
+    pub(crate) fn finish(&self, command: &RunningCommand) {
+        let removed = self.commands.borrow_mut().remove(&command.task);
+        assert!(removed.is_some(), "a command ends once");
+        self.command_ended.notify();
+    }
+
+    /// Marks the commands that `choose` picks as aborted; they are not answered any more.
+    pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
+        let commands = self.commands.borrow();
+        let chosen: Vec<_> = commands.values().filter(|command| choose(command)).cloned().collect();
+        chosen.iter().for_each(|command| command.aborted.set(true));
+        chosen
+    }
+
+    /// Waits until none of these commands can touch its volume any more.
+    pub(crate) async fn wait_for(&self, commands: &[Rc<RunningCommand>]) {
+        let at_work = |command: &Rc<RunningCommand>| {
+            self.commands.borrow().get(&command.task).is_some_and(|other| Rc::ptr_eq(other, command))
+        };
+        while commands.iter().any(at_work) {
+            self.command_ended.wait().await;
+        }
+    }
+
+    /// Waits until no command is at work.
+    pub(crate) async fn wait_for_all(&self) {
+        while !self.commands.borrow().is_empty() {
+            self.command_ended.wait().await;
+        }
+    }
+
+    /// Brings the session in line with the array as it is now. The commands given back have lost their LUN
+    /// while they were at work: they must be waited for before the loss is reported as done.
+    pub(crate) fn refresh(&self, replica: &Replica, units: &Units) -> Vec<Rc<RunningCommand>> {
+        let login = self.login.borrow();
+        let Some(login) = login.as_ref().filter(|_| !self.ended.get()) else { return Vec::new() };
+        let host = replica.catalog.host_of_initiator(&login.identity.initiator_name);
+        let Some(host) = host.filter(|host| host.name.as_str() == login.host) else {
+            self.close(CloseReason::Requested);
+            return self.abort(|_| true);
+        };
+        if login.identity.kind == SessionKind::Discovery {
+            return Vec::new();
+        }
+        let mut old = std::mem::take(&mut *self.luns.borrow_mut());
+        let mut new = BTreeMap::new();
+        let mut changed = false;
+        for mapping in replica.catalog.luns_of(host.name.as_str()) {
+            let Some(unit) = units.get(mapping.volume) else { continue };
+            let same =
+                |lun: &Rc<LunNexus>| lun.volume == mapping.volume && lun.read_only == mapping.read_only;
+            let lun = match old.remove(&mapping.lun) {
+                Some(lun) if same(&lun) => lun,
+                lost => {
+                    changed = true;
+                    lost.into_iter().for_each(|lost| drop(old.insert(mapping.lun, lost)));
+                    Rc::new(LunNexus::new(unit.clone(), mapping.read_only))
+                }
+            };
+            lun.adopt(unit);
+            new.insert(mapping.lun, lun);
+        }
+        changed |= !old.is_empty();
+        if changed {
+            new.values().for_each(|lun: &Rc<LunNexus>| {
+                lun.nexus.borrow_mut().raise(UnitAttention::ReportedLunsChanged);
+            });
+        }
+        *self.luns.borrow_mut() = new;
+        let lost: Vec<VolumeId> = old.values().map(|lun| lun.volume).collect();
+        let commands = self.commands.borrow();
+        commands.values().filter(|command| lost.contains(&command.volume)).cloned().collect()
+    }
+
+    /// The LUNs of a session that has just logged in.
+    pub(crate) fn populate(&self, replica: &Replica, units: &Units, host: &str) {
+        let mut luns = self.luns.borrow_mut();
+        for mapping in replica.catalog.luns_of(host) {
+            if let Some(unit) = units.get(mapping.volume) {
+                luns.insert(mapping.lun, Rc::new(LunNexus::new(unit, mapping.read_only)));
+            }
+        }
+    }
+
+    pub(crate) fn status(&self, shard: ShardId) -> Option<SessionStatus> {
+        let login = self.login.borrow();
+        let login = login.as_ref()?;
+        Some(SessionStatus {
+            initiator: login.identity.initiator_name.clone(),
+            host: login.host.clone(),
+            peer: self.peer.to_string(),
+            portal: self.local.to_string(),
+            shard: shard.0,
+            discovery: login.identity.kind == SessionKind::Discovery,
+            commands: self.counters.commands.get(),
+            read_bytes: self.counters.read_bytes.get(),
+            written_bytes: self.counters.written_bytes.get(),
+        })
+    }
+}
+
+impl LunNexus {
+    fn new(unit: Rc<Unit>, read_only: bool) -> LunNexus {
+        LunNexus {
+            volume: unit.volume,
+            read_only,
+            unit: RefCell::new(unit),
+            nexus: RefCell::new(Nexus::new(RELATIVE_PORT, read_only)),
+        }
+    }
+
+    /// The volume may have changed its shape since.
+    fn adopt(&self, unit: Rc<Unit>) {
+        let before = self.unit.replace(unit.clone());
+        if before.logical.geometry.size_bytes() != unit.logical.geometry.size_bytes() {
+            self.nexus.borrow_mut().raise(UnitAttention::CapacityChanged);
+        }
+    }
+}
+
+impl Counters {
+    pub(crate) fn add(counter: &Cell<u64>, more: usize) {
+        counter.set(counter.get().wrapping_add(more as u64));
+    }
+}

@@ -1,0 +1,95 @@
+//! The shard: one thread's turn of the wheel.
+//!
+//! ```text
+//!   poll ─► completions ─► executor        what happened since the last turn
+//!        └► messages ────► Context         (calls become tasks)
+//!   run every ready task
+//!   submit ◄─ operations, send ◄─ messages what the tasks want of the world
+//! ```
+//!
+//! Only [`Shard::turn`] knows the environment; everything else reaches it through the executor's handle and
+//! the mail. A turn never blocks but in `poll`, and never waits there while there is something to do.
+
+use std::rc::Rc;
+
+use base::{Nanos, ShardId};
+use env::{Env, Event, Wait};
+use task::Executor;
+
+use crate::StartParameters;
+use crate::context::{Context, Stage};
+use crate::message::ShardMessage;
+
+/// Random values drawn ahead for one turn's tasks: ids, challenges, epochs.
+const RANDOM_RESERVOIR: usize = 4096;
+
+/// One shard of the array. Made on the thread that turns it.
+pub struct Shard {
+    executor: Executor,
+    context: Rc<Context>,
+    events: Vec<Event<ShardMessage>>,
+    started: bool,
+}
+
+impl Shard {
+    /// Shard `shard` of `shards`. Shard 0 needs the start parameters; it starts the others.
+    pub fn new(shard: ShardId, shards: u16, parameters: Option<StartParameters>) -> Shard {
+        assert!(shard.0 < shards && usize::from(shards) <= base::limits::SHARDS_MAX);
+        assert_eq!(parameters.is_some(), shard.0 == 0, "shard 0 starts the array");
+        let executor = Executor::new();
+        let context = Context::new(executor.io(), shard, shards);
+        if let Some(parameters) = parameters {
+            context.clone().start_array(parameters);
+        }
+        Shard { executor, context, events: Vec::new(), started: false }
+    }
+
+    /// One turn. With `may_wait` it waits for an event where there is nothing to do; without, it only takes
+    /// what is there.
+    pub fn turn<E: Env<Message = ShardMessage>>(&mut self, env: &mut E, may_wait: bool) {
+        assert_eq!(env.shard(), self.context.shard, "a shard stays with its environment");
+        let wait = if may_wait { self.wait() } else { Wait::No };
+        env.poll(&mut self.events, wait);
+        self.executor.set_now(env.now());
+        let io = self.executor.io();
+        io.set_wall_clock_ms(env.wall_clock_ms());
+        io.refill_random(RANDOM_RESERVOIR, || env.random_u64());
+        self.started = true;
+        for event in self.events.drain(..) {
+            match event {
+                Event::Completion(completion) => self.executor.on_completion(completion),
+                Event::Message(message) => self.context.on_message(message),
+            }
+        }
+        self.executor.run_ready();
+        for (token, operation) in self.executor.take_operations() {
+            env.submit(token, operation);
+        }
+        self.context.mail.flush(env);
+    }
+
+    /// Whether the shard has been stopped: nothing is in flight, and it need not be turned again.
+    pub fn is_stopped(&self) -> bool {
+        self.context.stage.get() == Stage::Stopped && !self.context.mail.is_backlogged()
+    }
+
+    /// How long the next poll may wait.
+    fn wait(&self) -> Wait {
+        if !self.started || self.executor.has_ready() || self.context.mail.is_backlogged() {
+            return Wait::No;
+        }
+        match self.executor.next_deadline() {
+            Some(deadline) => Wait::Until(deadline),
+            None => Wait::Forever,
+        }
+    }
+
+    /// When the shard next wants to be turned though nothing happens to it; `None`: never.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        match self.wait() {
+            Wait::No => Some(Nanos::default()),
+            Wait::Until(deadline) => Some(deadline),
+            Wait::Forever => None,
+        }
+    }
+}

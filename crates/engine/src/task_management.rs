@@ -1,0 +1,151 @@
+//! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
+//!
+//! An aborted command is never answered, and the function that aborted it is answered only when the command
+//! cannot touch its volume any more: an aborted write never lands later.
+//!
+//! A target reset reaches the logical units of the host that asked for it, and through them the commands of
+//! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
+//! sessions of that host, and of no other.
+
+use std::rc::Rc;
+
+use base::VolumeId;
+use iscsi::{CloseReason, TaskManagement, TaskManagementFunction, TaskManagementResponse};
+use scsi::UnitAttention;
+use wire::scsi::Lun;
+
+use crate::connection::carry_out;
+use crate::context::Context;
+use crate::message::Call;
+use crate::reinstatement::SessionPlace;
+use crate::session::{RunningCommand, Session};
+
+/// How far a reset goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResetKind {
+    /// Commands are aborted; other sessions that lost some are told.
+    ClearTaskSet,
+    /// Commands are aborted and what the unit remembers of its initiators is forgotten; all are told.
+    LogicalUnit,
+}
+
+/// A reset of some volumes, for every session of a shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reset {
+    pub kind: ResetKind,
+    pub volumes: Vec<VolumeId>,
+    /// The session that asked for it: its protocol forgets the commands by itself.
+    pub by: SessionPlace,
+}
+
+/// Commands that are aborted but may still be at work.
+pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
+
+/// A task management request has arrived. Its commands are aborted before this returns; the answer follows.
+pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskManagement) {
+    let lun = Lun::parse(request.lun).ok().and_then(|lun| session.lun(lun.number()));
+    let volume = lun.map(|lun| lun.volume);
+    let reset = |kind, volumes| Plan::Reset(Reset { kind, volumes, by: session.place });
+    let every_volume = || session.luns().iter().map(|(_, lun)| lun.volume).collect();
+    let plan = match (request.function, volume) {
+        (TaskManagementFunction::AbortTask, _) => {
+            Plan::Abort(session.abort(|c| Some(c.task) == request.referenced))
+        }
+        (TaskManagementFunction::ClearAca, _) => Plan::Refuse(TaskManagementResponse::NotSupported),
+        (TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset, _) => {
+            reset(ResetKind::LogicalUnit, every_volume())
+        }
+        (_, None) => Plan::Refuse(TaskManagementResponse::LunDoesNotExist),
+        (TaskManagementFunction::AbortTaskSet, Some(volume)) => {
+            Plan::Abort(session.abort(|c| c.volume == volume))
+        }
+        (TaskManagementFunction::ClearTaskSet, Some(volume)) => reset(ResetKind::ClearTaskSet, vec![volume]),
+        (TaskManagementFunction::LogicalUnitReset, Some(volume)) => {
+            reset(ResetKind::LogicalUnit, vec![volume])
+        }
+    };
+    match plan {
+        Plan::Refuse(response) => {
+            session.protocol.borrow_mut().respond_task_management(request.task, response)
+        }
+        Plan::Abort(commands) => {
+            let (context, session) = (context.clone(), session.clone());
+            context.io.clone().spawn(async move {
+                session.wait_for(&commands).await;
+                complete(&context, &session, request).await;
+            });
+        }
+        Plan::Reset(reset) => {
+            let aborted = apply(context, &reset);
+            let (context, session) = (context.clone(), session.clone());
+            context.io.clone().spawn(async move {
+                let elsewhere = context.ask_others(|| Call::Reset(reset.clone()));
+                wait_for(&aborted).await;
+                elsewhere.await;
+                complete(&context, &session, request).await;
+            });
+        }
+    }
+}
+
+enum Plan {
+    Refuse(TaskManagementResponse),
+    Abort(Vec<Rc<RunningCommand>>),
+    Reset(Reset),
+}
+
+/// Everything that was to be aborted has ended.
+async fn complete(context: &Rc<Context>, session: &Rc<Session>, request: TaskManagement) {
+    session.protocol.borrow_mut().respond_task_management(request.task, TaskManagementResponse::Complete);
+    carry_out(context, session);
+    if request.function == TaskManagementFunction::TargetColdReset {
+        let host = session.login.borrow().as_ref().map(|login| login.host.clone());
+        if let Some(host) = host {
+            end_sessions_of(context, &host);
+            context.ask_others(|| Call::EndSessionsOf(host.clone())).await;
+        }
+    }
+}
+
+/// Ends every session of a host on this shard.
+pub(crate) fn end_sessions_of(context: &Rc<Context>, host: &str) {
+    for session in context.sessions.all() {
+        let its = session.login.borrow().as_ref().is_some_and(|login| login.host == host);
+        if its {
+            session.close(CloseReason::Requested);
+        }
+    }
+}
+
+/// Aborts the commands of this shard's sessions that a reset concerns, and notes the unit attentions.
+pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
+    let mut all = Vec::new();
+    for session in context.sessions.all() {
+        let own = session.place == reset.by;
+        let commands = session.abort(|command| reset.volumes.contains(&command.volume));
+        for (_, lun) in session.luns() {
+            if !reset.volumes.contains(&lun.volume) {
+                continue;
+            }
+            let lost = commands.iter().any(|command| command.volume == lun.volume);
+            let mut nexus = lun.nexus.borrow_mut();
+            match reset.kind {
+                ResetKind::LogicalUnit => nexus.reset(UnitAttention::BusDeviceReset),
+                ResetKind::ClearTaskSet if lost && !own => nexus.raise(UnitAttention::CommandsCleared),
+                ResetKind::ClearTaskSet => {}
+            }
+        }
+        if !own {
+            commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
+        }
+        all.push((session, commands));
+    }
+    all
+}
+
+/// Waits until none of these commands can touch its volume.
+pub(crate) async fn wait_for(aborted: &Aborted) {
+    for (session, commands) in aborted {
+        session.wait_for(commands).await;
+    }
+}

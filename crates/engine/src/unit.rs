@@ -1,0 +1,202 @@
+//! The volumes of this shard, as logical units: what they look like and where their blocks live.
+//!
+//! A volume that lives in memory or on a raw device has one home shard, which orders its requests; the other
+//! shards call there. A target is kept as long as nothing about it changes, so that a change of one volume
+//! never disturbs another.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::targets::{MemoryTarget, NullTarget, RawTarget};
+use base::{ShardId, VolumeId};
+use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry};
+use catalog::VolumeKind;
+use env::DriveHandle;
+use scsi::{Identity, LogicalUnit};
+use task::Io;
+
+use crate::mail::Mail;
+use crate::message::{Answer, Call};
+use crate::replica::Replica;
+
+/// Product revision level that hosts see.
+const REVISION: [u8; 4] = *b"0001";
+
+/// A volume as this shard serves it.
+pub(crate) struct Unit {
+    pub(crate) volume: VolumeId,
+    pub(crate) logical: LogicalUnit,
+    pub(crate) target: Rc<Target>,
+    recipe: Recipe,
+}
+
+/// Where a volume's blocks live, seen from this shard.
+pub(crate) enum Target {
+    Null(NullTarget),
+    Memory(MemoryTarget),
+    Raw(RawTarget),
+    /// On its home shard.
+    Remote(RemoteTarget),
+    /// Known, and not to be had: its pool is not open, or its device is missing.
+    Offline(Geometry),
+}
+
+/// All that a target depends on: as long as it is equal, the target stays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Recipe {
+    geometry: Geometry,
+    source: Source,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Source {
+    Null,
+    Memory,
+    Raw(DriveHandle),
+    Remote(ShardId),
+    Offline,
+}
+
+impl BlockTarget for Target {
+    fn geometry(&self) -> Geometry {
+        match self {
+            Target::Null(target) => target.geometry(),
+            Target::Memory(target) => target.geometry(),
+            Target::Raw(target) => target.geometry(),
+            Target::Remote(target) => target.geometry,
+            Target::Offline(geometry) => *geometry,
+        }
+    }
+
+    async fn execute(&self, request: BlockRequest) -> BlockResult {
+        match self {
+            Target::Null(target) => target.execute(request).await,
+            Target::Memory(target) => target.execute(request).await,
+            Target::Raw(target) => target.execute(request).await,
+            Target::Remote(target) => target.execute(request).await,
+            Target::Offline(_) => Err(BlockError::NotReady),
+        }
+    }
+}
+
+/// A volume whose home is another shard.
+pub(crate) struct RemoteTarget {
+    mail: Rc<Mail>,
+    home: ShardId,
+    volume: VolumeId,
+    geometry: Geometry,
+}
+
+impl RemoteTarget {
+    async fn execute(&self, request: BlockRequest) -> BlockResult {
+        match self.mail.call(self.home, Call::Block(self.volume, request)).await {
+            Some(Answer::Block(result)) => result,
+            other => unreachable!("the answer to a block request, not {other:?}"),
+        }
+    }
+}
+
+/// The volumes of one shard.
+pub(crate) struct Units {
+    io: Io,
+    mail: Rc<Mail>,
+    shard: ShardId,
+    shards: u16,
+    by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
+}
+
+impl Units {
+    pub(crate) fn new(io: &Io, mail: &Rc<Mail>, shard: ShardId, shards: u16) -> Units {
+        Units { io: io.clone(), mail: mail.clone(), shard, shards, by_id: RefCell::new(BTreeMap::new()) }
+    }
+
+    pub(crate) fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
+        self.by_id.borrow().get(&volume).cloned()
+    }
+
+    /// Takes over the array as it is now. Volumes that are gone stay alive while a command is at work on them.
+    pub(crate) fn apply(&self, replica: &Replica) {
+        let target_device = Arc::new(replica.target());
+        let mut by_id = self.by_id.borrow_mut();
+        let mut old = std::mem::take(&mut *by_id);
+        for volume in replica.catalog.volumes() {
+            let recipe = self.recipe(volume, replica);
+            let before = old.remove(&volume.id);
+            let unit = match before {
+                Some(unit) if unit.recipe == recipe && *unit.logical.target == *target_device => unit,
+                before => {
+                    let kept = before.filter(|unit| unit.recipe == recipe).map(|unit| unit.target.clone());
+                    let target = kept.unwrap_or_else(|| Rc::new(self.make(volume.id, &recipe, replica)));
+                    let identity = Identity {
+                        naa: volume.naa.bytes(),
+                        serial: volume.serial.clone(),
+                        revision: REVISION,
+                    };
+                    let logical = LogicalUnit {
+                        identity,
+                        geometry: recipe.geometry,
+                        read_only: false,
+                        target: target_device.clone(),
+                    };
+                    Rc::new(Unit { volume: volume.id, logical, target, recipe })
+                }
+            };
+            by_id.insert(volume.id, unit);
+        }
+    }
+
+    fn recipe(&self, volume: &catalog::Volume, replica: &Replica) -> Recipe {
+        let geometry = Geometry {
+            block_bytes: volume.block_bytes,
+            blocks: volume.size_bytes / u64::from(volume.block_bytes),
+            thin: matches!(volume.backing, VolumeKind::Pool { .. } | VolumeKind::Memory {}),
+            write_back: volume.write_back,
+        };
+        let home = home(volume.id, self.shards);
+        let source = match &volume.backing {
+            VolumeKind::Null {} => Source::Null,
+            VolumeKind::Memory {} if home == self.shard => Source::Memory,
+            VolumeKind::Memory {} => Source::Remote(home),
+            VolumeKind::Raw { .. } => match replica.raw_drive(volume.id) {
+                Some((drive, _)) if home == self.shard => Source::Raw(drive),
+                Some(_) => Source::Remote(home),
+                None => Source::Offline,
+            },
+            VolumeKind::Pool { .. } => Source::Offline,
+        };
+        Recipe { geometry, source }
+    }
+
+    fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica) -> Target {
+        let geometry = recipe.geometry;
+        match recipe.source {
+            Source::Null => Target::Null(NullTarget::new(geometry)),
+            Source::Memory => Target::Memory(MemoryTarget::new(geometry)),
+            Source::Raw(drive) => {
+                let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
+                Target::Raw(RawTarget::new(&self.io, drive, info, geometry))
+            }
+            Source::Remote(home) => {
+                Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
+            }
+            Source::Offline => Target::Offline(geometry),
+        }
+    }
+
+    /// Carries out a request of another shard.
+    pub(crate) async fn execute(&self, volume: VolumeId, request: BlockRequest) -> BlockResult {
+        let Some(unit) = self.get(volume) else { return Err(BlockError::NotReady) };
+        match &*unit.target {
+            // the caller's view and ours differ while a change is on its way
+            Target::Remote(_) => Err(BlockError::NotReady),
+            target => target.execute(request).await,
+        }
+    }
+}
+
+/// The shard on which a memory or raw volume lives.
+fn home(volume: VolumeId, shards: u16) -> ShardId {
+    ShardId((volume.0 % u32::from(shards)) as u16)
+}

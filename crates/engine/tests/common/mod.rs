@@ -1,0 +1,206 @@
+//! An array in the simulated world: its shards, the control plane's way in, and hosts that log in to it.
+#![allow(dead_code, reason = "each test program uses a part of it")]
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use base::ShardId;
+use bytes::Bytes;
+use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewVolume};
+use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
+use env::Env;
+use sim::{Outside, Patience, ProcessId, SimEnv, Simulation, Turn, World};
+
+/// A shard of the engine that takes its turns in the simulated world.
+struct EngineShard {
+    environment: SimEnv<ShardMessage>,
+    shard: Shard,
+}
+
+impl Turn for EngineShard {
+    fn turn(&mut self) {
+        if self.shard.is_stopped() {
+            return;
+        }
+        self.shard.turn(&mut self.environment, false);
+        if let Some(deadline) = self.shard.next_deadline() {
+            self.environment.wake_at(deadline.max(self.environment.now() + base::Nanos::from_micros(1)));
+        }
+    }
+}
+
+/// The answer to a command, when it comes.
+pub type Answer = Arc<Mutex<Option<Result<Reply, CommandError>>>>;
+type Saved = Arc<Mutex<Option<Bytes>>>;
+type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
+
+/// The machine that the array runs on, and the rest of the world.
+pub struct Lab {
+    pub simulation: Simulation,
+    pub process: ProcessId,
+    outside: Outside<ShardMessage>,
+    shards: Vec<Rc<RefCell<EngineShard>>>,
+    /// The head's state directory: survives restarts.
+    pub saved: Saved,
+    pub started: Started,
+    drives: Vec<String>,
+    shard_count: u16,
+}
+
+pub const PORTAL: &str = "10.0.0.1:3260";
+
+pub fn portal() -> SocketAddr {
+    PORTAL.parse().unwrap()
+}
+
+impl Lab {
+    /// An array of `shards` shards that looks at these drives, started and ready.
+    pub fn new(seed: u64, shards: u16, drives: &[&str]) -> Lab {
+        Lab::in_world(World::new(seed, None), shards, drives)
+    }
+
+    pub fn in_world(world: World, shards: u16, drives: &[&str]) -> Lab {
+        let simulation = Simulation::new(world);
+        let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
+        let saved = Saved::default();
+        let (started, process, outside, parts) = start(&simulation.world, shards, &drives, &saved);
+        let mut lab = Lab {
+            simulation,
+            process,
+            outside,
+            shards: Vec::new(),
+            saved,
+            started,
+            drives,
+            shard_count: shards,
+        };
+        lab.attach(parts);
+        lab
+    }
+
+    fn attach(&mut self, parts: Vec<Rc<RefCell<EngineShard>>>) {
+        for (index, shard) in parts.iter().enumerate() {
+            self.simulation.attach(self.process, index as u16, shard.clone());
+        }
+        self.shards = parts;
+        let started = self.started.clone();
+        self.simulation.step_until(Patience::default(), || started.lock().unwrap().is_some()).unwrap();
+    }
+
+    /// Starts the program again, after it was stopped or killed.
+    pub fn restart(&mut self) {
+        self.simulation.bury();
+        let (started, process, outside, parts) =
+            start(&self.simulation.world, self.shard_count, &self.drives, &self.saved);
+        (self.started, self.process, self.outside) = (started, process, outside);
+        self.attach(parts);
+    }
+
+    pub fn kill(&mut self) {
+        self.simulation.world.kill(self.process);
+        self.simulation.bury();
+    }
+
+    pub fn start_result(&self) -> Result<(), CommandError> {
+        self.started.lock().unwrap().clone().unwrap()
+    }
+
+    /// Sends a command and runs the world until it is answered.
+    pub fn command(&mut self, command: Command) -> Result<Reply, CommandError> {
+        let answer = self.send_command(command);
+        let check = answer.clone();
+        self.simulation.step_until(Patience::default(), || check.lock().unwrap().is_some()).unwrap();
+        answer.lock().unwrap().take().unwrap()
+    }
+
+    /// Sends a command; the place fills when it is answered.
+    pub fn send_command(&mut self, command: Command) -> Answer {
+        let answer = Answer::default();
+        let place = answer.clone();
+        let reply = Box::new(move |result| *place.lock().unwrap() = Some(result));
+        let mut message = ShardMessage::Control(command, reply);
+        while let Err(returned) = self.outside.send(ShardId(0), message) {
+            message = returned;
+            assert!(self.simulation.step(), "the queue to shard 0 stays full");
+        }
+        answer
+    }
+
+    pub fn change(&mut self, command: Command) -> Change {
+        match self.command(command.clone()) {
+            Ok(Reply::Changed(change)) => change,
+            other => panic!("{command:?} gave {other:?}"),
+        }
+    }
+
+    pub fn status(&mut self) -> ArrayStatus {
+        match self.command(Command::Status) {
+            Ok(Reply::Status(status)) => *status,
+            other => panic!("status gave {other:?}"),
+        }
+    }
+
+    /// Whether every shard has stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.shards.iter().all(|shard| shard.borrow().shard.is_stopped())
+    }
+
+    pub fn create_memory_volume(&mut self, name: &str, size_bytes: u64) {
+        self.change(Command::VolumeCreate { volume: memory_volume(name, size_bytes), dry_run: false });
+    }
+
+    pub fn create_host(&mut self, name: &str, initiator: &str) {
+        let host = NewHost {
+            name: name.to_owned(),
+            initiators: vec![initiator.to_owned()],
+            chap: None,
+            mutual_chap: None,
+        };
+        self.change(Command::HostCreate { host, dry_run: false });
+    }
+
+    pub fn map(&mut self, volume: &str, host: &str, lun: u16, read_only: bool) {
+        let (volume, host) = (volume.to_owned(), host.to_owned());
+        self.change(Command::Map { volume, host, lun: Some(lun), read_only, dry_run: false });
+    }
+
+    pub fn unmap(&mut self, volume: &str, host: &str) {
+        self.change(Command::Unmap { volume: volume.to_owned(), host: host.to_owned(), dry_run: false });
+    }
+}
+
+pub fn memory_volume(name: &str, size_bytes: u64) -> NewVolume {
+    NewVolume {
+        name: name.to_owned(),
+        backing: NewBacking::Memory,
+        size_bytes: Some(size_bytes),
+        block_bytes: 512,
+        write_back: false,
+    }
+}
+
+fn start(
+    world: &World,
+    shards: u16,
+    drives: &[String],
+    saved: &Saved,
+) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
+    let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
+    let started = Started::default();
+    let (place, keep) = (started.clone(), saved.clone());
+    let mut parameters = Some(StartParameters {
+        portals: vec![portal()],
+        drives: drives.to_vec(),
+        array_name: "test".to_owned(),
+        state: saved.lock().unwrap().clone(),
+        save_state: Box::new(move |bytes| *keep.lock().unwrap() = Some(bytes)),
+        started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
+    });
+    let make = |environment: SimEnv<ShardMessage>| {
+        let shard = Shard::new(environment.shard(), shards, parameters.take());
+        Rc::new(RefCell::new(EngineShard { environment, shard }))
+    };
+    (started, process, outside, environments.into_iter().map(make).collect())
+}
