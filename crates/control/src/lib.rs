@@ -9,6 +9,12 @@
 )]
 
 pub mod api;
+pub mod array;
+pub mod client;
 pub mod config;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+pub mod server;
 pub mod size;
 pub mod state;
+pub mod summary;

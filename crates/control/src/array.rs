@@ -1,0 +1,15 @@
+//! What the control plane knows of the array: something that carries out commands.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::api::{ApiError, Command, Reply};
+
+/// An answer on its way.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
+
+/// The array as the API reaches it. The real one passes commands to shard 0; tests have one of their own.
+pub trait Array: Send + Sync {
+    /// Carries out a command. One that was begun is finished even when nobody waits for the answer any more.
+    fn call(&self, command: Command) -> Answer;
+}

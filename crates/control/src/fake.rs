@@ -1,0 +1,201 @@
+//! An array that is not there: answers from a status it holds, and remembers what it was asked. For tests of
+//! everything that stands before the array.
+
+use std::sync::Mutex;
+
+use crate::api::*;
+use crate::array::{Answer, Array};
+
+/// See the module's page.
+pub struct FakeArray {
+    pub status: Mutex<ArrayStatus>,
+    /// Every command that came, oldest first.
+    pub asked: Mutex<Vec<Command>>,
+}
+
+impl FakeArray {
+    pub fn new(status: ArrayStatus) -> FakeArray {
+        FakeArray { status: Mutex::new(status), asked: Mutex::new(Vec::new()) }
+    }
+
+    fn answer(&self, command: Command) -> Result<Reply, ApiError> {
+        let status = self.status.lock().expect("no test panics with it").clone();
+        let missing = |kind: &str, name: &str| {
+            let message = format!("there is no {kind} called \"{name}\"");
+            Err(ApiError::new(
+                ErrorCode::NotFound,
+                message,
+                format!("`tangelo {kind} list` shows what there is"),
+            ))
+        };
+        let changed = |dry_run, lines: Vec<String>, hosts: Vec<String>| {
+            Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected: hosts, made: None }))
+        };
+        match command {
+            Command::DriveList => Ok(Reply::Drives(status.drives)),
+            Command::Status => Ok(Reply::Status(Box::new(status))),
+            Command::PoolCreate { pool, dry_run } => {
+                changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])
+            }
+            Command::VolumeCreate { volume, .. } if status.volumes.iter().any(|v| v.name == volume.name) => {
+                let message = format!("there is a volume called \"{}\" already", volume.name);
+                Err(ApiError::new(ErrorCode::AlreadyExists, message, "choose another name"))
+            }
+            Command::VolumeCreate { volume, dry_run } => {
+                changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
+            }
+            Command::VolumeDelete { name, unmap, dry_run } => {
+                let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
+                    return missing("volume", &name);
+                };
+                let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
+                let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
+                if !hosts.is_empty() && !unmap {
+                    let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
+                    return Err(ApiError::new(
+                        ErrorCode::InUse,
+                        message,
+                        "unmap it first, or delete it with --unmap",
+                    ));
+                }
+                changed(dry_run, vec![format!("delete volume {name}")], hosts)
+            }
+            Command::HostCreate { host, dry_run } => {
+                changed(dry_run, vec![format!("create host {}", host.name)], vec![])
+            }
+            Command::HostDelete { name, dry_run, .. } => {
+                changed(dry_run, vec![format!("delete host {name}")], vec![name.clone()])
+            }
+            Command::Map { mapping: m, dry_run } => {
+                let lun = m.lun.unwrap_or(0);
+                changed(
+                    dry_run,
+                    vec![format!("map {} to {} as LUN {lun}", m.volume, m.host)],
+                    vec![m.host.clone()],
+                )
+            }
+            Command::Unmap { volume, host, dry_run } => {
+                changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
+            }
+        }
+    }
+}
+
+impl Array for FakeArray {
+    fn call(&self, command: Command) -> Answer {
+        self.asked.lock().expect("no test panics with it").push(command.clone());
+        let answer = self.answer(command);
+        Box::pin(async { answer })
+    }
+}
+
+/// A healthy array: one pool of four drives, two volumes, two hosts, one session.
+pub fn healthy() -> ArrayStatus {
+    let drive = |index: usize| Drive {
+        path: format!("/dev/nvme{index}n1"),
+        size_bytes: 1_920_383_410_176,
+        model: "SAMPLE 1.92TB".to_owned(),
+        serial: format!("S{index:03}"),
+        state: DriveState::Online,
+        content: Content::Member,
+        detail: "pool fast".to_owned(),
+        pool: Some("fast".to_owned()),
+        errors: DriveErrors::default(),
+    };
+    let drives: Vec<Drive> = (0..4).map(drive).collect();
+    let volume = |id: u32, name: &str, backing, size_bytes| Volume {
+        id,
+        name: name.to_owned(),
+        backing,
+        size_bytes,
+        block_bytes: 512,
+        write_back: id == 2,
+        naa: format!("602544700000000000000000000000{id:02}"),
+        serial: format!("0000000000000000{id:04}"),
+        health: Health::Healthy,
+        reason: String::new(),
+    };
+    let host = |name: &str, iqn: &str, chap: Option<&str>, sessions| Host {
+        name: name.to_owned(),
+        initiators: vec![iqn.to_owned()],
+        chap_user: chap.map(str::to_owned),
+        mutual_chap_user: None,
+        sessions,
+    };
+    let spare = Drive {
+        state: DriveState::Unused,
+        content: Content::Foreign,
+        detail: "an ext4 file system".to_owned(),
+        pool: None,
+        ..drive(4)
+    };
+    ArrayStatus {
+        array_id: "0123456789abcdef0123456789abcdef".to_owned(),
+        target_name: "iqn.2026-11.io.tangelo:0123456789ab".to_owned(),
+        health: Health::Healthy,
+        problems: Vec::new(),
+        shards: 2,
+        uptime_ms: 93_784_000,
+        portals: vec![Portal { address: "10.0.0.1:3260".to_owned(), error: String::new() }],
+        drives: drives.iter().cloned().chain([spare]).collect(),
+        pools: vec![Pool {
+            name: "fast".to_owned(),
+            id: "fedcba9876543210fedcba9876543210".to_owned(),
+            protection: "parity-1".to_owned(),
+            width: 4,
+            lanes: 2,
+            health: Health::Healthy,
+            reason: String::new(),
+            failures_survivable: 1,
+            capacity_bytes: 5_500_000_000_000,
+            used_bytes: 550_000_000_000,
+            drives,
+        }],
+        volumes: vec![
+            volume(1, "vm-01", Backing::Pool("fast".to_owned()), 500 << 30),
+            volume(2, "old-lun", Backing::Raw("/dev/sdb".to_owned()), 1 << 40),
+        ],
+        hosts: vec![
+            host("pve1", "iqn.1993-08.org.debian:01:abc", Some("pve1"), 1),
+            host("pve2", "iqn.1993-08.org.debian:01:def", None, 0),
+        ],
+        mappings: vec![Mapping {
+            volume: "vm-01".to_owned(),
+            host: "pve1".to_owned(),
+            lun: 5,
+            read_only: false,
+        }],
+        sessions: vec![Session {
+            initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
+            host: "pve1".to_owned(),
+            peer: "10.0.0.21:51122".to_owned(),
+            portal: "10.0.0.1:3260".to_owned(),
+            shard: 1,
+            discovery: false,
+            commands: 123_456,
+            read_bytes: 4 << 30,
+            written_bytes: 3 << 29,
+        }],
+    }
+}
+
+/// The same array after a drive has failed.
+pub fn degraded() -> ArrayStatus {
+    let mut status = healthy();
+    let reason = "1 of 4 drives has failed: /dev/nvme2n1".to_owned();
+    status.health = Health::Degraded;
+    let pool = &mut status.pools[0];
+    (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
+    for drive in pool.drives.iter_mut().chain(&mut status.drives).filter(|drive| drive.path == "/dev/nvme2n1")
+    {
+        drive.state = DriveState::Failed;
+        drive.errors = DriveErrors { read: 3, write: 1, checksum: 12 };
+    }
+    status.problems = vec![Problem {
+        health: Health::Degraded,
+        subject: "pool fast".to_owned(),
+        reason,
+        action: "replace /dev/nvme2n1".to_owned(),
+    }];
+    status
+}

@@ -1,0 +1,102 @@
+//! Requests taken apart and answers put together, so that every error is our JSON and never plain text.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::api::{ApiError, ErrorCode};
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.code.http_status()).expect("it is an HTTP status");
+        let mut response = json_response(&self);
+        *response.status_mut() = status;
+        if status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+/// A value as a JSON answer, indented for people with `curl`.
+pub(super) fn json_response<T: Serialize>(value: &T) -> Response {
+    let mut text = serde_json::to_vec_pretty(value).expect("answers can be said in JSON");
+    text.push(b'\n');
+    ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
+}
+
+/// A JSON body. Unlike axum's, whatever is wrong with it is an [`ApiError`].
+pub(super) struct Body<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+            match rejection.into_response().status() {
+                StatusCode::PAYLOAD_TOO_LARGE => {
+                    let max = base::limits::API_BODY_BYTES_MAX;
+                    ApiError::new(
+                        ErrorCode::TooLarge,
+                        format!("the request's body has more than {max} bytes"),
+                        "",
+                    )
+                }
+                _ => ApiError::invalid("the request's body broke off"),
+            }
+        })?;
+        let value = serde_json::from_slice(&bytes).map_err(|error| {
+            ApiError::new(
+                ErrorCode::Invalid,
+                format!("the request's body is not what this resource takes: {}", without_values(&error)),
+                "/v1/openapi.json describes every resource",
+            )
+        })?;
+        Ok(Body(value))
+    }
+}
+
+/// What serde says, unless it might quote a value: that could be a secret.
+fn without_values(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    let quotes_value = text.starts_with("invalid type") || text.starts_with("invalid value");
+    if !quotes_value {
+        return text;
+    }
+    let expected = text.find("expected").map_or("", |at| &text[at..]);
+    format!("a value of the wrong type, {expected}")
+}
+
+/// The request's options after the `?`.
+pub(super) struct Options<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Options<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Query::<T>::from_request_parts(parts, state).await {
+            Ok(Query(options)) => Ok(Options(options)),
+            Err(rejection) => {
+                Err(ApiError::invalid(format!("the options after \"?\": {}", rejection.body_text())))
+            }
+        }
+    }
+}
+
+/// The variable pieces of the request's path.
+pub(super) struct Pieces<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Pieces<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        match Path::<T>::from_request_parts(parts, state).await {
+            Ok(Path(pieces)) => Ok(Pieces(pieces)),
+            Err(rejection) => Err(ApiError::invalid(format!("the path: {}", rejection.body_text()))),
+        }
+    }
+}

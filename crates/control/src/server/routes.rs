@@ -1,0 +1,265 @@
+//! The resources. Each handler turns a request into a command for the array, and its answer into JSON.
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State as Shared};
+use axum::http::header;
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{delete, get};
+use base::limits::API_BODY_BYTES_MAX;
+use serde::Deserialize;
+
+use super::extract::{Body, Options, Pieces, json_response};
+use super::{REQUEST_TIME_MAX, State, Token, metrics, openapi_json};
+use crate::api::*;
+use crate::summary;
+
+/// Every resource, with the bounds that hold for each request.
+pub(super) fn router(state: State) -> Router {
+    Router::new()
+        .route("/v1/status", get(status))
+        .route("/v1/drives", get(list_drives))
+        .route("/v1/pools", get(list_pools).post(create_pool))
+        .route("/v1/volumes", get(list_volumes).post(create_volume))
+        .route("/v1/volumes/{name}", delete(delete_volume))
+        .route("/v1/hosts", get(list_hosts).post(create_host))
+        .route("/v1/hosts/{name}", delete(delete_host))
+        .route("/v1/mappings", get(list_mappings).post(create_mapping))
+        .route("/v1/mappings/{host}/{volume}", delete(delete_mapping))
+        .route("/v1/openapi.json", get(openapi))
+        .route("/metrics", get(prometheus))
+        .fallback(no_such_resource)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX))
+        .layer(middleware::from_fn_with_state(state.clone(), bounded))
+        .with_state(state)
+}
+
+/// The same resources for who knows the token.
+pub(super) fn behind_token(router: Router, token: Token) -> Router {
+    router.layer(middleware::from_fn_with_state(token, check_token))
+}
+
+async fn check_token(Shared(token): Shared<Token>, request: Request, next: Next) -> Response {
+    let header =
+        request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
+    let known = header.split_at_checked("Bearer ".len()).is_some_and(|(scheme, presented)| {
+        scheme.eq_ignore_ascii_case(b"Bearer ") && token.matches(presented)
+    });
+    if known {
+        return next.run(request).await;
+    }
+    let hint = "send `Authorization: Bearer TOKEN` with the content of the token_file";
+    ApiError::new(ErrorCode::Unauthorized, "no token, or a wrong one", hint).into_response()
+}
+
+/// Bounds how many requests are at work, and for how long.
+async fn bounded(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let work = async {
+        let _permit = state.requests.acquire().await.expect("the semaphore is never closed");
+        next.run(request).await
+    };
+    match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
+        Ok(response) => response,
+        Err(_) => {
+            let message = format!("not answered within {} seconds", REQUEST_TIME_MAX.as_secs());
+            ApiError::new(ErrorCode::TimedOut, message, "it may still be carried out: `tangelo status` tells")
+                .into_response()
+        }
+    }
+}
+
+async fn no_such_resource(request: Request) -> ApiError {
+    let message = format!("there is no resource {}", request.uri().path());
+    ApiError::new(ErrorCode::NotFound, message, "/v1/openapi.json describes every resource")
+}
+
+async fn no_such_method(request: Request) -> ApiError {
+    let message = format!("{} cannot be used on {}", request.method(), request.uri().path());
+    ApiError::new(ErrorCode::MethodNotAllowed, message, "/v1/openapi.json describes every resource")
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ChangeOptions {
+    /// Check everything and tell what would change, but change nothing.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct DeleteOptions {
+    /// Check everything and tell what would change, but change nothing.
+    #[serde(default)]
+    dry_run: bool,
+    /// Delete it even while it is mapped, and its mappings with it.
+    #[serde(default)]
+    unmap: bool,
+}
+
+type Answer = Result<Response, ApiError>;
+
+async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
+    match state.array.call(Command::Status).await? {
+        Reply::Status(status) => Ok(*status),
+        other => unreachable!("the array answered a status command with {other:?}"),
+    }
+}
+
+async fn change(state: &State, command: Command) -> Answer {
+    match state.array.call(command).await? {
+        Reply::Changed(changed) => Ok(json_response(&changed)),
+        other => unreachable!("the array answered a change with {other:?}"),
+    }
+}
+
+/// The whole array, with a summary for people.
+#[utoipa::path(get, path = "/v1/status", tag = "array", responses((status = 200, body = Status), (status = "default", body = ApiError)))]
+async fn status(Shared(state): Shared<State>) -> Answer {
+    let array = array_status(&state).await?;
+    Ok(json_response(&summary::describe(array, &state.host_name)))
+}
+
+/// Looks at every configured drive afresh.
+#[utoipa::path(get, path = "/v1/drives", tag = "drives", responses((status = 200, body = DriveList), (status = "default", body = ApiError)))]
+async fn list_drives(Shared(state): Shared<State>) -> Answer {
+    match state.array.call(Command::DriveList).await? {
+        Reply::Drives(drives) => Ok(json_response(&DriveList { schema: SCHEMA, drives })),
+        other => unreachable!("the array answered a drive list with {other:?}"),
+    }
+}
+
+#[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = PoolList), (status = "default", body = ApiError)))]
+async fn list_pools(Shared(state): Shared<State>) -> Answer {
+    let pools = array_status(&state).await?.pools;
+    Ok(json_response(&PoolList { schema: SCHEMA, pools }))
+}
+
+/// Makes a pool of drives. What they hold is destroyed; a drive that is not blank must be named in `force`.
+#[utoipa::path(post, path = "/v1/pools", tag = "pools", params(ChangeOptions), request_body = NewPool, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn create_pool(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(pool): Body<NewPool>,
+) -> Answer {
+    change(&state, Command::PoolCreate { pool, dry_run: options.dry_run }).await
+}
+
+#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses((status = 200, body = VolumeList), (status = "default", body = ApiError)))]
+async fn list_volumes(Shared(state): Shared<State>) -> Answer {
+    let volumes = array_status(&state).await?.volumes;
+    Ok(json_response(&VolumeList { schema: SCHEMA, volumes }))
+}
+
+#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", params(ChangeOptions), request_body = NewVolume, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn create_volume(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(volume): Body<NewVolume>,
+) -> Answer {
+    change(&state, Command::VolumeCreate { volume, dry_run: options.dry_run }).await
+}
+
+/// Deletes a volume and its data. What a raw volume exported is left as it is.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn delete_volume(
+    Shared(state): Shared<State>,
+    Pieces(name): Pieces<String>,
+    Options(options): Options<DeleteOptions>,
+) -> Answer {
+    change(&state, Command::VolumeDelete { name, unmap: options.unmap, dry_run: options.dry_run }).await
+}
+
+#[utoipa::path(get, path = "/v1/hosts", tag = "hosts", responses((status = 200, body = HostList), (status = "default", body = ApiError)))]
+async fn list_hosts(Shared(state): Shared<State>) -> Answer {
+    let hosts = array_status(&state).await?.hosts;
+    Ok(json_response(&HostList { schema: SCHEMA, hosts }))
+}
+
+#[utoipa::path(post, path = "/v1/hosts", tag = "hosts", params(ChangeOptions), request_body = NewHost, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn create_host(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(host): Body<NewHost>,
+) -> Answer {
+    change(&state, Command::HostCreate { host, dry_run: options.dry_run }).await
+}
+
+/// Deletes a host and ends its sessions.
+#[utoipa::path(delete, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn delete_host(
+    Shared(state): Shared<State>,
+    Pieces(name): Pieces<String>,
+    Options(options): Options<DeleteOptions>,
+) -> Answer {
+    change(&state, Command::HostDelete { name, unmap: options.unmap, dry_run: options.dry_run }).await
+}
+
+#[utoipa::path(get, path = "/v1/mappings", tag = "mappings", responses((status = 200, body = MappingList), (status = "default", body = ApiError)))]
+async fn list_mappings(Shared(state): Shared<State>) -> Answer {
+    let mappings = array_status(&state).await?.mappings;
+    Ok(json_response(&MappingList { schema: SCHEMA, mappings }))
+}
+
+#[utoipa::path(post, path = "/v1/mappings", tag = "mappings", params(ChangeOptions), request_body = NewMapping, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn create_mapping(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(mapping): Body<NewMapping>,
+) -> Answer {
+    change(&state, Command::Map { mapping, dry_run: options.dry_run }).await
+}
+
+/// Takes a volume away from a host.
+#[utoipa::path(delete, path = "/v1/mappings/{host}/{volume}", tag = "mappings", params(("host" = String, Path), ("volume" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn delete_mapping(
+    Shared(state): Shared<State>,
+    Pieces((host, volume)): Pieces<(String, String)>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    change(&state, Command::Unmap { volume, host, dry_run: options.dry_run }).await
+}
+
+/// This description.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json")))]
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}
+
+/// Figures for Prometheus, in its text format.
+#[utoipa::path(get, path = "/metrics", tag = "array", responses((status = 200, content_type = "text/plain"), (status = "default", body = ApiError)))]
+async fn prometheus(Shared(state): Shared<State>) -> Answer {
+    let text = metrics::render(&array_status(&state).await?);
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+}
+
+/// The description of all of the above.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Tangelo",
+        description = "The API of a Tangelo array. It is served over a Unix socket, and over TCP with a bearer token.",
+        license(name = "Apache-2.0 OR MIT")
+    ),
+    paths(
+        status,
+        list_drives,
+        list_pools,
+        create_pool,
+        list_volumes,
+        create_volume,
+        delete_volume,
+        list_hosts,
+        create_host,
+        delete_host,
+        list_mappings,
+        create_mapping,
+        delete_mapping,
+        openapi,
+        prometheus
+    )
+)]
+pub(super) struct Description;

@@ -1,0 +1,212 @@
+//! The array in a few sentences: state, reason, action, and whether the data is safe.
+//!
+//! Pure: what is said follows from the status alone.
+
+use crate::api::{ArrayStatus, Health, Pool, SCHEMA, Status, Summary};
+
+/// The status with its summary and the lines with which to connect. `host_name` stands in for addresses that
+/// mean "every address of this machine".
+pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Status {
+        schema: SCHEMA,
+        version,
+        summary: summarise(&array),
+        connect: connect_lines(&array, host_name),
+        array,
+    }
+}
+
+/// What to say first.
+pub fn summarise(array: &ArrayStatus) -> Summary {
+    let pools = &array.pools;
+    let data_safe = (!pools.is_empty()).then(|| pools.iter().all(|pool| pool.health != Health::Offline));
+    let survives = data_safe.map(|safe| safe && pools.iter().all(|pool| pool.failures_survivable > 0));
+    let (reason, action) = reason_and_action(array);
+    Summary {
+        health: array.health,
+        reason,
+        action,
+        data_safe,
+        survives_next_failure: survives,
+        data: describe_data(pools),
+    }
+}
+
+fn reason_and_action(array: &ArrayStatus) -> (String, String) {
+    let Some(worst) = array.problems.first() else {
+        return match array.health {
+            Health::Healthy if array.pools.is_empty() && array.volumes.is_empty() => (
+                "The array is empty: it has no pool yet.".to_owned(),
+                "Make a pool: `tangelo drive list`, then `tangelo pool create NAME --protection parity-1 DRIVES...`."
+                    .to_owned(),
+            ),
+            Health::Healthy => ("Everything works.".to_owned(), String::new()),
+            Health::Degraded => ("The array has less protection than promised.".to_owned(), String::new()),
+            Health::Offline => ("The array does not serve its volumes.".to_owned(), String::new()),
+        };
+    };
+    let more = match array.problems.len() - 1 {
+        0 => String::new(),
+        1 => " One more problem is listed below.".to_owned(),
+        more => format!(" {more} more problems are listed below."),
+    };
+    (format!("{}: {}{more}", worst.subject, sentence(&worst.reason)), sentence(&worst.action))
+}
+
+/// `text` with a full stop, unless it is empty or has an end of its own.
+fn sentence(text: &str) -> String {
+    let ended = text.is_empty() || text.ends_with(['.', '!', '?', '`']);
+    if ended { text.to_owned() } else { format!("{text}.") }
+}
+
+/// Whether the data is safe now, and whether it would be after the next failure, naming what it hangs on.
+fn describe_data(pools: &[Pool]) -> String {
+    let named = |wanted: &dyn Fn(&&Pool) -> bool| -> Vec<&str> {
+        pools.iter().filter(wanted).map(|pool| pool.name.as_str()).collect()
+    };
+    let offline = named(&|pool| pool.health == Health::Offline);
+    let fragile = named(&|pool| pool.health != Health::Offline && pool.failures_survivable == 0);
+    if pools.is_empty() {
+        return "There is no pool, so no data of its own.".to_owned();
+    }
+    if !offline.is_empty() {
+        let verb = if offline.len() == 1 { "is" } else { "are" };
+        return format!(
+            "The data of {} {verb} NOT AVAILABLE now. Nothing of it has been overwritten; it is served again when enough of its drives are back.",
+            pool_list(&offline)
+        );
+    }
+    if !fragile.is_empty() {
+        return format!(
+            "The data is safe now, but {} would NOT SURVIVE the failure of one more drive.",
+            pool_list(&fragile)
+        );
+    }
+    let margin = pools.iter().map(|pool| pool.failures_survivable).min().unwrap_or(0);
+    let drives =
+        if margin == 1 { "any one more drive".to_owned() } else { format!("any {margin} more drives") };
+    let of = if pools.len() == 1 { "" } else { " of each pool" };
+    format!("The data is safe, and would survive the failure of {drives}{of}.")
+}
+
+fn pool_list(names: &[&str]) -> String {
+    format!("pool{} {}", if names.len() == 1 { "" } else { "s" }, names.join(", "))
+}
+
+/// Commands with which a Linux host finds the array and logs in.
+fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
+    let Some(portal) = array.portals.iter().find(|portal| portal.error.is_empty()) else { return Vec::new() };
+    let address = match portal.address.parse::<std::net::SocketAddr>() {
+        Ok(address) if address.ip().is_unspecified() => format!("{host_name}:{}", address.port()),
+        _ => portal.address.clone(),
+    };
+    vec![
+        format!("iscsiadm -m discovery -t sendtargets -p {address}"),
+        format!("iscsiadm -m node -T {} -p {address} --login", array.target_name),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::{Portal, Problem};
+
+    fn pool(name: &str, health: Health, failures_survivable: u8) -> Pool {
+        Pool {
+            name: name.to_owned(),
+            id: "0".repeat(32),
+            protection: "parity-1".to_owned(),
+            width: 4,
+            lanes: 1,
+            health,
+            reason: String::new(),
+            failures_survivable,
+            capacity_bytes: 1,
+            used_bytes: 0,
+            drives: Vec::new(),
+        }
+    }
+
+    fn array(pools: Vec<Pool>, problems: Vec<Problem>) -> ArrayStatus {
+        ArrayStatus {
+            array_id: "0".repeat(32),
+            target_name: "iqn.2026-11.io.tangelo:0".to_owned(),
+            health: pools.iter().map(|pool| pool.health).max().unwrap_or(Health::Healthy),
+            problems,
+            shards: 1,
+            uptime_ms: 0,
+            portals: Vec::new(),
+            drives: Vec::new(),
+            pools,
+            volumes: Vec::new(),
+            hosts: Vec::new(),
+            mappings: Vec::new(),
+            sessions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn whether_the_data_is_safe() {
+        use Health::*;
+        let table = [
+            (vec![], None, None, "There is no pool"),
+            (
+                vec![pool("a", Healthy, 1)],
+                Some(true),
+                Some(true),
+                "survive the failure of any one more drive.",
+            ),
+            (vec![pool("a", Healthy, 2)], Some(true), Some(true), "any 2 more drives."),
+            (
+                vec![pool("a", Healthy, 2), pool("b", Degraded, 1)],
+                Some(true),
+                Some(true),
+                "any one more drive of each pool.",
+            ),
+            (vec![pool("a", Healthy, 0)], Some(true), Some(false), "pool a would NOT SURVIVE"),
+            (
+                vec![pool("a", Degraded, 0), pool("b", Healthy, 2), pool("c", Healthy, 0)],
+                Some(true),
+                Some(false),
+                "pools a, c would NOT SURVIVE",
+            ),
+            (
+                vec![pool("a", Healthy, 2), pool("b", Offline, 0)],
+                Some(false),
+                Some(false),
+                "The data of pool b is NOT AVAILABLE",
+            ),
+        ];
+        for (pools, safe, survives, words) in table {
+            let summary = summarise(&array(pools, Vec::new()));
+            assert_eq!((summary.data_safe, summary.survives_next_failure), (safe, survives), "{words}");
+            assert!(summary.data.contains(words), "{}", summary.data);
+        }
+    }
+
+    #[test]
+    fn the_worst_problem_is_named_with_what_to_do() {
+        let problem = |subject: &str| Problem {
+            health: Health::Degraded,
+            subject: subject.to_owned(),
+            reason: "it does not answer".to_owned(),
+            action: "replace it".to_owned(),
+        };
+        let summary = summarise(&array(vec![], vec![problem("drive /dev/sdb"), problem("x"), problem("y")]));
+        assert_eq!(summary.reason, "drive /dev/sdb: it does not answer. 2 more problems are listed below.");
+        assert_eq!(summary.action, "replace it.");
+    }
+
+    #[test]
+    fn connecting_goes_to_a_portal_that_listens() {
+        let mut status = array(vec![], vec![]);
+        assert!(connect_lines(&status, "san1").is_empty());
+        let portal =
+            |address: &str, error: &str| Portal { address: address.to_owned(), error: error.to_owned() };
+        status.portals = vec![portal("10.0.0.1:3260", "address in use"), portal("0.0.0.0:3261", "")];
+        let lines = connect_lines(&status, "san1");
+        assert_eq!(lines[0], "iscsiadm -m discovery -t sendtargets -p san1:3261");
+        assert_eq!(lines[1], "iscsiadm -m node -T iqn.2026-11.io.tangelo:0 -p san1:3261 --login");
+    }
+}
