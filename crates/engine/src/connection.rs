@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::Nanos;
+use base::limits::RECEIVE_SEGMENT_BYTES_MAX;
 use bytes::BytesMut;
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
@@ -22,10 +23,14 @@ use crate::replica::PORTAL_GROUP_TAG;
 use crate::session::{Login, Session};
 use crate::{scsi_command, task_management};
 
-/// Room made for one receive.
-const RECEIVE_BYTES: usize = 128 << 10;
+/// Room made for receiving, where no large PDU is expected.
+const RECEIVE_BYTES: usize = 64 << 10;
+/// Room made for receiving, at most: two of the largest PDUs.
+const RECEIVE_BYTES_MAX: usize = 2 * RECEIVE_SEGMENT_BYTES_MAX;
 /// A receive buffer with less room than this is replaced.
 const RECEIVE_BYTES_MIN: usize = 16 << 10;
+
+const _: () = assert!(RECEIVE_BYTES_MIN < RECEIVE_BYTES && RECEIVE_BYTES <= RECEIVE_BYTES_MAX);
 /// How long an ending connection may take to send what is left.
 const LINGER: Nanos = Nanos::from_secs(2);
 
@@ -65,6 +70,8 @@ pub(crate) async fn serve(
 /// Feeds the protocol until the session has ended.
 async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
     let mut input = BytesMut::with_capacity(RECEIVE_BYTES);
+    // grows with the PDUs that this initiator sends: the start of a large one is moved with each new buffer
+    let mut room = RECEIVE_BYTES;
     loop {
         feed(context, session, &mut input);
         if session.ended.get() {
@@ -78,8 +85,11 @@ async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
             session.input.wait().await;
             continue;
         };
+        if wanted > room / 2 {
+            room = (2 * wanted).min(RECEIVE_BYTES_MAX);
+        }
         if input.capacity() - input.len() < wanted.max(RECEIVE_BYTES_MIN) {
-            input.reserve(wanted.max(RECEIVE_BYTES));
+            input.reserve(wanted.max(room));
         }
         let before = input.len();
         let (buffer, result) = context.io.receive(session.handle, input).await;
