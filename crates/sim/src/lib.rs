@@ -26,6 +26,7 @@ pub mod oracle;
 mod prng;
 mod process;
 mod trace;
+pub mod workload;
 mod world;
 
 pub use drive::{DriveNumber, DriveOptions};

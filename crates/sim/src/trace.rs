@@ -30,6 +30,10 @@ impl Trace {
         crate::prng::scatter(self.digest)
     }
 
+    pub fn is_on(&self) -> bool {
+        self.sink.is_some()
+    }
+
     /// Writes a line, composed only where somebody reads it.
     pub fn line(&mut self, now: Nanos, text: impl FnOnce() -> String) {
         if let Some(sink) = &mut self.sink {

@@ -277,6 +277,11 @@ impl World {
         self.0.borrow().counts.clone()
     }
 
+    /// Whether anybody reads the trace.
+    pub fn is_traced(&self) -> bool {
+        self.0.borrow().trace.is_on()
+    }
+
     /// Adds a line of the caller's own to the trace.
     pub fn note(&self, text: impl FnOnce() -> String) {
         let mut inner = self.0.borrow_mut();
@@ -299,6 +304,11 @@ impl World {
         let mut prng = inner.prng.fork();
         inner.drives.push(Drive::new(options, &mut prng));
         DriveNumber(inner.drives.len() as u32 - 1)
+    }
+
+    /// Gives a shard a turn soon, because it was given something to do from outside.
+    pub fn nudge(&self, process: ProcessId, shard: u16) {
+        self.0.borrow_mut().want_turn(process, shard);
     }
 
     /// Lets the next event happen; the clock moves to it.

@@ -1,0 +1,233 @@
+//! One client: a request at a time, told to the oracle before it is sent and after it is answered.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use base::Nanos;
+use task::Io;
+
+use super::profile::Kind;
+use super::{Answer, Failure, Profile, Request, Shared, Subject, VolumePlan};
+use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, compose, fill, identify};
+use crate::prng::Prng;
+
+/// Blocks that one read of a verification asks for.
+const VERIFY_BLOCKS: u64 = 16;
+
+/// Runs one client until [`Shared::stop`], or until it has made `requests` requests.
+pub async fn run_client(
+    io: Io,
+    shared: Rc<Shared>,
+    subject: Rc<dyn Subject>,
+    profile: Rc<Profile>,
+    volumes: Rc<Vec<VolumePlan>>,
+    mut prng: Prng,
+    requests: u64,
+) {
+    let mut client = Client { shared: shared.clone(), subject, profile: profile.clone(), next: 0 };
+    for _ in 0..requests {
+        if shared.stop.get() {
+            return;
+        }
+        let volume = *prng.pick(&volumes);
+        client.request(&volume, &mut prng).await;
+        shared.answered.set(shared.answered.get() + 1);
+        if profile.pause_max > 0 {
+            io.sleep(Nanos(prng.skewed(0, profile.pause_max))).await;
+        }
+    }
+}
+
+/// Reads everything that anything ever happened to, and some of what was never touched.
+pub async fn verify(
+    shared: Rc<Shared>,
+    subject: Rc<dyn Subject>,
+    volumes: Rc<Vec<VolumePlan>>,
+    mut prng: Prng,
+) {
+    let profile = Rc::new(Profile::draw(&mut prng));
+    let client = Client { shared: shared.clone(), subject, profile, next: 0 };
+    for volume in volumes.iter() {
+        let mut blocks = shared.oracle.borrow().touched_blocks(volume.volume);
+        blocks.extend((0..4).map(|_| prng.below(volume.blocks)));
+        blocks.sort_unstable();
+        let mut from = 0;
+        for block in blocks {
+            if block < from || shared.stop.get() {
+                continue;
+            }
+            from = (block + VERIFY_BLOCKS).min(volume.blocks);
+            client.read(volume, block * SECTORS_PER_BLOCK..from * SECTORS_PER_BLOCK).await;
+        }
+    }
+}
+
+struct Client {
+    shared: Rc<Shared>,
+    subject: Rc<dyn Subject>,
+    profile: Rc<Profile>,
+    /// Where the next sequential write goes, in blocks.
+    next: u64,
+}
+
+impl Client {
+    async fn request(&mut self, volume: &VolumePlan, prng: &mut Prng) {
+        let durable = prng.chance(self.profile.durable_permille);
+        let whole =
+            |(first, blocks): (u64, u64)| first * SECTORS_PER_BLOCK..(first + blocks) * SECTORS_PER_BLOCK;
+        let kind = self.profile.kind(prng);
+        let range = self.profile.range(volume, prng);
+        let (small, small_length) = self.profile.small_range(volume, prng);
+        match kind {
+            Kind::Read if prng.chance(200) => drop(self.read(volume, small..small + small_length).await),
+            Kind::Read => drop(self.read(volume, whole(range)).await),
+            Kind::Write => self.write(volume, whole(range), durable).await,
+            Kind::SequentialWrite => {
+                let first = if self.next + range.1 <= volume.blocks { self.next } else { 0 };
+                self.next = first + range.1;
+                self.write(volume, whole((first, range.1)), durable).await;
+            }
+            Kind::SmallWrite => self.write(volume, small..small + small_length, durable).await,
+            Kind::Zero if prng.chance(100) => self.zero(volume, small..small + small_length).await,
+            Kind::Zero => self.zero(volume, whole(range)).await,
+            Kind::Flush => self.flush(volume).await,
+            Kind::CompareAndWrite => {
+                let block = range.0 * SECTORS_PER_BLOCK;
+                let sectors =
+                    if prng.chance(700) { block..block + SECTORS_PER_BLOCK } else { small..small + 1 };
+                self.compare_and_write(volume, sectors, durable, prng).await;
+            }
+        }
+    }
+
+    async fn execute(&self, request: Request) -> Answer {
+        self.shared.world.note(|| format!("> {request}"));
+        let text = self.shared.world.is_traced().then(|| request.to_string());
+        let answer = self.subject.execute(request).await;
+        self.shared.world.note(|| {
+            let short = match &answer {
+                Answer::Data(data) => format!("{} bytes", data.len()),
+                other => format!("{other:?}"),
+            };
+            format!("< {} = {short}", text.unwrap_or_default())
+        });
+        answer
+    }
+
+    fn refuse(&self, request: impl FnOnce() -> String, answer: &Answer) {
+        let answer = match answer {
+            Answer::Data(data) => format!("{} bytes of data", data.len()),
+            other => format!("{other:?}"),
+        };
+        self.shared.fail(Failure::Refused { request: request(), answer });
+    }
+
+    /// The data, where it was read and the oracle has nothing against it.
+    async fn read(&self, volume: &VolumePlan, sectors: Range<u64>) -> Option<Vec<u8>> {
+        let ticket = self.shared.oracle.borrow_mut().begin_read(volume.volume, sectors.clone());
+        let answer = self.execute(Request::Read { volume: volume.volume, sectors: sectors.clone() }).await;
+        let Answer::Data(data) = answer else {
+            self.shared.oracle.borrow_mut().fail_read(&ticket);
+            self.refuse(|| format!("read volume {} sectors {sectors:?}", volume.volume), &answer);
+            return None;
+        };
+        let checked = self.shared.oracle.borrow_mut().end_read(&ticket, &data);
+        if let Err(violation) = checked {
+            self.shared.fail(Failure::Violation(violation));
+            return None;
+        }
+        Some(data)
+    }
+
+    async fn write(&self, volume: &VolumePlan, sectors: Range<u64>, durable: bool) {
+        let ticket = self.shared.oracle.borrow_mut().begin_write(volume.volume, sectors.clone());
+        let mut data = vec![0; (sectors.end - sectors.start) as usize * SECTOR_BYTES];
+        fill(volume.volume, sectors.start, ticket.version, &mut data);
+        self.shared.world.note(|| format!("version {} is for sectors {sectors:?}", ticket.version));
+        let request = Request::Write { volume: volume.volume, first: sectors.start, data, durable };
+        match self.execute(request).await {
+            Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, durable),
+            Answer::OutOfSpace => self.out_of_space(&ticket),
+            answer => {
+                self.shared.oracle.borrow_mut().fail_write(&ticket);
+                self.refuse(|| format!("write volume {} sectors {sectors:?}", volume.volume), &answer);
+            }
+        }
+    }
+
+    fn out_of_space(&self, ticket: &crate::oracle::WriteTicket) {
+        self.shared.out_of_space.set(self.shared.out_of_space.get() + 1);
+        self.shared.oracle.borrow_mut().fail_write(ticket);
+    }
+
+    async fn zero(&self, volume: &VolumePlan, sectors: Range<u64>) {
+        let ticket = self.shared.oracle.borrow_mut().begin_zero(volume.volume, sectors.clone());
+        match self.execute(Request::Zero { volume: volume.volume, sectors: sectors.clone() }).await {
+            Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, false),
+            Answer::OutOfSpace => self.out_of_space(&ticket),
+            answer => {
+                self.shared.oracle.borrow_mut().fail_write(&ticket);
+                self.refuse(|| format!("zero volume {} sectors {sectors:?}", volume.volume), &answer);
+            }
+        }
+    }
+
+    async fn flush(&self, volume: &VolumePlan) {
+        let ticket = self.shared.oracle.borrow_mut().begin_flush(volume.volume);
+        match self.execute(Request::Flush { volume: volume.volume }).await {
+            Answer::Done => self.shared.oracle.borrow_mut().end_flush(ticket),
+            Answer::OutOfSpace => self.shared.out_of_space.set(self.shared.out_of_space.get() + 1),
+            answer => self.refuse(|| format!("flush volume {}", volume.volume), &answer),
+        }
+    }
+
+    /// Mostly compares with what was just read; sometimes with a version that never was.
+    async fn compare_and_write(
+        &self,
+        volume: &VolumePlan,
+        sectors: Range<u64>,
+        durable: bool,
+        prng: &mut Prng,
+    ) {
+        let Some(seen) = self.read(volume, sectors.clone()).await else { return };
+        let mut expected: Vec<u64> = Vec::new();
+        for (sector, bytes) in sectors.clone().zip(seen.chunks_exact(SECTOR_BYTES)) {
+            match identify(volume.volume, sector, bytes) {
+                Sector::Version(version) => expected.push(version),
+                other => unreachable!("the oracle has let {other:?} pass"),
+            }
+        }
+        if prng.chance(150) {
+            *expected.last_mut().expect("at least one sector") = u64::MAX;
+        }
+        let ticket = self.shared.oracle.borrow_mut().begin_write(volume.volume, sectors.clone());
+        let data = compose(volume.volume, sectors.start, &vec![ticket.version; expected.len()]);
+        let request = Request::CompareAndWrite {
+            volume: volume.volume,
+            first: sectors.start,
+            expected: compose(volume.volume, sectors.start, &expected),
+            data,
+            durable,
+        };
+        let answer = self.execute(request).await;
+        let mut oracle = self.shared.oracle.borrow_mut();
+        let checked = match answer {
+            Answer::Done => oracle.end_compare_matched(ticket, &expected, durable),
+            Answer::Miscompare => oracle.end_compare_missed(&ticket, &expected),
+            Answer::OutOfSpace => {
+                drop(oracle);
+                return self.out_of_space(&ticket);
+            }
+            answer => {
+                oracle.fail_write(&ticket);
+                drop(oracle);
+                return self
+                    .refuse(|| format!("compare and write volume {} {sectors:?}", volume.volume), &answer);
+            }
+        };
+        drop(oracle);
+        if let Err(violation) = checked {
+            self.shared.fail(Failure::Violation(violation));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Which requests a run makes, and how often: drawn per seed, swarm-style.
+//!
+//! Each seed leaves a random half of the kinds out, so that no kind always hides another's effects, and draws the
+//! sizes, the hot set and the pace of the rest.
+
+use crate::oracle::SECTORS_PER_BLOCK;
+use crate::prng::Prng;
+
+/// A volume of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct VolumePlan {
+    pub volume: u32,
+    pub blocks: u64,
+    pub write_back: bool,
+}
+
+/// Kinds of request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    /// Continues where this client's last one ended.
+    SequentialWrite,
+    /// Less than a block, in 512-byte sectors.
+    SmallWrite,
+    Zero,
+    Flush,
+    CompareAndWrite,
+}
+
+/// How clients behave in one run.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    weights: Vec<(Kind, u64)>,
+    /// Largest write or read, in blocks.
+    blocks_max: u64,
+    /// Per thousand requests that go to the first few blocks of a volume.
+    hot_permille: u32,
+    hot_blocks: u64,
+    /// Per thousand requests that ask for durability on their own.
+    pub(super) durable_permille: u32,
+    /// Longest pause between two requests of a client, in nanoseconds.
+    pub(super) pause_max: u64,
+}
+
+impl Profile {
+    pub fn draw(prng: &mut Prng) -> Profile {
+        let all = [
+            (Kind::Read, 60),
+            (Kind::SequentialWrite, 30),
+            (Kind::SmallWrite, 30),
+            (Kind::Zero, 20),
+            (Kind::Flush, 10),
+            (Kind::CompareAndWrite, 15),
+        ];
+        let mut weights = vec![(Kind::Write, prng.between(20, 100))];
+        for (kind, weight) in all {
+            if prng.chance(650) {
+                weights.push((kind, prng.between(1, weight)));
+            }
+        }
+        Profile {
+            weights,
+            blocks_max: *prng.pick(&[1, 4, 16, 64]),
+            hot_permille: *prng.pick(&[0, 200, 700, 950]),
+            hot_blocks: prng.between(1, 40),
+            durable_permille: *prng.pick(&[0, 100, 500]),
+            pause_max: *prng.pick(&[0, 10_000, 1_000_000, 20_000_000]),
+        }
+    }
+
+    pub(super) fn kind(&self, prng: &mut Prng) -> Kind {
+        let total = self.weights.iter().map(|&(_, weight)| weight).sum();
+        let mut drawn = prng.below(total);
+        for &(kind, weight) in &self.weights {
+            if drawn < weight {
+                return kind;
+            }
+            drawn -= weight;
+        }
+        unreachable!("the draw is below the sum")
+    }
+
+    /// First block and number of blocks of a request.
+    pub(super) fn range(&self, volume: &VolumePlan, prng: &mut Prng) -> (u64, u64) {
+        let blocks = prng.skewed(1, self.blocks_max.min(volume.blocks));
+        let within = if prng.chance(self.hot_permille) { self.hot_blocks.max(blocks) } else { volume.blocks };
+        (prng.below(within.min(volume.blocks) - blocks + 1), blocks)
+    }
+
+    /// A run of sectors within one block, or across the border of two.
+    pub(super) fn small_range(&self, volume: &VolumePlan, prng: &mut Prng) -> (u64, u64) {
+        let (block, _) = self.range(volume, prng);
+        let first = block * SECTORS_PER_BLOCK + prng.below(SECTORS_PER_BLOCK);
+        let most = (volume.blocks * SECTORS_PER_BLOCK - first).min(SECTORS_PER_BLOCK - 1);
+        (first, prng.between(1, most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_drawn_request_lies_within_its_volume() {
+        for seed in 0..300 {
+            let mut prng = Prng::new(seed);
+            let profile = Profile::draw(&mut prng);
+            let volume = VolumePlan { volume: 1, blocks: prng.between(1, 300), write_back: false };
+            for _ in 0..50 {
+                let (first, blocks) = profile.range(&volume, &mut prng);
+                assert!(blocks >= 1 && first + blocks <= volume.blocks);
+                let (first, sectors) = profile.small_range(&volume, &mut prng);
+                assert!(sectors >= 1 && first + sectors <= volume.blocks * SECTORS_PER_BLOCK);
+            }
+        }
+    }
+
+    #[test]
+    fn seeds_leave_kinds_out() {
+        let sizes: Vec<usize> =
+            (0..50).map(|seed| Profile::draw(&mut Prng::new(seed)).weights.len()).collect();
+        assert!(sizes.contains(&7) || sizes.contains(&6));
+        assert!(sizes.iter().any(|&size| size <= 4), "{sizes:?}");
+    }
+}

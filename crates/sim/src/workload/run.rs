@@ -1,0 +1,313 @@
+//! One run: start, work, crash, start again, and at the end everything must be there.
+//!
+//! ```text
+//!   start ─► opened ─► clients, verification, faults ─► power loss | kill -9 | orderly stop ─┐
+//!     ▲  └─ sometimes cut off before it is open                                              │
+//!     └──────────────────────────────────────────────────────────────────────────────────────┘
+//!   last round: faults healed, all clients to their end, verified, stopped, started, verified
+//! ```
+
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::rc::Rc;
+
+use base::Nanos;
+use task::Io;
+
+use super::{Failure, Profile, Shared, Subject, VolumePlan, run_client, verify};
+use crate::prng::Prng;
+use crate::process::{Patience, Simulation, Stuck};
+use crate::world::{ProcessId, World};
+
+/// Where a subject appears when it is open.
+pub type Opening = Rc<RefCell<Option<Result<Rc<dyn Subject>, String>>>>;
+
+/// One independent part of what is under test: a lane, on its shard.
+pub struct LaneSlot {
+    pub shard: u16,
+    pub io: Io,
+    pub opening: Opening,
+    pub volumes: Rc<Vec<VolumePlan>>,
+}
+
+/// A process that has been started to serve.
+pub struct Session {
+    pub process: ProcessId,
+    pub lanes: Vec<LaneSlot>,
+}
+
+/// How what is under test is started, hurt and healed.
+pub trait Bench {
+    /// Starts a process that opens the subject. `round` counts from 0; in the first it is also created.
+    fn start(&mut self, simulation: &mut Simulation, round: u32) -> Session;
+
+    /// Stops the subject in an orderly way: ends when it is safe to end the process.
+    fn close(&mut self, session: &Session) -> Vec<(u16, Io, std::pin::Pin<Box<dyn Future<Output = ()>>>)>;
+
+    /// Lets a fault happen, within what the subject promises to survive.
+    fn inject(&mut self, world: &World, prng: &mut Prng);
+
+    /// Ends all faults.
+    fn heal(&mut self, world: &World);
+
+    /// What the subject counted, before its process ends.
+    fn collect(&mut self, session: &Session);
+}
+
+/// How long and how rough a run is.
+#[derive(Clone, Debug)]
+pub struct Course {
+    /// Starts before the last one.
+    pub rounds: u32,
+    /// Clients of each lane.
+    pub depth: u32,
+    /// Requests of each client in a round.
+    pub requests: u64,
+    /// Per thousand rounds that are cut off while the subject is still opening.
+    pub cut_opening_permille: u32,
+    /// Per thousand crashes that are power losses; the rest are kills and orderly stops.
+    pub power_permille: u32,
+    pub orderly_permille: u32,
+    /// Mean simulated time between two faults; `None`: no faults.
+    pub fault_interval: Option<Nanos>,
+    /// The machine whose power goes.
+    pub machine: u16,
+}
+
+impl Course {
+    pub fn draw(prng: &mut Prng) -> Course {
+        Course {
+            rounds: prng.skewed(1, 6) as u32,
+            depth: *prng.pick(&[1, 2, 4, 8, 16]),
+            requests: prng.between(20, 120),
+            cut_opening_permille: *prng.pick(&[0, 200, 600]),
+            power_permille: *prng.pick(&[0, 500, 1000]),
+            orderly_permille: *prng.pick(&[0, 0, 200]),
+            fault_interval: None,
+            machine: 0,
+        }
+    }
+}
+
+/// Everything one run needs while it runs.
+pub struct Runner<'a> {
+    pub simulation: Simulation,
+    pub shared: Rc<Shared>,
+    pub bench: &'a mut dyn Bench,
+    pub course: Course,
+    pub profile: Rc<Profile>,
+    pub prng: Prng,
+    next_fault: Nanos,
+}
+
+impl<'a> Runner<'a> {
+    pub fn new(
+        simulation: Simulation,
+        shared: Rc<Shared>,
+        bench: &'a mut dyn Bench,
+        course: Course,
+        profile: Profile,
+        prng: Prng,
+    ) -> Runner<'a> {
+        Runner { simulation, shared, bench, course, profile: Rc::new(profile), prng, next_fault: Nanos::MAX }
+    }
+
+    /// The whole run.
+    pub fn run(&mut self) -> Result<(), Failure> {
+        self.draw_next_fault();
+        for round in 0..self.course.rounds {
+            self.round(round)?;
+        }
+        self.last_round()
+    }
+
+    fn draw_next_fault(&mut self) {
+        self.next_fault = match self.course.fault_interval {
+            Some(mean) => self.simulation.world.now() + Nanos(self.prng.below(2 * mean.0)),
+            None => Nanos::MAX,
+        };
+    }
+
+    /// Steps until `done`, injecting faults when their time has come. `Ok(false)`: the time ran out first.
+    fn step_until(&mut self, time: Nanos, mut done: impl FnMut() -> bool) -> Result<bool, Stuck> {
+        let deadline = self.simulation.world.now() + time;
+        let events = self.simulation.world.events() + Patience::default().events;
+        while !done() && !self.shared.has_failed() {
+            if self.simulation.world.now() >= deadline {
+                return Ok(false);
+            }
+            if self.simulation.world.events() > events {
+                return Err(Stuck::TooManyEvents);
+            }
+            if self.simulation.world.now() >= self.next_fault {
+                self.bench.inject(&self.simulation.world, &mut self.prng);
+                self.draw_next_fault();
+            }
+            if !self.simulation.step() {
+                return Err(Stuck::Deadlock);
+            }
+        }
+        Ok(true)
+    }
+
+    /// As [`Runner::step_until`], but it has to be done in any reasonable time.
+    fn finish(&mut self, what: &str, done: impl FnMut() -> bool) -> Result<(), Failure> {
+        let stuck = |why| Err(Failure::Stuck { what: what.to_owned(), why });
+        match self.step_until(Patience::default().time, done) {
+            Ok(true) => self.check(),
+            Ok(false) => stuck(Stuck::OutOfTime),
+            Err(why) => stuck(why),
+        }
+    }
+
+    fn check(&self) -> Result<(), Failure> {
+        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Starts and opens. `None`: it was cut off before it was open.
+    fn open(&mut self, round: u32, may_cut: bool) -> Result<Option<Session>, Failure> {
+        self.shared.world.note(|| format!("---- round {round}"));
+        let session = self.bench.start(&mut self.simulation, round);
+        let places: Vec<Opening> = session.lanes.iter().map(|lane| lane.opening.clone()).collect();
+        let all_open = move || places.iter().all(|place| place.borrow().is_some());
+        if may_cut && self.prng.chance(self.course.cut_opening_permille) {
+            let time = Nanos(self.prng.skewed(1_000, 20_000_000));
+            let opened = self.step_until(time, &all_open);
+            let opened = opened.map_err(|why| Failure::Stuck { what: "opening".to_owned(), why })?;
+            if !opened {
+                self.end(&session);
+                return Ok(None);
+            }
+        }
+        self.finish("opening", &all_open)?;
+        for lane in &session.lanes {
+            if let Some(Err(why)) = &*lane.opening.borrow() {
+                return Err(Failure::NotOpened(why.clone()));
+            }
+        }
+        Ok(Some(session))
+    }
+
+    /// Ends the session's process the hard way.
+    fn end(&mut self, session: &Session) {
+        self.bench.collect(session);
+        let power = self.prng.chance(self.course.power_permille);
+        if power {
+            self.simulation.world.power_loss(self.course.machine);
+        } else {
+            self.simulation.world.kill(session.process);
+        }
+        self.shared.oracle.borrow_mut().crash(power);
+        self.simulation.bury();
+    }
+
+    fn spawn(
+        &mut self,
+        session: &Session,
+        lane: usize,
+        task: impl Future<Output = ()> + 'static,
+    ) -> Rc<Cell<bool>> {
+        let done = Rc::new(Cell::new(false));
+        let mark = done.clone();
+        session.lanes[lane].io.spawn(async move {
+            task.await;
+            mark.set(true);
+        });
+        self.simulation.world.nudge(session.process, session.lanes[lane].shard);
+        done
+    }
+
+    fn subject(session: &Session, lane: usize) -> Rc<dyn Subject> {
+        let opening = session.lanes[lane].opening.borrow();
+        opening.as_ref().and_then(|opened| opened.as_ref().ok()).expect("it is open").clone()
+    }
+
+    fn start_clients(&mut self, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let mut done = Vec::new();
+        for lane in 0..session.lanes.len() {
+            for _ in 0..self.course.depth {
+                let slot = &session.lanes[lane];
+                let (io, volumes) = (slot.io.clone(), slot.volumes.clone());
+                let (subject, prng) = (Runner::subject(session, lane), self.prng.fork());
+                let (shared, profile) = (self.shared.clone(), self.profile.clone());
+                let client = run_client(io, shared, subject, profile, volumes, prng, self.course.requests);
+                done.push(self.spawn(session, lane, client));
+            }
+        }
+        done
+    }
+
+    fn start_verification(&mut self, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let mut done = Vec::new();
+        for lane in 0..session.lanes.len() {
+            let (subject, prng) = (Runner::subject(session, lane), self.prng.fork());
+            let reading = verify(self.shared.clone(), subject, session.lanes[lane].volumes.clone(), prng);
+            done.push(self.spawn(session, lane, reading));
+        }
+        done
+    }
+
+    fn round(&mut self, round: u32) -> Result<(), Failure> {
+        let Some(session) = self.open(round, true)? else { return Ok(()) };
+        if self.prng.chance(400) {
+            let verified = self.start_verification(&session);
+            if self.prng.chance(500) {
+                self.finish("verification", || verified.iter().all(|done| done.get()))?;
+            }
+        }
+        let clients = self.start_clients(&session);
+        let total = self.course.requests * clients.len() as u64;
+        let target = self.shared.answered.get() + self.prng.below(total + total / 4 + 1);
+        let shared = self.shared.clone();
+        let enough = || shared.answered.get() >= target || clients.iter().all(|done| done.get());
+        self.finish("clients", enough)?;
+        if self.prng.chance(self.course.orderly_permille) {
+            return self.stop(&session, &clients);
+        }
+        // the crash comes at any moment, not only when a request has just been answered
+        let time = Nanos(self.prng.skewed(0, 3_000_000));
+        let cut = self.step_until(time, || false);
+        debug_assert!(cut.is_ok() || self.shared.has_failed() || cut == Err(Stuck::Deadlock));
+        self.check()?;
+        self.end(&session);
+        Ok(())
+    }
+
+    fn stop(&mut self, session: &Session, clients: &[Rc<Cell<bool>>]) -> Result<(), Failure> {
+        self.shared.stop.set(true);
+        self.finish("the last requests", || clients.iter().all(|done| done.get()))?;
+        self.shared.stop.set(false);
+        let closing = self.bench.close(session);
+        let mut closed = Vec::new();
+        for (shard, io, task) in closing {
+            let done = Rc::new(Cell::new(false));
+            let mark = done.clone();
+            io.spawn(async move {
+                task.await;
+                mark.set(true);
+            });
+            self.simulation.world.nudge(session.process, shard);
+            closed.push(done);
+        }
+        self.finish("closing", || closed.iter().all(|done| done.get()))?;
+        self.end(session);
+        Ok(())
+    }
+
+    fn last_round(&mut self) -> Result<(), Failure> {
+        let session = self.open(self.course.rounds, false)?.expect("it is not cut off");
+        let clients = self.start_clients(&session);
+        self.finish("clients", || clients.iter().all(|done| done.get()))?;
+        self.next_fault = Nanos::MAX;
+        self.course.fault_interval = None;
+        self.bench.heal(&self.simulation.world);
+        let verified = self.start_verification(&session);
+        self.finish("verification", || verified.iter().all(|done| done.get()))?;
+        self.stop(&session, &clients)?;
+        let session = self.open(self.course.rounds + 1, false)?.expect("it is not cut off");
+        let verified = self.start_verification(&session);
+        self.finish("verification", || verified.iter().all(|done| done.get()))?;
+        self.bench.collect(&session);
+        Ok(())
+    }
+}
