@@ -21,7 +21,6 @@ mod replica;
 mod scsi_command;
 mod session;
 mod shard;
-mod targets;
 mod task_management;
 mod unit;
 

@@ -9,9 +9,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::targets::{MemoryTarget, NullTarget, RawTarget};
 use base::{ShardId, VolumeId};
-use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry};
+use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
 use catalog::VolumeKind;
 use env::DriveHandle;
 use scsi::{Identity, LogicalUnit};
@@ -34,9 +33,9 @@ pub(crate) struct Unit {
 
 /// Where a volume's blocks live, seen from this shard.
 pub(crate) enum Target {
-    Null(NullTarget),
-    Memory(MemoryTarget),
-    Raw(RawTarget),
+    Null(Null),
+    Memory(Memory),
+    Raw(Raw),
     /// On its home shard.
     Remote(RemoteTarget),
     /// Known, and not to be had: its pool is not open, or its device is missing.
@@ -172,11 +171,11 @@ impl Units {
     fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica) -> Target {
         let geometry = recipe.geometry;
         match recipe.source {
-            Source::Null => Target::Null(NullTarget::new(geometry)),
-            Source::Memory => Target::Memory(MemoryTarget::new(geometry)),
+            Source::Null => Target::Null(Null::new(geometry)),
+            Source::Memory => Target::Memory(Memory::new(geometry)),
             Source::Raw(drive) => {
                 let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
-                Target::Raw(RawTarget::new(&self.io, drive, info, geometry))
+                Target::Raw(Raw::new(&self.io, drive, info, geometry.block_bytes, geometry.write_back))
             }
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })

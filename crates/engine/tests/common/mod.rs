@@ -6,16 +6,59 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use base::ShardId;
+use base::{Nanos, ShardId};
 use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewVolume};
 use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
-use env::Env;
+use env::{Env, Event, Operation, Token, Wait};
 use sim::{Outside, Patience, ProcessId, SimEnv, Simulation, Turn, World};
+
+/// A shard's environment in which shard n listens n ports higher: the simulated world has no sharing of an
+/// address, and a test wants to choose the shard that serves it.
+struct PortPerShard(SimEnv<ShardMessage>);
+
+impl Env for PortPerShard {
+    type Message = ShardMessage;
+
+    fn shard(&self) -> ShardId {
+        self.0.shard()
+    }
+
+    fn shards(&self) -> u16 {
+        self.0.shards()
+    }
+
+    fn now(&self) -> Nanos {
+        self.0.now()
+    }
+
+    fn wall_clock_ms(&self) -> u64 {
+        self.0.wall_clock_ms()
+    }
+
+    fn random_u64(&mut self) -> u64 {
+        self.0.random_u64()
+    }
+
+    fn submit(&mut self, token: Token, mut operation: Operation) {
+        if let Operation::Listen { address } = &mut operation {
+            address.set_port(address.port() + self.0.shard().0);
+        }
+        self.0.submit(token, operation);
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event<ShardMessage>>, wait: Wait) {
+        self.0.poll(events, wait);
+    }
+
+    fn send(&mut self, to: ShardId, message: ShardMessage) -> Result<(), ShardMessage> {
+        self.0.send(to, message)
+    }
+}
 
 /// A shard of the engine that takes its turns in the simulated world.
 struct EngineShard {
-    environment: SimEnv<ShardMessage>,
+    environment: PortPerShard,
     shard: Shard,
 }
 
@@ -26,7 +69,8 @@ impl Turn for EngineShard {
         }
         self.shard.turn(&mut self.environment, false);
         if let Some(deadline) = self.shard.next_deadline() {
-            self.environment.wake_at(deadline.max(self.environment.now() + base::Nanos::from_micros(1)));
+            let soonest = self.environment.now() + Nanos::from_micros(1);
+            self.environment.0.wake_at(deadline.max(soonest));
         }
     }
 }
@@ -51,8 +95,11 @@ pub struct Lab {
 
 pub const PORTAL: &str = "10.0.0.1:3260";
 
-pub fn portal() -> SocketAddr {
-    PORTAL.parse().unwrap()
+/// The address at which this shard serves.
+pub fn portal(shard: u16) -> SocketAddr {
+    let mut address: SocketAddr = PORTAL.parse().unwrap();
+    address.set_port(address.port() + shard);
+    address
 }
 
 impl Lab {
@@ -191,7 +238,7 @@ fn start(
     let started = Started::default();
     let (place, keep) = (started.clone(), saved.clone());
     let mut parameters = Some(StartParameters {
-        portals: vec![portal()],
+        portals: vec![portal(0)],
         drives: drives.to_vec(),
         array_name: "test".to_owned(),
         state: saved.lock().unwrap().clone(),
@@ -200,7 +247,7 @@ fn start(
     });
     let make = |environment: SimEnv<ShardMessage>| {
         let shard = Shard::new(environment.shard(), shards, parameters.take());
-        Rc::new(RefCell::new(EngineShard { environment, shard }))
+        Rc::new(RefCell::new(EngineShard { environment: PortPerShard(environment), shard }))
     };
     (started, process, outside, environments.into_iter().map(make).collect())
 }
