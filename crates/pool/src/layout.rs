@@ -134,7 +134,9 @@ mod tests {
             Cell::Parity(0) => "P".to_owned(),
             Cell::Parity(_) => "Q".to_owned(),
         };
-        (0..layout.rows()).map(|row| layout.roles().map(|role| cell(role, row)).collect::<Vec<_>>().join(" ")).collect()
+        (0..layout.rows())
+            .map(|row| layout.roles().map(|role| cell(role, row)).collect::<Vec<_>>().join(" "))
+            .collect()
     }
 
     #[test]

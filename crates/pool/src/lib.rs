@@ -1,9 +1,59 @@
 //! The pool: drives joined into a checksummed, parity-protected log, and volumes mapped onto it.
+//!
+//! | file            | what it is                                                        |
+//! |-----------------|-------------------------------------------------------------------|
+//! | `protection`    | the five protections, as one code: W columns, P of them parity    |
+//! | `layout`        | which cell of a batch holds what                                  |
+//! | `position`      | where a block lives                                               |
+//! | `format/`       | everything on a drive, as bytes                                   |
+//! | `probe`, `create`, `membership` | whose a drive is; making, claiming a pool; its drives |
+//! | `lane`          | one independent log on one shard                                  |
+//! | `request`       | what a lane can be asked                                          |
+//! | `write`, `read` | the paths of a write and a read                                   |
+//! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
+//! | `cells`         | reading from drives, verifying, rebuilding                        |
+//! | `segments`, `space` | chunks and segments; who may use what is left                 |
+//! | `map`, `pages`  | layers and their pages, in memory and on their way there          |
+//! | `checkpoint`, `recovery`, `clean` | the three multi-step works                      |
+//! | `volume`        | a volume over the lanes of a pool, as a block target              |
+//! | `catalog`       | the array's description, kept in lane 0                         |
+//! | `stats`         | what is counted                                                   |
 
+mod append;
+mod apply;
+mod batch;
+mod catalog;
+mod cells;
+mod checkpoint;
+mod clean;
+mod create;
 mod format;
+mod lane;
 mod layout;
+mod log;
+mod map;
+mod membership;
+mod pages;
 mod position;
+mod probe;
 mod protection;
+mod read;
+mod recovery;
+mod request;
+mod segments;
+mod space;
+mod stats;
+mod volume;
+mod write;
 
+pub use create::{CreateOptions, PoolError, claim, create};
+pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
+pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
+pub use lane::{CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions};
+pub use membership::{Member, Membership, TooFewDrives};
 pub use position::{Position, SegmentId};
+pub use probe::{Content, probe};
 pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
+pub use request::{LaneOutput, LaneRequest, LaneResult};
+pub use stats::{DriveErrors, LaneCounters, LaneStats};
+pub use volume::{LaneRef, PoolVolume, RemoteLane};

@@ -133,7 +133,10 @@ pub struct Shape {
 
 impl Shape {
     pub fn new(width: u8, parity: u8) -> Shape {
-        assert!(parity <= 2 && width > parity && usize::from(width) <= WIDTH_MAX, "no such shape: {width}+{parity}");
+        assert!(
+            parity <= 2 && width > parity && usize::from(width) <= WIDTH_MAX,
+            "no such shape: {width}+{parity}"
+        );
         Shape { width, parity }
     }
 

@@ -7,6 +7,7 @@ use base::{BLOCK_BYTES, Epoch, LayerId, PoolId, Sequence};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
+use super::page::LEVEL_MAX;
 use super::{FORMAT_VERSION, FormatError, check_seal, seal};
 use crate::position::{Position, SegmentId};
 
@@ -32,31 +33,41 @@ pub enum Entry {
     Page { layer: LayerId, level: u8, index: u64, crc: u32 },
     /// A piece of a checkpoint's table. Replay passes over it.
     Table { index: u64, crc: u32 },
+    /// No data: a layer begins, over a frozen one if `parent` says so. Its root page is on level `height`.
+    Layer { layer: LayerId, parent: Option<LayerId>, height: u8 },
+    /// No data: a layer ends; its blocks are given back.
+    Drop { layer: LayerId },
 }
 
 impl Entry {
     /// The checksum of the entry's data block, if it has one.
     pub fn crc(&self) -> Option<u32> {
         match *self {
-            Entry::Data { crc, .. } | Entry::Move { crc, .. } | Entry::Page { crc, .. } | Entry::Table { crc, .. } => {
-                Some(crc)
-            }
-            Entry::Unmap { .. } => None,
+            Entry::Data { crc, .. }
+            | Entry::Move { crc, .. }
+            | Entry::Page { crc, .. }
+            | Entry::Table { crc, .. } => Some(crc),
+            Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => None,
         }
     }
 
     /// Puts in the checksum of the entry's data.
     pub fn set_crc(&mut self, value: u32) {
         match self {
-            Entry::Data { crc, .. } | Entry::Move { crc, .. } | Entry::Page { crc, .. } | Entry::Table { crc, .. } => {
+            Entry::Data { crc, .. }
+            | Entry::Move { crc, .. }
+            | Entry::Page { crc, .. }
+            | Entry::Table { crc, .. } => {
                 *crc = value;
             }
-            Entry::Unmap { .. } => unreachable!("an unmap has no data"),
+            Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {
+                unreachable!("this entry has no data")
+            }
         }
     }
 
     pub fn has_data(&self) -> bool {
-        !matches!(self, Entry::Unmap { .. })
+        !matches!(self, Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. })
     }
 }
 
@@ -82,7 +93,7 @@ struct RawEntry {
     key: U64,
     layer: U32,
     crc: U32,
-    /// Move: the old position. Unmap: the number of blocks.
+    /// Move: the old position. Unmap: the number of blocks. Layer: the parent.
     argument: U64,
 }
 
@@ -117,6 +128,8 @@ const KIND_MOVE: u8 = 2;
 const KIND_UNMAP: u8 = 3;
 const KIND_PAGE: u8 = 4;
 const KIND_TABLE: u8 = 5;
+const KIND_LAYER: u8 = 6;
+const KIND_DROP: u8 = 7;
 const BLOCK_BITS: u32 = 48;
 
 impl RawEntry {
@@ -127,6 +140,10 @@ impl RawEntry {
             Entry::Unmap { layer, block, blocks } => (KIND_UNMAP, layer.0, 0, block, 0, u64::from(blocks)),
             Entry::Page { layer, level, index, crc } => (KIND_PAGE, layer.0, level, index, crc, 0),
             Entry::Table { index, crc } => (KIND_TABLE, 0, 0, index, crc, 0),
+            Entry::Layer { layer, parent, height } => {
+                (KIND_LAYER, layer.0, height, 0, 0, u64::from(parent.map_or(0, |parent| parent.0)))
+            }
+            Entry::Drop { layer } => (KIND_DROP, layer.0, 0, 0, 0, 0),
         };
         assert!(block >> BLOCK_BITS == 0, "a block number has 48 bits");
         RawEntry {
@@ -147,6 +164,11 @@ impl RawEntry {
             KIND_UNMAP => Entry::Unmap { layer, block, blocks: u32::try_from(argument).ok()? },
             KIND_PAGE => Entry::Page { layer, level, index: block, crc },
             KIND_TABLE => Entry::Table { index: block, crc },
+            KIND_LAYER if (1..=LEVEL_MAX).contains(&level) => {
+                let parent = Some(LayerId(u32::try_from(argument).ok()?)).filter(|parent| parent.0 != 0);
+                Entry::Layer { layer, parent, height: level }
+            }
+            KIND_DROP => Entry::Drop { layer },
             _ => return None,
         };
         Some(entry)
@@ -209,7 +231,11 @@ impl BatchHeader {
             rows: raw.rows,
             sequence: Sequence(raw.sequence.get()),
             durable: Sequence(raw.durable.get()),
-            entries: entries.iter().map(RawEntry::meaning).collect::<Option<_>>().ok_or(FormatError::Damaged)?,
+            entries: entries
+                .iter()
+                .map(RawEntry::meaning)
+                .collect::<Option<_>>()
+                .ok_or(FormatError::Damaged)?,
         };
         if header.rows == 0 || header.segment.0 == 0 {
             return Err(FormatError::Damaged);
@@ -236,9 +262,16 @@ mod tests {
             entries: vec![
                 Entry::Data { layer: LayerId(5), block: 1 << 40, crc: 1 },
                 Entry::Unmap { layer: LayerId(5), block: 8, blocks: 256 },
-                Entry::Move { layer: LayerId(6), block: 2, crc: 2, from: Position::new(SegmentId(3), 1, 1, 0) },
+                Entry::Move {
+                    layer: LayerId(6),
+                    block: 2,
+                    crc: 2,
+                    from: Position::new(SegmentId(3), 1, 1, 0),
+                },
                 Entry::Page { layer: LayerId(6), level: 3, index: 77, crc: 3 },
                 Entry::Table { index: 4, crc: 4 },
+                Entry::Layer { layer: LayerId(9), parent: Some(LayerId(5)), height: 4 },
+                Entry::Drop { layer: LayerId(5) },
             ],
         }
     }

@@ -37,7 +37,9 @@ impl DriveState {
     }
 
     fn from_code(code: u8) -> Option<DriveState> {
-        [DriveState::Online, DriveState::Missing, DriveState::Failed].into_iter().find(|state| state.code() == code)
+        [DriveState::Online, DriveState::Missing, DriveState::Failed]
+            .into_iter()
+            .find(|state| state.code() == code)
     }
 }
 
@@ -202,7 +204,12 @@ pub const CHUNK_BYTES_MAX: u64 = 65536 * BLOCK_BYTES as u64;
 
 #[cfg(test)]
 pub(crate) fn example() -> Label {
-    let drive = |n: u128, state| LabelDrive { id: DriveId(n), state, chunks: 1000 + n as u32, since: Epoch(n as u64) };
+    let drive = |n: u128, state| LabelDrive {
+        id: DriveId(n),
+        state,
+        chunks: 1000 + n as u32,
+        since: Epoch(n as u64),
+    };
     Label {
         array: ArrayId(0xA11A),
         pool: PoolId(0xB00B),
@@ -215,7 +222,11 @@ pub(crate) fn example() -> Label {
         lanes: 2,
         chunk_bytes: 1 << 20,
         created_ms: 1_700_000_000_000,
-        drives: vec![drive(1, DriveState::Online), drive(2, DriveState::Failed), drive(3, DriveState::Missing)],
+        drives: vec![
+            drive(1, DriveState::Online),
+            drive(2, DriveState::Failed),
+            drive(3, DriveState::Missing),
+        ],
     }
 }
 
@@ -244,7 +255,9 @@ mod tests {
 
     #[test]
     fn refuses_nonsense_behind_a_good_checksum() {
-        for (offset, value) in [(10, 65), (0x60, 200), (0x62, 99), (0x63, 1), (0x50, 3), (0x64, 65), (0x30, 9)] {
+        for (offset, value) in
+            [(10, 65), (0x60, 200), (0x62, 99), (0x63, 1), (0x50, 3), (0x64, 65), (0x30, 9)]
+        {
             let mut bytes = example().emit();
             bytes[offset] = value;
             seal(&mut bytes, CRC_OFFSET);

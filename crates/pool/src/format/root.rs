@@ -82,7 +82,8 @@ impl Root {
         }
         check_start(bytes, MAGIC, u16::from_le_bytes([bytes[8], bytes[9]]))?;
         let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]) as usize;
-        let bytes = bytes.get(..length).filter(|bytes| bytes.len() > START_BYTES).ok_or(FormatError::Damaged)?;
+        let bytes =
+            bytes.get(..length).filter(|bytes| bytes.len() > START_BYTES).ok_or(FormatError::Damaged)?;
         check_seal(bytes, CRC_OFFSET)?;
         let mut input = Reader(&bytes[START_BYTES..]);
         let pool = PoolId(input.u128()?);
@@ -94,7 +95,8 @@ impl Root {
         let count = input.count(8)?;
         let segments = (0..count).map(|_| read_columns(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(12)?;
-        let block = |input: &mut Reader<'_>| Ok(MapEntry { position: Position(input.u64()?), crc: input.u32()? });
+        let block =
+            |input: &mut Reader<'_>| Ok(MapEntry { position: Position(input.u64()?), crc: input.u32()? });
         let table = (0..count).map(|_| block(&mut input)).collect::<Result<Vec<_>, FormatError>>()?;
         let fits = table.len() * BLOCK_BYTES >= table_bytes as usize;
         let named = |entry: &MapEntry| segments.iter().any(|segment| segment.id == entry.position.segment());
@@ -122,7 +124,10 @@ mod tests {
             sequence: Sequence(1234),
             table_bytes: (blocks * BLOCK_BYTES) as u32,
             table: (0..blocks)
-                .map(|slot| MapEntry { position: Position::new(SegmentId(4), 0, 99, slot % 200), crc: slot as u32 })
+                .map(|slot| MapEntry {
+                    position: Position::new(SegmentId(4), 0, 99, slot % 200),
+                    crc: slot as u32,
+                })
                 .collect(),
             segments: vec![SegmentColumns { id: SegmentId(4), parity: 1, columns }],
         }
@@ -140,11 +145,8 @@ mod tests {
     #[test]
     fn a_largest_root_fits_its_slot_at_the_largest_width() {
         let column = Some(Column { drive: 1, chunk: 1 });
-        let wide = SegmentColumns {
-            id: SegmentId(4),
-            parity: 2,
-            columns: vec![column; base::limits::WIDTH_MAX],
-        };
+        let wide =
+            SegmentColumns { id: SegmentId(4), parity: 2, columns: vec![column; base::limits::WIDTH_MAX] };
         let root = Root { segments: vec![wide; 32], ..example(TABLE_BLOCKS_MAX) };
         assert!(root.emit().len() as u64 <= ROOT_SLOT_BYTES);
     }

@@ -88,6 +88,8 @@ pub struct LayerRecord {
     pub parent: Option<LayerId>,
     /// Level of the root page.
     pub height: u8,
+    /// Being emptied.
+    pub dropping: bool,
     /// Blocks mapped to a position.
     pub mapped: u64,
     /// The root page; absent where nothing is mapped.
@@ -132,6 +134,7 @@ impl Table {
             out.u32(layer.id.0);
             out.u32(layer.parent.map_or(0, |parent| parent.0));
             out.u8(layer.height);
+            out.u8(u8::from(layer.dropping));
             out.u64(layer.mapped);
             out.u64(layer.root.position.0);
             out.u32(layer.root.crc);
@@ -147,7 +150,7 @@ impl Table {
         let tail = (0..count).map(|_| input.u32().map(SegmentId)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(20)?;
         let segments = (0..count).map(|_| read_segment(&mut input)).collect::<Result<Vec<_>, _>>()?;
-        let count = input.count(29)?;
+        let count = input.count(30)?;
         let layers = (0..count).map(|_| read_layer(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let table = Table { next_segment, tail_row, tail, segments, layers };
         if input.0.is_empty() && table.is_sane() { Ok(table) } else { Err(FormatError::Damaged) }
@@ -155,8 +158,11 @@ impl Table {
 
     fn is_sane(&self) -> bool {
         let ids: Vec<SegmentId> = self.segments.iter().map(|segment| segment.columns.id).collect();
-        let mut chunks: Vec<Column> =
-            self.segments.iter().flat_map(|segment| segment.columns.columns.iter().copied().flatten()).collect();
+        let mut chunks: Vec<Column> = self
+            .segments
+            .iter()
+            .flat_map(|segment| segment.columns.columns.iter().copied().flatten())
+            .collect();
         chunks.sort_unstable();
         ids.is_sorted_by(|a, b| a < b)
             && ids.last().is_none_or(|last| last.0 < self.next_segment)
@@ -179,12 +185,13 @@ fn read_layer(input: &mut Reader<'_>) -> Result<LayerRecord, FormatError> {
     let id = LayerId(input.u32()?);
     let parent = Some(LayerId(input.u32()?)).filter(|parent| parent.0 != 0);
     let height = input.u8()?;
+    let dropping = input.u8()?;
     let mapped = input.u64()?;
     let root = MapEntry { position: Position(input.u64()?), crc: input.u32()? };
-    if !(1..=LEVEL_MAX).contains(&height) || root.position == Position::ZERO {
+    if !(1..=LEVEL_MAX).contains(&height) || dropping > 1 || root.position == Position::ZERO {
         return Err(FormatError::Damaged);
     }
-    Ok(LayerRecord { id, parent, height, mapped, root })
+    Ok(LayerRecord { id, parent, height, dropping: dropping == 1, mapped, root })
 }
 
 #[cfg(test)]
@@ -197,7 +204,11 @@ mod tests {
             columns: SegmentColumns {
                 id: SegmentId(id),
                 parity: 1,
-                columns: vec![Some(Column { drive: 0, chunk: id }), None, Some(Column { drive: 2, chunk: id })],
+                columns: vec![
+                    Some(Column { drive: 0, chunk: id }),
+                    None,
+                    Some(Column { drive: 2, chunk: id }),
+                ],
             },
             live: 5 * id,
             used_rows: 7,
@@ -212,8 +223,15 @@ mod tests {
             tail: vec![SegmentId(3), SegmentId(1)],
             segments: vec![segment(1, true), segment(2, false), segment(3, true)],
             layers: vec![
-                LayerRecord { id: LayerId(1), parent: None, height: 1, mapped: 3, root },
-                LayerRecord { id: LayerId(2), parent: Some(LayerId(1)), height: 3, mapped: 0, root: MapEntry::ABSENT },
+                LayerRecord { id: LayerId(1), parent: None, height: 1, dropping: false, mapped: 3, root },
+                LayerRecord {
+                    id: LayerId(2),
+                    parent: Some(LayerId(1)),
+                    height: 3,
+                    dropping: true,
+                    mapped: 0,
+                    root: MapEntry::ABSENT,
+                },
             ],
         }
     }

@@ -1,0 +1,426 @@
+//! The log task: places batches in segments, writes their columns, and commits them in order.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use base::Nanos;
+use env::IoError;
+use task::join_all;
+
+use crate::batch::{Built, ColumnWrite, build};
+use crate::format::LABEL_REGION_BYTES;
+use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX};
+use crate::lane::{Lane, LaneError, LaneState};
+use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
+use crate::position::SegmentId;
+use crate::segments::SegmentState;
+
+/// How often a write is tried again while the file system under a drive is full.
+const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
+
+impl Lane {
+    /// Waits until the log takes more entries.
+    pub(crate) async fn log_room(&self) -> Result<(), LaneError> {
+        loop {
+            self.check_running()?;
+            if self.log.borrow().pending.len() < PENDING_MAX {
+                return Ok(());
+            }
+            self.committed.wait().await;
+        }
+    }
+
+    /// Appends an entry; it is on its way when this returns. The ticket tells when it is committed.
+    pub(crate) fn append(&self, pending: Pending) {
+        if matches!(self.state.get(), LaneState::Failed | LaneState::Closed) {
+            pending.ticket.add();
+            return pending.ticket.fail(LaneError::Unavailable);
+        }
+        self.log.borrow_mut().append(pending);
+        self.log_work.notify();
+    }
+
+    /// Runs until the lane fails or is closed.
+    pub(crate) async fn run_log(self: Rc<Self>) {
+        loop {
+            while !self.should_close() {
+                if self.has_ended() {
+                    return;
+                }
+                self.log_work.wait().await;
+            }
+            // whoever else is ready in this turn may still join the batch
+            self.io.yield_now().await;
+            let Some((segment, row)) = self.find_place().await else { continue };
+            if let Some(built) = self.close_batch(segment, row) {
+                self.start_batch(built);
+            }
+        }
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state.get(), LaneState::Failed | LaneState::Closed)
+    }
+
+    /// A batch is closed when nothing is in flight, or when it is full.
+    fn should_close(&self) -> bool {
+        let log = self.log.borrow();
+        let in_flight = log.in_flight.len();
+        !log.pending.is_empty()
+            && (in_flight == 0 || (in_flight < IN_FLIGHT_MAX && log.pending.len() >= ENTRIES_MAX))
+    }
+
+    /// The place of the next batch: in the open segment, or in the next one. Waits for a checkpoint where
+    /// all reserved segments are used up, unless the checkpoint itself is who writes. `None` where there
+    /// is nothing to place after all.
+    async fn find_place(&self) -> Option<(SegmentId, usize)> {
+        loop {
+            if self.has_ended() || self.log.borrow().pending.is_empty() {
+                return None;
+            }
+            let place = self.log.borrow().place;
+            if let Some((id, row)) = place {
+                if self.has_room(id, row) {
+                    if self.may_write(id) {
+                        return place;
+                    }
+                    self.wait_for_checkpoint().await;
+                    continue;
+                }
+                self.seal(id, row);
+            }
+            if !self.open_next() {
+                self.wait_for_checkpoint().await;
+            }
+        }
+    }
+
+    async fn wait_for_checkpoint(&self) {
+        self.want_checkpoint();
+        task::race(self.space.wait(), self.log_work.wait()).await.ok();
+    }
+
+    /// Hosts' batches go only where replay will look for them: into segments that the newest checkpoint lists.
+    fn may_write(&self, id: SegmentId) -> bool {
+        self.checkpoint.borrow().lists(id) || self.log.borrow().pending.iter().any(Pending::is_checkpoint)
+    }
+
+    fn has_room(&self, id: SegmentId, row: usize) -> bool {
+        let segments = self.segments.borrow();
+        let segment = segments.get(id);
+        let online = segment.columns.columns.iter().flatten().all(|column| segments.is_online(column.drive));
+        online && segment.columns.shape().blocks_in(segments.rows - row) > 0
+    }
+
+    /// No more batches go into the open segment.
+    pub(crate) fn seal(&self, id: SegmentId, row: usize) {
+        let mut segments = self.segments.borrow_mut();
+        let segment = segments.get_mut(id);
+        assert_eq!(segment.state, SegmentState::Open);
+        segment.state = SegmentState::Sealed;
+        segment.used_rows = row as u32;
+        self.log.borrow_mut().place = None;
+    }
+
+    /// Opens the next reserved segment. Where none is left, only a checkpoint may take a fresh one.
+    fn open_next(&self) -> bool {
+        let mut segments = self.segments.borrow_mut();
+        let mut log = self.log.borrow_mut();
+        while let Some(id) = segments.dequeue() {
+            let online = segments
+                .get(id)
+                .columns
+                .columns
+                .iter()
+                .flatten()
+                .all(|column| segments.is_online(column.drive));
+            log.opened.push_back(id);
+            let newest = log.newest;
+            let segment = segments.get_mut(id);
+            if online {
+                segment.state = SegmentState::Open;
+                log.place = Some((id, 0));
+                if segments.queue().len() <= self.checkpoint.borrow().queue_low() {
+                    self.want_checkpoint();
+                }
+                return true;
+            }
+            // a drive of it has failed since: skipped, and freed by the next checkpoint
+            segment.state = SegmentState::Sealed;
+            segment.last = newest;
+        }
+        if !log.pending.iter().any(Pending::is_checkpoint) {
+            return false;
+        }
+        let Some(id) = segments.allocate() else { return false };
+        log.opened.push_back(id);
+        segments.get_mut(id).state = SegmentState::Open;
+        log.place = Some((id, 0));
+        true
+    }
+
+    /// Takes as many pending entries as fit and builds a batch of them.
+    fn close_batch(&self, id: SegmentId, row: usize) -> Option<Built> {
+        let mut segments = self.segments.borrow_mut();
+        let rows_left = (segments.rows - row).min(BATCH_ROWS_MAX);
+        let segment = segments.get_mut(id);
+        let shape = segment.columns.shape();
+        let listed = self.checkpoint.borrow().lists(id);
+        let mut log = self.log.borrow_mut();
+        let taken =
+            take(&mut log.pending, shape.blocks_in(rows_left), |pending| listed || pending.is_checkpoint());
+        if taken.is_empty() {
+            return None;
+        }
+        let membership = self.membership.borrow();
+        log.newest = log.newest.next();
+        let header = BatchHeader {
+            pool: membership.pool,
+            epoch: membership.epoch,
+            lane: self.number,
+            segment: id,
+            row: row as u16,
+            rows: 1,
+            sequence: log.newest,
+            durable: log.durable(),
+            entries: Vec::with_capacity(taken.len()),
+        };
+        let built = build(shape, header, taken);
+        segment.last = log.newest;
+        segment.used_rows = (row + usize::from(built.header.rows)) as u32;
+        log.place = Some((id, segment.used_rows as usize));
+        assert!(segment.used_rows as usize <= segments.rows, "a batch ends within its segment");
+        Some(built)
+    }
+
+    fn start_batch(self: &Rc<Self>, built: Built) {
+        let Built { header, riders, durable, writes } = built;
+        let batch = Rc::new(Batch { header, riders, durable, written: Cell::new(false) });
+        self.log.borrow_mut().in_flight.push_back(batch.clone());
+        self.counters.borrow_mut().batches += 1;
+        let lane = self.clone();
+        self.io.spawn(async move { lane.write_batch(batch, writes).await });
+    }
+
+    /// Writes all columns of a batch, then commits it when its turn has come. Columns of drives that fail
+    /// are left out, as many as the protection allows.
+    async fn write_batch(self: Rc<Self>, batch: Rc<Batch>, writes: Vec<ColumnWrite>) {
+        let columns = self.segments.borrow().get(batch.header.segment).columns.clone();
+        let writes = writes.into_iter().map(|write| self.write_column(&batch, &columns, write));
+        let written = join_all(writes).await;
+        let absent = columns.columns.iter().filter(|column| column.is_none()).count();
+        let lost = written.iter().filter(|&&written| written == Written::Lost).count();
+        if self.has_ended() {
+            return;
+        }
+        // an absent column is counted even where this batch would not have used it: the bound is the safe one
+        if lost + absent > columns.shape().parity() {
+            return self.fail();
+        }
+        if lost > 0 {
+            self.segments.borrow_mut().get_mut(batch.header.segment).incomplete = true;
+        }
+        batch.written.set(true);
+        self.advance();
+    }
+
+    async fn write_column(
+        &self,
+        batch: &Batch,
+        columns: &crate::format::table::SegmentColumns,
+        write: ColumnWrite,
+    ) -> Written {
+        let Some(column) = columns.columns[write.column] else { return Written::Absent };
+        let row = usize::from(batch.header.row) + write.row;
+        let chunk_bytes = self.membership.borrow().chunk_bytes;
+        let offset_bytes = LABEL_REGION_BYTES
+            + u64::from(column.chunk) * chunk_bytes
+            + row as u64 * base::BLOCK_BYTES as u64;
+        let mut attempts = 0;
+        loop {
+            let Some(drive) = self.membership.borrow().handle(column.drive) else { return Written::Lost };
+            let Err(error) =
+                self.io.drive_write(drive, offset_bytes, write.data.clone(), batch.durable).await
+            else {
+                return Written::Done;
+            };
+            self.counters.borrow_mut().drive(column.drive).write += 1;
+            match error {
+                IoError::NoSpace => self.stall(batch).await,
+                IoError::Media | IoError::TimedOut if attempts == 0 => attempts += 1,
+                _ => {
+                    if !self.report_failed_drive(column.drive, error).await {
+                        self.fail();
+                    }
+                    return Written::Lost;
+                }
+            }
+            if self.has_ended() {
+                return Written::Lost;
+            }
+        }
+    }
+
+    /// The file system under a drive is full: hosts are told at once, the batch is tried again later.
+    async fn stall(&self, batch: &Batch) {
+        if self.state.get() == LaneState::Running {
+            self.state.set(LaneState::Stalled);
+        }
+        for rider in &batch.riders {
+            rider.ticket.fail(LaneError::OutOfSpace);
+        }
+        for pending in &self.log.borrow().pending {
+            pending.ticket.fail(LaneError::OutOfSpace);
+        }
+        self.committed.notify();
+        self.space.notify();
+        self.io.sleep(NO_SPACE_RETRY).await;
+    }
+
+    /// Commits every batch whose turn has come.
+    fn advance(self: &Rc<Self>) {
+        loop {
+            let batch = {
+                let mut log = self.log.borrow_mut();
+                let Some(front) = log.in_flight.front() else { break };
+                if !front.written.get() {
+                    break;
+                }
+                if front.durable && log.has_volatile() {
+                    // what was acknowledged before it must not be lost before it
+                    if !std::mem::replace(&mut log.flushing, true) {
+                        let lane = self.clone();
+                        self.io.spawn(async move { lane.flush_then_advance().await });
+                    }
+                    break;
+                }
+                log.in_flight.pop_front().expect("there is a front")
+            };
+            self.commit(&batch);
+        }
+        self.committed.notify();
+        self.log_work.notify();
+    }
+
+    async fn flush_then_advance(self: Rc<Self>) {
+        let flushed = self.flush_drives().await;
+        self.log.borrow_mut().flushing = false;
+        match flushed {
+            Ok(()) => self.advance(),
+            Err(_) => self.fail(),
+        }
+    }
+
+    /// Makes everything that is committed survive power loss.
+    pub(crate) async fn flush_drives(&self) -> Result<(), LaneError> {
+        let committed = self.log.borrow().committed;
+        let drives: Vec<(u8, env::DriveHandle)> = {
+            let membership = self.membership.borrow();
+            (0..membership.members.len() as u8)
+                .filter_map(|drive| Some((drive, membership.handle(drive)?)))
+                .collect()
+        };
+        let results = join_all(drives.iter().map(|&(_, handle)| self.io.drive_flush(handle))).await;
+        for ((drive, _), result) in drives.into_iter().zip(results) {
+            let Err(error) = result else { continue };
+            self.counters.borrow_mut().drive(drive).write += 1;
+            if !self.report_failed_drive(drive, error).await {
+                self.fail();
+                return Err(LaneError::Unavailable);
+            }
+            // what it had not flushed is lost to it: every segment that could be meant is rewritten
+            self.mark_incomplete(drive);
+        }
+        let mut log = self.log.borrow_mut();
+        log.flushed = log.flushed.max(committed);
+        Ok(())
+    }
+
+    fn mark_incomplete(&self, drive: u8) {
+        for segment in self.segments.borrow_mut().iter_mut() {
+            if segment.columns.columns.iter().flatten().any(|column| column.drive == drive)
+                && segment.used_rows > 0
+            {
+                segment.incomplete = true;
+            }
+        }
+    }
+
+    /// The batch is on the drives, and so are all before it: it takes effect.
+    fn commit(&self, batch: &Batch) {
+        let sequence = batch.header.sequence;
+        {
+            let mut log = self.log.borrow_mut();
+            assert_eq!(log.committed.next(), sequence, "batches are committed in order");
+            log.committed = sequence;
+            if !batch.durable {
+                log.volatile = sequence;
+            }
+        }
+        if self.state.get() == LaneState::Stalled {
+            self.state.set(LaneState::Running);
+        }
+        let mut slot = 0;
+        for (entry, rider) in batch.header.entries.iter().zip(&batch.riders) {
+            let placed = entry.crc().map(|crc| {
+                slot += 1;
+                crate::format::page::MapEntry { position: batch.header.position(slot - 1), crc }
+            });
+            self.apply(entry, placed, sequence);
+            self.finish_rider(entry, rider, placed);
+        }
+        if self.wants_flush() {
+            self.want_checkpoint();
+        }
+    }
+
+    fn finish_rider(
+        &self,
+        entry: &crate::format::header::Entry,
+        rider: &Rider,
+        placed: Option<crate::format::page::MapEntry>,
+    ) {
+        self.log.borrow_mut().settle(entry, rider.serial);
+        self.promised.set(self.promised.get() - u64::from(rider.promised));
+        if let Some(key) = rider.pinned {
+            self.map.borrow_mut().unpin(key);
+        }
+        if let (Some(tag), Some(placed)) = (rider.tag, placed) {
+            rider.ticket.placed.borrow_mut().push((tag, placed));
+        }
+        rider.ticket.complete_one();
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Written {
+    Done,
+    /// The segment never had this column.
+    Absent,
+    Lost,
+}
+
+/// Takes entries off the queue, in order, as far as they fit one batch; those that may not go now stay.
+fn take(
+    pending: &mut std::collections::VecDeque<Pending>,
+    blocks_max: usize,
+    may_go: impl Fn(&Pending) -> bool,
+) -> Vec<Pending> {
+    let mut taken = Vec::new();
+    let mut blocks = 0;
+    let mut index = 0;
+    while index < pending.len() && taken.len() < ENTRIES_MAX {
+        if !may_go(&pending[index]) {
+            index += 1;
+            continue;
+        }
+        if pending[index].source.is_some() {
+            if blocks == blocks_max {
+                break;
+            }
+            blocks += 1;
+        }
+        taken.push(pending.remove(index).expect("within the queue"));
+    }
+    taken
+}

@@ -1,0 +1,85 @@
+//! What a committed (or replayed) entry does to the map and the segments' counts.
+
+use base::Sequence;
+
+use crate::format::header::Entry;
+use crate::format::page::{MapEntry, PAGE_ENTRIES};
+use crate::lane::Lane;
+use crate::map::{leaf, stored};
+use crate::position::Position;
+
+impl Lane {
+    /// Applies an entry. The leaf pages it touches are cached: whoever appended it has pinned them, and
+    /// replay has loaded them.
+    pub(crate) fn apply(&self, entry: &Entry, placed: Option<MapEntry>, sequence: Sequence) {
+        match *entry {
+            Entry::Data { layer, block, .. } => {
+                self.set_block(layer, block, placed.expect("data has a place"), sequence);
+            }
+            Entry::Move { layer, block, from, .. } => {
+                if self.points_at(layer, block, from) {
+                    self.set_block(layer, block, placed.expect("data has a place"), sequence);
+                } else {
+                    self.counters.borrow_mut().moves_stale += 1;
+                }
+            }
+            Entry::Unmap { layer, block, blocks } => {
+                for block in block..block + u64::from(blocks) {
+                    self.clear_block(layer, block, sequence);
+                }
+            }
+            Entry::Page { .. } | Entry::Table { .. } => {}
+            Entry::Layer { layer, parent, height } => self.map.borrow_mut().add_layer(layer, parent, height),
+            Entry::Drop { layer } => {
+                if let Some(layer) = self.map.borrow_mut().layers.get_mut(&layer) {
+                    layer.dropping = true;
+                    self.background.notify();
+                }
+            }
+        }
+    }
+
+    /// Whether a block's map entry still names this place. False where the layer is gone.
+    pub(crate) fn points_at(&self, layer: base::LayerId, block: u64, position: Position) -> bool {
+        let (key, index) = leaf(layer, block);
+        self.map.borrow().cached(key).is_some_and(|page| page.entry(index).position == position)
+    }
+
+    fn set_block(&self, layer: base::LayerId, block: u64, entry: MapEntry, sequence: Sequence) {
+        let mut map = self.map.borrow_mut();
+        if !map.layers.contains_key(&layer) {
+            return;
+        }
+        let (key, index) = leaf(layer, block);
+        let old = stored(map.set(key, index, entry, sequence.0));
+        let mut segments = self.segments.borrow_mut();
+        segments.add_live(entry.position.segment());
+        match old {
+            Some(old) => segments.remove_live(old.segment()),
+            None => map.layer_mut(layer).mapped += 1,
+        }
+    }
+
+    pub(crate) fn clear_block(&self, layer: base::LayerId, block: u64, sequence: Sequence) {
+        let mut map = self.map.borrow_mut();
+        let Some(parent) = map.layers.get(&layer).map(|layer| layer.parent) else { return };
+        let (key, index) = leaf(layer, block);
+        let cleared = if parent.is_some() { MapEntry::ZERO } else { MapEntry::ABSENT };
+        let Some(page) = map.cached(key) else {
+            assert!(parent.is_none(), "a page is cached before a hole is put into it");
+            return;
+        };
+        if page.entry(index) == cleared {
+            return;
+        }
+        if let Some(old) = stored(map.set(key, index, cleared, sequence.0)) {
+            map.layer_mut(layer).mapped -= 1;
+            self.segments.borrow_mut().remove_live(old.segment());
+        }
+    }
+}
+
+/// Blocks from `block` on that stand in the same leaf page, at most `blocks`.
+pub(crate) fn within_leaf(block: u64, blocks: u64) -> u64 {
+    blocks.min(PAGE_ENTRIES as u64 - block % PAGE_ENTRIES as u64)
+}

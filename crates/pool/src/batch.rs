@@ -1,0 +1,109 @@
+//! Building a batch: pending entries become a header, blocks, parity, and one write per column.
+//!
+//! Pure: no I/O. The one copy of a block's bytes on its way to the drives is made here, together with its
+//! checksum; columns are slices of the same memory.
+
+use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use bytes::Bytes;
+
+use crate::format::header::{BatchHeader, Entry};
+use crate::layout::Layout;
+use crate::log::{Pending, Rider, Source};
+use crate::protection::Shape;
+
+/// What one column is to be given, from the batch's first row on (or the second, where there is no header).
+pub(crate) struct ColumnWrite {
+    /// Index into the segment's columns.
+    pub column: usize,
+    /// First row, within the batch.
+    pub row: usize,
+    pub data: Vec<Bytes>,
+}
+
+/// A built batch.
+pub(crate) struct Built {
+    pub header: BatchHeader,
+    pub riders: Vec<Rider>,
+    pub durable: bool,
+    pub writes: Vec<ColumnWrite>,
+}
+
+/// Builds a batch of `taken`, which fits. `header` names the place, and gets the entries.
+pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) -> Built {
+    let blocks = taken.iter().filter(|pending| pending.source.is_some()).count();
+    header.rows = shape.rows_for(blocks).max(1) as u8;
+    let durable = taken.iter().any(|pending| pending.durable);
+    let mut data = AlignedBuffer::zeroed(blocks);
+    let mut riders = Vec::with_capacity(taken.len());
+    let mut slot = 0;
+    for pending in taken {
+        let mut entry = pending.entry;
+        assert_eq!(entry.has_data(), pending.source.is_some());
+        if let Some(source) = &pending.source {
+            let target = data.block_mut(slot);
+            match source {
+                Source::Payload(payload, offset_bytes) => payload.copy_to(*offset_bytes, target),
+                Source::Block(bytes) => target.copy_from_slice(bytes),
+            }
+            slot += 1;
+            let crc = crc32c(target);
+            // a moved block must be the one that the map knows, or damage would get a good checksum
+            assert!(!matches!(entry, Entry::Move { crc: known, .. } if known != crc));
+            entry.set_crc(crc);
+        }
+        header.entries.push(entry);
+        let Pending { ticket, tag, pinned, promised, serial, .. } = pending;
+        riders.push(Rider { ticket, tag, pinned, promised, serial });
+    }
+    let mut image = AlignedBuffer::zeroed(1);
+    header.emit(&mut image);
+    let layout = Layout::new(shape, header.segment, usize::from(header.row), usize::from(header.rows));
+    let writes = columns(&layout, image.into_bytes(), data.into_bytes(), blocks);
+    Built { header, riders, durable, writes }
+}
+
+/// One write per column that has something to hold.
+fn columns(layout: &Layout, header: Bytes, data: Bytes, blocks: usize) -> Vec<ColumnWrite> {
+    let mut writes = Vec::with_capacity(layout.shape().width());
+    for role in 0..layout.shape().data() {
+        let slots = layout.slots(role, blocks);
+        let mut pieces = Vec::with_capacity(2);
+        if layout.has_header(role) {
+            pieces.push(header.clone());
+        }
+        if !slots.is_empty() {
+            pieces.push(data.slice(slots.start * BLOCK_BYTES..slots.end * BLOCK_BYTES));
+        }
+        if !pieces.is_empty() {
+            writes.push(ColumnWrite { column: layout.column(role), row: 0, data: pieces });
+        }
+    }
+    for (role, parity) in (layout.shape().data()..).zip(parity_columns(layout, &header, &data, blocks)) {
+        let data = match layout.has_header(role) {
+            true if layout.rows() == 1 => vec![header.clone()],
+            true => vec![header.clone(), parity.slice(BLOCK_BYTES..)],
+            false => vec![parity],
+        };
+        writes.push(ColumnWrite { column: layout.column(role), row: 0, data });
+    }
+    writes
+}
+
+/// P and Q over all rows.
+fn parity_columns(layout: &Layout, header: &Bytes, data: &Bytes, blocks: usize) -> Vec<Bytes> {
+    let mut columns = vec![AlignedBuffer::zeroed(layout.rows()); layout.shape().parity()];
+    for role in 0..layout.shape().data() {
+        let slots = layout.slots(role, blocks);
+        let first = usize::from(layout.has_header(role)) * BLOCK_BYTES;
+        let strip = &data[slots.start * BLOCK_BYTES..slots.end * BLOCK_BYTES];
+        for (parity, column) in columns.iter_mut().enumerate() {
+            let mut fold = |at: usize, bytes: &[u8]| match parity {
+                0 => parity::accumulate_p(&mut column[at..at + bytes.len()], bytes),
+                _ => parity::accumulate_q(&mut column[at..at + bytes.len()], bytes, role),
+            };
+            fold(0, &header[..first]);
+            fold(first, strip);
+        }
+    }
+    columns.into_iter().map(AlignedBuffer::into_bytes).collect()
+}

@@ -1,0 +1,303 @@
+//! Reading cells of the log from drives: one block, runs of blocks, headers, whole batches; verifying them,
+//! and rebuilding what is lost from the rest of its row.
+//!
+//! Every data block is verified against its checksum before it is used. Parity cells have none: what is
+//! rebuilt with them is verified instead.
+
+use std::ops::Range;
+
+use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use env::IoError;
+use task::join_all;
+
+use crate::format::LABEL_REGION_BYTES;
+use crate::format::header::BatchHeader;
+use crate::format::page::MapEntry;
+use crate::format::table::SegmentColumns;
+use crate::lane::Lane;
+use crate::layout::{Cell, Layout};
+use crate::position::Position;
+
+/// A block can be neither read nor rebuilt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Unreadable;
+
+/// How a batch was found on the drives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum BatchCheck {
+    /// Every cell is what it should be.
+    Whole,
+    /// All data is there or can be rebuilt, but some copy, column or parity is not.
+    Repairable,
+    /// Some data is lost.
+    Torn,
+}
+
+impl Lane {
+    /// Reads rows of one role of a batch. `None` where the column is absent, its drive out, or the read
+    /// failed (which is counted).
+    async fn read_rows(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        role: usize,
+        rows: Range<usize>,
+    ) -> Option<AlignedBuffer> {
+        let column = columns.columns[layout.column(role)]?;
+        let (drive, chunk_bytes) = {
+            let membership = self.membership.borrow();
+            (membership.handle(column.drive)?, membership.chunk_bytes)
+        };
+        let row = (layout.row() + rows.start) as u64;
+        let offset_bytes =
+            LABEL_REGION_BYTES + u64::from(column.chunk) * chunk_bytes + row * BLOCK_BYTES as u64;
+        let (buffer, result) =
+            self.io.drive_read(drive, offset_bytes, AlignedBuffer::zeroed(rows.len())).await;
+        match result {
+            Ok(()) => Some(buffer),
+            Err(error) => {
+                self.counters.borrow_mut().drive(column.drive).read += 1;
+                if error == IoError::Gone {
+                    self.report_failed_drive(column.drive, error).await;
+                }
+                None
+            }
+        }
+    }
+
+    fn count_checksum_error(&self, columns: &SegmentColumns, layout: &Layout, role: usize) {
+        if let Some(column) = columns.columns[layout.column(role)] {
+            self.counters.borrow_mut().drive(column.drive).checksum += 1;
+        }
+    }
+
+    /// Reads the blocks of consecutive slots that stand below each other in one column. Blocks that are
+    /// lost are rebuilt; their indices come along, so that they can be healed.
+    pub(crate) async fn read_run(
+        &self,
+        columns: &SegmentColumns,
+        first: Position,
+        crcs: &[u32],
+    ) -> Result<(AlignedBuffer, Vec<usize>), (usize, Unreadable)> {
+        let Some(layout) = Layout::of_position(columns.shape(), first) else { return Err((0, Unreadable)) };
+        let (role, row) = layout.place(first.slot());
+        let read = self.read_rows(columns, &layout, role, row..row + crcs.len()).await;
+        let missing = read.is_none();
+        let mut buffer = read.unwrap_or_else(|| AlignedBuffer::zeroed(crcs.len()));
+        let mut rebuilt = Vec::new();
+        for (index, &crc) in crcs.iter().enumerate() {
+            if !missing && crc32c(buffer.block(index)) == crc {
+                continue;
+            }
+            if !missing {
+                self.count_checksum_error(columns, &layout, role);
+            }
+            let position = Position::new(first.segment(), first.row(), first.rows(), first.slot() + index);
+            // a run fails as a whole where one block of it is bad: the others may still be readable
+            let block = match missing && crcs.len() > 1 {
+                true => self.read_rows(columns, &layout, role, row + index..row + index + 1).await,
+                false => None,
+            };
+            if let Some(block) = block.filter(|block| crc32c(block) == crc) {
+                buffer.block_mut(index).copy_from_slice(&block);
+                continue;
+            }
+            let block =
+                self.rebuild(columns, &layout, position.slot(), crc).await.map_err(|error| (index, error))?;
+            buffer.block_mut(index).copy_from_slice(&block);
+            rebuilt.push(index);
+        }
+        Ok((buffer, rebuilt))
+    }
+
+    /// Reads one block that a map entry names.
+    pub(crate) async fn read_entry(
+        &self,
+        columns: &SegmentColumns,
+        entry: MapEntry,
+    ) -> Result<AlignedBuffer, Unreadable> {
+        match self.read_run(columns, entry.position, &[entry.crc]).await {
+            Ok((buffer, _)) => Ok(buffer),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// The header of the batch at `row` of a segment: the first copy that is one. Which batch it is, is for
+    /// the caller to check.
+    pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
+        // where the copies stand does not depend on the number of rows
+        let layout = Layout::new(columns.shape(), columns.id, row, 1);
+        for role in 0..columns.shape().header_copies() {
+            let Some(buffer) = self.read_rows(columns, &layout, role, 0..1).await else { continue };
+            match BatchHeader::parse(&buffer) {
+                Ok(header) if header.segment == columns.id && usize::from(header.row) == row => {
+                    return Some(header);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The header of a batch that is known to be there.
+    async fn header_of(&self, columns: &SegmentColumns, layout: &Layout) -> Result<BatchHeader, Unreadable> {
+        let header = self.read_header(columns, layout.row()).await.ok_or(Unreadable)?;
+        let ours = header.pool == self.membership.borrow().pool
+            && header.lane == self.number
+            && usize::from(header.rows) == layout.rows()
+            && header.blocks() <= layout.shape().blocks_in(layout.rows());
+        if ours { Ok(header) } else { Err(Unreadable) }
+    }
+
+    /// Rebuilds one data block from the rest of its row.
+    async fn rebuild(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        slot: usize,
+        crc: u32,
+    ) -> Result<AlignedBuffer, Unreadable> {
+        let (lost, row) = layout.place(slot);
+        if layout.shape().parity() == 0 {
+            return Err(Unreadable);
+        }
+        let header = self.header_of(columns, layout).await?;
+        let reads = layout.roles().map(|role| async move {
+            if role == lost { None } else { self.read_rows(columns, layout, role, row..row + 1).await }
+        });
+        let mut cells = join_all(reads).await;
+        let checksums: Vec<Option<u32>> = header.data().map(|(_, entry)| entry.crc()).collect();
+        for role in layout.roles() {
+            match layout.cell(role, row, checksums.len()) {
+                Cell::Padding => cells[role] = Some(AlignedBuffer::zeroed(1)),
+                Cell::Data(other) if role != lost => {
+                    if cells[role].as_ref().is_some_and(|cell| Some(crc32c(cell)) != checksums[other]) {
+                        self.count_checksum_error(columns, layout, role);
+                        cells[role] = None;
+                    }
+                }
+                Cell::Header => {
+                    let mut copy = AlignedBuffer::zeroed(1);
+                    header.emit(&mut copy);
+                    cells[role] = Some(copy);
+                }
+                Cell::Data(_) | Cell::Parity(_) => {}
+            }
+        }
+        let block = solve(layout, &cells, lost, crc).ok_or(Unreadable)?;
+        self.counters.borrow_mut().blocks_rebuilt += 1;
+        Ok(block)
+    }
+
+    /// Checks every cell of a batch whose header has been read.
+    pub(crate) async fn check_batch(&self, columns: &SegmentColumns, header: &BatchHeader) -> BatchCheck {
+        let rows = usize::from(header.rows);
+        let blocks = header.blocks();
+        let layout = Layout::new(columns.shape(), columns.id, usize::from(header.row), rows);
+        if rows < layout.shape().rows_for(blocks) {
+            return BatchCheck::Torn;
+        }
+        let layout = &layout;
+        let strips =
+            join_all(layout.roles().map(|role| async move { self.read_strip(columns, layout, role).await }))
+                .await;
+        let mut image = AlignedBuffer::zeroed(1);
+        header.emit(&mut image);
+        let checksums: Vec<Option<u32>> = header.data().map(|(_, entry)| entry.crc()).collect();
+        let mut whole = true;
+        for row in 0..layout.rows() {
+            let cell = |role: usize| match layout.cell(role, row, blocks) {
+                Cell::Padding => Some(AlignedBuffer::zeroed(1)),
+                _ => strips[role][row].clone(),
+            };
+            let good = |role: usize, cell: &AlignedBuffer| match layout.cell(role, row, blocks) {
+                Cell::Header => cell[..] == image[..],
+                Cell::Data(slot) => Some(crc32c(cell)) == checksums[slot],
+                Cell::Padding | Cell::Parity(_) => true,
+            };
+            let mut cells: Vec<Option<AlignedBuffer>> =
+                layout.roles().map(|role| cell(role).filter(|cell| good(role, cell))).collect();
+            whole &= cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
+            for role in layout.roles() {
+                if layout.cell(role, row, blocks) == Cell::Header {
+                    cells[role] = Some(image.clone());
+                }
+            }
+            for role in layout.roles().filter(|&role| cells[role].is_none()) {
+                let Cell::Data(slot) = layout.cell(role, row, blocks) else { continue };
+                let crc = checksums[slot].expect("slots have checksums");
+                if solve(layout, &cells, role, crc).is_none() {
+                    return BatchCheck::Torn;
+                }
+            }
+        }
+        if whole { BatchCheck::Whole } else { BatchCheck::Repairable }
+    }
+
+    /// All cells of one role of a batch, each `None` where it cannot be read.
+    async fn read_strip(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        role: usize,
+    ) -> Vec<Option<AlignedBuffer>> {
+        let rows = layout.rows();
+        if let Some(strip) = self.read_rows(columns, layout, role, 0..rows).await {
+            return (0..rows).map(|row| Some(AlignedBuffer::copied_from(strip.block(row)))).collect();
+        }
+        let mut cells = Vec::with_capacity(rows);
+        for row in 0..rows {
+            cells.push(self.read_rows(columns, layout, role, row..row + 1).await);
+        }
+        cells
+    }
+}
+
+/// Whether the parity cells of a complete row are what its data gives. Rows whose parity cells hold header
+/// copies have none.
+fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -> bool {
+    let data = layout.shape().data();
+    let Some(columns) = cells[..data].iter().map(|cell| cell.as_deref()).collect::<Option<Vec<&[u8]>>>()
+    else {
+        return false;
+    };
+    let (mut p, mut q) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
+    parity::compute_pq(&columns, &mut p, &mut q);
+    layout.roles().skip(data).zip([p, q]).all(|(role, expected)| {
+        (row == 0 && layout.has_header(role)) || cells[role].as_deref() == Some(&expected[..])
+    })
+}
+
+/// Rebuilds the cell of `lost`, trying every set of parity columns that suffices: a parity cell may itself
+/// be wrong without showing it. What comes out matches `crc`.
+fn solve(layout: &Layout, cells: &[Option<AlignedBuffer>], lost: usize, crc: u32) -> Option<AlignedBuffer> {
+    let shape = layout.shape();
+    let data = shape.data();
+    let attempts: &[&[usize]] = match shape.parity() {
+        0 => &[],
+        1 => &[&[0]],
+        _ => &[&[0, 1], &[0], &[1]],
+    };
+    attempts.iter().find_map(|parities| {
+        let mut target = AlignedBuffer::zeroed(1);
+        let mut wanted = Some(&mut target[..]);
+        let column =
+            |role: usize| cells[role].as_deref().map_or(parity::Column::Lost, parity::Column::Present);
+        let mut data_columns: Vec<parity::Column<'_>> = (0..data)
+            .map(|role| match role == lost {
+                true => parity::Column::Rebuild(wanted.take().expect("one is lost")),
+                false => column(role),
+            })
+            .collect();
+        let mut parity_columns: Vec<parity::Column<'_>> = (0..shape.parity())
+            .map(
+                |parity| {
+                    if parities.contains(&parity) { column(data + parity) } else { parity::Column::Lost }
+                },
+            )
+            .collect();
+        parity::reconstruct(&mut data_columns, &mut parity_columns).ok()?;
+        drop(data_columns);
+        (crc32c(&target) == crc).then_some(target)
+    })
+}

@@ -1,0 +1,378 @@
+//! Checkpoints: the map's dirty pages go into the log, level by level, then the table, then the roots.
+//!
+//! A checkpoint holds exactly what was committed at its *cut*, whatever is committed while it is written:
+//! pages are taken as they were at the cut, and so are the segments' counts. Replay begins after the cut.
+//!
+//! ```text
+//!  cut ─► leaf pages ─► level 2 ... root pages ─► table ─► flush ─► roots on all drives ─► segments freed
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use base::{AlignedBuffer, BLOCK_BYTES, LayerId, Sequence};
+use bytes::Bytes;
+use task::join_all;
+
+use crate::format::header::Entry;
+use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
+use crate::format::root::{Root, TABLE_BLOCKS_MAX};
+use crate::format::root_offset_bytes;
+use crate::format::table::{LayerRecord, SegmentColumns, SegmentRecord, Table};
+use crate::lane::{Lane, LaneError};
+use crate::log::{Pending, Source, Ticket};
+use crate::map::{Layer, stored};
+use crate::position::SegmentId;
+use crate::segments::{SegmentState, Segments};
+use crate::space::checkpoint_reserve;
+
+/// Pages handed to the log at once.
+const PAGES_AT_ONCE: usize = 256;
+
+/// The newest checkpoint that is on the drives.
+#[derive(Default)]
+pub(crate) struct Newest {
+    pub generation: u64,
+    pub sequence: Sequence,
+    listed: BTreeSet<SegmentId>,
+    queue_target: usize,
+}
+
+impl Newest {
+    /// Whether replay will look for batches in this segment.
+    pub fn lists(&self, id: SegmentId) -> bool {
+        self.listed.contains(&id)
+    }
+
+    /// Reserved segments at which the next checkpoint is due.
+    pub fn queue_low(&self) -> usize {
+        self.queue_target / 2
+    }
+}
+
+/// What was committed at one instant.
+struct Cut {
+    sequence: Sequence,
+    tail_row: usize,
+    leaves: Vec<(PageKey, Rc<Page>)>,
+    layers: BTreeMap<LayerId, Layer>,
+    live: BTreeMap<SegmentId, u32>,
+    /// Sealed, with nothing in them that replay would need.
+    settled: Vec<SegmentId>,
+}
+
+impl Lane {
+    pub(crate) fn want_checkpoint(&self) {
+        self.checkpoint_wanted.set(true);
+        self.background.notify();
+    }
+
+    /// Runs until the lane fails or is closed: writes a checkpoint when one is wanted, or due.
+    pub(crate) async fn run_checkpoints(self: Rc<Self>) {
+        while !self.has_ended() {
+            if self.checkpoint_wanted.replace(false) {
+                if self.write_checkpoint().await.is_err() {
+                    self.io.sleep(base::Nanos::from_millis(100)).await;
+                    self.checkpoint_wanted.set(true);
+                }
+                continue;
+            }
+            let timer = self.io.sleep(self.options.checkpoint_interval);
+            if task::race(self.background.wait(), timer).await.is_err() {
+                let committed = self.log.borrow().committed;
+                self.checkpoint_wanted.set(committed > self.checkpoint.borrow().sequence);
+            }
+        }
+    }
+
+    /// Writes a checkpoint of everything that is committed now. One at a time.
+    pub(crate) async fn write_checkpoint(&self) -> Result<(), LaneError> {
+        let _one = self.checkpointing.acquire(1).await;
+        if self.has_ended() {
+            return Err(LaneError::Unavailable);
+        }
+        let mut cut = self.cut();
+        self.write_pages(&mut cut).await?;
+        let (table, free, extension) = self.plan_table(&cut);
+        match self.write_table(&cut, &table).await {
+            Ok(()) => {
+                self.finish_checkpoint(&cut, &table, free, extension);
+                Ok(())
+            }
+            Err(error) => {
+                let mut segments = self.segments.borrow_mut();
+                extension.into_iter().for_each(|id| segments.release(id));
+                Err(error)
+            }
+        }
+    }
+
+    fn cut(&self) -> Cut {
+        let mut log = self.log.borrow_mut();
+        let segments = self.segments.borrow();
+        let mut map = self.map.borrow_mut();
+        let next = log.in_flight.front().map(|batch| (batch.header.segment, usize::from(batch.header.row)));
+        let next = next.or(log.place);
+        while log.opened.front().is_some_and(|&id| next.is_none_or(|(start, _)| id != start)) {
+            log.opened.pop_front();
+        }
+        let settled = segments
+            .iter()
+            .filter(|(id, segment)| {
+                segment.state == SegmentState::Sealed
+                    && segment.last <= log.committed
+                    && !log.opened.contains(id)
+            })
+            .map(|(&id, _)| id)
+            .collect();
+        Cut {
+            sequence: log.committed,
+            tail_row: next.map_or(0, |(_, row)| row),
+            leaves: map.begin_flush(1),
+            layers: map.layers.clone(),
+            live: segments.iter().map(|(&id, segment)| (id, segment.live)).collect(),
+            settled,
+        }
+    }
+
+    async fn write_pages(&self, cut: &mut Cut) -> Result<(), LaneError> {
+        for level in 1..=LEVEL_MAX {
+            let pages = match level {
+                1 => std::mem::take(&mut cut.leaves),
+                _ => self.map.borrow_mut().begin_flush(level),
+            };
+            for index in (0..pages.len()).step_by(PAGES_AT_ONCE) {
+                let some = &pages[index..pages.len().min(index + PAGES_AT_ONCE)];
+                if let Err(error) = self.write_some_pages(cut, some).await {
+                    let mut map = self.map.borrow_mut();
+                    pages[index..].iter().for_each(|(key, _)| map.end_flush(*key, false));
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn write_some_pages(&self, cut: &mut Cut, pages: &[(PageKey, Rc<Page>)]) -> Result<(), LaneError> {
+        let ticket = Ticket::new(&self.io);
+        for (tag, (key, page)) in pages.iter().enumerate().filter(|(_, (_, page))| !page.is_empty()) {
+            let entry = Entry::Page { layer: key.layer, level: key.level, index: key.index, crc: 0 };
+            self.append(own_entry(entry, Bytes::copy_from_slice(page.bytes()), tag, &ticket));
+        }
+        ticket.wait().await?;
+        let mut placed = vec![MapEntry::ABSENT; pages.len()];
+        for &(tag, entry) in ticket.placed.borrow().iter() {
+            placed[tag] = entry;
+        }
+        // parents first, so that the step that changes them cannot fail half-way
+        let children = || pages.iter().filter(|(key, _)| key.level < cut.layers[&key.layer].height);
+        for (pinned, (key, _)) in children().enumerate() {
+            if let Err(error) = self.pin_page(key.parent(), 1).await {
+                children().take(pinned).for_each(|(key, _)| self.map.borrow_mut().unpin(key.parent()));
+                return Err(error);
+            }
+        }
+        for ((key, page), entry) in pages.iter().zip(placed) {
+            self.place_page(cut, *key, page, entry);
+        }
+        Ok(())
+    }
+
+    /// A page's parent (or the layer) learns where the page is now.
+    fn place_page(&self, cut: &mut Cut, key: PageKey, page: &Page, entry: MapEntry) {
+        let mut map = self.map.borrow_mut();
+        let layer = cut.layers.get_mut(&key.layer).expect("pages belong to layers of the cut");
+        let old = if key.level == layer.height {
+            layer.root = entry;
+            std::mem::replace(&mut map.layer_mut(key.layer).root, entry)
+        } else {
+            let old = map.set(key.parent(), key.entry_in_parent(), entry, page.birth());
+            map.unpin(key.parent());
+            old
+        };
+        let mut segments = self.segments.borrow_mut();
+        if let Some(old) = stored(old) {
+            segments.remove_live(old.segment());
+            *cut.live.get_mut(&old.segment()).expect("an old page is older than the cut") -= 1;
+        }
+        if let Some(new) = stored(entry) {
+            segments.add_live(new.segment());
+            *cut.live.entry(new.segment()).or_default() += 1;
+        }
+        map.end_flush(key, true);
+    }
+
+    /// The table, the segments that it frees, and those that it reserves.
+    fn plan_table(&self, cut: &Cut) -> (Table, Vec<SegmentId>, Vec<SegmentId>) {
+        let mut segments = self.segments.borrow_mut();
+        let log = self.log.borrow();
+        let extension = self.reserve(&mut segments);
+        let live = |id: &SegmentId| cut.live.get(id).copied().unwrap_or(0);
+        let free: Vec<SegmentId> = cut.settled.iter().copied().filter(|id| live(id) == 0).collect();
+        let tail: Vec<SegmentId> =
+            log.opened.iter().chain(segments.queue()).chain(&extension).copied().collect();
+        let records = segments
+            .iter()
+            .filter(|(id, _)| free.binary_search(id).is_err())
+            .map(|(id, segment)| SegmentRecord {
+                columns: segment.columns.clone(),
+                live: live(id),
+                used_rows: segment.used_rows,
+                last: segment.last,
+                incomplete: segment.incomplete,
+                open: segment.state != SegmentState::Sealed,
+            })
+            .collect();
+        let keeps = |layer: &Layer| !(layer.dropping && layer.mapped == 0 && layer.root == MapEntry::ABSENT);
+        let layers = cut
+            .layers
+            .iter()
+            .filter(|(_, layer)| keeps(layer))
+            .map(|(&id, layer)| LayerRecord {
+                id,
+                parent: layer.parent,
+                height: layer.height,
+                dropping: layer.dropping,
+                mapped: layer.mapped,
+                root: layer.root,
+            })
+            .collect();
+        let table = Table {
+            next_segment: segments.next_id(),
+            tail_row: cut.tail_row as u32,
+            tail,
+            segments: records,
+            layers,
+        };
+        (table, free, extension)
+    }
+
+    /// Sets more segments aside for the log.
+    fn reserve(&self, segments: &mut Segments) -> Vec<SegmentId> {
+        let target = queue_target(segments);
+        let floor = checkpoint_reserve(segments, self.map.borrow().budget_pages());
+        let mut extension = Vec::new();
+        while segments.queue().len() + extension.len() < target && segments.free_segments() > floor {
+            let Some(id) = segments.allocate() else { break };
+            extension.push(id);
+        }
+        extension
+    }
+
+    /// Writes the table into the log, and the roots that name it.
+    async fn write_table(&self, cut: &Cut, table: &Table) -> Result<(), LaneError> {
+        let bytes = table.emit();
+        let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
+        assert!(blocks.len() <= TABLE_BLOCKS_MAX, "a table of {} bytes", bytes.len());
+        let ticket = Ticket::new(&self.io);
+        for (index, block) in blocks.iter().enumerate() {
+            let content = AlignedBuffer::copied_from(block).into_bytes();
+            self.append(own_entry(Entry::Table { index: index as u64, crc: 0 }, content, index, &ticket));
+        }
+        ticket.wait().await?;
+        let mut placed = ticket.placed.borrow().clone();
+        placed.sort_unstable_by_key(|&(index, _)| index);
+        let entries: Vec<MapEntry> = placed.into_iter().map(|(_, entry)| entry).collect();
+        if self.log.borrow().has_volatile() {
+            self.flush_drives().await?;
+        }
+        let root = {
+            let segments = self.segments.borrow();
+            let ids: BTreeSet<SegmentId> = entries.iter().map(|entry| entry.position.segment()).collect();
+            let membership = self.membership.borrow();
+            Root {
+                pool: membership.pool,
+                lane: self.number,
+                epoch: membership.epoch,
+                generation: self.checkpoint.borrow().generation + 1,
+                sequence: cut.sequence,
+                table_bytes: bytes.len() as u32,
+                table: entries,
+                segments: ids
+                    .into_iter()
+                    .map(|id| segments.get(id).columns.clone())
+                    .collect::<Vec<SegmentColumns>>(),
+            }
+        };
+        self.write_root(&root).await
+    }
+
+    /// Writes a root to every drive. Drives that refuse are taken out.
+    pub(crate) async fn write_root(&self, root: &Root) -> Result<(), LaneError> {
+        let offset_bytes = root_offset_bytes(usize::from(self.number), (root.generation % 2) as usize);
+        let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
+        let drives: Vec<(u8, env::DriveHandle)> = {
+            let membership = self.membership.borrow();
+            (0..membership.members.len() as u8)
+                .filter_map(|drive| Some((drive, membership.handle(drive)?)))
+                .collect()
+        };
+        let writes = drives
+            .iter()
+            .map(|&(_, handle)| self.io.drive_write(handle, offset_bytes, vec![content.clone()], true));
+        let results = join_all(writes).await;
+        for ((drive, _), result) in drives.into_iter().zip(results) {
+            let Err(error) = result else { continue };
+            self.counters.borrow_mut().drive(drive).write += 1;
+            if error == env::IoError::NoSpace {
+                return Err(LaneError::OutOfSpace);
+            }
+            if !self.report_failed_drive(drive, error).await {
+                self.fail();
+                return Err(LaneError::Unavailable);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish_checkpoint(&self, cut: &Cut, table: &Table, free: Vec<SegmentId>, extension: Vec<SegmentId>) {
+        let unlisted = {
+            let mut newest = self.checkpoint.borrow_mut();
+            newest.generation += 1;
+            newest.sequence = cut.sequence;
+            newest.listed = table.tail.iter().copied().collect();
+            newest.queue_target = queue_target(&self.segments.borrow());
+            self.log.borrow().place.filter(|&(id, _)| !newest.lists(id))
+        };
+        if let Some((id, row)) = unlisted {
+            self.seal(id, row);
+        }
+        {
+            let mut segments = self.segments.borrow_mut();
+            extension.into_iter().for_each(|id| segments.enqueue(id));
+            free.into_iter().for_each(|id| segments.release(id));
+        }
+        let kept: BTreeSet<LayerId> = table.layers.iter().map(|layer| layer.id).collect();
+        let gone: Vec<LayerId> = cut.layers.keys().filter(|id| !kept.contains(id)).copied().collect();
+        let mut map = self.map.borrow_mut();
+        gone.into_iter()
+            .filter(|&id| map.is_unused(id))
+            .collect::<Vec<_>>()
+            .into_iter()
+            .for_each(|id| map.forget_layer(id));
+        self.counters.borrow_mut().checkpoints += 1;
+        self.starved.set(false);
+        self.space.notify();
+        self.log_work.notify();
+        self.background.notify();
+    }
+}
+
+/// Segments that are set aside for the log at a time.
+fn queue_target(segments: &Segments) -> usize {
+    (segments.total_segments() / 8).clamp(4, 64)
+}
+
+/// An entry of the checkpoint's own.
+fn own_entry(entry: Entry, content: Bytes, tag: usize, ticket: &Rc<Ticket>) -> Pending {
+    Pending {
+        entry,
+        source: Some(Source::Block(content)),
+        durable: true,
+        ticket: ticket.clone(),
+        tag: Some(tag),
+        pinned: None,
+        promised: 0,
+        serial: 0,
+    }
+}

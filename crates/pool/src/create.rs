@@ -1,0 +1,311 @@
+//! Pools as a whole: what a drive holds, making a pool, and claiming it at a start.
+
+use std::fmt;
+
+use base::limits::{DRIVES_MAX, SHARDS_MAX};
+use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence};
+use env::{DriveHandle, DriveInfo};
+use task::{Io, join_all};
+
+use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, NAME_BYTES_MAX};
+use crate::format::root::Root;
+use crate::format::{FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
+use crate::lane::LaneError;
+use crate::membership::{Member, Membership};
+use crate::probe::{Content, probe};
+use crate::protection::{Protection, WidthOutOfRange};
+
+/// Why a pool cannot be made or opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PoolError {
+    /// Not 1 to 64 drives, or not enough for the protection.
+    Drives {
+        have: usize,
+        min: usize,
+        max: usize,
+    },
+    Width(WidthOutOfRange),
+    /// A name is 1 to 64 bytes long.
+    Name,
+    /// 1 to 16.
+    Lanes,
+    TooSmall {
+        path: String,
+        size_bytes: u64,
+        min_bytes: u64,
+    },
+    /// None of the drives has a label.
+    NoLabel,
+    FutureVersion {
+        path: String,
+        version: u16,
+    },
+    /// More drives are missing than the protection allows.
+    TooManyMissing {
+        missing: Vec<DriveId>,
+        allowed: usize,
+    },
+    /// Drives failed while the pool was being made or opened.
+    TooManyFailed,
+    NoRoot {
+        lane: u16,
+    },
+    Damaged {
+        lane: u16,
+        what: &'static str,
+    },
+    Recovery {
+        lane: u16,
+        error: LaneError,
+    },
+    Io {
+        path: String,
+        error: env::IoError,
+    },
+}
+
+impl fmt::Display for PoolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PoolError::Drives { have, min, max } => {
+                write!(f, "{have} drives given; this protection takes {min} to {max}")
+            }
+            PoolError::Width(range) => {
+                write!(
+                    f,
+                    "the width must be {} to {} with these drives and this protection",
+                    range.min, range.max
+                )
+            }
+            PoolError::Name => write!(f, "a pool's name has 1 to {NAME_BYTES_MAX} bytes"),
+            PoolError::Lanes => write!(f, "a pool has 1 to {SHARDS_MAX} lanes"),
+            PoolError::TooSmall { path, size_bytes, min_bytes } => {
+                write!(f, "{path} has {size_bytes} bytes; the smallest drive has {min_bytes}")
+            }
+            PoolError::NoLabel => f.write_str("none of these drives belongs to a pool"),
+            PoolError::FutureVersion { path, version } => write!(
+                f,
+                "{path} was written by a newer Tangelo (format version {version}); it is left untouched: install that version"
+            ),
+            PoolError::TooManyMissing { missing, allowed } => {
+                write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;
+                missing.iter().try_for_each(|drive| write!(f, " {drive}"))
+            }
+            PoolError::TooManyFailed => f.write_str("too many drives refused to be written"),
+            PoolError::NoRoot { lane } => write!(f, "lane {lane} has no checkpoint that can be read"),
+            PoolError::Damaged { lane, what } => {
+                write!(f, "{what} of lane {lane} can neither be read nor rebuilt")
+            }
+            PoolError::Recovery { lane, error } => write!(f, "lane {lane} could not be recovered: {error}"),
+            PoolError::Io { path, error } => write!(f, "{path}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for PoolError {}
+
+/// What a new pool is to be.
+#[derive(Clone, Debug)]
+pub struct CreateOptions {
+    pub array: ArrayId,
+    pub name: String,
+    pub protection: Protection,
+    pub width: Option<u8>,
+    pub lanes: u16,
+    /// Chosen by the size of the smallest drive where `None`; a power of two from 64 KiB to 256 MiB.
+    pub chunk_bytes: Option<u64>,
+    /// Smallest drive accepted; [`base::limits::DRIVE_BYTES_MIN`] but for tests.
+    pub drive_bytes_min: u64,
+}
+
+/// About a thousand chunks for the smallest drive.
+fn chunk_bytes_for(smallest_bytes: u64) -> u64 {
+    let wanted = (smallest_bytes / 1024).max(1);
+    (1 << wanted.ilog2()).clamp(1 << 20, CHUNK_BYTES_MAX)
+}
+
+/// Makes a pool of drives whose content nobody needs (that is for the caller to make sure of), and claims it.
+pub async fn create(
+    io: &Io,
+    drives: Vec<(DriveHandle, DriveInfo)>,
+    options: CreateOptions,
+) -> Result<Membership, PoolError> {
+    let mut membership = plan(io, &drives, &options)?;
+    write_first_roots(io, &membership, &drives).await?;
+    membership.generation = 0;
+    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+    if membership.lost() > 0 {
+        return Err(PoolError::TooManyFailed);
+    }
+    // the second slot too: nothing of an older pool stays behind
+    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+    Ok(membership)
+}
+
+fn plan(
+    io: &Io,
+    drives: &[(DriveHandle, DriveInfo)],
+    options: &CreateOptions,
+) -> Result<Membership, PoolError> {
+    let min = usize::from(options.protection.width_min());
+    if drives.len() < min || drives.len() > DRIVES_MAX {
+        return Err(PoolError::Drives { have: drives.len(), min, max: DRIVES_MAX });
+    }
+    let width = options.protection.width(drives.len(), options.width).map_err(PoolError::Width)?;
+    if options.name.is_empty() || options.name.len() > NAME_BYTES_MAX {
+        return Err(PoolError::Name);
+    }
+    if !(1..=SHARDS_MAX).contains(&usize::from(options.lanes)) {
+        return Err(PoolError::Lanes);
+    }
+    for (_, info) in drives {
+        if info.size_bytes < options.drive_bytes_min {
+            let (path, size_bytes) = (info.path.clone(), info.size_bytes);
+            return Err(PoolError::TooSmall { path, size_bytes, min_bytes: options.drive_bytes_min });
+        }
+    }
+    let smallest = drives.iter().map(|(_, info)| info.size_bytes).min().expect("there are drives");
+    let chunk_bytes = options.chunk_bytes.unwrap_or_else(|| chunk_bytes_for(smallest));
+    assert!(chunk_bytes.is_power_of_two() && (CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&chunk_bytes));
+    let member = |(handle, info): &(DriveHandle, DriveInfo)| Member {
+        id: DriveId(io.random_u128()),
+        path: info.path.clone(),
+        handle: Some(*handle),
+        state: DriveState::Online,
+        chunks: u32::try_from(info.size_bytes.saturating_sub(LABEL_REGION_BYTES) / chunk_bytes)
+            .unwrap_or(u32::MAX),
+        since: Epoch(1),
+        returned: false,
+    };
+    Ok(Membership {
+        array: options.array,
+        pool: PoolId(io.random_u128()),
+        name: options.name.clone(),
+        protection: options.protection,
+        width,
+        lanes: options.lanes,
+        chunk_bytes,
+        created_ms: io.wall_clock_ms(),
+        epoch: Epoch(1),
+        generation: 0,
+        members: drives.iter().map(member).collect(),
+    })
+}
+
+/// An empty checkpoint for every lane, on every drive.
+async fn write_first_roots(
+    io: &Io,
+    membership: &Membership,
+    drives: &[(DriveHandle, DriveInfo)],
+) -> Result<(), PoolError> {
+    for lane in 0..membership.lanes {
+        let root = Root {
+            pool: membership.pool,
+            lane,
+            epoch: membership.epoch,
+            generation: 1,
+            sequence: Sequence(0),
+            table_bytes: 0,
+            table: Vec::new(),
+            segments: Vec::new(),
+        };
+        let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
+        let offset_bytes = root_offset_bytes(usize::from(lane), 1);
+        let write = |handle: DriveHandle| io.drive_write(handle, offset_bytes, vec![content.clone()], true);
+        let results = join_all(drives.iter().map(|(handle, _)| write(*handle))).await;
+        for ((_, info), result) in drives.iter().zip(results) {
+            result.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
+        }
+    }
+    Ok(())
+}
+
+/// Decides which of `drives` make up the pool, and claims its next epoch. All drives that carry a label of
+/// one pool are given; which of them belong to it is what the newest label says.
+pub async fn claim(io: &Io, drives: Vec<(DriveHandle, DriveInfo)>) -> Result<Membership, PoolError> {
+    let contents = join_all(drives.iter().map(|(handle, _)| probe(io, *handle))).await;
+    let mut labels: Vec<(usize, Label)> = Vec::new();
+    for (index, content) in contents.into_iter().enumerate() {
+        match content {
+            Content::Member(label) => labels.push((index, label)),
+            Content::FutureVersion(version) => {
+                return Err(PoolError::FutureVersion { path: drives[index].1.path.clone(), version });
+            }
+            Content::Blank | Content::Foreign(_) | Content::Damaged | Content::Unreadable(_) => {}
+        }
+    }
+    let newest = labels.iter().map(|(_, label)| label).max_by_key(|label| (label.epoch, label.generation));
+    let newest = newest.ok_or(PoolError::NoLabel)?.clone();
+    labels.retain(|(_, label)| label.pool == newest.pool);
+    let highest = labels.iter().map(|(_, label)| label.epoch).max().expect("there is a label");
+    let mut membership = join_members(&newest, &labels, &drives);
+    membership.epoch = Epoch(highest.0 + 1);
+    for member in &mut membership.members {
+        if member.handle.is_none() && member.state == DriveState::Online {
+            member.state = DriveState::Missing;
+            member.since = membership.epoch;
+        }
+    }
+    if !membership.is_serviceable() {
+        let lost = membership.members.iter().filter(|member| member.state != DriveState::Online);
+        return Err(PoolError::TooManyMissing {
+            missing: lost.map(|member| member.id).collect(),
+            allowed: usize::from(membership.protection.parity()),
+        });
+    }
+    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+    Ok(membership)
+}
+
+/// The newest label's drives, joined with those that are here. A drive that was missing and is here again is
+/// online again: every block is checked against its checksum, so what it missed is noticed, and rewritten.
+fn join_members(
+    newest: &Label,
+    labels: &[(usize, Label)],
+    drives: &[(DriveHandle, DriveInfo)],
+) -> Membership {
+    let member = |known: &crate::format::label::LabelDrive| {
+        let here = labels.iter().find(|(_, label)| label.drive == known.id).map(|&(index, _)| &drives[index]);
+        let returned = here.is_some() && known.state == DriveState::Missing;
+        Member {
+            id: known.id,
+            path: here.map(|(_, info)| info.path.clone()).unwrap_or_default(),
+            handle: here.map(|(handle, _)| *handle),
+            state: if returned { DriveState::Online } else { known.state },
+            chunks: known.chunks,
+            since: known.since,
+            returned,
+        }
+    };
+    Membership {
+        array: newest.array,
+        pool: newest.pool,
+        name: newest.pool_name.clone(),
+        protection: newest.protection,
+        width: newest.width,
+        lanes: newest.lanes,
+        chunk_bytes: newest.chunk_bytes,
+        created_ms: newest.created_ms,
+        epoch: newest.epoch,
+        generation: newest.generation,
+        members: newest.drives.iter().map(member).collect(),
+    }
+}
+
+/// Reads both label slots: the newest good label, or why there is none.
+pub(crate) async fn read_label(io: &Io, drive: DriveHandle) -> Result<Label, FormatError> {
+    let read = |slot| io.drive_read(drive, label_offset_bytes(0, slot), AlignedBuffer::zeroed(1));
+    let slots = join_all([read(0), read(1)]).await;
+    let parsed = slots.into_iter().map(|(buffer, result)| match result {
+        Ok(()) => Label::parse(&buffer[..BLOCK_BYTES]),
+        Err(_) => Err(FormatError::Damaged),
+    });
+    // a newer program's label beside one of ours: the drive is the newer program's
+    let rank = |result: &Result<Label, FormatError>| match result {
+        Err(FormatError::FutureVersion(_)) => (3, 0, 0),
+        Ok(label) => (2, label.epoch.0, label.generation),
+        Err(FormatError::Damaged) => (1, 0, 0),
+        Err(FormatError::Foreign) => (0, 0, 0),
+    };
+    parsed.max_by_key(rank).expect("there are two slots")
+}

@@ -1,0 +1,213 @@
+//! A lane: one independent log of a pool, living on one shard.
+//!
+//! ```text
+//!  execute ─► write.rs ─► log.rs (pending → batch → drives → commit in order) ─► map, segments
+//!          └► read.rs ─► map ─► cells.rs (drives, checksums, rebuilding)
+//!  in the background: log task, checkpoint.rs, clean.rs
+//! ```
+//!
+//! State is in cells of this struct, borrowed for the length of one synchronous step, never across an await.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use base::{LayerId, Lba, Nanos};
+use env::IoError;
+use task::{Io, Notify, OneshotReceiver, Semaphore};
+
+use crate::format::label::DriveState;
+use crate::log::Log;
+use crate::map::Map;
+use crate::membership::Membership;
+use crate::segments::Segments;
+use crate::stats::LaneCounters;
+
+/// Why a request to a lane was not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LaneError {
+    /// No space for what the write adds; or the file system under the drives is full.
+    OutOfSpace,
+    /// The block can neither be read nor rebuilt.
+    Unreadable { block: u64 },
+    /// The compare failed at this byte of the request.
+    Miscompare { offset_bytes: u32 },
+    /// No such layer, or it is frozen or being dropped.
+    NoSuchLayer,
+    /// Too many drives have failed, or the lane is closed.
+    Unavailable,
+}
+
+impl fmt::Display for LaneError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LaneError::OutOfSpace => f.write_str("the pool is full"),
+            LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
+            LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
+            LaneError::NoSuchLayer => f.write_str("there is no such layer"),
+            LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
+        }
+    }
+}
+
+impl std::error::Error for LaneError {}
+
+/// What a lane asks of whoever owns the pool as a whole.
+pub trait LaneHost {
+    /// A drive does not answer any more, or refuses writes. The future ends when that is recorded on the
+    /// remaining drives and [`Lane::set_membership`] has been called; `false` where it cannot be recorded,
+    /// or too many drives have failed.
+    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool>;
+}
+
+/// How a lane runs.
+#[derive(Clone, Copy, Debug)]
+pub struct LaneOptions {
+    /// Memory for map pages, in bytes.
+    pub map_budget_bytes: usize,
+    /// A checkpoint is written at least this often while there are changes.
+    pub checkpoint_interval: Nanos,
+}
+
+impl Default for LaneOptions {
+    fn default() -> Self {
+        LaneOptions { map_budget_bytes: 256 << 20, checkpoint_interval: Nanos::from_secs(30) }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LaneState {
+    Running,
+    /// The file system under the drives is full: batches in flight are retried, new writes refused.
+    Stalled,
+    /// More drives failed than the protection allows; nothing is written any more.
+    Failed,
+    Closed,
+}
+
+/// One lane. See the module's words.
+pub struct Lane {
+    pub(crate) io: Io,
+    pub(crate) number: u16,
+    pub(crate) options: LaneOptions,
+    pub(crate) host: Rc<dyn LaneHost>,
+    pub(crate) membership: RefCell<Membership>,
+    pub(crate) segments: RefCell<Segments>,
+    pub(crate) map: RefCell<Map>,
+    pub(crate) log: RefCell<Log>,
+    pub(crate) state: Cell<LaneState>,
+    pub(crate) counters: RefCell<LaneCounters>,
+    /// Something for the log task to look at.
+    pub(crate) log_work: Notify,
+    /// A batch was committed, or will never be.
+    pub(crate) committed: Notify,
+    /// Space may have become free, or the checkpoint has moved on.
+    pub(crate) space: Notify,
+    /// Something for the background task (checkpoint, cleaning) to do.
+    pub(crate) background: Notify,
+    pub(crate) checkpoint_wanted: Cell<bool>,
+    pub(crate) checkpointing: Semaphore,
+    pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    /// Pages that replay keeps in memory for the batch at hand.
+    pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
+    /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
+    pub(crate) starved: Cell<bool>,
+    /// Blocks promised to writes that are not committed yet.
+    pub(crate) promised: Cell<u64>,
+}
+
+impl Lane {
+    pub(crate) fn new(
+        io: &Io,
+        number: u16,
+        membership: Membership,
+        host: Rc<dyn LaneHost>,
+        options: LaneOptions,
+    ) -> Lane {
+        let chunks: Vec<u32> = membership.members.iter().map(|member| member.chunks).collect();
+        let rows = membership.rows();
+        let mut segments =
+            Segments::new(membership.protection, membership.width, rows, &chunks, number, membership.lanes);
+        segments.set_online(membership.online());
+        Lane {
+            io: io.clone(),
+            number,
+            options,
+            host,
+            membership: RefCell::new(membership),
+            segments: RefCell::new(segments),
+            map: RefCell::new(Map::new(options.map_budget_bytes)),
+            log: RefCell::new(Log::default()),
+            state: Cell::new(LaneState::Running),
+            counters: RefCell::new(LaneCounters::default()),
+            log_work: Notify::new(io),
+            committed: Notify::new(io),
+            space: Notify::new(io),
+            background: Notify::new(io),
+            checkpoint_wanted: Cell::new(false),
+            checkpointing: Semaphore::new(io, 1),
+            checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
+            replaying: RefCell::new(Vec::new()),
+            starved: Cell::new(false),
+            promised: Cell::new(0),
+        }
+    }
+
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// Takes in that drives have failed (or are there again): new segments leave out what is not online.
+    pub fn set_membership(&self, membership: Membership) {
+        self.segments.borrow_mut().set_online(membership.online());
+        *self.membership.borrow_mut() = membership;
+        self.log_work.notify();
+    }
+
+    pub(crate) fn check_running(&self) -> Result<(), LaneError> {
+        match self.state.get() {
+            LaneState::Running => Ok(()),
+            LaneState::Stalled => Err(LaneError::OutOfSpace),
+            LaneState::Failed | LaneState::Closed => Err(LaneError::Unavailable),
+        }
+    }
+
+    /// Gives everything up that waits for the log: too many drives are gone.
+    pub(crate) fn fail(&self) {
+        if self.state.get() != LaneState::Closed {
+            self.state.set(LaneState::Failed);
+        }
+        self.log.borrow_mut().abandon();
+        self.committed.notify();
+        self.space.notify();
+        self.log_work.notify();
+        self.background.notify();
+    }
+
+    /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
+    pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
+        let known = self.membership.borrow().members[usize::from(drive)].state != DriveState::Online;
+        known || self.host.drive_failed(drive, error).await.unwrap_or(false)
+    }
+
+    /// Drops what is only in memory after a checkpoint, so that the next start has nothing to replay.
+    pub async fn close(&self) -> Result<(), LaneError> {
+        let result = self.write_checkpoint().await;
+        self.state.set(LaneState::Closed);
+        self.fail();
+        result
+    }
+}
+
+/// The error that a block request gets for a lane's error. `lba_of` turns a lane's block into the volume's.
+pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
+    match error {
+        LaneError::OutOfSpace => block::BlockError::OutOfSpace,
+        LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
+        LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
+        LaneError::NoSuchLayer | LaneError::Unavailable => block::BlockError::NotReady,
+    }
+}
+
+/// The layer that holds the catalog, in lane 0.
+pub const CATALOG_LAYER: LayerId = LayerId(1);

@@ -1,0 +1,221 @@
+//! The log's state: what waits to be written, the batches in flight, and the order of commits.
+//!
+//! ```text
+//!  append ─► pending ─► close (build) ─► in flight, written in any order ─► committed strictly in order
+//! ```
+//!
+//! Because commits are in order, what a crash leaves is a prefix: recovery replays batches until the first
+//! that is not whole. A batch is acknowledged when it and all before it are on the drives (and, unless it
+//! holds only write-back data, durable).
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use base::{HashMap, LayerId, Sequence};
+use block::Payload;
+use bytes::Bytes;
+use task::{Io, Notify};
+
+use crate::format::header::{BatchHeader, Entry};
+use crate::format::page::{MapEntry, PageKey};
+use crate::lane::LaneError;
+use crate::position::SegmentId;
+
+/// Batches in flight at once, per lane.
+pub(crate) const IN_FLIGHT_MAX: usize = 8;
+/// Entries that may wait; appenders wait beyond it.
+pub(crate) const PENDING_MAX: usize = 2048;
+
+/// Where a pending block's bytes are.
+pub(crate) enum Source {
+    /// 4 KiB of a host's payload, from this offset.
+    Payload(Rc<Payload>, usize),
+    Block(Bytes),
+}
+
+/// Waits for some entries to be committed.
+pub(crate) struct Ticket {
+    outstanding: Cell<usize>,
+    failed: Cell<Option<LaneError>>,
+    /// Where entries went, by the tag given when they were appended; only for those that asked.
+    pub placed: RefCell<Vec<(usize, MapEntry)>>,
+    notify: Notify,
+}
+
+impl Ticket {
+    pub fn new(io: &Io) -> Rc<Ticket> {
+        Rc::new(Ticket {
+            outstanding: Cell::new(0),
+            failed: Cell::new(None),
+            placed: RefCell::new(Vec::new()),
+            notify: Notify::new(io),
+        })
+    }
+
+    pub fn add(&self) {
+        self.outstanding.set(self.outstanding.get() + 1);
+    }
+
+    pub fn complete_one(&self) {
+        self.outstanding.set(self.outstanding.get() - 1);
+        if self.outstanding.get() == 0 {
+            self.notify.notify();
+        }
+    }
+
+    pub fn fail(&self, error: LaneError) {
+        if self.failed.get().is_none() {
+            self.failed.set(Some(error));
+            self.notify.notify();
+        }
+    }
+
+    /// Ends when every entry is committed, or one failed.
+    pub async fn wait(&self) -> Result<(), LaneError> {
+        loop {
+            if let Some(error) = self.failed.get() {
+                return Err(error);
+            }
+            if self.outstanding.get() == 0 {
+                return Ok(());
+            }
+            self.notify.wait().await;
+        }
+    }
+}
+
+/// An entry on its way to a batch.
+pub(crate) struct Pending {
+    pub entry: Entry,
+    pub source: Option<Source>,
+    /// Must survive power loss before it is acknowledged.
+    pub durable: bool,
+    pub ticket: Rc<Ticket>,
+    /// Names the entry among those of its ticket, for entries whose place is wanted.
+    pub tag: Option<usize>,
+    /// The leaf page that this entry keeps in memory.
+    pub pinned: Option<PageKey>,
+    /// Promised blocks to give back when committed.
+    pub promised: u32,
+    pub serial: u64,
+}
+
+impl Pending {
+    pub fn is_checkpoint(&self) -> bool {
+        matches!(self.entry, Entry::Page { .. } | Entry::Table { .. })
+    }
+}
+
+/// What is left of a pending entry once its batch is built.
+pub(crate) struct Rider {
+    pub ticket: Rc<Ticket>,
+    pub tag: Option<usize>,
+    pub pinned: Option<PageKey>,
+    pub promised: u32,
+    pub serial: u64,
+}
+
+/// A batch on its way to the drives.
+pub(crate) struct Batch {
+    pub header: BatchHeader,
+    /// One per entry of the header, in order.
+    pub riders: Vec<Rider>,
+    pub durable: bool,
+    pub written: Cell<bool>,
+}
+
+/// A range that is about to be unmapped.
+struct PendingUnmap {
+    layer: LayerId,
+    blocks: std::ops::Range<u64>,
+    serial: u64,
+}
+
+/// See the module's words.
+#[derive(Default)]
+pub(crate) struct Log {
+    pub pending: VecDeque<Pending>,
+    pub in_flight: VecDeque<Rc<Batch>>,
+    /// The open segment and its next row.
+    pub place: Option<(SegmentId, usize)>,
+    /// Segments in the order in which they were opened, since the last checkpoint's cut.
+    pub opened: VecDeque<SegmentId>,
+    /// The newest batch that was given a place.
+    pub newest: Sequence,
+    pub committed: Sequence,
+    /// The newest committed batch that was not written durably.
+    pub volatile: Sequence,
+    /// Everything up to here has been flushed.
+    pub flushed: Sequence,
+    pub flushing: bool,
+    serials: u64,
+    writes: HashMap<(LayerId, u64), u64>,
+    unmaps: Vec<PendingUnmap>,
+}
+
+impl Log {
+    pub fn append(&mut self, mut pending: Pending) {
+        self.serials += 1;
+        pending.serial = self.serials;
+        match pending.entry {
+            Entry::Data { layer, block, .. } => {
+                self.writes.insert((layer, block), self.serials);
+            }
+            Entry::Unmap { layer, block, blocks } => {
+                let blocks = block..block + u64::from(blocks);
+                self.unmaps.push(PendingUnmap { layer, blocks, serial: self.serials });
+            }
+            Entry::Move { .. }
+            | Entry::Page { .. }
+            | Entry::Table { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. } => {}
+        }
+        pending.ticket.add();
+        self.pending.push_back(pending);
+    }
+
+    /// Forgets that an entry is on its way.
+    pub fn settle(&mut self, entry: &Entry, serial: u64) {
+        match *entry {
+            Entry::Data { layer, block, .. } if self.writes.get(&(layer, block)) == Some(&serial) => {
+                self.writes.remove(&(layer, block));
+            }
+            Entry::Unmap { .. } => self.unmaps.retain(|unmap| unmap.serial != serial),
+            _ => {}
+        }
+    }
+
+    /// Whether a write or unmap of this block is on its way.
+    pub fn is_pending(&self, layer: LayerId, block: u64) -> bool {
+        self.writes.contains_key(&(layer, block))
+            || self.unmaps.iter().any(|unmap| unmap.layer == layer && unmap.blocks.contains(&block))
+    }
+
+    /// Whether some committed batch would not survive power loss yet.
+    pub fn has_volatile(&self) -> bool {
+        self.volatile > self.flushed
+    }
+
+    /// Everything up to this batch survives power loss.
+    pub fn durable(&self) -> Sequence {
+        if self.has_volatile() { self.flushed } else { self.committed }
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty() && self.in_flight.is_empty()
+    }
+
+    /// Tells everyone who waits that it will not happen.
+    pub fn abandon(&mut self) {
+        for pending in self.pending.drain(..) {
+            pending.ticket.fail(LaneError::Unavailable);
+        }
+        for batch in self.in_flight.drain(..) {
+            for rider in &batch.riders {
+                rider.ticket.fail(LaneError::Unavailable);
+            }
+        }
+    }
+}

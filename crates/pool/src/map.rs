@@ -1,0 +1,326 @@
+//! The map of a lane in memory: its layers, and the pages of their maps that are cached.
+//!
+//! Only bookkeeping; reading pages from the log is `pages.rs`, writing them `checkpoint.rs`. What always
+//! holds: a page that is not cached is exactly what its parent's entry (or the layer's root) names; dirty,
+//! flushing and pinned pages are never evicted; pages above level 1 change in checkpoints only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use base::{BLOCK_BYTES, HashMap, LayerId};
+
+use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
+use crate::position::Position;
+
+/// A map LBA → position.
+#[derive(Clone, Debug)]
+pub(crate) struct Layer {
+    /// The frozen layer that decides where this one is silent.
+    pub parent: Option<LayerId>,
+    /// Level of the root page.
+    pub height: u8,
+    /// Blocks with a position.
+    pub mapped: u64,
+    /// The root page as last written.
+    pub root: MapEntry,
+    /// Being emptied, then forgotten.
+    pub dropping: bool,
+}
+
+pub(crate) struct CachedPage {
+    pub page: Rc<Page>,
+    /// Being written by a checkpoint.
+    pub flushing: bool,
+    pins: u32,
+    touched: u64,
+}
+
+/// Where a page is to be had.
+pub(crate) enum Found {
+    Cached(Rc<Page>),
+    /// It does not exist: all its entries are absent.
+    Absent,
+    /// This page (the one asked for, or one above it) must be read first.
+    Load(PageKey, MapEntry),
+}
+
+pub(crate) struct Map {
+    pub layers: BTreeMap<LayerId, Layer>,
+    pages: HashMap<PageKey, CachedPage>,
+    dirty: [BTreeSet<PageKey>; LEVEL_MAX as usize + 1],
+    clock: u64,
+    budget_pages: usize,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+/// The lowest tree that maps `blocks` blocks.
+pub(crate) fn height_for(blocks: u64) -> u8 {
+    (1..LEVEL_MAX).find(|&level| (PAGE_ENTRIES as u64).pow(u32::from(level)) >= blocks).unwrap_or(LEVEL_MAX)
+}
+
+impl Map {
+    pub fn new(budget_bytes: usize) -> Map {
+        Map {
+            layers: BTreeMap::new(),
+            pages: HashMap::default(),
+            dirty: Default::default(),
+            clock: 0,
+            budget_pages: (budget_bytes / BLOCK_BYTES).max(8),
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    pub fn add_layer(&mut self, id: LayerId, parent: Option<LayerId>, height: u8) {
+        let layer = Layer { parent, height, mapped: 0, root: MapEntry::ABSENT, dropping: false };
+        self.layers.entry(id).or_insert(layer);
+    }
+
+    pub fn layer(&self, id: LayerId) -> &Layer {
+        self.layers.get(&id).expect("a layer that exists")
+    }
+
+    pub fn layer_mut(&mut self, id: LayerId) -> &mut Layer {
+        self.layers.get_mut(&id).expect("a layer that exists")
+    }
+
+    /// Blocks that a layer's tree can name.
+    pub fn covers(&self, layer: LayerId, block: u64) -> bool {
+        let height = u32::from(self.layer(layer).height);
+        block < (PAGE_ENTRIES as u64).pow(height)
+    }
+
+    pub fn find(&mut self, key: PageKey) -> Found {
+        self.clock += 1;
+        if let Some(cached) = self.pages.get_mut(&key) {
+            cached.touched = self.clock;
+            self.hits += u64::from(key.level == 1);
+            return Found::Cached(cached.page.clone());
+        }
+        let Some(layer) = self.layers.get(&key.layer) else { return Found::Absent };
+        let entry = match key.level.cmp(&layer.height) {
+            std::cmp::Ordering::Greater => return Found::Absent,
+            std::cmp::Ordering::Equal if key.index == 0 => layer.root,
+            std::cmp::Ordering::Equal => return Found::Absent,
+            std::cmp::Ordering::Less => match self.find(key.parent()) {
+                Found::Cached(parent) => parent.entry(key.entry_in_parent()),
+                other => return other,
+            },
+        };
+        if entry.position.is_stored() { Found::Load(key, entry) } else { Found::Absent }
+    }
+
+    /// Puts a page that was read into the cache, unless something newer is there by now.
+    pub fn insert_loaded(&mut self, key: PageKey, entry: MapEntry, page: Page) {
+        self.misses += u64::from(key.level == 1);
+        if matches!(self.find(key), Found::Load(wanted, now) if wanted == key && now == entry) {
+            self.insert(key, Rc::new(page));
+        }
+    }
+
+    fn insert(&mut self, key: PageKey, page: Rc<Page>) {
+        self.clock += 1;
+        self.pages.insert(key, CachedPage { page, flushing: false, pins: 0, touched: self.clock });
+        self.evict();
+    }
+
+    /// Makes sure that a page that [`Map::find`] calls absent can be changed.
+    pub fn create(&mut self, key: PageKey) {
+        if !self.pages.contains_key(&key) {
+            self.insert(key, Rc::new(Page::new(key)));
+            // An empty page that nobody has changed yet stays because whoever made it pins it next.
+        }
+    }
+
+    pub fn cached(&self, key: PageKey) -> Option<&Rc<Page>> {
+        self.pages.get(&key).map(|cached| &cached.page)
+    }
+
+    pub fn pin(&mut self, key: PageKey, pins: u32) {
+        self.pages.get_mut(&key).expect("a cached page").pins += pins;
+    }
+
+    pub fn unpin(&mut self, key: PageKey) {
+        let cached = self.pages.get_mut(&key).expect("a pinned page is cached");
+        assert!(cached.pins > 0);
+        cached.pins -= 1;
+    }
+
+    /// Changes an entry of a cached page, which becomes dirty. Gives the old entry.
+    pub fn set(&mut self, key: PageKey, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
+        let cached = self.pages.get_mut(&key).expect("a page is cached before it is changed");
+        let old = Rc::make_mut(&mut cached.page).set(index, entry, birth);
+        self.dirty[usize::from(key.level)].insert(key);
+        old
+    }
+
+    /// Takes the dirty pages of a level to write them: as they are now, whatever happens to them later.
+    pub fn begin_flush(&mut self, level: u8) -> Vec<(PageKey, Rc<Page>)> {
+        let keys = std::mem::take(&mut self.dirty[usize::from(level)]);
+        let flush = |key: PageKey| {
+            let cached = self.pages.get_mut(&key).expect("dirty pages are cached");
+            cached.flushing = true;
+            (key, cached.page.clone())
+        };
+        keys.into_iter().map(flush).collect()
+    }
+
+    /// A page taken by [`Map::begin_flush`] is written (its parent says where), or writing it failed.
+    pub fn end_flush(&mut self, key: PageKey, written: bool) {
+        let cached = self.pages.get_mut(&key).expect("flushing pages are cached");
+        cached.flushing = false;
+        if !written {
+            self.dirty[usize::from(key.level)].insert(key);
+        } else if cached.page.is_empty()
+            && cached.pins == 0
+            && !self.dirty[usize::from(key.level)].contains(&key)
+        {
+            self.pages.remove(&key);
+        }
+    }
+
+    /// Marks a page dirty without changing it, so that the next checkpoint writes it anew.
+    pub fn touch_dirty(&mut self, key: PageKey) {
+        assert!(self.pages.contains_key(&key));
+        self.dirty[usize::from(key.level)].insert(key);
+    }
+
+    pub fn dirty_pages(&self) -> usize {
+        self.dirty.iter().map(BTreeSet::len).sum()
+    }
+
+    pub fn cached_pages(&self) -> usize {
+        self.pages.len()
+    }
+
+    pub fn budget_pages(&self) -> usize {
+        self.budget_pages
+    }
+
+    /// Forgets a layer that has been emptied and whose emptiness a checkpoint has written.
+    pub fn forget_layer(&mut self, id: LayerId) {
+        self.pages.retain(|key, _| key.layer != id);
+        for level in &mut self.dirty {
+            level.retain(|key| key.layer != id);
+        }
+        self.layers.remove(&id);
+    }
+
+    /// Whether no page of a layer is dirty, being written, or pinned.
+    pub fn is_unused(&self, id: LayerId) -> bool {
+        let busy =
+            |(key, cached): (&PageKey, &CachedPage)| key.layer == id && (cached.pins > 0 || cached.flushing);
+        !self.pages.iter().any(busy)
+            && !self.dirty.iter().any(|level| level.iter().any(|key| key.layer == id))
+    }
+
+    /// The cached pages of a layer at one level, in order.
+    pub fn cached_of(&self, layer: LayerId, level: u8) -> Vec<PageKey> {
+        let mut keys: Vec<PageKey> =
+            self.pages.keys().filter(|key| key.layer == layer && key.level == level).copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// Keeps the cache within its budget as far as clean pages allow.
+    fn evict(&mut self) {
+        if self.pages.len() <= self.budget_pages {
+            return;
+        }
+        let evictable = |key: &PageKey, cached: &CachedPage| {
+            cached.pins == 0 && !cached.flushing && !self.dirty[usize::from(key.level)].contains(key)
+        };
+        let mut old: Vec<(u64, PageKey)> = self
+            .pages
+            .iter()
+            .filter(|(key, cached)| evictable(key, cached) && cached.touched != self.clock)
+            .map(|(key, cached)| (cached.touched, *key))
+            .collect();
+        old.sort_unstable();
+        let target = self.budget_pages - self.budget_pages / 8;
+        for (_, key) in old.into_iter().take(self.pages.len() - target) {
+            self.pages.remove(&key);
+        }
+    }
+}
+
+/// The leaf page of a block and the entry in it.
+pub(crate) fn leaf(layer: LayerId, block: u64) -> (PageKey, usize) {
+    (PageKey::of_block(layer, block), (block % PAGE_ENTRIES as u64) as usize)
+}
+
+/// A place in the log that a map entry names, if it does.
+pub(crate) fn stored(entry: MapEntry) -> Option<Position> {
+    Some(entry.position).filter(|position| position.is_stored())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::position::SegmentId;
+
+    const LAYER: LayerId = LayerId(4);
+
+    fn entry(segment: u32) -> MapEntry {
+        MapEntry { position: Position::new(SegmentId(segment), 0, 1, 0), crc: segment }
+    }
+
+    #[test]
+    fn heights() {
+        assert_eq!(height_for(1), 1);
+        assert_eq!(height_for(256), 1);
+        assert_eq!(height_for(257), 2);
+        assert_eq!(height_for(1 << 38), 5);
+    }
+
+    #[test]
+    fn what_is_not_cached_is_found_through_its_parents() {
+        let mut map = Map::new(1 << 20);
+        map.add_layer(LAYER, None, 2);
+        let (key, index) = leaf(LAYER, 300);
+        assert!(matches!(map.find(key), Found::Absent));
+        map.layer_mut(LAYER).root = entry(7);
+        let root = PageKey { layer: LAYER, level: 2, index: 0 };
+        assert!(matches!(map.find(key), Found::Load(wanted, at) if wanted == root && at == entry(7)));
+        let mut page = Page::new(root);
+        page.set(1, entry(8), 1);
+        map.insert_loaded(root, entry(7), page);
+        assert!(matches!(map.find(key), Found::Load(wanted, at) if wanted == key && at == entry(8)));
+        map.insert_loaded(key, entry(9), Page::new(key));
+        assert!(map.cached(key).is_none(), "read from a place that is not the page's any more");
+        map.insert_loaded(key, entry(8), Page::new(key));
+        assert_eq!(map.set(key, index, entry(3), 5), MapEntry::ABSENT);
+        assert_eq!(map.dirty_pages(), 1);
+    }
+
+    #[test]
+    fn a_flush_sees_the_page_as_it_was() {
+        let mut map = Map::new(1 << 20);
+        map.add_layer(LAYER, None, 1);
+        let (key, index) = leaf(LAYER, 3);
+        map.create(key);
+        map.set(key, index, entry(1), 1);
+        let flushed = map.begin_flush(1);
+        map.set(key, index, entry(2), 2);
+        assert_eq!(flushed[0].1.entry(index), entry(1));
+        map.end_flush(key, true);
+        assert_eq!(map.dirty_pages(), 1, "changed again since");
+    }
+
+    #[test]
+    fn evicts_only_what_it_may() {
+        let mut map = Map::new(8 * BLOCK_BYTES);
+        map.add_layer(LAYER, None, 2);
+        let key = |index| PageKey { layer: LAYER, level: 1, index };
+        for index in 0..4 {
+            map.create(key(index));
+            map.set(key(index), 0, entry(1), 1);
+        }
+        for index in 4..200 {
+            map.create(key(index));
+        }
+        assert!(map.cached_pages() <= 9);
+        assert!((0..4).all(|index| map.cached(key(index)).is_some()));
+    }
+}

@@ -1,0 +1,144 @@
+//! Who belongs to a pool, and in what state. The pool's label, joined with the drives that are here.
+
+use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
+use env::{DriveHandle, IoError};
+use task::{Io, join_all};
+
+use crate::format::label::{DriveState, Label, LabelDrive};
+use crate::format::label_offset_bytes;
+use crate::protection::Protection;
+
+/// A drive of the pool.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Member {
+    pub id: DriveId,
+    /// Empty for a drive that is not here.
+    pub path: String,
+    pub handle: Option<DriveHandle>,
+    pub state: DriveState,
+    pub chunks: u32,
+    /// The epoch in which the state last changed.
+    pub since: Epoch,
+    /// It was missing at the last start and is here again: what was written around that time may lack it.
+    pub returned: bool,
+}
+
+/// A pool as it was opened: cheap to clone, fit to be sent to every shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Membership {
+    pub array: ArrayId,
+    pub pool: PoolId,
+    pub name: String,
+    pub protection: Protection,
+    pub width: u8,
+    pub lanes: u16,
+    pub chunk_bytes: u64,
+    pub created_ms: u64,
+    pub epoch: Epoch,
+    pub generation: u64,
+    pub members: Vec<Member>,
+}
+
+/// The remaining drives are too few to go on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TooFewDrives;
+
+impl Membership {
+    /// Rows of a chunk.
+    pub fn rows(&self) -> usize {
+        (self.chunk_bytes / BLOCK_BYTES as u64) as usize
+    }
+
+    pub fn online(&self) -> Vec<bool> {
+        self.members.iter().map(|member| member.state == DriveState::Online).collect()
+    }
+
+    /// Drives that are not online.
+    pub fn lost(&self) -> usize {
+        self.members.iter().filter(|member| member.state != DriveState::Online).count()
+    }
+
+    /// Whether no more drives are lost than the protection allows.
+    pub fn is_serviceable(&self) -> bool {
+        self.lost() <= usize::from(self.protection.parity())
+    }
+
+    /// The drive of a column, if it can be used.
+    pub fn handle(&self, drive: u8) -> Option<DriveHandle> {
+        let member = self.members.get(usize::from(drive))?;
+        member.handle.filter(|_| member.state == DriveState::Online)
+    }
+
+    fn label(&self, member: &Member) -> Label {
+        let drive = |member: &Member| LabelDrive {
+            id: member.id,
+            state: member.state,
+            chunks: member.chunks,
+            since: member.since,
+        };
+        Label {
+            array: self.array,
+            pool: self.pool,
+            pool_name: self.name.clone(),
+            drive: member.id,
+            generation: self.generation,
+            epoch: self.epoch,
+            protection: self.protection,
+            width: self.width,
+            lanes: self.lanes,
+            chunk_bytes: self.chunk_bytes,
+            created_ms: self.created_ms,
+            drives: self.members.iter().map(drive).collect(),
+        }
+    }
+
+    /// Records a drive as gone, on all the others. On success, the new membership is durable.
+    pub async fn take_out(&mut self, io: &Io, drive: u8, error: IoError) -> Result<(), TooFewDrives> {
+        self.set_state(usize::from(drive), lost_as(error));
+        self.write_labels(io).await
+    }
+
+    fn set_state(&mut self, index: usize, state: DriveState) {
+        let epoch = self.epoch;
+        let member = &mut self.members[index];
+        if member.state == DriveState::Online || state == DriveState::Online {
+            member.state = state;
+            member.since = epoch;
+        }
+    }
+
+    /// Writes a new generation of the label to every online drive, until a round succeeds on all that are
+    /// left. Drives that refuse are taken out.
+    pub async fn write_labels(&mut self, io: &Io) -> Result<(), TooFewDrives> {
+        loop {
+            if !self.is_serviceable() {
+                return Err(TooFewDrives);
+            }
+            self.generation += 1;
+            let offset_bytes = label_offset_bytes(0, (self.generation % 2) as usize);
+            let online: Vec<usize> =
+                (0..self.members.len()).filter(|&index| self.handle(index as u8).is_some()).collect();
+            let writes = online.iter().map(|&index| {
+                let label = base::AlignedBuffer::copied_from(&self.label(&self.members[index]).emit());
+                let drive = self.handle(index as u8).expect("online drives are open");
+                io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true)
+            });
+            let results = join_all(writes).await;
+            let mut failed = false;
+            for (index, result) in online.into_iter().zip(results) {
+                if let Err(error) = result {
+                    failed = true;
+                    self.set_state(index, lost_as(error));
+                }
+            }
+            if !failed {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// A drive that vanished may come back and be used; one that refuses writes stays out until it is replaced.
+fn lost_as(error: IoError) -> DriveState {
+    if error == IoError::Gone { DriveState::Missing } else { DriveState::Failed }
+}

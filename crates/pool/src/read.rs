@@ -1,0 +1,202 @@
+//! Reading blocks of a layer.
+
+use std::rc::Rc;
+
+use base::{BLOCK_BYTES, LayerId};
+use bytes::Bytes;
+use task::join_all;
+
+use crate::format::header::Entry;
+use crate::format::page::MapEntry;
+use crate::lane::{Lane, LaneError};
+use crate::layout::Layout;
+use crate::log::{Pending, Source, Ticket};
+use crate::map::leaf;
+use crate::pages::SegmentPins;
+use crate::position::Position;
+
+static ZEROS: [u8; 256 * BLOCK_BYTES] = [0; 256 * BLOCK_BYTES];
+
+/// Zeros that are shared by everybody.
+pub(crate) fn zeros(blocks: usize) -> Vec<Bytes> {
+    let whole = ZEROS.len() / BLOCK_BYTES;
+    let piece = |blocks: usize| Bytes::from_static(&ZEROS[..blocks * BLOCK_BYTES]);
+    let mut pieces: Vec<Bytes> = (0..blocks / whole).map(|_| piece(whole)).collect();
+    if !blocks.is_multiple_of(whole) {
+        pieces.push(piece(blocks % whole));
+    }
+    pieces
+}
+
+/// Blocks of a request that are read together: all zeros, or below each other in one column of one batch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Run {
+    /// Index of the first block within the request.
+    first: usize,
+    blocks: usize,
+    /// Where it starts; `None` for zeros.
+    position: Option<Position>,
+}
+
+impl Lane {
+    /// Reads whole blocks; pieces in order, unmapped ones as zeros.
+    pub(crate) async fn read_blocks(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<Vec<Bytes>, LaneError> {
+        let mut pins = SegmentPins::new(self);
+        let entries = self.resolve(layer, block, blocks, &mut pins).await?;
+        let runs = self.runs(&entries);
+        let entries = &entries;
+        let pieces = join_all(runs.iter().map(|run| async move {
+            match run.position {
+                None => Ok(zeros(run.blocks)),
+                Some(position) => {
+                    self.read_one_run(layer, block, run, position, entries).await.map(|bytes| vec![bytes])
+                }
+            }
+        }))
+        .await;
+        self.counters.borrow_mut().blocks_read += blocks;
+        let mut all = Vec::with_capacity(runs.len());
+        for piece in pieces {
+            all.extend(piece?);
+        }
+        Ok(all)
+    }
+
+    async fn read_one_run(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        run: &Run,
+        position: Position,
+        entries: &[MapEntry],
+    ) -> Result<Bytes, LaneError> {
+        let columns = self.segments.borrow().get(position.segment()).columns.clone();
+        let entries = &entries[run.first..run.first + run.blocks];
+        let crcs: Vec<u32> = entries.iter().map(|entry| entry.crc).collect();
+        let first = block + run.first as u64;
+        match self.read_run(&columns, position, &crcs).await {
+            Ok((buffer, rebuilt)) => {
+                let bytes = buffer.into_bytes();
+                for index in rebuilt {
+                    let content = bytes.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES);
+                    self.heal(layer, first + index as u64, entries[index], content);
+                }
+                Ok(bytes)
+            }
+            Err((index, _)) => Err(LaneError::Unreadable { block: first + index as u64 }),
+        }
+    }
+
+    /// Splits what was resolved into runs.
+    fn runs(&self, entries: &[MapEntry]) -> Vec<Run> {
+        let segments = self.segments.borrow();
+        let place = |position: Position| {
+            let shape = segments.find(position.segment())?.columns.shape();
+            Some((Layout::of_position(shape, position)?.place(position.slot()), position))
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let position = Some(entry.position).filter(|position| position.is_stored());
+            let joins = runs.last().is_some_and(|run: &Run| match (run.position, position) {
+                (None, None) => true,
+                (Some(start), Some(next)) => {
+                    let same_batch = start.0 >> 8 == next.0 >> 8 && next.slot() == start.slot() + run.blocks;
+                    let role = |position| place(position).map(|((role, _), _)| role);
+                    same_batch && role(start).is_some() && role(start) == role(next)
+                }
+                _ => false,
+            });
+            match runs.last_mut() {
+                Some(run) if joins => run.blocks += 1,
+                _ => runs.push(Run { first: index, blocks: 1, position }),
+            }
+        }
+        runs
+    }
+
+    /// Appends a rebuilt block anew, where the map still points at the bad one. Drives that are out are not
+    /// healed this way: that is rebuilding, which goes by segments.
+    fn heal(self: &Rc<Self>, layer: LayerId, block: u64, entry: MapEntry, content: Bytes) {
+        let offline = {
+            let segments = self.segments.borrow();
+            let segment = segments.get(entry.position.segment());
+            let layout = Layout::of_position(segment.columns.shape(), entry.position);
+            let column = layout.and_then(|layout| {
+                segment.columns.columns[layout.column(layout.place(entry.position.slot()).0)]
+            });
+            column.is_none_or(|column| !segments.is_online(column.drive))
+        };
+        if offline || self.check_running().is_err() {
+            return;
+        }
+        let lane = self.clone();
+        self.io.spawn(async move {
+            if lane.move_block(layer, block, entry, content).await.is_ok() {
+                lane.counters.borrow_mut().blocks_healed += 1;
+            }
+        });
+    }
+
+    /// Appends a conditional copy of a block, in the layer that owns it, and waits for its commit.
+    pub(crate) async fn move_block(
+        &self,
+        layer: LayerId,
+        block: u64,
+        entry: MapEntry,
+        content: Bytes,
+    ) -> Result<(), LaneError> {
+        let mut owner = Some(layer);
+        while let Some(layer) = owner {
+            self.ensure_page(leaf(layer, block).0).await?;
+            if self.points_at(layer, block, entry.position) {
+                let ticket = Ticket::new(&self.io);
+                self.append_move(layer, block, entry, content, &ticket).await?;
+                return ticket.wait().await;
+            }
+            owner = self.map.borrow().layers.get(&layer).and_then(|layer| layer.parent);
+        }
+        Ok(())
+    }
+
+    /// Appends a conditional copy of a block.
+    pub(crate) async fn append_move(
+        &self,
+        layer: LayerId,
+        block: u64,
+        entry: MapEntry,
+        content: Bytes,
+        ticket: &Rc<Ticket>,
+    ) -> Result<(), LaneError> {
+        let (key, _) = leaf(layer, block);
+        self.pin_page(key, 1).await?;
+        self.append(Pending {
+            entry: Entry::Move { layer, block, crc: entry.crc, from: entry.position },
+            source: Some(Source::Block(content)),
+            durable: true,
+            ticket: ticket.clone(),
+            tag: None,
+            pinned: Some(key),
+            promised: 0,
+            serial: 0,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zeros_of_any_length() {
+        for blocks in [1, 255, 256, 257, 1024] {
+            let pieces = zeros(blocks);
+            assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), blocks * BLOCK_BYTES);
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Opening a lane: the newest checkpoint, and every later batch that is whole.
+//!
+//! | batch found at the place where the next one should be   | decision                                 |
+//! |---------------------------------------------------------|------------------------------------------|
+//! | no header copy, or not of this pool, lane, epoch, place | the segment ends here: the next one      |
+//! | sequence before the one expected                        | passed over: replayed already            |
+//! | sequence after the one expected                         | the segment ends here: the next one      |
+//! | the one expected, known to have been durable            | replayed                                 |
+//! | the one expected, whole                                 | replayed                                 |
+//! | the one expected, its data can be rebuilt               | replayed; its segment is rewritten later |
+//! | the one expected, torn                                  | dropped, and with it whatever comes after|
+//!
+//! Afterwards every segment of the tail is sealed and a checkpoint is written in the new epoch, so that a
+//! dropped batch can never rise again.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
+use task::{Io, join_all};
+
+use crate::cells::BatchCheck;
+use crate::create::PoolError;
+use crate::format::header::{BatchHeader, Entry};
+use crate::format::page::{MapEntry, PageKey};
+use crate::format::root::Root;
+use crate::format::table::Table;
+use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
+use crate::lane::{Lane, LaneHost, LaneOptions};
+use crate::map::leaf;
+use crate::membership::Membership;
+use crate::position::SegmentId;
+use crate::segments::{Segment, SegmentState};
+
+impl Lane {
+    /// Opens lane `number` of a pool that has been claimed: recovers it, and starts its background work.
+    pub async fn open(
+        io: &Io,
+        membership: Membership,
+        number: u16,
+        host: Rc<dyn LaneHost>,
+        options: LaneOptions,
+    ) -> Result<Rc<Lane>, PoolError> {
+        assert!(number < membership.lanes);
+        let lane = Rc::new(Lane::new(io, number, membership, host, options));
+        let root = lane.read_newest_root().await?;
+        // whichever drives had it: from now on all do, so that no later start can go back before it
+        lane.write_root(&root).await.map_err(|_| PoolError::TooManyFailed)?;
+        let table = lane.read_table(&root).await?;
+        lane.restore(&root, &table);
+        let found = lane.scan_tail(&root, &table).await;
+        lane.replay(&root, found).await?;
+        lane.seal_tail(&table);
+        lane.spawn_log();
+        lane.write_checkpoint().await.map_err(|error| PoolError::Recovery { lane: number, error })?;
+        lane.spawn_background();
+        Ok(lane)
+    }
+
+    fn spawn_log(self: &Rc<Self>) {
+        let lane = self.clone();
+        self.io.spawn(async move { lane.run_log().await });
+    }
+
+    fn spawn_background(self: &Rc<Self>) {
+        let lane = self.clone();
+        self.io.spawn(async move { lane.run_checkpoints().await });
+        let lane = self.clone();
+        self.io.spawn(async move { lane.run_cleaning().await });
+    }
+
+    /// The root with the highest generation, of all slots of all drives.
+    async fn read_newest_root(&self) -> Result<Root, PoolError> {
+        let handles: Vec<env::DriveHandle> = {
+            let membership = self.membership.borrow();
+            (0..membership.members.len() as u8).filter_map(|drive| membership.handle(drive)).collect()
+        };
+        let lane = usize::from(self.number);
+        let blocks = ROOT_SLOT_BYTES as usize / BLOCK_BYTES;
+        let reads = handles.iter().flat_map(|&handle| [(handle, 0), (handle, 1)]).map(|(handle, slot)| {
+            self.io.drive_read(handle, root_offset_bytes(lane, slot), AlignedBuffer::zeroed(blocks))
+        });
+        let pool = self.membership.borrow().pool;
+        join_all(reads)
+            .await
+            .into_iter()
+            .filter(|(_, result)| result.is_ok())
+            .filter_map(|(buffer, _)| Root::parse(&buffer).ok())
+            .filter(|root| root.pool == pool && root.lane == self.number)
+            .max_by_key(|root| root.generation)
+            .ok_or(PoolError::NoRoot { lane: self.number })
+    }
+
+    async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
+        let damaged = PoolError::Damaged { lane: self.number, what: "the checkpoint's table" };
+        if root.table.is_empty() {
+            return Ok(Table { next_segment: 1, ..Table::default() });
+        }
+        let mut bytes = Vec::with_capacity(root.table.len() * BLOCK_BYTES);
+        for entry in &root.table {
+            let columns = root.segments.iter().find(|segment| segment.id == entry.position.segment());
+            let columns = columns.ok_or(damaged.clone())?;
+            let block = self.read_entry(columns, *entry).await.map_err(|_| damaged.clone())?;
+            bytes.extend_from_slice(&block);
+        }
+        bytes.truncate(root.table_bytes as usize);
+        Table::parse(&bytes).map_err(|_| damaged)
+    }
+
+    fn restore(&self, root: &Root, table: &Table) {
+        let mut all: Vec<Segment> = Vec::with_capacity(table.segments.len());
+        for record in &table.segments {
+            let mut segment = Segment::new(record.columns.clone(), SegmentState::Sealed);
+            segment.live = record.live;
+            segment.used_rows = record.used_rows;
+            segment.last = record.last;
+            segment.incomplete = record.incomplete;
+            if let Some(index) = table.tail.iter().position(|&id| id == record.columns.id) {
+                // what the tail holds is for replay to find out
+                segment.used_rows = if index == 0 { table.tail_row } else { 0 };
+            }
+            all.push(segment);
+        }
+        // the table may stand in a segment that was opened after the table was made
+        for columns in &root.segments {
+            if !table.segments.iter().any(|record| record.columns.id == columns.id) {
+                all.push(Segment::new(columns.clone(), SegmentState::Sealed));
+            }
+        }
+        let mut segments = self.segments.borrow_mut();
+        segments.restore(all);
+        segments.set_next(table.next_segment);
+        let mut map = self.map.borrow_mut();
+        for record in &table.layers {
+            map.add_layer(record.id, record.parent, record.height);
+            let layer = map.layer_mut(record.id);
+            layer.mapped = record.mapped;
+            layer.root = record.root;
+            layer.dropping = record.dropping;
+        }
+        self.checkpoint.borrow_mut().generation = root.generation;
+    }
+
+    /// The headers of the batches after the checkpoint, in order, without gaps.
+    async fn scan_tail(&self, root: &Root, table: &Table) -> Vec<BatchHeader> {
+        let mut found: Vec<BatchHeader> = Vec::new();
+        let mut expected = root.sequence.next();
+        let rows = self.segments.borrow().rows;
+        for (index, &id) in table.tail.iter().enumerate() {
+            let columns = self.segments.borrow().get(id).columns.clone();
+            let mut row = if index == 0 { table.tail_row as usize } else { 0 };
+            while row < rows {
+                let header = self.read_header(&columns, row).await;
+                let Some(header) = header.filter(|header| self.belongs(header, root.epoch)) else { break };
+                if header.sequence > expected {
+                    break;
+                }
+                row += usize::from(header.rows);
+                if header.sequence == expected {
+                    expected = expected.next();
+                    found.push(header);
+                }
+            }
+        }
+        found
+    }
+
+    /// Whether a batch was written by the owner of the checkpoint's epoch: any other is from another life.
+    fn belongs(&self, header: &BatchHeader, epoch: Epoch) -> bool {
+        header.pool == self.membership.borrow().pool && header.lane == self.number && header.epoch == epoch
+    }
+
+    /// Applies the batches up to the first that is torn.
+    async fn replay(&self, root: &Root, found: Vec<BatchHeader>) -> Result<(), PoolError> {
+        let durable = found.iter().map(|header| header.durable).max().unwrap_or(root.sequence);
+        let mut last = root.sequence;
+        let total = found.len() as u64;
+        for header in found {
+            let columns = self.segments.borrow().get(header.segment).columns.clone();
+            let check = if header.sequence <= durable {
+                BatchCheck::Whole
+            } else {
+                self.check_batch(&columns, &header).await
+            };
+            if check == BatchCheck::Torn {
+                self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
+                break;
+            }
+            self.load_touched(&header).await?;
+            self.replay_batch(&header, check);
+            last = header.sequence;
+        }
+        let mut log = self.log.borrow_mut();
+        log.newest = last;
+        log.committed = last;
+        log.flushed = last;
+        Ok(())
+    }
+
+    /// Has the leaf pages in memory that a batch changes.
+    async fn load_touched(&self, header: &BatchHeader) -> Result<(), PoolError> {
+        let damaged = PoolError::Damaged { lane: self.number, what: "the map" };
+        let mut keys = BTreeSet::new();
+        for entry in &header.entries {
+            match *entry {
+                Entry::Data { layer, block, .. }
+                | Entry::Move { layer, block, .. }
+                | Entry::Unmap { layer, block, .. } => {
+                    keys.insert(leaf(layer, block).0);
+                }
+                // a layer that begins in this batch has no pages yet
+                Entry::Page { .. } | Entry::Table { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {}
+            }
+        }
+        self.unpin_replayed();
+        for key in keys {
+            if self.map.borrow().layers.contains_key(&key.layer) || self.begins(header, key) {
+                self.pin_replayed(key).await.map_err(|()| damaged.clone())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begins(&self, header: &BatchHeader, key: PageKey) -> bool {
+        let begins = |entry: &Entry| matches!(entry, Entry::Layer { layer, .. } if *layer == key.layer);
+        if !header.entries.iter().any(begins) {
+            return false;
+        }
+        for entry in header.entries.iter().filter(|entry| begins(entry)) {
+            self.apply(entry, None, header.sequence);
+        }
+        true
+    }
+
+    async fn pin_replayed(&self, key: PageKey) -> Result<(), ()> {
+        self.pin_page(key, 1).await.map_err(|_| ())?;
+        self.replaying.borrow_mut().push(key);
+        Ok(())
+    }
+
+    fn unpin_replayed(&self) {
+        for key in self.replaying.borrow_mut().drain(..) {
+            self.map.borrow_mut().unpin(key);
+        }
+    }
+
+    fn replay_batch(&self, header: &BatchHeader, check: BatchCheck) {
+        let mut slot = 0;
+        for entry in &header.entries {
+            let placed = entry.crc().map(|crc| {
+                slot += 1;
+                MapEntry { position: header.position(slot - 1), crc }
+            });
+            self.apply(entry, placed, header.sequence);
+        }
+        self.unpin_replayed();
+        let mut segments = self.segments.borrow_mut();
+        let segment = segments.get_mut(header.segment);
+        segment.last = header.sequence;
+        segment.used_rows = u32::from(header.row) + u32::from(header.rows);
+        segment.incomplete |= check == BatchCheck::Repairable;
+        let mut counters = self.counters.borrow_mut();
+        counters.replayed += 1;
+        counters.completed += u64::from(check == BatchCheck::Repairable);
+    }
+
+    /// The tail's segments get no more batches. Where a drive was away while they were written, they may
+    /// lack it. Those that were only set aside are free.
+    fn seal_tail(&self, table: &Table) {
+        let members = self.membership.borrow().members.clone();
+        let whole = |drive: u8| {
+            members.get(usize::from(drive)).is_some_and(|member| {
+                member.state == crate::format::label::DriveState::Online && !member.returned
+            })
+        };
+        let mut segments = self.segments.borrow_mut();
+        for &id in &table.tail {
+            let empty = |id: SegmentId| segments.get(id).used_rows == 0 && segments.get(id).live == 0;
+            if empty(id) {
+                segments.release(id);
+                continue;
+            }
+            let segment = segments.get_mut(id);
+            segment.last = segment.last.max(Sequence(1));
+            let lacking = segment.columns.columns.iter().flatten().any(|column| !whole(column.drive));
+            segment.incomplete |= lacking;
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! The segments of a lane: which chunks they are made of, what lives in them, and which are free.
+//!
+//! Pure bookkeeping; no I/O. What always holds: a chunk belongs to at most one segment, or is free; a
+//! segment's chunks become free only when a durable checkpoint no longer names it and nobody reads it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use base::Sequence;
+
+use crate::format::table::{Column, SegmentColumns};
+use crate::position::SegmentId;
+use crate::protection::Protection;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum SegmentState {
+    /// Set aside for the log, in its order; nothing written yet.
+    Reserved,
+    /// Batches are being appended.
+    Open,
+    /// No more batches.
+    Sealed,
+    /// Freed, but somebody still reads from it.
+    Condemned,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    pub columns: SegmentColumns,
+    pub state: SegmentState,
+    /// Blocks that the map points at, map pages among them.
+    pub live: u32,
+    pub used_rows: u32,
+    pub last: Sequence,
+    /// Some batch lacks a column.
+    pub incomplete: bool,
+    /// Cleaning could not read it; it is left alone.
+    pub stuck: bool,
+    readers: u32,
+}
+
+/// Everything about segments that a lane knows.
+pub(crate) struct Segments {
+    pub rows: usize,
+    protection: Protection,
+    width: u8,
+    segments: BTreeMap<SegmentId, Segment>,
+    next: u32,
+    /// Free chunks of each drive, by index.
+    free: Vec<Vec<u32>>,
+    online: Vec<bool>,
+    /// Reserved segments, in the order in which the log will open them.
+    queue: VecDeque<SegmentId>,
+    total: usize,
+}
+
+impl Segments {
+    /// A lane with nothing in it: all of its chunks are free. `chunks` counts the chunks of each drive, of
+    /// which every `lanes`-th is this lane's.
+    pub fn new(
+        protection: Protection,
+        width: u8,
+        rows: usize,
+        chunks: &[u32],
+        lane: u16,
+        lanes: u16,
+    ) -> Segments {
+        let own = |&count: &u32| {
+            (0..count).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
+        };
+        let free: Vec<Vec<u32>> = chunks.iter().map(own).collect();
+        let mut segments = Segments {
+            rows,
+            protection,
+            width,
+            segments: BTreeMap::new(),
+            next: 1,
+            online: vec![true; free.len()],
+            free,
+            queue: VecDeque::new(),
+            total: 0,
+        };
+        segments.count_total();
+        segments
+    }
+
+    /// Segments that fit the drives that are online, used or not.
+    fn count_total(&mut self) {
+        let counts: Vec<usize> = (0..self.free.len())
+            .filter(|&drive| self.online[drive])
+            .map(|drive| {
+                let used =
+                    self.segments.values().flat_map(|segment| segment.columns.columns.iter().flatten());
+                self.free[drive].len() + used.filter(|column| usize::from(column.drive) == drive).count()
+            })
+            .collect();
+        self.total = fit(&counts, self.shape().width());
+    }
+
+    fn shape(&self) -> crate::protection::Shape {
+        self.protection.segment_shape(self.width, self.online.iter().filter(|&&online| online).count())
+    }
+
+    /// Data blocks of one new segment when it is filled with full batches.
+    pub fn packed_blocks(&self) -> usize {
+        let shape = self.shape();
+        let batch = shape.rows_for(crate::format::header::ENTRIES_MAX).min(self.rows);
+        let per_batch = shape.blocks_in(batch).min(crate::format::header::ENTRIES_MAX);
+        self.rows / batch * per_batch + shape.blocks_in(self.rows % batch)
+    }
+
+    /// Takes in the segments that a checkpoint names.
+    pub fn restore(&mut self, segments: Vec<Segment>) {
+        let mut used: Vec<base::HashSet<u32>> = vec![Default::default(); self.free.len()];
+        for column in segments.iter().flat_map(|segment| segment.columns.columns.iter().flatten()) {
+            if let Some(used) = used.get_mut(usize::from(column.drive)) {
+                used.insert(column.chunk);
+            }
+        }
+        for (free, used) in self.free.iter_mut().zip(used) {
+            free.retain(|chunk| !used.contains(chunk));
+        }
+        for segment in segments {
+            self.next = self.next.max(segment.columns.id.0 + 1);
+            self.segments.insert(segment.columns.id, segment);
+        }
+        self.count_total();
+    }
+
+    pub fn set_next(&mut self, next: u32) {
+        self.next = self.next.max(next);
+    }
+
+    pub fn next_id(&self) -> u32 {
+        self.next
+    }
+
+    pub fn set_online(&mut self, online: Vec<bool>) {
+        self.online = online;
+        self.count_total();
+    }
+
+    pub fn is_online(&self, drive: u8) -> bool {
+        self.online.get(usize::from(drive)).copied().unwrap_or(false)
+    }
+
+    /// Makes a segment of free chunks, on the drives that have most of them. `None` where there are too few.
+    pub fn allocate(&mut self) -> Option<SegmentId> {
+        let shape = self.shape();
+        let drives = self.free.len();
+        let turn = self.next as usize;
+        let mut able: Vec<usize> =
+            (0..drives).filter(|&drive| self.online[drive] && !self.free[drive].is_empty()).collect();
+        able.sort_by_key(|&drive| {
+            (std::cmp::Reverse(self.free[drive].len()), (drive + drives - turn % drives) % drives)
+        });
+        able.truncate(shape.width());
+        let absent = shape.width() - able.len();
+        if absent > self.absent_allowed() {
+            return None;
+        }
+        let mut columns: Vec<Option<Column>> = able
+            .into_iter()
+            .map(|drive| self.free[drive].pop().map(|chunk| Column { drive: drive as u8, chunk }))
+            .collect();
+        columns.resize(shape.width(), None);
+        let id = SegmentId(self.next);
+        self.next += 1;
+        let segment = Segment::new(
+            SegmentColumns { id, parity: shape.parity() as u8, columns },
+            SegmentState::Reserved,
+        );
+        self.segments.insert(id, segment);
+        Some(id)
+    }
+
+    /// Columns that a new segment may lack: only where so few drives are online that there is no choice.
+    fn absent_allowed(&self) -> usize {
+        let online = self.online.iter().filter(|&&online| online).count();
+        self.shape().width().saturating_sub(online)
+    }
+
+    /// How many more segments could be made of the free chunks.
+    pub fn free_segments(&self) -> usize {
+        let counts: Vec<usize> = (0..self.free.len())
+            .filter(|&drive| self.online[drive])
+            .map(|drive| self.free[drive].len())
+            .collect();
+        fit(&counts, self.shape().width() - self.absent_allowed())
+    }
+
+    /// Segments that there can be in all.
+    pub fn total_segments(&self) -> usize {
+        self.total
+    }
+
+    /// Reserves another segment at the end of the log's queue.
+    pub fn enqueue(&mut self, id: SegmentId) {
+        assert_eq!(self.get(id).state, SegmentState::Reserved);
+        self.queue.push_back(id);
+    }
+
+    pub fn dequeue(&mut self) -> Option<SegmentId> {
+        self.queue.pop_front()
+    }
+
+    pub fn queue(&self) -> &VecDeque<SegmentId> {
+        &self.queue
+    }
+
+    pub fn get(&self, id: SegmentId) -> &Segment {
+        self.segments.get(&id).expect("a segment that exists")
+    }
+
+    pub fn get_mut(&mut self, id: SegmentId) -> &mut Segment {
+        self.segments.get_mut(&id).expect("a segment that exists")
+    }
+
+    /// A segment that a position from disk names may not exist.
+    pub fn find(&self, id: SegmentId) -> Option<&Segment> {
+        self.segments.get(&id).filter(|segment| segment.state != SegmentState::Condemned)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&SegmentId, &Segment)> {
+        self.segments.iter().filter(|(_, segment)| segment.state != SegmentState::Condemned)
+    }
+
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {
+        self.segments.values_mut()
+    }
+
+    pub fn add_live(&mut self, id: SegmentId) {
+        self.get_mut(id).live += 1;
+    }
+
+    pub fn remove_live(&mut self, id: SegmentId) {
+        let segment = self.get_mut(id);
+        assert!(segment.live > 0, "segment {id:?} has no live block to lose");
+        segment.live -= 1;
+    }
+
+    pub fn live(&self) -> u64 {
+        self.segments.values().map(|segment| u64::from(segment.live)).sum()
+    }
+
+    /// Keeps a segment's chunks from being reused until [`Segments::unpin`].
+    pub fn pin(&mut self, id: SegmentId) {
+        self.get_mut(id).readers += 1;
+    }
+
+    pub fn unpin(&mut self, id: SegmentId) {
+        let segment = self.get_mut(id);
+        assert!(segment.readers > 0);
+        segment.readers -= 1;
+        if segment.readers == 0 && segment.state == SegmentState::Condemned {
+            self.reclaim(id);
+        }
+    }
+
+    /// Gives a segment up; its chunks are free as soon as nobody reads from it.
+    pub fn release(&mut self, id: SegmentId) {
+        let segment = self.get_mut(id);
+        assert_eq!(segment.live, 0, "segment {id:?} still has live blocks");
+        segment.state = SegmentState::Condemned;
+        if segment.readers == 0 {
+            self.reclaim(id);
+        }
+    }
+
+    fn reclaim(&mut self, id: SegmentId) {
+        let segment = self.segments.remove(&id).expect("a segment that exists");
+        for column in segment.columns.columns.into_iter().flatten() {
+            self.free[usize::from(column.drive)].push(column.chunk);
+        }
+    }
+}
+
+impl Segment {
+    pub fn new(columns: SegmentColumns, state: SegmentState) -> Segment {
+        Segment {
+            columns,
+            state,
+            live: 0,
+            used_rows: 0,
+            last: Sequence(0),
+            incomplete: false,
+            stuck: false,
+            readers: 0,
+        }
+    }
+}
+
+/// How many segments of `width` columns fit drives with `counts` chunks, no drive twice in a segment.
+fn fit(counts: &[usize], width: usize) -> usize {
+    if width == 0 || counts.len() < width {
+        return 0;
+    }
+    let (mut low, mut high) = (0, counts.iter().sum::<usize>() / width);
+    while low < high {
+        let middle = (low + high).div_ceil(2);
+        if counts.iter().map(|&count| count.min(middle)).sum::<usize>() >= middle * width {
+            low = middle;
+        } else {
+            high = middle - 1;
+        }
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segments(protection: Protection, width: u8, chunks: &[u32]) -> Segments {
+        Segments::new(protection, width, 16, chunks, 0, 1)
+    }
+
+    #[test]
+    fn fits() {
+        assert_eq!(fit(&[10, 10, 10], 3), 10);
+        assert_eq!(fit(&[10, 10, 10, 10], 3), 13);
+        assert_eq!(fit(&[100, 10, 10], 2), 20);
+        assert_eq!(fit(&[100, 0, 10], 2), 10);
+        assert_eq!(fit(&[5, 5], 3), 0);
+    }
+
+    #[test]
+    fn allocates_until_the_estimate_says_and_gives_back() {
+        let mut all = segments(Protection::Parity1, 3, &[10, 20, 15, 12]);
+        let total = all.total_segments();
+        let mut made = Vec::new();
+        while let Some(id) = all.allocate() {
+            made.push(id);
+            let drives: Vec<u8> =
+                all.get(id).columns.columns.iter().flatten().map(|column| column.drive).collect();
+            assert_eq!(drives.len(), 3);
+            assert!(drives.iter().all(|drive| drives.iter().filter(|other| *other == drive).count() == 1));
+        }
+        assert!(made.len().abs_diff(total) <= 1, "{} made, {total} promised", made.len());
+        assert_eq!(all.free_segments(), 0);
+        for id in made {
+            all.release(id);
+        }
+        assert_eq!(all.free_segments(), total);
+        assert!(all.allocate().is_some_and(|id| id.0 > total as u32), "ids are not reused");
+    }
+
+    #[test]
+    fn a_read_segment_is_not_reused() {
+        let mut all = segments(Protection::Stripe, 1, &[1]);
+        let id = all.allocate().expect("one chunk");
+        all.pin(id);
+        all.release(id);
+        assert!(all.find(id).is_none() && all.allocate().is_none());
+        all.unpin(id);
+        assert!(all.allocate().is_some());
+    }
+
+    #[test]
+    fn leaves_offline_drives_out() {
+        let mut all = segments(Protection::Parity1, 4, &[10, 10, 10, 10]);
+        all.set_online(vec![true, true, false, true]);
+        let id = all.allocate().expect("three drives are enough");
+        assert_eq!(all.get(id).columns.columns.len(), 3);
+        let mut mirror = segments(Protection::Mirror2, 2, &[10, 10]);
+        mirror.set_online(vec![true, false]);
+        assert_eq!(mirror.free_segments(), 10);
+        let id = mirror.allocate().expect("degraded");
+        assert_eq!(mirror.get(id).columns.columns, [Some(Column { drive: 0, chunk: 0 }), None]);
+    }
+
+    #[test]
+    fn lanes_share_drives_without_sharing_chunks() {
+        let mut one = Segments::new(Protection::Stripe, 1, 16, &[7], 0, 2);
+        let mut two = Segments::new(Protection::Stripe, 1, 16, &[7], 1, 2);
+        let chunks = |all: &mut Segments| {
+            std::iter::from_fn(|| {
+                all.allocate().map(|id| all.get(id).columns.columns[0].expect("online").chunk)
+            })
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(chunks(&mut one), [0, 2, 4, 6]);
+        assert_eq!(chunks(&mut two), [1, 3, 5]);
+    }
+}

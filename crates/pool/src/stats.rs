@@ -1,0 +1,100 @@
+//! What a lane counts.
+
+use crate::lane::{Lane, LaneState};
+
+/// Errors of one drive, by kind, since the lane was opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DriveErrors {
+    pub read: u64,
+    pub write: u64,
+    pub checksum: u64,
+}
+
+/// Counted since the lane was opened.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct LaneCounters {
+    /// By drive index.
+    pub drive_errors: Vec<DriveErrors>,
+    pub blocks_written: u64,
+    pub blocks_read: u64,
+    pub blocks_rebuilt: u64,
+    pub blocks_healed: u64,
+    pub blocks_cleaned: u64,
+    pub batches: u64,
+    pub checkpoints: u64,
+    pub segments_cleaned: u64,
+    /// Recovery: batches replayed, found torn and dropped, completed from parity.
+    pub replayed: u64,
+    pub dropped: u64,
+    pub completed: u64,
+    /// Recovery: conditional entries that did not apply any more.
+    pub moves_stale: u64,
+}
+
+impl LaneCounters {
+    pub(crate) fn drive(&mut self, drive: u8) -> &mut DriveErrors {
+        let index = usize::from(drive);
+        if self.drive_errors.len() <= index {
+            self.drive_errors.resize(index + 1, DriveErrors::default());
+        }
+        &mut self.drive_errors[index]
+    }
+}
+
+/// A lane's state in numbers. Blocks are of 4 KiB.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LaneStats {
+    pub counters: LaneCounters,
+    /// Blocks that volumes can use.
+    pub capacity_blocks: u64,
+    /// Blocks in use, map pages among them.
+    pub live_blocks: u64,
+    pub segments_total: usize,
+    pub segments_free: usize,
+    /// Segments in which some batch lacks a column, or which have a column on a drive that is not online.
+    pub segments_degraded: usize,
+    pub map_pages_cached: usize,
+    pub map_pages_dirty: usize,
+    pub map_hits: u64,
+    pub map_misses: u64,
+    /// Writes wait or are refused because the file system under the drives is full.
+    pub stalled: bool,
+    /// Too many drives have failed.
+    pub failed: bool,
+}
+
+impl Lane {
+    pub fn stats(&self) -> LaneStats {
+        let segments = self.segments.borrow();
+        let map = self.map.borrow();
+        let degraded = segments
+            .iter()
+            .filter(|(_, segment)| {
+                let lacking = |column: &Option<_>| {
+                    column
+                        .is_none_or(|column: crate::format::table::Column| !segments.is_online(column.drive))
+                };
+                segment.incomplete || (segment.used_rows > 0 && segment.columns.columns.iter().any(lacking))
+            })
+            .count();
+        LaneStats {
+            counters: self.counters.borrow().clone(),
+            capacity_blocks: self.capacity_blocks(&segments),
+            live_blocks: segments.live(),
+            segments_total: segments.total_segments(),
+            segments_free: segments.free_segments(),
+            segments_degraded: degraded,
+            map_pages_cached: map.cached_pages(),
+            map_pages_dirty: map.dirty_pages(),
+            map_hits: map.hits,
+            map_misses: map.misses,
+            stalled: self.state.get() == LaneState::Stalled,
+            failed: self.state.get() == LaneState::Failed,
+        }
+    }
+
+    /// Blocks mapped by a layer, without those of the layers below; 0 for one that does not exist.
+    pub fn layer_blocks(&self, layer: base::LayerId) -> u64 {
+        self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped)
+    }
+}

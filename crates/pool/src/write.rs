@@ -1,0 +1,356 @@
+//! Writing blocks of a layer: whole ones, parts of them, unmapping, comparing.
+//!
+//! Parts of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first and
+//! append the merged one in the same step in which they find that nothing else is on its way to it.
+
+use std::rc::Rc;
+
+use base::{BLOCK_BYTES, LayerId};
+use block::Payload;
+use bytes::{Bytes, BytesMut};
+
+use crate::apply::within_leaf;
+use crate::format::header::Entry;
+use crate::format::page::{MapEntry, PageKey};
+use crate::lane::{Lane, LaneError};
+use crate::log::{Pending, Source, Ticket};
+use crate::map::leaf;
+use crate::position::Position;
+
+impl Lane {
+    /// A layer that may be written.
+    fn check_writable(&self, layer: LayerId, block: u64) -> Result<(), LaneError> {
+        self.check_running()?;
+        let map = self.map.borrow();
+        match map.layers.get(&layer) {
+            Some(found) if !found.dropping => {
+                assert!(map.covers(layer, block), "block {block} is outside of layer {layer:?}");
+                Ok(())
+            }
+            _ => Err(LaneError::NoSuchLayer),
+        }
+    }
+
+    /// Writes whole blocks from `offset_bytes` of the payload on; ends when they are committed.
+    pub(crate) async fn write_blocks(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        data: Payload,
+        durable: bool,
+    ) -> Result<(), LaneError> {
+        assert!(data.len().is_multiple_of(BLOCK_BYTES) && !data.is_empty());
+        let blocks = (data.len() / BLOCK_BYTES) as u64;
+        self.check_writable(layer, block + blocks - 1)?;
+        let data = Rc::new(data);
+        let ticket = Ticket::new(&self.io);
+        let mut at = 0;
+        while at < blocks {
+            let count = within_leaf(block + at, blocks - at);
+            self.log_room().await?;
+            let key = self.admit(layer, block + at, count).await?;
+            let mut log = self.log.borrow_mut();
+            let mut pinned = self.map.borrow_mut();
+            pinned.pin(key.0, count as u32);
+            for index in at..at + count {
+                log.append(Pending {
+                    entry: Entry::Data { layer, block: block + index, crc: 0 },
+                    source: Some(Source::Payload(data.clone(), index as usize * BLOCK_BYTES)),
+                    durable,
+                    ticket: ticket.clone(),
+                    tag: None,
+                    pinned: Some(key.0),
+                    promised: key.1.get(&(block + index)),
+                    serial: 0,
+                });
+            }
+            self.log_work.notify();
+            at += count;
+        }
+        self.counters.borrow_mut().blocks_written += blocks;
+        ticket.wait().await
+    }
+
+    /// Waits for space, has the leaf page in memory, and promises space for the blocks that are new. Between
+    /// this and appending there must be no await.
+    async fn admit(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(PageKey, Fresh), LaneError> {
+        let (key, first) = leaf(layer, block);
+        loop {
+            self.wait_for_space().await?;
+            let exists = self.ensure_page(key).await?;
+            self.check_writable(layer, block)?;
+            if self.must_wait_for_space() {
+                continue;
+            }
+            let mut map = self.map.borrow_mut();
+            if !exists {
+                map.create(key);
+            }
+            let Some(page) = map.cached(key) else { continue };
+            let log = self.log.borrow();
+            let new = |index: &u64| {
+                let entry = page.entry(first + (index - block) as usize);
+                !entry.position.is_stored() && !log.is_pending(layer, *index)
+            };
+            let fresh = Fresh((block..block + blocks).filter(new).collect());
+            if !self.promise(fresh.0.len() as u64) {
+                return Err(LaneError::OutOfSpace);
+            }
+            return Ok((key, fresh));
+        }
+    }
+
+    /// Writes part of one block: `data` at `offset_bytes` within it.
+    pub(crate) async fn write_part(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        offset_bytes: usize,
+        data: &Payload,
+        durable: bool,
+    ) -> Result<(), LaneError> {
+        assert!(offset_bytes + data.len() <= BLOCK_BYTES);
+        let merge = |old: &Bytes| {
+            let mut merged = BytesMut::from(&old[..]);
+            data.copy_to(0, &mut merged[offset_bytes..offset_bytes + data.len()]);
+            Ok(merged.freeze())
+        };
+        self.replace_block(layer, block, durable, merge).await
+    }
+
+    /// Replaces a block by what `change` makes of it, atomically.
+    async fn replace_block(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        durable: bool,
+        change: impl Fn(&Bytes) -> Result<Bytes, LaneError>,
+    ) -> Result<(), LaneError> {
+        self.check_writable(layer, block)?;
+        loop {
+            self.wait_until_settled(layer, block, 1).await?;
+            let before = self.current(layer, block)?;
+            let pieces = self.read_blocks(layer, block, 1).await?;
+            let changed = change(&pieces[0])?;
+            self.log_room().await?;
+            let (key, fresh) = self.admit(layer, block, 1).await?;
+            if before.is_none()
+                || self.current(layer, block)? != before
+                || self.log.borrow().is_pending(layer, block)
+            {
+                self.take_back(fresh.0.len() as u64);
+                continue;
+            }
+            let ticket = Ticket::new(&self.io);
+            self.map.borrow_mut().pin(key, 1);
+            self.append(Pending {
+                entry: Entry::Data { layer, block, crc: 0 },
+                source: Some(Source::Block(changed)),
+                durable,
+                ticket: ticket.clone(),
+                tag: None,
+                pinned: Some(key),
+                promised: fresh.get(&block),
+                serial: 0,
+            });
+            return ticket.wait().await;
+        }
+    }
+
+    /// The block's map entry as far as it is known without reading the log; `None` where a page would have
+    /// to be read (then it is, by whoever reads the block).
+    fn current(&self, layer: LayerId, block: u64) -> Result<Option<MapEntry>, LaneError> {
+        match self.try_resolve(layer, block, 1)? {
+            crate::pages::Resolved::Entries(entries) => Ok(Some(entries[0])),
+            crate::pages::Resolved::Load(..) => Ok(None),
+        }
+    }
+
+    /// Waits until nothing is on its way to the blocks.
+    async fn wait_until_settled(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(), LaneError> {
+        let pending = || {
+            let log = self.log.borrow();
+            (block..block + blocks).any(|block| log.is_pending(layer, block))
+        };
+        while pending() {
+            self.check_running()?;
+            self.committed.wait().await;
+        }
+        Ok(())
+    }
+
+    /// Compares whole blocks with `expected`, and writes `data` where they are equal; nothing can come in
+    /// between. A layer's compare-and-writes are at most a leaf page long.
+    pub(crate) async fn compare_and_write(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        offset_bytes: usize,
+        expected: &Payload,
+        data: &Payload,
+        durable: bool,
+    ) -> Result<(), LaneError> {
+        assert!(expected.len() == data.len() && !data.is_empty());
+        let blocks = ((offset_bytes + data.len()).div_ceil(BLOCK_BYTES)) as u64;
+        self.check_writable(layer, block + blocks - 1)?;
+        loop {
+            self.wait_until_settled(layer, block, blocks).await?;
+            let before = self.currents(layer, block, blocks)?;
+            let pieces = self.read_blocks(layer, block, blocks).await?;
+            let mut whole = BytesMut::with_capacity(blocks as usize * BLOCK_BYTES);
+            pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+            let range = offset_bytes..offset_bytes + data.len();
+            let differs =
+                whole[range.clone()].iter().zip(expected.to_vec()).position(|(&is, should)| is != should);
+            if before.is_none() || self.currents(layer, block, blocks)? != before {
+                continue;
+            }
+            if let Some(at) = differs {
+                return Err(LaneError::Miscompare { offset_bytes: at as u32 });
+            }
+            data.copy_to(0, &mut whole[range]);
+            if let Some(ticket) =
+                self.append_if_unchanged(layer, block, &before, whole.freeze(), durable).await?
+            {
+                return ticket.wait().await;
+            }
+        }
+    }
+
+    /// Appends blocks in one step, provided the map still says `before` and nothing is on its way to them.
+    async fn append_if_unchanged(
+        &self,
+        layer: LayerId,
+        block: u64,
+        before: &Option<Vec<MapEntry>>,
+        content: Bytes,
+        durable: bool,
+    ) -> Result<Option<Rc<Ticket>>, LaneError> {
+        let blocks = (content.len() / BLOCK_BYTES) as u64;
+        self.log_room().await?;
+        let mut admitted = Vec::new();
+        let mut at = 0;
+        while at < blocks {
+            let count = within_leaf(block + at, blocks - at);
+            match self.admit(layer, block + at, count).await {
+                Ok((key, fresh)) => {
+                    self.map.borrow_mut().pin(key, count as u32);
+                    admitted.push((key, fresh, count));
+                }
+                Err(error) => {
+                    self.give_up(admitted);
+                    return Err(error);
+                }
+            }
+            at += count;
+        }
+        let pending = || (block..block + blocks).any(|block| self.log.borrow().is_pending(layer, block));
+        if &self.currents(layer, block, blocks)? != before || pending() {
+            self.give_up(admitted);
+            return Ok(None);
+        }
+        let ticket = Ticket::new(&self.io);
+        let mut at = 0;
+        for (key, fresh, count) in admitted {
+            for index in at..at + count {
+                self.append(Pending {
+                    entry: Entry::Data { layer, block: block + index, crc: 0 },
+                    source: Some(Source::Block(
+                        content.slice(index as usize * BLOCK_BYTES..(index as usize + 1) * BLOCK_BYTES),
+                    )),
+                    durable,
+                    ticket: ticket.clone(),
+                    tag: None,
+                    pinned: Some(key),
+                    promised: fresh.get(&(block + index)),
+                    serial: 0,
+                });
+            }
+            at += count;
+        }
+        Ok(Some(ticket))
+    }
+
+    fn give_up(&self, admitted: Vec<(PageKey, Fresh, u64)>) {
+        for (key, fresh, count) in admitted {
+            self.take_back(fresh.0.len() as u64);
+            (0..count).for_each(|_| self.map.borrow_mut().unpin(key));
+        }
+    }
+
+    fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Vec<MapEntry>>, LaneError> {
+        match self.try_resolve(layer, block, blocks)? {
+            crate::pages::Resolved::Entries(entries) => Ok(Some(entries)),
+            crate::pages::Resolved::Load(..) => Ok(None),
+        }
+    }
+
+    /// Unmaps whole blocks: they read as zeros from then on. Ranges without a page cost nothing.
+    pub(crate) async fn unmap_blocks(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        durable: bool,
+    ) -> Result<(), LaneError> {
+        if blocks == 0 {
+            return Ok(());
+        }
+        self.check_writable(layer, block + blocks - 1)?;
+        let ticket = Ticket::new(&self.io);
+        let mut at = block;
+        while at < block + blocks {
+            let count = within_leaf(at, block + blocks - at);
+            self.log_room().await?;
+            if self.unmap_changes_something(layer, at, count).await? {
+                let (key, _) = leaf(layer, at);
+                self.pin_page(key, 1).await?;
+                self.append(Pending {
+                    entry: Entry::Unmap { layer, block: at, blocks: count as u32 },
+                    source: None,
+                    durable,
+                    ticket: ticket.clone(),
+                    tag: None,
+                    pinned: Some(key),
+                    promised: 0,
+                    serial: 0,
+                });
+            }
+            at += count;
+        }
+        ticket.wait().await
+    }
+
+    async fn unmap_changes_something(
+        &self,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<bool, LaneError> {
+        let pending = {
+            let log = self.log.borrow();
+            (block..block + blocks).any(|block| log.is_pending(layer, block))
+        };
+        if pending || self.map.borrow().layers.get(&layer).is_some_and(|layer| layer.parent.is_some()) {
+            return Ok(true);
+        }
+        let (key, first) = leaf(layer, block);
+        if !self.ensure_page(key).await? {
+            // looked up across an await: a write may have come in between, then it is after this unmap
+            return Ok(false);
+        }
+        let map = self.map.borrow();
+        let Some(page) = map.cached(key) else { return Ok(true) };
+        Ok((0..blocks as usize).any(|index| page.entry(first + index).position != Position::ABSENT))
+    }
+}
+
+/// Blocks of one leaf page that a write adds to the layer.
+struct Fresh(Vec<u64>);
+
+impl Fresh {
+    /// Promised blocks of this block's entry.
+    fn get(&self, block: &u64) -> u32 {
+        u32::from(self.0.binary_search(block).is_ok())
+    }
+}
