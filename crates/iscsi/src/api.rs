@@ -19,6 +19,7 @@ pub enum Effect {
     /// The initiator is known and authenticated and every key is settled. The last login response is held
     /// back until [`crate::Connection::complete_login`] or [`crate::Connection::refuse_login`], so that an
     /// older session of the same identity can be dropped first (session reinstatement, RFC 7143 §6.3.5).
+    /// Discovery sessions ask too.
     LoggedIn(SessionIdentity),
     /// Carry this out and answer with [`crate::Connection::respond`].
     Command(Command),

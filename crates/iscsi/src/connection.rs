@@ -1,11 +1,21 @@
-//! One connection of a target: login, then full feature phase.
+//! One connection of a target: login, then full feature phase; the clock; the end.
+//!
+//! ```text
+//!   Login ──ready──► Agreement (the engine drops older sessions) ──complete_login──► FullFeature
+//!     └──────────────────────────── refused, timed out, closed ──────────────────────────┴──► Closed
+//! ```
 
 use std::net::SocketAddr;
 
-use base::Nanos;
+use base::{Nanos, limits};
 use bytes::{Bytes, BytesMut};
+use wire::iscsi::{AsyncEvent, AsyncMessage, Lengths, LoginStatus, RejectReason};
 
 use crate::api::{CloseReason, CommandResponse, Directory, Effect, TaskManagementResponse, TaskTag};
+use crate::frame::{Assembler, FrameError, Pdu};
+use crate::link::Link;
+use crate::login::{self, LOGIN_SEGMENT_BYTES, Login, LoginStep, ReadyLogin};
+use crate::session::Session;
 
 /// Where a connection came in.
 #[derive(Clone, Debug)]
@@ -16,16 +26,40 @@ pub struct ConnectionParams {
     pub portal_group_tag: u16,
 }
 
+enum Phase {
+    Login(Box<Login>),
+    Agreement(Box<ReadyLogin>),
+    FullFeature(Box<Session>),
+    Closed,
+}
+
 /// The target's end of one connection, which is one session.
 ///
 /// After each call that may have produced something, drain [`Connection::next_effect`] and send
 /// [`Connection::take_output`] (one send at a time; take again when it is done).
-pub struct Connection {}
+pub struct Connection {
+    params: ConnectionParams,
+    phase: Phase,
+    link: Link,
+    assembler: Assembler,
+    /// When something was last heard, or when the connection began.
+    heard: Nanos,
+    /// When a NOP-In went out that nothing has followed.
+    probed: Option<Nanos>,
+    login_deadline: Nanos,
+}
 
 impl Connection {
     pub fn new(params: ConnectionParams, now: Nanos) -> Connection {
-        let _ = (params, now);
-        todo!()
+        Connection {
+            params,
+            phase: Phase::Login(Box::new(Login::new())),
+            link: Link::new(),
+            assembler: Assembler::new(LOGIN_SEGMENT_BYTES),
+            heard: now,
+            probed: None,
+            login_deadline: now + Nanos(limits::LOGIN_NS_MAX),
+        }
     }
 
     /// Consumes what was received, PDU by PDU, without copying payload. Stops early, leaving bytes in
@@ -38,87 +72,200 @@ impl Connection {
         now: Nanos,
         random: &mut dyn FnMut() -> u64,
     ) {
-        let _ = (input, directory, now, random);
-        todo!()
+        if !input.is_empty() {
+            (self.heard, self.probed) = (now, None);
+        }
+        while self.wants_receive() {
+            match self.assembler.next(input) {
+                Ok(Some(pdu)) => self.on_pdu(pdu, directory, random),
+                Ok(None) => break,
+                Err(error) => self.on_frame_error(error),
+            }
+        }
+        if self.link.is_closed() {
+            input.clear();
+        }
     }
 
     /// Whether to feed this connection: false while too much output waits, while a login waits for the
     /// engine, and after it has ended.
     pub fn wants_receive(&self) -> bool {
-        todo!()
+        !self.link.is_closed()
+            && !matches!(self.phase, Phase::Agreement(_) | Phase::Closed)
+            && self.link.output.queued_bytes() < limits::OUTPUT_BYTES_PER_CONNECTION_MAX
     }
 
     /// How many more bytes must arrive before anything more can be consumed; at least 1. The receive
     /// buffer should have at least this much room (more is better).
     pub fn receive_bytes_wanted(&self) -> usize {
-        todo!()
+        self.assembler.bytes_wanted()
+    }
+
+    fn on_pdu(&mut self, pdu: Pdu, directory: &dyn Directory, random: &mut dyn FnMut() -> u64) {
+        match &mut self.phase {
+            Phase::Login(login) => {
+                let step = login.on_pdu(&mut self.link, &self.params, &pdu, directory, random);
+                self.after_login_step(step);
+            }
+            Phase::FullFeature(session) => {
+                session.on_pdu(&mut self.link, &self.params, pdu, directory);
+                self.after_close();
+            }
+            Phase::Agreement(_) | Phase::Closed => unreachable!("nothing is received in this phase"),
+        }
+    }
+
+    fn after_login_step(&mut self, step: LoginStep) {
+        match step {
+            LoginStep::Continue => {}
+            LoginStep::Ready(ready) => {
+                self.link.effect(Effect::LoggedIn(ready.identity.clone()));
+                self.phase = Phase::Agreement(ready);
+            }
+            LoginStep::Refused(status) => self.end(login::close_reason(status)),
+            LoginStep::Dropped => self.end(CloseReason::ProtocolError),
+        }
+    }
+
+    fn on_frame_error(&mut self, error: FrameError) {
+        match (error, &mut self.phase) {
+            (FrameError::HeaderDigest, _) => self.end(CloseReason::HeaderDigestError),
+            (FrameError::Length { header }, Phase::Login(login)) => {
+                let step = login.refuse(&mut self.link, &header, LoginStatus::InitiatorError);
+                self.after_login_step(step);
+            }
+            (FrameError::Length { header }, Phase::FullFeature(session)) => {
+                self.link.reject_and_close(RejectReason::InvalidPduField, &header, session.window());
+                self.after_close();
+            }
+            (FrameError::Length { .. }, Phase::Agreement(_) | Phase::Closed) => {
+                self.end(CloseReason::ProtocolError);
+            }
+        }
+    }
+
+    fn end(&mut self, reason: CloseReason) {
+        self.link.close(reason);
+        self.after_close();
+    }
+
+    fn after_close(&mut self) {
+        if self.link.is_closed() {
+            self.phase = Phase::Closed;
+        }
     }
 
     /// Time has passed: login timeout, NOP-In keepalive.
     pub fn on_tick(&mut self, now: Nanos) {
-        let _ = now;
-        todo!()
+        if now < self.next_deadline() {
+            return;
+        }
+        match &mut self.phase {
+            Phase::Closed => {}
+            Phase::Login(_) | Phase::Agreement(_) => self.end(CloseReason::LoginTimedOut),
+            Phase::FullFeature(_) if self.probed.is_some() => self.end(CloseReason::Unresponsive),
+            Phase::FullFeature(session) => {
+                session.probe(&mut self.link);
+                self.probed = Some(now);
+            }
+        }
     }
 
     /// When [`Connection::on_tick`] has something to do at the latest.
     pub fn next_deadline(&self) -> Nanos {
-        todo!()
+        match (&self.phase, self.probed) {
+            (Phase::Closed, _) => Nanos::MAX,
+            (Phase::Login(_) | Phase::Agreement(_), _) => self.login_deadline,
+            (Phase::FullFeature(_), Some(probed)) => probed + Nanos(limits::NOP_ANSWER_NS_MAX),
+            (Phase::FullFeature(_), None) => self.heard + Nanos(limits::NOP_IDLE_NS),
+        }
     }
 
     pub fn next_effect(&mut self) -> Option<Effect> {
-        todo!()
+        self.link.next_effect()
     }
 
-    /// Answers [`Effect::LoggedIn`]: the session exists, named `tsih` (not zero).
+    /// Answers [`Effect::LoggedIn`]: the session exists, named `tsih` (not zero). Ignored where the
+    /// connection has ended meanwhile.
     pub fn complete_login(&mut self, tsih: u16) {
-        let _ = tsih;
-        todo!()
+        assert!(tsih != 0, "a session is not named 0");
+        let Phase::Agreement(ready) = &mut self.phase else { return };
+        ready.complete(&mut self.link, tsih);
+        let agreed = ready.agreed;
+        let session = Session::new(ready.identity.clone(), agreed, ready.connection_id, ready.cmd_sn);
+        self.phase = Phase::FullFeature(Box::new(session));
+        self.assembler.header_digest = agreed.header_digest;
+        self.assembler.data_digest = agreed.data_digest;
+        self.assembler.data_bytes_max = agreed.receive_segment_bytes as usize;
+        self.link.output.header_digest = agreed.header_digest;
+        self.link.output.data_digest = agreed.data_digest;
     }
 
     /// Answers [`Effect::LoggedIn`]: out of resources (login status 03/02). Closes.
     pub fn refuse_login(&mut self) {
-        todo!()
+        let Phase::Agreement(ready) = &mut self.phase else { return };
+        ready.refuse(&mut self.link, LoginStatus::OutOfResources);
+        self.end(login::close_reason(LoginStatus::OutOfResources));
     }
 
     /// Answers a command. Ignored where the task is not known any more.
     pub fn respond(&mut self, task: TaskTag, response: CommandResponse) {
-        let _ = (task, response);
-        todo!()
+        if let Phase::FullFeature(session) = &mut self.phase {
+            session.respond(&mut self.link, task, &response);
+        }
     }
 
     /// Answers a task management request. Ignored where it is not known any more.
     pub fn respond_task_management(&mut self, task: TaskTag, response: TaskManagementResponse) {
-        let _ = (task, response);
-        todo!()
+        if let Phase::FullFeature(session) = &mut self.phase {
+            session.respond_task_management(&mut self.link, task, response);
+        }
     }
 
     /// The engine will never answer this command (aborted on behalf of another session); the initiator
     /// gets no response for it.
     pub fn forget(&mut self, task: TaskTag) {
-        let _ = task;
-        todo!()
+        if let Phase::FullFeature(session) = &mut self.phase {
+            session.drop_task(&mut self.link, task);
+        }
     }
 
     /// Everything that is ready to be sent, in order; empty when there is nothing.
     pub fn take_output(&mut self) -> Vec<Bytes> {
-        todo!()
+        self.link.output.take()
     }
 
     /// Whether [`Connection::take_output`] has something to give.
     pub fn has_output(&self) -> bool {
-        todo!()
+        !self.link.output.is_empty()
     }
 
-    /// Asks the initiator to log out within `seconds` (async message, RFC 7143 §11.9.1 event 1).
+    /// Asks the initiator to log out within `seconds` (async message, RFC 7143 §11.9.1 event 1). Does
+    /// nothing outside full feature phase.
     pub fn request_logout(&mut self, seconds: u16) {
-        let _ = seconds;
-        todo!()
+        self.send_async(AsyncEvent::LogoutRequested { within_seconds: seconds });
     }
 
     /// Ends the connection: tells a logged-in initiator that it will be dropped (async event 2) and emits
-    /// [`Effect::Close`].
+    /// [`Effect::Close`]. Does nothing where it has ended already.
     pub fn close(&mut self, reason: CloseReason) {
-        let _ = reason;
-        todo!()
+        if let Phase::FullFeature(session) = &self.phase {
+            let connection_id = session.connection_id;
+            self.send_async(AsyncEvent::ConnectionDropped {
+                connection_id,
+                time_to_wait_seconds: 0,
+                time_to_retain_seconds: 0,
+            });
+        }
+        if !self.link.is_closed() {
+            self.end(reason);
+        }
+    }
+
+    fn send_async(&mut self, event: AsyncEvent) {
+        let Phase::FullFeature(session) = &self.phase else { return };
+        let numbers = self.link.status_numbers(session.window());
+        let message = AsyncMessage { lun: 0, numbers, event };
+        self.link.output.push_small(&message.emit(Lengths::default()), &[]);
     }
 }

@@ -2,12 +2,29 @@
 //!
 //! One [`Connection`] is one session (MaxConnections 1, ErrorRecoveryLevel 0). Nothing here does I/O, reads
 //! a clock or draws randomness: the caller hands all three in. Every buffer is bounded by `base::limits`.
+//! Bytes from a peer never cause a panic: they become a reject, a status, or the end of the connection.
 
 mod api;
+mod chap;
+mod command;
 mod connection;
+mod data_in;
+mod data_out;
+mod frame;
+mod keys;
+mod link;
+mod login;
+mod output;
+mod security;
+mod serial;
+mod session;
+mod task_management;
+mod tasks;
+mod text;
 
 pub use api::{
     Chap, CloseReason, Command, CommandResponse, Directory, Effect, HostAccess, Secret, SessionIdentity,
     SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction, TaskManagementResponse, TaskTag,
 };
 pub use connection::{Connection, ConnectionParams};
+pub use keys::Parameters;

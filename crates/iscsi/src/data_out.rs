@@ -1,0 +1,212 @@
+//! Write data: unsolicited and solicited Data-Out, and the R2Ts that ask for it (RFC 7143 §11.7, §11.8).
+//!
+//! ```text
+//!   offset 0 ──immediate──┬──unsolicited──┬──R2T──┬──R2T──┬─ ... ─┤ wanted
+//!                         └ until F       └ received so far        └ asked for so far
+//! ```
+//! We agree on DataPDUInOrder and DataSequenceInOrder, so data arrives in order and is appended. An R2T is
+//! sent only for a command that holds room for all of its data in the session's write budget, so commands
+//! never wait for each other in a circle. Data for a task that is not (any more) there is dropped.
+
+use std::collections::VecDeque;
+
+use base::limits;
+use block::Payload;
+use wire::iscsi::{DataOut, R2t, RESERVED_TAG, RejectReason, task_tag};
+
+use crate::api::{Command, Effect, TaskTag};
+use crate::frame::Pdu;
+use crate::keys::Parameters;
+use crate::link::Link;
+use crate::session::{Failure, Session};
+use crate::tasks::{Transfer, Work};
+
+/// A write command whose data is not all there.
+pub(crate) struct Collecting {
+    command: Command,
+    pub transfer: Transfer,
+    /// How much is to be collected; never more than `TRANSFER_BYTES_MAX`.
+    wanted: usize,
+    received: usize,
+    /// How far it has been asked for, or came unasked.
+    asked: usize,
+    data: Payload,
+    /// The next DataSN of the unsolicited data, while more of it may come.
+    unsolicited: Option<u32>,
+    bursts: VecDeque<Burst>,
+    /// A piece was damaged on its way; the rest is awaited, then the command fails (RFC 7143 §7.8).
+    damaged: bool,
+}
+
+/// An R2T that is not (fully) answered.
+struct Burst {
+    target_tag: u32,
+    data_sn: u32,
+    end: usize,
+}
+
+impl Collecting {
+    pub fn new(
+        command: Command,
+        transfer: Transfer,
+        wanted: usize,
+        data: Payload,
+        more_unsolicited: bool,
+    ) -> Collecting {
+        Collecting {
+            command,
+            transfer,
+            wanted,
+            received: data.len(),
+            asked: data.len(),
+            data,
+            unsolicited: more_unsolicited.then_some(0),
+            bursts: VecDeque::new(),
+            damaged: false,
+        }
+    }
+
+    /// Takes note of a Data-Out of `length` bytes, which must be exactly what comes next.
+    fn on_data(&mut self, pdu: &DataOut, length: usize, parameters: &Parameters) -> Result<(), Failure> {
+        let in_place = pdu.offset_bytes as usize == self.received;
+        let end = self.received + length;
+        if pdu.target_tag == RESERVED_TAG {
+            let Some(data_sn) = self.unsolicited else { return Err(Failure::UnexpectedUnsolicitedData) };
+            let most = self.transfer.expected_out.min(parameters.first_burst_bytes) as usize;
+            if !in_place || pdu.data_sn != data_sn || end > most {
+                return Err(Failure::IncorrectAmountOfData);
+            }
+            let ended = pdu.is_final || end == most;
+            self.unsolicited = (!ended).then_some(data_sn.wrapping_add(1));
+            (self.received, self.asked) = (end, end);
+            return Ok(());
+        }
+        let Some(burst) = self.bursts.front_mut().filter(|burst| burst.target_tag == pdu.target_tag) else {
+            return Err(Failure::IncorrectAmountOfData);
+        };
+        let last = end == burst.end;
+        if !in_place || pdu.data_sn != burst.data_sn || end > burst.end || last != pdu.is_final {
+            return Err(Failure::IncorrectAmountOfData);
+        }
+        burst.data_sn = burst.data_sn.wrapping_add(1);
+        self.received = end;
+        if last {
+            self.bursts.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Nothing that was asked for, or announced, is on its way.
+    fn is_quiet(&self) -> bool {
+        self.unsolicited.is_none() && self.bursts.is_empty()
+    }
+}
+
+impl Session {
+    pub fn on_data_out(&mut self, link: &mut Link, pdu: Pdu) {
+        let data_out = match DataOut::parse(&pdu.header) {
+            Ok(data_out) => data_out,
+            Err(reason) => return link.reject(reason, &pdu.header, self.window()),
+        };
+        let Some(tag) = self.tasks.find(task_tag(&pdu.header)) else { return };
+        let Some(Work::Collecting(collecting)) = self.tasks.get_mut(tag).map(|task| &mut task.work) else {
+            return;
+        };
+        let taken = collecting.on_data(&data_out, pdu.data.len(), &self.parameters);
+        if !pdu.data_intact {
+            collecting.damaged = true;
+            collecting.data = Payload::new();
+        } else if !collecting.damaged {
+            for piece in pdu.data.pieces() {
+                collecting.data.push(piece.clone());
+            }
+        }
+        if !pdu.data_intact {
+            link.reject(RejectReason::DataDigestError, &pdu.header, self.window());
+        }
+        match taken {
+            Ok(()) => self.advance(link, tag),
+            Err(failure) => self.give_up(link, tag, failure),
+        }
+    }
+
+    /// What a command that collects data does next: run, fail, ask for more, or wait.
+    pub fn advance(&mut self, link: &mut Link, tag: TaskTag) {
+        let Some(task) = self.tasks.get_mut(tag) else { return };
+        let Work::Collecting(collecting) = &mut task.work else { return };
+        if collecting.unsolicited.is_some() {
+            return;
+        }
+        if collecting.damaged {
+            if collecting.is_quiet() {
+                self.give_up(link, tag, Failure::ServiceCrc);
+            }
+            return;
+        }
+        if collecting.received >= collecting.wanted {
+            let running = Work::Running(collecting.transfer);
+            let Work::Collecting(collecting) = std::mem::replace(&mut task.work, running) else {
+                unreachable!("it was collecting a moment ago")
+            };
+            let Collecting { command, data, .. } = *collecting;
+            return link.effect(Effect::Command(Command { task: tag, data_out: data, ..command }));
+        }
+        if collecting.transfer.reserved_bytes > 0 {
+            self.ask(link, tag);
+        } else if !self.waiting_for_room.contains(&tag) {
+            self.waiting_for_room.push_back(tag);
+            self.hand_out_room(link);
+        }
+    }
+
+    /// Ends a command that never reached the engine with CHECK CONDITION.
+    fn give_up(&mut self, link: &mut Link, tag: TaskTag, failure: Failure) {
+        let Some(task) = self.drop_task(link, tag) else { return };
+        let Work::Collecting(collecting) = task.work else { return };
+        self.fail(link, task.initiator_tag, collecting.transfer.expected_out, failure);
+    }
+
+    /// Sends as many R2Ts as may be outstanding.
+    fn ask(&mut self, link: &mut Link, tag: TaskTag) {
+        let window = self.window();
+        let Parameters { max_burst_bytes, max_outstanding_r2t, .. } = self.parameters;
+        let target_tags = &mut self.target_tags;
+        let Some(task) = self.tasks.get_mut(tag) else { return };
+        let Work::Collecting(collecting) = &mut task.work else { return };
+        while collecting.asked < collecting.wanted && collecting.bursts.len() < max_outstanding_r2t as usize {
+            let desired = (max_burst_bytes as usize).min(collecting.wanted - collecting.asked);
+            let target_tag = target_tags.next();
+            let r2t = R2t {
+                lun: task.lun,
+                task_tag: task.initiator_tag,
+                target_tag,
+                numbers: link.peek_numbers(window),
+                r2t_sn: collecting.transfer.data_sn,
+                offset_bytes: collecting.asked as u32,
+                desired_bytes: desired as u32,
+            };
+            link.output.push_small(&r2t.emit(), &[]);
+            collecting.transfer.data_sn += 1;
+            collecting.asked += desired;
+            collecting.bursts.push_back(Burst { target_tag, data_sn: 0, end: collecting.asked });
+        }
+    }
+
+    /// Lets commands ask for their data, first come first served, as far as the budget goes.
+    pub fn hand_out_room(&mut self, link: &mut Link) {
+        while let Some(&tag) = self.waiting_for_room.front() {
+            let reserved = self.write_bytes_reserved;
+            let Some(Work::Collecting(collecting)) = self.tasks.get_mut(tag).map(|task| &mut task.work)
+            else {
+                unreachable!("only commands that collect data wait, and those given up leave the queue")
+            };
+            if reserved + collecting.wanted > limits::WRITE_BYTES_PER_SESSION_MAX {
+                return;
+            }
+            collecting.transfer.reserved_bytes = collecting.wanted;
+            self.write_bytes_reserved += collecting.wanted;
+            self.waiting_for_room.pop_front();
+            self.ask(link, tag);
+        }
+    }
+}

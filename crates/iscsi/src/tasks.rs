@@ -1,0 +1,222 @@
+//! The tasks of one session: what the initiator has asked for and not been answered.
+//!
+//! What always holds: an initiator task tag names at most one task; a [`TaskTag`] of ours names the same
+//! task for ever (slot and generation); there are at most [`TASKS_MAX`].
+
+use base::limits;
+use wire::iscsi::RESERVED_TAG;
+
+use crate::api::{TaskManagementFunction, TaskTag};
+use crate::data_out::Collecting;
+
+/// Slots: every command of the window, and immediate ones.
+const TASKS_MAX: usize = (limits::COMMANDS_PER_SESSION_MAX + limits::IMMEDIATE_COMMANDS_MAX) as usize;
+const SLOT_BITS: u32 = 8;
+const _: () = assert!(TASKS_MAX <= 1 << SLOT_BITS);
+
+/// What is needed to answer a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transfer {
+    pub read: bool,
+    pub write: bool,
+    pub expected_in: u32,
+    pub expected_out: u32,
+    /// DataSN and R2TSN, which share one count (RFC 7143 §4.2.2.4).
+    pub data_sn: u32,
+    /// Of the session's write budget; given back with the answer.
+    pub reserved_bytes: usize,
+}
+
+pub(crate) enum Work {
+    /// A write whose data is not all there.
+    Collecting(Box<Collecting>),
+    /// A command that the engine has.
+    Running(Transfer),
+    /// A task management request that the engine has.
+    Management { function: TaskManagementFunction, referenced: Option<TaskTag> },
+}
+
+pub(crate) struct Task {
+    pub initiator_tag: u32,
+    pub lun: u64,
+    /// Outside the command window.
+    pub immediate: bool,
+    pub work: Work,
+    /// Counts up with every task: which of two came first.
+    order: u64,
+}
+
+impl Task {
+    pub fn is_before(&self, other: u64) -> bool {
+        self.order < other
+    }
+
+    pub fn order(&self) -> u64 {
+        self.order
+    }
+
+    pub fn is_command(&self) -> bool {
+        !matches!(self.work, Work::Management { .. })
+    }
+
+    pub fn reserved_bytes(&self) -> usize {
+        match &self.work {
+            Work::Collecting(collecting) => collecting.transfer.reserved_bytes,
+            Work::Running(transfer) => transfer.reserved_bytes,
+            Work::Management { .. } => 0,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: u32,
+    task: Option<Task>,
+}
+
+#[derive(Default)]
+pub(crate) struct Tasks {
+    slots: Vec<Slot>,
+    /// Of each slot; [`RESERVED_TAG`] where it is free. Apart, because it is searched.
+    initiator_tags: Vec<u32>,
+    free: Vec<u8>,
+    orders: u64,
+    ordered: u32,
+    immediate: u32,
+}
+
+impl Tasks {
+    /// Commands inside the window that are not answered.
+    pub fn ordered(&self) -> u32 {
+        self.ordered
+    }
+
+    /// Commands outside it.
+    pub fn immediate(&self) -> u32 {
+        self.immediate
+    }
+
+    pub fn find(&self, initiator_tag: u32) -> Option<TaskTag> {
+        if initiator_tag == RESERVED_TAG {
+            return None;
+        }
+        let slot = self.initiator_tags.iter().position(|&tag| tag == initiator_tag)?;
+        Some(self.tag(slot))
+    }
+
+    fn tag(&self, slot: usize) -> TaskTag {
+        TaskTag(self.slots[slot].generation << SLOT_BITS | slot as u32)
+    }
+
+    /// Panics where the tag is in use already or the caller let more in than the limits allow.
+    pub fn insert(&mut self, initiator_tag: u32, lun: u64, immediate: bool, work: Work) -> TaskTag {
+        assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
+        let slot = match self.free.pop() {
+            Some(slot) => usize::from(slot),
+            None => {
+                assert!(self.slots.len() < TASKS_MAX, "more tasks than the window allows");
+                self.slots.push(Slot::default());
+                self.initiator_tags.push(RESERVED_TAG);
+                self.slots.len() - 1
+            }
+        };
+        self.orders += 1;
+        let task = Task { initiator_tag, lun, immediate, work, order: self.orders };
+        self.slots[slot].task = Some(task);
+        self.initiator_tags[slot] = initiator_tag;
+        if immediate {
+            self.immediate += 1;
+        } else {
+            self.ordered += 1;
+        }
+        self.tag(slot)
+    }
+
+    fn slot(&self, tag: TaskTag) -> usize {
+        (tag.0 & ((1 << SLOT_BITS) - 1)) as usize
+    }
+
+    pub fn get(&self, tag: TaskTag) -> Option<&Task> {
+        let slot = self.slots.get(self.slot(tag))?;
+        slot.task.as_ref().filter(|_| slot.generation == tag.0 >> SLOT_BITS)
+    }
+
+    pub fn get_mut(&mut self, tag: TaskTag) -> Option<&mut Task> {
+        let index = self.slot(tag);
+        let slot = self.slots.get_mut(index)?;
+        slot.task.as_mut().filter(|_| slot.generation == tag.0 >> SLOT_BITS)
+    }
+
+    pub fn remove(&mut self, tag: TaskTag) -> Option<Task> {
+        self.get(tag)?;
+        let index = self.slot(tag);
+        let slot = &mut self.slots[index];
+        let task = slot.task.take()?;
+        slot.generation = (slot.generation + 1) & (u32::MAX >> SLOT_BITS);
+        self.initiator_tags[index] = RESERVED_TAG;
+        self.free.push(index as u8);
+        if task.immediate {
+            self.immediate -= 1;
+        } else {
+            self.ordered -= 1;
+        }
+        Some(task)
+    }
+
+    /// Those for which `wanted` holds, in the order in which they came.
+    pub fn select(&self, wanted: impl Fn(&Task) -> bool) -> Vec<TaskTag> {
+        let mut found: Vec<(u64, TaskTag)> = (0..self.slots.len())
+            .filter_map(|slot| {
+                self.slots[slot].task.as_ref().filter(|t| wanted(t)).map(|t| (t.order, self.tag(slot)))
+            })
+            .collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, tag)| tag).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running() -> Work {
+        Work::Running(Transfer {
+            read: false,
+            write: false,
+            expected_in: 0,
+            expected_out: 0,
+            data_sn: 0,
+            reserved_bytes: 0,
+        })
+    }
+
+    #[test]
+    fn a_tag_names_one_task_for_ever() {
+        let mut tasks = Tasks::default();
+        let first = tasks.insert(7, 0, false, running());
+        assert_eq!(tasks.find(7), Some(first));
+        assert!(tasks.remove(first).is_some() && tasks.remove(first).is_none());
+        let second = tasks.insert(7, 0, true, running());
+        assert_ne!(first, second);
+        assert!(tasks.get(first).is_none() && tasks.get(second).is_some());
+        assert_eq!((tasks.ordered(), tasks.immediate()), (0, 1));
+        assert_eq!(tasks.find(RESERVED_TAG), None);
+    }
+
+    #[test]
+    fn as_many_as_the_limits_say_in_order() {
+        let mut tasks = Tasks::default();
+        for tag in 0..limits::COMMANDS_PER_SESSION_MAX {
+            tasks.insert(tag, u64::from(tag % 2), false, running());
+        }
+        for tag in 0..limits::IMMEDIATE_COMMANDS_MAX {
+            tasks.insert(1000 + tag, 9, true, running());
+        }
+        let third = tasks.find(3).unwrap();
+        tasks.remove(third);
+        tasks.insert(3, 1, false, running());
+        let odd = tasks.select(|task| task.lun == 1);
+        assert_eq!(odd.len(), limits::COMMANDS_PER_SESSION_MAX as usize / 2);
+        assert_eq!(odd.last(), tasks.find(3).as_ref(), "the newest is last");
+    }
+}
