@@ -22,8 +22,8 @@ use crate::position::Position;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unreadable;
 
-/// How a batch was found on the drives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// How a batch was found on the drives, from best to worst.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum BatchCheck {
     /// Every cell is what it should be.
     Whole,
@@ -204,34 +204,11 @@ impl Lane {
         let mut image = AlignedBuffer::zeroed(1);
         header.emit(&mut image);
         let checksums: Vec<Option<u32>> = header.data().map(|(_, entry)| entry.crc()).collect();
-        let mut whole = true;
-        for row in 0..layout.rows() {
-            let cell = |role: usize| match layout.cell(role, row, blocks) {
-                Cell::Padding => Some(AlignedBuffer::zeroed(1)),
-                _ => strips[role][row].clone(),
-            };
-            let good = |role: usize, cell: &AlignedBuffer| match layout.cell(role, row, blocks) {
-                Cell::Header => cell[..] == image[..],
-                Cell::Data(slot) => Some(crc32c(cell)) == checksums[slot],
-                Cell::Padding | Cell::Parity(_) => true,
-            };
-            let mut cells: Vec<Option<AlignedBuffer>> =
-                layout.roles().map(|role| cell(role).filter(|cell| good(role, cell))).collect();
-            whole &= cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
-            for role in layout.roles() {
-                if layout.cell(role, row, blocks) == Cell::Header {
-                    cells[role] = Some(image.clone());
-                }
-            }
-            for role in layout.roles().filter(|&role| cells[role].is_none()) {
-                let Cell::Data(slot) = layout.cell(role, row, blocks) else { continue };
-                let crc = checksums[slot].expect("slots have checksums");
-                if solve(layout, &cells, role, crc).is_none() {
-                    return BatchCheck::Torn;
-                }
-            }
-        }
-        if whole { BatchCheck::Whole } else { BatchCheck::Repairable }
+        let checks = (0..rows).map(|row| {
+            let cells = strips.iter().map(|strip| strip[row].clone()).collect();
+            check_row(layout, row, cells, &image, &checksums)
+        });
+        checks.max().expect("a batch has a row")
     }
 
     /// All cells of one role of a batch, each `None` where it cannot be read.
@@ -250,6 +227,50 @@ impl Lane {
             cells.push(self.read_rows(columns, layout, role, row..row + 1).await);
         }
         cells
+    }
+}
+
+/// Checks one row of a batch, given what could be read of it.
+fn check_row(
+    layout: &Layout,
+    row: usize,
+    mut cells: Vec<Option<AlignedBuffer>>,
+    image: &AlignedBuffer,
+    checksums: &[Option<u32>],
+) -> BatchCheck {
+    for role in layout.roles() {
+        match layout.cell(role, row, checksums.len()) {
+            Cell::Header => {
+                if cells[role].as_deref() != Some(&image[..]) {
+                    cells[role] = None;
+                }
+            }
+            Cell::Data(slot) => {
+                if cells[role].as_deref().map(crc32c) != checksums[slot] {
+                    cells[role] = None;
+                }
+            }
+            Cell::Padding => cells[role] = Some(AlignedBuffer::zeroed(1)),
+            Cell::Parity(_) => {}
+        }
+    }
+    let whole = cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
+    for (role, cell) in cells.iter_mut().enumerate() {
+        if layout.cell(role, row, checksums.len()) == Cell::Header {
+            *cell = Some(image.clone());
+        }
+    }
+    let lost = layout.roles().filter(|&role| cells[role].is_none());
+    let rebuilt = lost.into_iter().all(|role| match layout.cell(role, row, checksums.len()) {
+        Cell::Data(slot) => {
+            solve(layout, &cells, role, checksums[slot].expect("slots have checksums")).is_some()
+        }
+        _ => true,
+    });
+    match (whole, rebuilt) {
+        (true, _) => BatchCheck::Whole,
+        (false, true) => BatchCheck::Repairable,
+        (false, false) => BatchCheck::Torn,
     }
 }
 

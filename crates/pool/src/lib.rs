@@ -28,6 +28,7 @@ mod checkpoint;
 mod clean;
 mod create;
 mod format;
+pub mod fuzz;
 mod lane;
 mod layout;
 mod log;
