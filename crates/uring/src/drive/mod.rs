@@ -1,0 +1,248 @@
+//! Drives: opened once, used by every shard of the process.
+//!
+//! What always holds:
+//! - a drive's descriptor is closed when nobody uses it any more: every operation counts itself in, in a counter of
+//!   its shard, before it looks whether the drive is being closed ([`DriveUse`]);
+//! - handles are never reused, so a stale one is [`IoError::Gone`] and never another drive.
+
+pub mod helper;
+pub mod open;
+pub mod system;
+pub mod transfer;
+
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use base::limits::SHARDS_MAX;
+use base::{HashMap, ShardId};
+use env::{DriveHandle, DriveKind, IoError};
+
+/// A counter on a cache line of its own: shards do not disturb each other.
+#[repr(align(64))]
+#[derive(Default)]
+struct Counter(AtomicU32);
+
+/// An open drive.
+pub struct Drive {
+    descriptor: AtomicI32,
+    pub kind: DriveKind,
+    pub size_bytes: u64,
+    pub writable: bool,
+    closing: AtomicBool,
+    in_use: [Counter; SHARDS_MAX],
+}
+
+impl Drive {
+    pub fn new(descriptor: OwnedFd, kind: DriveKind, size_bytes: u64, writable: bool) -> Drive {
+        Drive {
+            descriptor: AtomicI32::new(descriptor.into_raw_fd()),
+            kind,
+            size_bytes,
+            writable,
+            closing: AtomicBool::new(false),
+            in_use: Default::default(),
+        }
+    }
+
+    /// Lets no further operation begin.
+    fn begin_close(&self) {
+        self.closing.store(true, Ordering::SeqCst);
+    }
+
+    /// Closes the descriptor, and thereby ends the lock, if no operation is in flight on any shard.
+    pub fn try_close(&self) -> bool {
+        assert!(self.closing.load(Ordering::SeqCst), "closed without being told so");
+        if self.in_use.iter().any(|counter| counter.0.load(Ordering::SeqCst) != 0) {
+            return false;
+        }
+        self.close_descriptor();
+        true
+    }
+
+    fn close_descriptor(&self) {
+        let descriptor = self.descriptor.swap(-1, Ordering::SeqCst);
+        if descriptor >= 0 {
+            // SAFETY: the descriptor came from an `OwnedFd` and was taken out of the only place that has it.
+            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        }
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        self.close_descriptor();
+    }
+}
+
+/// The drives of the process, by handle.
+#[derive(Default)]
+pub struct Drives {
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    drives: HashMap<DriveHandle, Arc<Drive>>,
+    opened: u32,
+}
+
+impl Drives {
+    pub fn add(&self, drive: Drive) -> Result<DriveHandle, IoError> {
+        let mut table = self.table.lock().expect("no panic under the lock");
+        let handle = DriveHandle(table.opened);
+        table.opened = table.opened.checked_add(1).ok_or(IoError::TooMany)?;
+        table.drives.insert(handle, Arc::new(drive));
+        Ok(handle)
+    }
+
+    fn find(&self, handle: DriveHandle) -> Option<Arc<Drive>> {
+        self.table.lock().expect("no panic under the lock").drives.get(&handle).cloned()
+    }
+
+    /// Takes the drive out. It closes as soon as [`Drive::try_close`] says so.
+    pub fn remove(&self, handle: DriveHandle) -> Result<Arc<Drive>, IoError> {
+        let drive = self.table.lock().expect("no panic under the lock").drives.remove(&handle);
+        let drive = drive.ok_or(IoError::Gone)?;
+        drive.begin_close();
+        Ok(drive)
+    }
+}
+
+/// What one shard knows of the drives: those it has used, found without a lock.
+pub struct ShardDrives {
+    shard: ShardId,
+    all: Arc<Drives>,
+    known: HashMap<DriveHandle, Rc<ShardDrive>>,
+}
+
+struct ShardDrive {
+    drive: Arc<Drive>,
+    shard: ShardId,
+}
+
+impl ShardDrives {
+    pub fn new(shard: ShardId, all: Arc<Drives>) -> ShardDrives {
+        ShardDrives { shard, all, known: HashMap::default() }
+    }
+
+    /// Counts an operation in. [`IoError::Gone`] where the handle is not valid (any more).
+    pub fn begin(&mut self, handle: DriveHandle) -> Result<DriveUse, IoError> {
+        let known = match self.known.get(&handle) {
+            Some(known) => known.clone(),
+            None => {
+                // the moment to forget those that were closed, here or by another shard
+                self.known.retain(|_, known| !known.drive.closing.load(Ordering::SeqCst));
+                let drive = self.all.find(handle).ok_or(IoError::Gone)?;
+                let known = Rc::new(ShardDrive { drive, shard: self.shard });
+                self.known.insert(handle, known.clone());
+                known
+            }
+        };
+        DriveUse::begin(known)
+    }
+}
+
+/// An operation's hold on a drive: its descriptor stays open until this is dropped.
+pub struct DriveUse(Rc<ShardDrive>);
+
+impl DriveUse {
+    fn begin(known: Rc<ShardDrive>) -> Result<DriveUse, IoError> {
+        // Counted in first, then looked: whoever closes marks first, then counts. One of the two sees the other.
+        known.drive.in_use[known.shard.0 as usize].0.fetch_add(1, Ordering::SeqCst);
+        let used = DriveUse(known);
+        match used.0.drive.closing.load(Ordering::SeqCst) {
+            false => Ok(used),
+            true => Err(IoError::Gone),
+        }
+    }
+
+    pub fn descriptor(&self) -> RawFd {
+        self.0.drive.descriptor.load(Ordering::Relaxed)
+    }
+
+    /// The same hold, for a helper thread.
+    pub fn to_sendable(&self) -> SendableUse {
+        let (drive, shard) = (self.0.drive.clone(), self.0.shard);
+        drive.in_use[shard.0 as usize].0.fetch_add(1, Ordering::SeqCst);
+        SendableUse { drive, shard }
+    }
+}
+
+impl std::ops::Deref for DriveUse {
+    type Target = Drive;
+    fn deref(&self) -> &Drive {
+        &self.0.drive
+    }
+}
+
+impl Drop for DriveUse {
+    fn drop(&mut self) {
+        self.0.drive.in_use[self.0.shard.0 as usize].0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A hold on a drive that may go to another thread.
+pub struct SendableUse {
+    drive: Arc<Drive>,
+    shard: ShardId,
+}
+
+impl SendableUse {
+    pub fn descriptor(&self) -> RawFd {
+        self.drive.descriptor.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for SendableUse {
+    fn drop(&mut self) {
+        self.drive.in_use[self.shard.0 as usize].0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn some_drive() -> Drive {
+        let file = File::open("/dev/zero").expect("there is one everywhere");
+        Drive::new(file.into(), DriveKind::File, 4096, false)
+    }
+
+    #[test]
+    fn a_drive_closes_when_the_last_use_on_any_shard_has_ended() {
+        let all = Arc::new(Drives::default());
+        let handle = all.add(some_drive()).expect("room");
+        let mut here = ShardDrives::new(ShardId(0), all.clone());
+        let mut there = ShardDrives::new(ShardId(1), all.clone());
+        let (used, also_used) = (here.begin(handle).expect("open"), there.begin(handle).expect("open"));
+        let drive = all.remove(handle).expect("open");
+        assert!(!drive.try_close());
+        assert_eq!(here.begin(handle).err(), Some(IoError::Gone));
+        drop(used);
+        let helper = also_used.to_sendable();
+        drop(also_used);
+        assert!(!drive.try_close(), "a helper still works on it");
+        assert!(helper.descriptor() >= 0);
+        drop(helper);
+        assert!(drive.try_close());
+        assert_eq!(drive.descriptor.load(Ordering::SeqCst), -1);
+        assert_eq!(all.remove(handle).err(), Some(IoError::Gone));
+    }
+
+    #[test]
+    fn handles_are_not_reused_and_closed_drives_are_forgotten() {
+        let all = Arc::new(Drives::default());
+        let mut shard = ShardDrives::new(ShardId(0), all.clone());
+        let first = all.add(some_drive()).expect("room");
+        drop(shard.begin(first).expect("open"));
+        assert!(all.remove(first).expect("open").try_close());
+        let second = all.add(some_drive()).expect("room");
+        assert_ne!(first, second);
+        drop(shard.begin(second).expect("open"));
+        assert_eq!(shard.known.len(), 1);
+    }
+}

@@ -1,0 +1,74 @@
+//! Opening a drive: the checks, the lock, direct I/O.
+//!
+//! A writable open holds the drive alone: `flock` against other processes of ours, `O_EXCL` of a block device
+//! against mounts, md, dm and whoever else claims it in the kernel. Nothing is created, written or truncated here.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+
+use base::BLOCK_BYTES;
+use env::{DriveInfo, DriveKind, IoError};
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Drive, system};
+use crate::errno::drive_error;
+
+/// Opens the drive, with direct I/O where the file system knows it.
+pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
+    // looked at before it is opened: to open a pipe would block, and devices may do anything
+    let kind = kind_of(&std::fs::metadata(path).map_err(error_of)?)?;
+    let mut file = open_direct(path, kind, writable).map_err(error_of)?;
+    let metadata = file.metadata().map_err(error_of)?;
+    if kind_of(&metadata)? != kind {
+        return Err(IoError::NotADrive);
+    }
+    if writable {
+        flock(&file, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| drive_error(error.raw_os_error()))?;
+    }
+    // the end of a block device is its size, too
+    let size_bytes = file.seek(SeekFrom::End(0)).map_err(error_of)?;
+    let size_bytes = size_bytes - size_bytes % BLOCK_BYTES as u64;
+    if size_bytes == 0 {
+        return Err(IoError::NotADrive);
+    }
+    let known = match kind {
+        DriveKind::BlockDevice => system::describe(metadata.rdev()),
+        _ => system::Description { volatile_cache: true, ..Default::default() },
+    };
+    let info = DriveInfo {
+        path: path.to_owned(),
+        kind,
+        size_bytes,
+        volatile_cache: known.volatile_cache,
+        model: known.model,
+        serial: known.serial,
+    };
+    Ok((Drive::new(OwnedFd::from(file), kind, size_bytes, writable), info))
+}
+
+fn kind_of(metadata: &std::fs::Metadata) -> Result<DriveKind, IoError> {
+    let kind = metadata.file_type();
+    match (kind.is_file(), kind.is_block_device()) {
+        (true, _) => Ok(DriveKind::File),
+        (_, true) => Ok(DriveKind::BlockDevice),
+        _ => Err(IoError::NotADrive),
+    }
+}
+
+/// Some file systems refuse `O_DIRECT` when opening: then through the page cache. Durable writes and flushes are
+/// as durable there.
+fn open_direct(path: &str, kind: DriveKind, writable: bool) -> io::Result<File> {
+    let exclusive = if kind == DriveKind::BlockDevice && writable { libc::O_EXCL } else { 0 };
+    let open = |flags: i32| OpenOptions::new().read(true).write(writable).custom_flags(flags).open(path);
+    match open(libc::O_DIRECT | exclusive) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => open(exclusive),
+        result => result,
+    }
+}
+
+fn error_of(error: io::Error) -> IoError {
+    error.raw_os_error().map_or(IoError::Other(0), drive_error)
+}

@@ -1,0 +1,102 @@
+//! What the system knows of a block device: write cache, model, serial number, as sysfs tells them.
+
+use std::path::{Path, PathBuf};
+
+/// Longest model or serial number we take.
+const TEXT_BYTES_MAX: usize = 64;
+
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Description {
+    pub volatile_cache: bool,
+    pub model: String,
+    pub serial: String,
+}
+
+/// Describes the block device with this device number. What cannot be found out is empty, and a cache of which
+/// nothing is known is taken to be volatile.
+pub fn describe(device: u64) -> Description {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let directory = PathBuf::from(format!("/sys/dev/block/{major}:{minor}"));
+    // resolved, because a partition's parent is the directory above the real one
+    describe_directory(&std::fs::canonicalize(&directory).unwrap_or(directory))
+}
+
+fn describe_directory(directory: &Path) -> Description {
+    let disk =
+        if directory.join("partition").exists() { directory.join("..") } else { directory.to_path_buf() };
+    let text = |names: &[&str]| names.iter().find_map(|name| read_text(&disk.join(name))).unwrap_or_default();
+    let mut serial = text(&["serial", "device/serial"]);
+    if serial.is_empty() {
+        serial = std::fs::read(disk.join("device/vpd_pg80"))
+            .ok()
+            .and_then(|page| serial_of(&page))
+            .unwrap_or_default();
+    }
+    Description {
+        volatile_cache: read_text(&disk.join("queue/write_cache")).as_deref() != Some("write through"),
+        model: text(&["device/model"]),
+        serial,
+    }
+}
+
+/// The unit serial number VPD page, SPC-4 §7.8.18: four bytes, the last two the length, then the number.
+fn serial_of(page: &[u8]) -> Option<String> {
+    let length = usize::from(u16::from_be_bytes([*page.get(2)?, *page.get(3)?]));
+    clean(page.get(4..4 + length)?)
+}
+
+fn read_text(path: &Path) -> Option<String> {
+    clean(&std::fs::read(path).ok()?)
+}
+
+/// Printable ASCII, trimmed; none where nothing is left.
+fn clean(bytes: &[u8]) -> Option<String> {
+    let printable = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let text: String =
+        bytes.iter().filter(printable).take(TEXT_BYTES_MAX).map(|&byte| char::from(byte)).collect();
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::TempDirectory;
+
+    #[test]
+    fn a_disk_and_its_partition_are_described_alike() {
+        let directory = TempDirectory::new("sysfs");
+        let disk = directory.path().join("sda");
+        for (name, content) in [
+            ("queue/write_cache", &b"write through\n"[..]),
+            ("device/model", b"Fast SSD      \n"),
+            ("device/vpd_pg80", b"\x00\x80\x00\x06 S-123"),
+            ("sda1/partition", b"1\n"),
+        ] {
+            let path = disk.join(name);
+            std::fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("made");
+            std::fs::write(path, content).expect("written");
+        }
+        let expected =
+            Description { volatile_cache: false, model: "Fast SSD".to_owned(), serial: "S-123".to_owned() };
+        assert_eq!(describe_directory(&disk), expected);
+        assert_eq!(describe_directory(&disk.join("sda1")), expected);
+        std::fs::write(disk.join("serial"), "first choice").expect("written");
+        std::fs::write(disk.join("queue/write_cache"), "write back\n").expect("written");
+        let described = describe_directory(&disk);
+        assert_eq!((described.volatile_cache, described.serial.as_str()), (true, "first choice"));
+    }
+
+    #[test]
+    fn an_unknown_device_has_a_volatile_cache() {
+        let expected = Description { volatile_cache: true, ..Default::default() };
+        assert_eq!(describe_directory(Path::new("/nonexistent")), expected);
+    }
+
+    #[test]
+    fn serial_pages_that_lie_are_ignored() {
+        assert_eq!(serial_of(b"\x00\x80\x00\x20short"), None);
+        assert_eq!(serial_of(b"\x00\x80"), None);
+        assert_eq!(serial_of(b"\x00\x80\x00\x00"), None);
+    }
+}

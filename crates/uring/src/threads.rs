@@ -1,0 +1,117 @@
+//! The shards' threads: one each, pinned to a core where that is asked for.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use base::limits::SHARDS_MAX;
+use base::{Nanos, ShardId};
+use env::Env;
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use crate::core::Common;
+use crate::mailbox::Mailbox;
+use crate::{DEFAULT_SPIN, UringEnv};
+
+/// How to run the shards of a process.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// From 1 to [`SHARDS_MAX`].
+    pub shards: u16,
+    /// Cores by the system's number; shard i runs on core i modulo their number. Where there is none, threads run
+    /// wherever the system puts them.
+    pub cores: Vec<usize>,
+    /// How long a shard that has just had something to do looks for more before it sleeps. Zero: not at all.
+    pub spin: Nanos,
+}
+
+impl Options {
+    pub fn new(shards: u16) -> Options {
+        Options { shards, cores: Vec::new(), spin: DEFAULT_SPIN }
+    }
+}
+
+/// Running shards.
+pub struct Shards<M> {
+    /// By shard.
+    pub mailboxes: Vec<Mailbox<M>>,
+    /// By shard. A thread ends when the closure it runs does.
+    pub threads: Vec<JoinHandle<()>>,
+}
+
+/// Starts the shards' threads and runs a clone of the closure on each, with that shard's environment. Returns once
+/// all environments are there; where one cannot be made, none runs and the reason is returned.
+///
+/// Panics where the number of shards is not one that a process can have.
+pub fn spawn_shards<M, F>(options: &Options, run: F) -> io::Result<Shards<M>>
+where
+    M: Send + 'static,
+    F: FnOnce(UringEnv<M>) + Clone + Send + 'static,
+{
+    assert!((1..=SHARDS_MAX).contains(&usize::from(options.shards)), "{} shards", options.shards);
+    let ids = (0..options.shards).map(ShardId);
+    let mailboxes = ids.map(|shard| Mailbox::new(shard, options.shards)).collect::<io::Result<Vec<_>>>()?;
+    let common = Arc::new(Common::default());
+    let (made, all_made) = channel();
+    let mut starts = Vec::new();
+    let mut threads = Vec::new();
+    for mailbox in &mailboxes {
+        let shard = mailbox.shard();
+        let (start, started) = channel::<()>();
+        starts.push(start);
+        let (options, mailboxes, common) = (options.clone(), mailboxes.clone(), common.clone());
+        let (made, run) = (made.clone(), run.clone());
+        let thread = std::thread::Builder::new().name(format!("shard-{shard}"));
+        threads.push(thread.spawn(move || {
+            if let Some(env) = prepare(shard, &options, mailboxes, common, &made, &started) {
+                run(env);
+            }
+        })?);
+    }
+    for _ in &threads {
+        // where one fails, the threads that wait find nobody to start them, and end
+        all_made.recv().expect("every thread reports, and we hold a sender")?;
+    }
+    for start in starts {
+        start.send(()).expect("the thread waits for it");
+    }
+    Ok(Shards { mailboxes, threads })
+}
+
+/// On the shard's thread: makes the environment, reports, and waits for the start.
+fn prepare<M: Send + 'static>(
+    shard: ShardId,
+    options: &Options,
+    mailboxes: Vec<Mailbox<M>>,
+    common: Arc<Common>,
+    made: &Sender<io::Result<()>>,
+    started: &Receiver<()>,
+) -> Option<UringEnv<M>> {
+    let result =
+        pin(shard, &options.cores).and_then(|()| UringEnv::new(shard, mailboxes, common, options.spin));
+    let (env, result) = match result {
+        Ok(env) => (Some(env), Ok(())),
+        Err(error) => (None, Err(error)),
+    };
+    assert!(env.as_ref().is_none_or(|env| env.shard() == shard));
+    made.send(result).ok()?;
+    started.recv().ok()?;
+    env
+}
+
+fn pin(shard: ShardId, cores: &[usize]) -> io::Result<()> {
+    if cores.is_empty() {
+        return Ok(());
+    }
+    let core = cores[usize::from(shard.0) % cores.len()];
+    if core >= CpuSet::MAX_CPU {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no core {core}")));
+    }
+    let mut set = CpuSet::new();
+    set.set(core);
+    sched_setaffinity(None, &set).map_err(|error| {
+        let error = io::Error::from(error);
+        io::Error::new(error.kind(), format!("shard {shard} cannot run on core {core}: {error}"))
+    })
+}
