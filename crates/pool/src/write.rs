@@ -74,7 +74,7 @@ impl Lane {
     /// Waits for space, has the leaf page in memory, and promises space for the blocks that are new. Between
     /// this and appending there must be no await.
     async fn admit(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(PageKey, Fresh), LaneError> {
-        let (key, first) = leaf(layer, block);
+        let (key, _) = leaf(layer, block);
         loop {
             self.wait_for_space().await?;
             let exists = self.ensure_page(key).await?;
@@ -82,22 +82,29 @@ impl Lane {
             if self.must_wait_for_space() {
                 continue;
             }
-            let mut map = self.map.borrow_mut();
-            if !exists {
-                map.create(key);
-            }
-            let Some(page) = map.cached(key) else { continue };
-            let log = self.log.borrow();
-            let new = |index: &u64| {
-                let entry = page.entry(first + (index - block) as usize);
-                !entry.position.is_stored() && !log.is_pending(layer, *index)
-            };
-            let fresh = Fresh((block..block + blocks).filter(new).collect());
+            let Some(fresh) = self.fresh(key, exists, block..block + blocks) else { continue };
             if !self.promise(fresh.0.len() as u64) {
                 return Err(LaneError::OutOfSpace);
             }
             return Ok((key, fresh));
         }
+    }
+
+    /// The blocks of a range that are not mapped yet, nor on their way. `None` where the page has left the cache.
+    fn fresh(&self, key: PageKey, exists: bool, blocks: std::ops::Range<u64>) -> Option<Fresh> {
+        let mut map = self.map.borrow_mut();
+        if !exists {
+            map.create(key);
+        }
+        let page = map.cached(key)?;
+        let log = self.log.borrow();
+        let (_, first) = leaf(key.layer, blocks.start);
+        let start = blocks.start;
+        let new = |block: &u64| {
+            let entry = page.entry(first + (block - start) as usize);
+            !entry.position.is_stored() && !log.is_pending(key.layer, *block)
+        };
+        Some(Fresh(blocks.filter(new).collect()))
     }
 
     /// Writes part of one block: `data` at `offset_bytes` within it.
