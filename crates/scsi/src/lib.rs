@@ -26,6 +26,8 @@ mod nexus;
 mod response;
 mod rows;
 mod table;
+#[cfg(test)]
+mod tests;
 mod unit;
 
 pub use document::command_list;

@@ -1,0 +1,133 @@
+//! Commands as an initiator sends them, against a logical unit over a memory target.
+
+mod access;
+mod attention;
+mod data;
+mod documented;
+mod identity;
+mod mode;
+mod opcodes;
+
+use std::sync::Arc;
+
+use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
+use wire::scsi::{Lun, Sense, SenseCode, Status};
+
+use crate::{
+    AluaState, Command, Identity, LogicalUnit, Nexus, PortGroup, Response, Step, Target, TargetPort,
+    UnitAttention,
+};
+
+/// A logical unit, an initiator that has heard of its power-on, and the memory below.
+pub(crate) struct Rig {
+    pub(crate) unit: LogicalUnit,
+    pub(crate) nexus: Nexus,
+    pub(crate) memory: Memory,
+    /// What the target was asked, in order.
+    pub(crate) asked: Vec<BlockRequest>,
+    /// Fails the request of this number.
+    pub(crate) fail: Option<(usize, BlockError)>,
+}
+
+pub(crate) const BLOCKS: u64 = 20_000;
+
+pub(crate) fn target() -> Target {
+    let port = |relative_id, group| TargetPort {
+        relative_id,
+        group,
+        name: format!("iqn.2026-01.example:array,t,0x{relative_id:04x}"),
+    };
+    let group = |id, state| PortGroup { id, state, preferred: id == 1 };
+    Target {
+        name: "iqn.2026-01.example:array".into(),
+        ports: vec![port(1, 1), port(2, 1), port(3, 2), port(4, 3), port(5, 4)],
+        groups: vec![
+            group(1, AluaState::ActiveOptimized),
+            group(2, AluaState::Standby),
+            group(3, AluaState::Unavailable),
+            group(4, AluaState::Transitioning),
+        ],
+    }
+}
+
+impl Rig {
+    pub(crate) fn new(block_bytes: u32, thin: bool) -> Rig {
+        let geometry = Geometry { block_bytes, blocks: BLOCKS, thin, write_back: true };
+        let mut naa = [0x12; 16];
+        naa[0] = 0x6D;
+        let unit = LogicalUnit {
+            identity: Identity { naa, serial: "5a17f00d".into(), revision: *b"0001" },
+            geometry,
+            read_only: false,
+            target: Arc::new(target()),
+        };
+        let mut nexus = Nexus::new(1, false);
+        nexus.clear(UnitAttention::PowerOnOrReset);
+        Rig { unit, nexus, memory: Memory::new(geometry), asked: Vec::new(), fail: None }
+    }
+
+    pub(crate) fn thin() -> Rig {
+        Rig::new(512, true)
+    }
+
+    /// Runs a command to its end.
+    pub(crate) fn run(&mut self, cdb: &[u8], data_out: &[u8]) -> Response {
+        let luns = || [0, 5, 300].into_iter().filter_map(Lun::new).collect();
+        let command = Command { cdb, data_out: Payload::from(data_out.to_vec()), luns: &luns };
+        let mut step = self.unit.start(&mut self.nexus, command);
+        self.asked.clear();
+        loop {
+            match step {
+                Step::Done(response) => return response,
+                Step::Block(request, continuation) => {
+                    let result = match self.fail {
+                        Some((number, error)) if number == self.asked.len() => Err(error),
+                        _ => self.memory.answer(&request),
+                    };
+                    self.asked.push(request);
+                    step = self.unit.finish(&mut self.nexus, continuation, result);
+                }
+            }
+        }
+    }
+
+    /// Runs a command that must end well; its data-in.
+    pub(crate) fn good(&mut self, cdb: &[u8], data_out: &[u8]) -> Vec<u8> {
+        let response = self.run(cdb, data_out);
+        assert_eq!(response.status, Status::Good, "{cdb:02x?}: {:?}", sense_of(&response));
+        assert!(response.sense.is_none());
+        response.data_in.concat()
+    }
+
+    /// Runs a command that must end with CHECK CONDITION; its sense data.
+    pub(crate) fn refused(&mut self, cdb: &[u8], data_out: &[u8]) -> Sense {
+        let response = self.run(cdb, data_out);
+        assert_eq!(response.status, Status::CheckCondition, "{cdb:02x?}");
+        sense_of(&response).expect("CHECK CONDITION comes with sense data")
+    }
+
+    /// The same, and that nothing was changed by it.
+    pub(crate) fn refused_with(&mut self, cdb: &[u8], data_out: &[u8], code: SenseCode) {
+        let sense = self.refused(cdb, data_out);
+        assert_eq!(sense.code, code, "{cdb:02x?}");
+        assert!(self.asked.is_empty(), "{cdb:02x?}");
+    }
+}
+
+pub(crate) fn sense_of(response: &Response) -> Option<Sense> {
+    response.sense.as_ref().map(|bytes| Sense::parse(bytes).expect("sense data that can be read").0)
+}
+
+/// A CDB of 6, 10, 12 or 16 bytes, as the opcode has it.
+pub(crate) fn cdb(opcode: u8, flags: u8, lba: u64, length: u32) -> Vec<u8> {
+    let bytes = wire::scsi::cdb::cdb_length(opcode).expect("an opcode with a fixed length");
+    let fields = wire::scsi::cdb::BlockFields { flags, lba, length };
+    fields.emit(opcode, bytes).expect("fields that fit")
+}
+
+/// COMPARE AND WRITE keeps its number of blocks in byte 13.
+pub(crate) fn compare_and_write(lba: u64, blocks: u8) -> Vec<u8> {
+    let mut cdb = cdb(0x89, 0, lba, 0);
+    cdb[13] = blocks;
+    cdb
+}
