@@ -16,7 +16,7 @@ use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
 use task::race;
 
-use crate::context::Context;
+use crate::context::{Context, MANAGER};
 use crate::message::{Answer, Call};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::PORTAL_GROUP_TAG;
@@ -59,7 +59,7 @@ pub(crate) async fn serve(
         session.input.wait().await;
     }
     if let Some(key) = session.registered.borrow_mut().take() {
-        context.ask(context.register_shard(), Call::Unregister(key, place)).await;
+        context.ask(MANAGER, Call::Unregister(key, place)).await;
     }
     context.sessions.remove(place);
     session.gone.open();
@@ -141,8 +141,7 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
         SessionKind::Discovery => context.sessions.discovery_tsih(),
         SessionKind::Normal => {
             let key = SessionKey::of(&identity);
-            let answer =
-                context.ask(context.register_shard(), Call::Register(key.clone(), session.place)).await;
+            let answer = context.ask(MANAGER, Call::Register(key.clone(), session.place)).await;
             let Answer::Registered(tsih) = answer else { unreachable!("the answer to a registration") };
             *session.registered.borrow_mut() = Some(key);
             tsih

@@ -13,12 +13,16 @@ use task::{Io, join_all};
 use crate::array::Array;
 use crate::command::{CommandError, CommandErrorKind};
 use crate::connection::Sessions;
+use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::unit::Units;
 use crate::{StartParameters, listener, task_management};
+
+/// The shard that manages the array and keeps the register of sessions.
+pub(crate) const MANAGER: ShardId = ShardId(0);
 
 /// How far a shard is in its life; it only moves on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,6 +43,7 @@ pub(crate) struct Context {
     pub(crate) stage: Cell<Stage>,
     pub(crate) replica: RefCell<Arc<Replica>>,
     pub(crate) units: Units,
+    pub(crate) lanes: Rc<Lanes>,
     pub(crate) sessions: Sessions,
     pub(crate) listeners: RefCell<Vec<ListenerHandle>>,
     /// Who is logged in where; shard 0's counts.
@@ -50,11 +55,13 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(io: &Io, shard: ShardId, shards: u16) -> Rc<Context> {
         let mail = Rc::new(Mail::new(io, shard, shards));
+        let lanes = Rc::new(Lanes::default());
         Rc::new(Context {
             io: io.clone(),
             shard,
             shards,
-            units: Units::new(io, &mail, shard, shards),
+            units: Units::new(io, &mail, &lanes, shard, shards),
+            lanes,
             mail,
             stage: Cell::new(Stage::Serving),
             replica: RefCell::new(Arc::new(Replica::empty())),
@@ -70,11 +77,6 @@ impl Context {
         let array = Rc::new(Array::new(&self, parameters));
         assert!(self.array.set(array.clone()).is_ok(), "an array starts once");
         self.io.clone().spawn(array.start());
-    }
-
-    /// The shard that keeps the register of sessions, and the array's management.
-    pub(crate) fn register_shard(&self) -> ShardId {
-        ShardId(0)
     }
 
     pub(crate) fn on_message(self: &Rc<Context>, message: ShardMessage) {
@@ -126,6 +128,24 @@ impl Context {
     async fn handle(self: Rc<Context>, call: Call) -> Answer {
         match call {
             Call::Block(volume, request) => Answer::Block(self.units.execute(volume, request).await),
+            Call::Lane(pool, lane, request) => Answer::Lane(self.lanes.execute(pool, lane, request).await),
+            Call::OpenLane(membership, lane) => {
+                Answer::LaneOpened(self.lanes.open(&self, membership, lane).await)
+            }
+            Call::CloseLanes(pool) => {
+                self.lanes.close(pool).await;
+                Answer::Done
+            }
+            Call::LaneStats => Answer::LaneStats(self.lanes.stats()),
+            Call::Layers(pool) => Answer::Layers(self.lanes.layers(pool)),
+            Call::Adopt(membership) => {
+                self.lanes.adopt(&membership);
+                Answer::Done
+            }
+            Call::DriveFailed(pool, drive, error) => match self.array.get() {
+                Some(array) => Answer::Recorded(array.drive_failed(pool, drive, error).await),
+                None => unreachable!("drives are reported to the shard that manages the array"),
+            },
             Call::Replicate(replica) => {
                 self.replicate(replica).await;
                 Answer::Done

@@ -13,6 +13,7 @@ mod array;
 pub mod command;
 mod connection;
 mod context;
+mod lanes;
 mod listener;
 mod mail;
 mod message;

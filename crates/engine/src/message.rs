@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::{ShardId, VolumeId};
+use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult};
 use env::IoError;
+use pool::{LaneRequest, LaneResult, LaneStats, Membership, PoolError};
 
 use crate::command::{Command, ReplyChannel, SessionStatus};
 use crate::reinstatement::{SessionKey, SessionPlace};
@@ -31,6 +32,21 @@ pub struct CallId(pub(crate) u64);
 pub enum Call {
     /// A request to a volume that lives on the asked shard. → [`Answer::Block`]
     Block(VolumeId, BlockRequest),
+    /// A request to a lane that lives on the asked shard. → [`Answer::Lane`]
+    Lane(PoolId, u16, LaneRequest),
+    /// From shard 0: recover and open a lane of a claimed pool. → [`Answer::LaneOpened`]
+    OpenLane(Membership, u16),
+    /// From shard 0: write last checkpoints and close the pool's lanes. → [`Answer::Done`]
+    CloseLanes(PoolId),
+    /// → [`Answer::LaneStats`]
+    LaneStats,
+    /// The layers in the asked shard's lanes of the pool. → [`Answer::Layers`]
+    Layers(PoolId),
+    /// From shard 0: who belongs to the pool now. → [`Answer::Done`]
+    Adopt(Membership),
+    /// To shard 0: a drive of the pool does not answer or refuses writes. Answered when that is on record and
+    /// every lane knows. → [`Answer::Recorded`]
+    DriveFailed(PoolId, u8, IoError),
     /// From shard 0: the array as it is now. Answered when access that it takes away has ended.
     /// → [`Answer::Done`]
     Replicate(Arc<Replica>),
@@ -61,6 +77,14 @@ pub enum Call {
 pub enum Answer {
     Done,
     Block(BlockResult),
+    Lane(LaneResult),
+    LaneOpened(Result<(), PoolError>),
+    /// One for each open lane.
+    LaneStats(Vec<(PoolId, LaneStats)>),
+    /// For each lane, each of its layers and how many blocks are mapped in it.
+    Layers(Vec<(LayerId, u64)>),
+    /// `false` where service cannot go on.
+    Recorded(bool),
     /// The bound addresses, in the order asked for.
     Listening(Vec<Result<SocketAddr, IoError>>),
     /// The session's TSIH.

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use base::{ArrayId, VolumeId};
+use base::{ArrayId, Epoch, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo};
 use iscsi::{Chap, Directory, HostAccess, Secret};
@@ -18,13 +18,20 @@ pub struct Replica {
     pub portals: Vec<SocketAddr>,
     /// The devices of raw volumes that could be opened.
     pub raw: Vec<(VolumeId, DriveHandle, DriveInfo)>,
+    /// Pools that are served, with their number of lanes and the epoch in which they were opened.
+    pub pools: Vec<(PoolId, u16, Epoch)>,
 }
 
 impl Replica {
     /// What a shard serves before it is told what there is: nothing, to nobody.
     pub(crate) fn empty() -> Replica {
         let name = "starting".parse().expect("a valid name");
-        Replica { catalog: Catalog::new(ArrayId(0), name), portals: Vec::new(), raw: Vec::new() }
+        Replica {
+            catalog: Catalog::new(ArrayId(0), name),
+            portals: Vec::new(),
+            raw: Vec::new(),
+            pools: Vec::new(),
+        }
     }
 
     pub(crate) fn raw_drive(&self, volume: VolumeId) -> Option<(DriveHandle, &DriveInfo)> {

@@ -9,13 +9,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{ShardId, VolumeId};
+use base::{Epoch, LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
 use catalog::VolumeKind;
 use env::DriveHandle;
+use pool::PoolVolume;
 use scsi::{Identity, LogicalUnit};
 use task::Io;
 
+use crate::lanes::{Lanes, pool_layer};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
 use crate::replica::Replica;
@@ -38,6 +40,7 @@ pub(crate) enum Target {
     Raw(Raw),
     /// On its home shard.
     Remote(RemoteTarget),
+    Pool(PoolVolume),
     /// Known, and not to be had: its pool is not open, or its device is missing.
     Offline(Geometry),
 }
@@ -55,6 +58,7 @@ enum Source {
     Memory,
     Raw(DriveHandle),
     Remote(ShardId),
+    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId },
     Offline,
 }
 
@@ -65,6 +69,7 @@ impl BlockTarget for Target {
             Target::Memory(target) => target.geometry(),
             Target::Raw(target) => target.geometry(),
             Target::Remote(target) => target.geometry,
+            Target::Pool(target) => target.geometry(),
             Target::Offline(geometry) => *geometry,
         }
     }
@@ -75,6 +80,7 @@ impl BlockTarget for Target {
             Target::Memory(target) => target.execute(request).await,
             Target::Raw(target) => target.execute(request).await,
             Target::Remote(target) => target.execute(request).await,
+            Target::Pool(target) => target.execute(request).await,
             Target::Offline(_) => Err(BlockError::NotReady),
         }
     }
@@ -101,14 +107,16 @@ impl RemoteTarget {
 pub(crate) struct Units {
     io: Io,
     mail: Rc<Mail>,
+    lanes: Rc<Lanes>,
     shard: ShardId,
     shards: u16,
     by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
 }
 
 impl Units {
-    pub(crate) fn new(io: &Io, mail: &Rc<Mail>, shard: ShardId, shards: u16) -> Units {
-        Units { io: io.clone(), mail: mail.clone(), shard, shards, by_id: RefCell::new(BTreeMap::new()) }
+    pub(crate) fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
+        let by_id = RefCell::new(BTreeMap::new());
+        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id }
     }
 
     pub(crate) fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
@@ -163,7 +171,10 @@ impl Units {
                 Some(_) => Source::Remote(home),
                 None => Source::Offline,
             },
-            VolumeKind::Pool { .. } => Source::Offline,
+            VolumeKind::Pool { pool, layer } => match replica.pools.iter().find(|(id, ..)| id == pool) {
+                Some(&(pool, lanes, epoch)) => Source::Pool { pool, lanes, epoch, layer: pool_layer(*layer) },
+                None => Source::Offline,
+            },
         };
         Recipe { geometry, source }
     }
@@ -179,6 +190,13 @@ impl Units {
             }
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
+            }
+            Source::Pool { pool, lanes, layer, .. } => {
+                let place = (self.shard, self.shards);
+                match self.lanes.references(&self.io, &self.mail, place, pool, lanes) {
+                    Some(lanes) => Target::Pool(PoolVolume::new(lanes, layer, geometry)),
+                    None => Target::Offline(geometry),
+                }
             }
             Source::Offline => Target::Offline(geometry),
         }

@@ -4,7 +4,11 @@
 //! when every shard has taken it over. What is not durable is not told; what was told is durable.
 
 mod change;
+mod drives;
 mod error;
+mod layers;
+mod pool_create;
+mod pool_status;
 mod pools;
 mod start;
 mod status;
@@ -22,6 +26,8 @@ use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Gate, Semaphore};
 
+use self::drives::Drive;
+use self::pools::Pool;
 use crate::StartParameters;
 use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
 use crate::context::Context;
@@ -58,6 +64,8 @@ struct State {
     catalog: Catalog,
     portals: Vec<Portal>,
     raw: Vec<RawDevice>,
+    drives: Vec<Drive>,
+    pools: Vec<Pool>,
 }
 
 /// An address that was to be listened on.
@@ -88,6 +96,8 @@ impl Array {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),
                 raw: Vec::new(),
+                drives: Vec::new(),
+                pools: Vec::new(),
             }),
             parameters: Parameters {
                 portals: parameters.portals,
@@ -151,6 +161,7 @@ impl Array {
             catalog: state.catalog.clone(),
             portals: state.portals.iter().filter_map(|portal| portal.result.ok()).collect(),
             raw: raw.collect(),
+            pools: state.online().iter().map(|m| (m.pool, m.lanes, m.epoch)).collect(),
         })
     }
 

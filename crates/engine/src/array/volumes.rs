@@ -1,6 +1,7 @@
 //! Commands about volumes, hosts and mappings.
 
-use catalog::{CatalogError, Change, Chap, Host, Name, NewVolume as NewKind, Volume, VolumeKind};
+use base::VolumeId;
+use catalog::{Catalog, CatalogError, Change, Chap, Host, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo, IoError};
 
 use super::change::size;
@@ -66,12 +67,21 @@ impl Array {
         if let Some((drive, info)) = device {
             self.state.borrow_mut().raw.push(RawDevice { volume, drive: Ok((*drive, info.clone())) });
         }
-        if let Err(error) = self.commit(&planned.next).await {
+        if let Err(error) = self.make_durable(&planned.next, volume).await {
             self.state.borrow_mut().raw.retain(|raw| raw.volume != volume);
             return Err(error);
         }
         let made = self.volume_status(volume).map(Made::Volume);
         Ok(planned.reply(false, made))
+    }
+
+    /// Makes the volume's layer where it has one, then the catalog that names it.
+    async fn make_durable(&self, next: &Catalog, volume: VolumeId) -> Result<(), CommandError> {
+        let volume = next.volume(volume).expect("just created");
+        if let VolumeKind::Pool { pool, layer } = volume.backing {
+            self.create_layer(pool, layer, volume.size_bytes).await?;
+        }
+        self.commit(next).await
     }
 
     /// Opens a device that is to become a raw volume.
@@ -95,7 +105,6 @@ impl Array {
         if let Some(volume) = self.raw_volume_at(path) {
             return Err(CatalogError::RawInUse { path: path.to_owned(), volume }.into());
         }
-        self.release_drive(path).await;
         self.context.io.drive_open(path, true).await.map_err(|error| drive_error(path, error))
     }
 

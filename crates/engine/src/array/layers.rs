@@ -1,0 +1,113 @@
+//! Layers: the pool volumes' side of the catalog, in every lane.
+//!
+//! The layer is made before the catalog names it and dropped after the catalog has forgotten it, so that a
+//! volume in the catalog always has its layer. What a sudden end leaves over is settled at the next start.
+
+use std::collections::BTreeMap;
+
+use base::{LayerId, PoolId};
+use catalog::VolumeKind;
+use pool::{CATALOG_LAYER, LaneError, LaneRequest, Membership, PoolVolume};
+use task::join_all;
+
+use super::Array;
+use crate::command::{CommandError, CommandErrorKind};
+use crate::lanes::{self, pool_layer};
+use crate::message::{Answer, Call};
+
+impl Array {
+    /// Asks every lane of a pool.
+    async fn ask_lanes(&self, membership: &Membership, request: LaneRequest) -> Result<(), LaneError> {
+        let ask = |lane| {
+            let call = Call::Lane(membership.pool, lane, request.clone());
+            self.context.ask(lanes::home(lane, self.context.shards), call)
+        };
+        let answers = join_all((0..membership.lanes).map(ask).collect::<Vec<_>>()).await;
+        answers.into_iter().try_for_each(|answer| match answer {
+            Answer::Lane(result) => result.map(drop),
+            other => unreachable!("the answer to a lane's request, not {other:?}"),
+        })
+    }
+
+    /// Makes the layer of a volume that is to be; one that is there already is left as it is.
+    pub(super) async fn create_layer(
+        &self,
+        id: PoolId,
+        layer: LayerId,
+        size_bytes: u64,
+    ) -> Result<(), CommandError> {
+        let Some(membership) = self.state.borrow().online_pool(id) else {
+            return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
+        };
+        let request = create(layer, size_bytes, membership.lanes);
+        self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
+    }
+
+    /// Drops the layer of a volume that is no more. Where that fails, the next start does it.
+    pub(super) async fn drop_layer(&self, id: PoolId, layer: LayerId) {
+        let membership = self.state.borrow().online_pool(id);
+        if let Some(membership) = membership {
+            let _ = self.ask_lanes(&membership, LaneRequest::DropLayer { layer: pool_layer(layer) }).await;
+        }
+    }
+
+    /// Gives every volume of the pool its layer, and drops layers that no volume has. A layer with data that
+    /// is newer than the catalog is somebody's volume, which this catalog is too old to know: refused.
+    pub(super) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
+        let (wanted, next) = self.layers_wanted(membership.pool);
+        let answers = self.context.ask_all(|| Call::Layers(membership.pool)).await;
+        // in how many lanes a layer is, and its blocks in all of them
+        let mut present: BTreeMap<LayerId, (u16, u64)> = BTreeMap::new();
+        for answer in answers {
+            let Answer::Layers(layers) = answer else { unreachable!("the answer to a question for layers") };
+            for (layer, blocks) in layers {
+                let entry = present.entry(layer).or_default();
+                *entry = (entry.0 + 1, entry.1 + blocks);
+            }
+        }
+        for (&layer, &(_, blocks)) in &present {
+            if layer == CATALOG_LAYER || wanted.contains_key(&layer) {
+                continue;
+            }
+            if layer >= next && blocks > 0 {
+                let message =
+                    format!("pool {} holds a volume that is newer than every catalog found", membership.name);
+                let hint =
+                    "bring back the drives of the other pools and the head's state directory, and restart";
+                return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
+            }
+            // where it fails, the next start does it
+            let _ = self.ask_lanes(membership, LaneRequest::DropLayer { layer }).await;
+        }
+        for (layer, request) in wanted {
+            if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
+                self.ask_lanes(membership, request).await.map_err(|error| cannot_take(membership, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The layers that the catalog wants in a pool, with the requests that make them, and the first layer
+    /// that it does not know yet.
+    fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, LaneRequest>, LayerId) {
+        let state = self.state.borrow();
+        let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
+        let inside = state.catalog.volumes().iter().filter_map(|volume| match volume.backing {
+            VolumeKind::Pool { pool, layer } if pool == id => {
+                Some((pool_layer(layer), create(layer, volume.size_bytes, lanes)))
+            }
+            _ => None,
+        });
+        (inside.collect(), pool_layer(state.catalog.next_layer()))
+    }
+}
+
+fn create(layer: LayerId, size_bytes: u64, lanes: u16) -> LaneRequest {
+    let blocks = PoolVolume::lane_blocks(size_bytes, lanes);
+    LaneRequest::CreateLayer { layer: pool_layer(layer), parent: None, blocks }
+}
+
+fn cannot_take(membership: &Membership, error: LaneError) -> CommandError {
+    let message = format!("pool {} cannot take the volume: {error}", membership.name);
+    CommandError::new(CommandErrorKind::Unavailable, message, "`tangelo status` says what is wrong")
+}

@@ -1,0 +1,188 @@
+//! Making a pool: whose drives these are is settled before anything is written.
+
+use base::limits::DRIVE_BYTES_MIN;
+use base::{ArrayId, PoolId};
+use catalog::Change;
+use env::{DriveHandle, DriveInfo};
+use pool::{Content, CreateOptions, PoolError, Protection};
+use task::join_all;
+
+use super::Array;
+use super::change::{Planned, size};
+use super::drives::Probed;
+use super::error::drive_error;
+use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
+
+impl Array {
+    pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
+        let protection = self.check_new_pool(&new)?;
+        let drives = self.take_drives(&new).await?;
+        if dry_run {
+            self.give_up(&drives).await;
+            return Ok(self.describe(&new, protection, &drives)?.reply(true, None));
+        }
+        let planned = match self.describe(&new, protection, &drives) {
+            Ok(planned) => planned,
+            Err(error) => {
+                self.give_up(&drives).await;
+                return Err(error);
+            }
+        };
+        let array = self.state.borrow().catalog.array();
+        let options = self.options(&new, protection, array);
+        let membership = match pool::create(&self.context.io, drives.clone(), options).await {
+            Ok(membership) => membership,
+            Err(error) => {
+                self.give_up(&drives).await;
+                return Err(pool_error(&new.name, error));
+            }
+        };
+        let id = membership.pool;
+        let infos = drives.iter().map(|(_, info)| info.clone()).collect();
+        if let Err(error) = self.open_new_pool(membership, infos).await {
+            self.forget_pool(id);
+            self.give_up(&drives).await;
+            return Err(pool_error(&new.name, error));
+        }
+        let attach = self.plan(&Change::AttachPool { id, name: new.name.parse()? })?;
+        self.commit(&attach.next).await?;
+        self.look_at_drives().await;
+        let made = self.pool_statuses().await.into_iter().find(|pool| pool.name == new.name);
+        Ok(planned.reply(false, made.map(Made::Pool)))
+    }
+
+    /// What can be checked without looking at a drive.
+    fn check_new_pool(&self, new: &NewPool) -> Result<Protection, CommandError> {
+        let invalid =
+            |message: String, hint: &str| Err(CommandError::new(CommandErrorKind::Invalid, message, hint));
+        self.plan(&Change::AttachPool { id: PoolId(0), name: new.name.parse()? })?;
+        let Ok(protection) = new.protection.parse::<Protection>() else {
+            let names: Vec<String> =
+                Protection::ALL.iter().map(|protection| protection.to_string()).collect();
+            let message = format!("\"{}\" is not a protection", new.protection);
+            return invalid(message, &format!("choose one of {}", names.join(", ")));
+        };
+        for (index, path) in new.drives.iter().enumerate() {
+            if new.drives[..index].contains(path) {
+                return invalid(format!("{path} is named twice"), "name each drive once");
+            }
+        }
+        if let Some(path) = new.force.iter().find(|path| !new.drives.contains(path)) {
+            return invalid(
+                format!("--force names {path}, which is not among the drives"),
+                "correct --force",
+            );
+        }
+        protection.width(new.drives.len(), new.width).map_err(|_| {
+            let (have, min) = (new.drives.len(), protection.width_min());
+            let message = match new.width {
+                Some(width) => format!("{protection} on {have} drives cannot have the width {width}"),
+                None => format!("{protection} needs at least {min} drives, {have} are named"),
+            };
+            CommandError::new(
+                CommandErrorKind::Invalid,
+                message,
+                "name more drives, or choose another protection",
+            )
+        })?;
+        Ok(protection)
+    }
+
+    /// Opens the drives, all or none, and makes sure that nobody needs what is on them.
+    async fn take_drives(&self, new: &NewPool) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
+        for path in &new.drives {
+            if let Some(pool) = self.pool_of_drive(path) {
+                let message = format!("{path} is a drive of pool {pool}, which is in use");
+                return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
+            }
+            if let Some(volume) = self.raw_volume_at(path) {
+                let message = format!("{path} is exported as volume {volume}");
+                return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
+            }
+        }
+        let probes = new.drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();
+        let mut taken = Vec::new();
+        let mut refusal = None;
+        for (path, result) in new.drives.iter().zip(join_all(probes).await) {
+            match result {
+                Ok(Probed { handle, info, content }) => {
+                    let forced = new.force.contains(path);
+                    refusal = refusal.or_else(|| check_content(path, &content, forced).err());
+                    taken.push((handle, info));
+                }
+                Err(error) => refusal = refusal.or_else(|| Some(drive_error(path, error))),
+            }
+        }
+        match refusal {
+            None => Ok(taken),
+            Some(refusal) => {
+                self.give_up(&taken).await;
+                Err(refusal)
+            }
+        }
+    }
+
+    async fn give_up(&self, drives: &[(DriveHandle, DriveInfo)]) {
+        for (handle, _) in drives {
+            self.close_drive(*handle).await;
+        }
+    }
+
+    /// What will be done, checked as far as it can be without doing it.
+    fn describe(
+        &self,
+        new: &NewPool,
+        protection: Protection,
+        drives: &[(DriveHandle, DriveInfo)],
+    ) -> Result<Planned, CommandError> {
+        for (_, info) in drives {
+            if info.size_bytes < DRIVE_BYTES_MIN {
+                let (path, min_bytes) = (info.path.clone(), DRIVE_BYTES_MIN);
+                let error = PoolError::TooSmall { path, size_bytes: info.size_bytes, min_bytes };
+                return Err(pool_error(&new.name, error));
+            }
+        }
+        let planned = self.plan(&Change::AttachPool { id: PoolId(0), name: new.name.parse()? })?;
+        let line = format!("create pool {}, {protection}, on {} drives", new.name, drives.len());
+        let erase =
+            |(_, info): &(DriveHandle, DriveInfo)| format!("erase {}, {}", info.path, size(info.size_bytes));
+        Ok(drives.iter().map(erase).fold(planned.line(line), Planned::line))
+    }
+
+    fn options(&self, new: &NewPool, protection: Protection, array: ArrayId) -> CreateOptions {
+        CreateOptions {
+            array,
+            name: new.name.clone(),
+            protection,
+            width: new.width,
+            lanes: self.context.shards,
+            chunk_bytes: None,
+            drive_bytes_min: DRIVE_BYTES_MIN,
+        }
+    }
+}
+
+/// Whether a drive may become a pool's. What it holds is named in the refusal.
+fn check_content(path: &str, content: &Content, forced: bool) -> Result<(), CommandError> {
+    let found = match content {
+        Content::Blank => return Ok(()),
+        Content::Unreadable(error) => return Err(drive_error(path, *error)),
+        _ if forced => return Ok(()),
+        Content::Foreign(what) => what.clone(),
+        Content::Member(label) => format!("a drive of pool {} (array {})", label.pool_name, label.array),
+        Content::FutureVersion(version) => {
+            format!("a drive of a newer Tangelo's pool (format version {version})")
+        }
+        Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
+    };
+    let hint = format!("if nobody needs what is on it, add --force {path}");
+    Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), hint))
+}
+
+fn pool_error(name: &str, error: PoolError) -> CommandError {
+    let kind = match error {
+        PoolError::Io { .. } | PoolError::TooManyFailed => CommandErrorKind::Io,
+        _ => CommandErrorKind::Invalid,
+    };
+    CommandError::new(kind, format!("pool {name} cannot be made: {error}"), "")
+}

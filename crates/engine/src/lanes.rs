@@ -1,0 +1,168 @@
+//! The lanes of pools that live on this shard, and how requests reach those that do not.
+//!
+//! Lane `n` of a pool lives on shard `n % shards`. A drive that fails a lane is reported to shard 0, which
+//! records it on the pool's other drives and tells every lane before the report is answered.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+
+use base::{LayerId, PoolId, ShardId};
+use env::IoError;
+use pool::{
+    CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions, LaneRef, LaneRequest, LaneResult, LaneStats,
+    Membership, PoolError, RemoteLane,
+};
+use task::{Io, OneshotReceiver, join_all};
+
+use crate::context::{Context, MANAGER};
+use crate::mail::Mail;
+use crate::message::{Answer, Call};
+
+/// The pool's name for a layer of the catalog: the pool keeps the first ones for itself.
+pub(crate) fn pool_layer(layer: LayerId) -> LayerId {
+    LayerId(layer.0.checked_add(CATALOG_LAYER.0).expect("the catalog bounds its layers"))
+}
+
+/// The shard on which a lane lives.
+pub(crate) fn home(lane: u16, shards: u16) -> ShardId {
+    ShardId(lane % shards)
+}
+
+/// The open lanes of one shard.
+#[derive(Default)]
+pub(crate) struct Lanes {
+    open: RefCell<BTreeMap<(PoolId, u16), Rc<Lane>>>,
+    /// The newest membership of each pool that this shard was told of.
+    memberships: RefCell<BTreeMap<PoolId, Membership>>,
+}
+
+impl Lanes {
+    pub(crate) fn get(&self, pool: PoolId, lane: u16) -> Option<Rc<Lane>> {
+        self.open.borrow().get(&(pool, lane)).cloned()
+    }
+
+    fn of_pool(&self, pool: PoolId) -> Vec<Rc<Lane>> {
+        self.open.borrow().range((pool, 0)..=(pool, u16::MAX)).map(|(_, lane)| lane.clone()).collect()
+    }
+
+    /// Recovers a lane of a pool that has been claimed, and opens it.
+    pub(crate) async fn open(
+        &self,
+        context: &Rc<Context>,
+        membership: Membership,
+        lane: u16,
+    ) -> Result<(), PoolError> {
+        let pool = membership.pool;
+        self.adopt(&membership);
+        let host = Rc::new(Host { context: Rc::downgrade(context), io: context.io.clone(), pool });
+        let opened = Lane::open(&context.io, membership, lane, host, LaneOptions::default()).await?;
+        // drives may have failed while it was being opened
+        let newest = self.memberships.borrow().get(&pool).cloned();
+        opened.set_membership(newest.expect("adopted above"));
+        let replaced = self.open.borrow_mut().insert((pool, lane), opened);
+        assert!(replaced.is_none(), "a lane is opened once");
+        Ok(())
+    }
+
+    /// Takes in who belongs to a pool now. News that are older than what is known are passed over.
+    pub(crate) fn adopt(&self, membership: &Membership) {
+        let age = |membership: &Membership| (membership.epoch, membership.generation);
+        let mut memberships = self.memberships.borrow_mut();
+        if memberships.get(&membership.pool).is_some_and(|known| age(known) > age(membership)) {
+            return;
+        }
+        memberships.insert(membership.pool, membership.clone());
+        for lane in self.of_pool(membership.pool) {
+            lane.set_membership(membership.clone());
+        }
+    }
+
+    /// Carries out a request of another shard.
+    pub(crate) async fn execute(&self, pool: PoolId, lane: u16, request: LaneRequest) -> LaneResult {
+        match self.get(pool, lane) {
+            Some(lane) => lane.execute(request).await,
+            None => Err(LaneError::Unavailable),
+        }
+    }
+
+    /// Writes a last checkpoint of every lane of the pool, and closes them.
+    pub(crate) async fn close(&self, pool: PoolId) {
+        let lanes = self.of_pool(pool);
+        let results = join_all(lanes.iter().map(|lane| lane.close()).collect::<Vec<_>>()).await;
+        // without its last checkpoint a lane has more to replay at the next start, and loses nothing
+        drop(results);
+        self.open.borrow_mut().retain(|(other, _), _| *other != pool);
+        self.memberships.borrow_mut().remove(&pool);
+    }
+
+    pub(crate) fn stats(&self) -> Vec<(PoolId, LaneStats)> {
+        self.open.borrow().iter().map(|((pool, _), lane)| (*pool, lane.stats())).collect()
+    }
+
+    /// Of each lane of the pool: its layers, and the blocks mapped in each.
+    pub(crate) fn layers(&self, pool: PoolId) -> Vec<(LayerId, u64)> {
+        let of_lane =
+            |lane: Rc<Lane>| lane.layers().into_iter().map(move |layer| (layer, lane.layer_blocks(layer)));
+        self.of_pool(pool).into_iter().flat_map(of_lane).collect()
+    }
+
+    /// All lanes of a pool, as a volume uses them from this shard; `None` where one that should be here is not.
+    pub(crate) fn references(
+        &self,
+        io: &Io,
+        mail: &Rc<Mail>,
+        place: (ShardId, u16),
+        pool: PoolId,
+        lanes: u16,
+    ) -> Option<Vec<LaneRef>> {
+        let (shard, shards) = place;
+        let reference = |lane: u16| match home(lane, shards) {
+            home if home == shard => self.get(pool, lane).map(LaneRef::Local),
+            home => {
+                let remote = Remote { io: io.clone(), mail: mail.clone(), home, pool };
+                Some(LaneRef::Remote(lane, Rc::new(remote)))
+            }
+        };
+        (0..lanes).map(reference).collect()
+    }
+}
+
+/// The way to a pool's lanes on another shard.
+struct Remote {
+    io: Io,
+    mail: Rc<Mail>,
+    home: ShardId,
+    pool: PoolId,
+}
+
+impl RemoteLane for Remote {
+    fn call(&self, lane: u16, request: LaneRequest) -> OneshotReceiver<LaneResult> {
+        let answer = self.mail.call(self.home, Call::Lane(self.pool, lane, request));
+        self.io.spawn_join(async move {
+            match answer.await {
+                Some(Answer::Lane(result)) => result,
+                other => unreachable!("the answer to a lane's request, not {other:?}"),
+            }
+        })
+    }
+}
+
+/// Where a lane reports its drives.
+struct Host {
+    context: Weak<Context>,
+    io: Io,
+    pool: PoolId,
+}
+
+impl LaneHost for Host {
+    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
+        let context = self.context.upgrade();
+        let pool = self.pool;
+        self.io.spawn_join(async move {
+            let Some(context) = context else { return false };
+            let answer = context.ask(MANAGER, Call::DriveFailed(pool, drive, error)).await;
+            matches!(answer, Answer::Recorded(true))
+        })
+    }
+}
