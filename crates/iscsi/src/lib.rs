@@ -11,6 +11,9 @@ mod connection;
 mod data_in;
 mod data_out;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod initiator;
 mod keys;
 mod link;
 mod login;
