@@ -16,7 +16,7 @@ use crate::position::SegmentId;
 use crate::segments::SegmentState;
 
 /// How often a write is tried again while the file system under a drive is full.
-const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
+pub(crate) const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
 
 impl Lane {
     /// Waits until the log takes more entries.
@@ -263,17 +263,19 @@ impl Lane {
 
     /// The file system under a drive is full: hosts are told at once, the batch is tried again later.
     async fn stall(&self, batch: &Batch) {
-        if self.state.get() == LaneState::Running {
-            self.state.set(LaneState::Stalled);
+        if self.state.get() != LaneState::Recovering {
+            if self.state.get() == LaneState::Running {
+                self.state.set(LaneState::Stalled);
+            }
+            for rider in &batch.riders {
+                rider.ticket.fail(LaneError::OutOfSpace);
+            }
+            for pending in &self.log.borrow().pending {
+                pending.ticket.fail(LaneError::OutOfSpace);
+            }
+            self.committed.notify();
+            self.space.notify();
         }
-        for rider in &batch.riders {
-            rider.ticket.fail(LaneError::OutOfSpace);
-        }
-        for pending in &self.log.borrow().pending {
-            pending.ticket.fail(LaneError::OutOfSpace);
-        }
-        self.committed.notify();
-        self.space.notify();
         self.io.sleep(NO_SPACE_RETRY).await;
     }
 
@@ -314,12 +316,7 @@ impl Lane {
     /// Makes everything that is committed survive power loss.
     pub(crate) async fn flush_drives(&self) -> Result<(), LaneError> {
         let committed = self.log.borrow().committed;
-        let drives: Vec<(u8, env::DriveHandle)> = {
-            let membership = self.membership.borrow();
-            (0..membership.members.len() as u8)
-                .filter_map(|drive| Some((drive, membership.handle(drive)?)))
-                .collect()
-        };
+        let drives = self.online_drives();
         let results = join_all(drives.iter().map(|&(_, handle)| self.io.drive_flush(handle))).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
@@ -334,6 +331,13 @@ impl Lane {
         let mut log = self.log.borrow_mut();
         log.flushed = log.flushed.max(committed);
         Ok(())
+    }
+
+    pub(crate) fn online_drives(&self) -> Vec<(u8, env::DriveHandle)> {
+        let membership = self.membership.borrow();
+        (0..membership.members.len() as u8)
+            .filter_map(|drive| Some((drive, membership.handle(drive)?)))
+            .collect()
     }
 
     fn mark_incomplete(&self, drive: u8) {

@@ -14,12 +14,13 @@ use base::{AlignedBuffer, BLOCK_BYTES, LayerId, Sequence};
 use bytes::Bytes;
 use task::join_all;
 
+use crate::append::NO_SPACE_RETRY;
 use crate::format::header::Entry;
 use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
 use crate::format::root::{Root, TABLE_BLOCKS_MAX};
 use crate::format::root_offset_bytes;
 use crate::format::table::{LayerRecord, SegmentColumns, SegmentRecord, Table};
-use crate::lane::{Lane, LaneError};
+use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::{Layer, stored};
 use crate::position::SegmentId;
@@ -301,15 +302,9 @@ impl Lane {
     pub(crate) async fn write_root(&self, root: &Root) -> Result<(), LaneError> {
         let offset_bytes = root_offset_bytes(usize::from(self.number), (root.generation % 2) as usize);
         let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
-        let drives: Vec<(u8, env::DriveHandle)> = {
-            let membership = self.membership.borrow();
-            (0..membership.members.len() as u8)
-                .filter_map(|drive| Some((drive, membership.handle(drive)?)))
-                .collect()
-        };
-        let writes = drives
-            .iter()
-            .map(|&(_, handle)| self.io.drive_write(handle, offset_bytes, vec![content.clone()], true));
+        let drives = self.online_drives();
+        let writes =
+            drives.iter().map(|&(_, handle)| self.write_root_copy(handle, offset_bytes, content.clone()));
         let results = join_all(writes).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
@@ -323,6 +318,22 @@ impl Lane {
             }
         }
         Ok(())
+    }
+
+    /// While the lane is being recovered, a full file system under the drive is waited out.
+    async fn write_root_copy(
+        &self,
+        drive: env::DriveHandle,
+        offset_bytes: u64,
+        content: Bytes,
+    ) -> Result<(), env::IoError> {
+        loop {
+            let result = self.io.drive_write(drive, offset_bytes, vec![content.clone()], true).await;
+            if result != Err(env::IoError::NoSpace) || self.state.get() != LaneState::Recovering {
+                return result;
+            }
+            self.io.sleep(NO_SPACE_RETRY).await;
+        }
     }
 
     fn finish_checkpoint(&self, cut: &Cut, table: &Table, free: Vec<SegmentId>, extension: Vec<SegmentId>) {

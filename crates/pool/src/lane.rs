@@ -77,6 +77,8 @@ impl Default for LaneOptions {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LaneState {
+    /// Nothing is served yet; what the recovery writes is tried until it succeeds.
+    Recovering,
     Running,
     /// The file system under the drives is full: batches in flight are retried, new writes refused.
     Stalled,
@@ -138,7 +140,7 @@ impl Lane {
             segments: RefCell::new(segments),
             map: RefCell::new(Map::new(options.map_budget_bytes)),
             log: RefCell::new(Log::default()),
-            state: Cell::new(LaneState::Running),
+            state: Cell::new(LaneState::Recovering),
             counters: RefCell::new(LaneCounters::default()),
             log_work: Notify::new(io),
             committed: Notify::new(io),
@@ -166,7 +168,7 @@ impl Lane {
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {
         match self.state.get() {
-            LaneState::Running => Ok(()),
+            LaneState::Recovering | LaneState::Running => Ok(()),
             LaneState::Stalled => Err(LaneError::OutOfSpace),
             LaneState::Failed | LaneState::Closed => Err(LaneError::Unavailable),
         }

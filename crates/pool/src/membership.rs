@@ -4,6 +4,7 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use env::{DriveHandle, IoError};
 use task::{Io, join_all};
 
+use crate::append::NO_SPACE_RETRY;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::label_offset_bytes;
 use crate::protection::Protection;
@@ -124,15 +125,23 @@ impl Membership {
                 io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true)
             });
             let results = join_all(writes).await;
-            let mut failed = false;
+            let (mut failed, mut full) = (false, false);
             for (index, result) in online.into_iter().zip(results) {
-                if let Err(error) = result {
-                    failed = true;
-                    self.set_state(index, lost_as(error));
+                match result {
+                    Ok(()) => {}
+                    // not the drive's fault: waited out
+                    Err(IoError::NoSpace) => full = true,
+                    Err(error) => {
+                        failed = true;
+                        self.set_state(index, lost_as(error));
+                    }
                 }
             }
-            if !failed {
+            if !failed && !full {
                 return Ok(());
+            }
+            if full {
+                io.sleep(NO_SPACE_RETRY).await;
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
-use crate::lane::{Lane, LaneHost, LaneOptions};
+use crate::lane::{Lane, LaneHost, LaneOptions, LaneState};
 use crate::map::leaf;
 use crate::membership::Membership;
 use crate::position::SegmentId;
@@ -53,6 +53,7 @@ impl Lane {
         lane.seal_tail(&table);
         lane.spawn_log();
         lane.write_checkpoint().await.map_err(|error| PoolError::Recovery { lane: number, error })?;
+        lane.state.set(LaneState::Running);
         lane.spawn_background();
         Ok(lane)
     }
