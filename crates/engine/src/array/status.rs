@@ -134,6 +134,16 @@ impl Array {
                 });
             }
         }
+        problems.extend(state.drives.iter().filter_map(|drive| {
+            let (_, array) = drive.member_of.filter(|(_, array)| *array != state.catalog.array())?;
+            Some(Problem {
+                health: Health::Degraded,
+                subject: format!("drive {}", drive.path),
+                reason: format!("it belongs to a pool of another array ({array}) and is left alone"),
+                action: "to serve that array, start with an empty state directory; else take the drive out"
+                    .to_owned(),
+            })
+        }));
         for raw in &state.raw {
             let Err(error) = raw.drive else { continue };
             let Some(volume) = state.catalog.volume(raw.volume) else { continue };
