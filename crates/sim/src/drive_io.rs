@@ -338,6 +338,16 @@ impl World {
         inner.drives[drive.0 as usize].spoil(block, &mut inner.counts);
     }
 
+    /// Makes some block of what is stored unreadable until it is rewritten.
+    pub fn spoil_somewhere(&self, drive: DriveNumber) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        let spoilt = &mut inner.drives[drive.0 as usize];
+        if let Some(block) = spoilt.medium.some_allocated(&mut inner.prng) {
+            spoilt.spoil(block, &mut inner.counts);
+        }
+    }
+
     /// What a drive's block holds now, as a read would see it if the drive were well.
     pub fn peek(&self, drive: DriveNumber, block: u64) -> Vec<u8> {
         let mut content = vec![0; BLOCK_BYTES];

@@ -25,6 +25,8 @@ mod network;
 pub mod oracle;
 mod prng;
 mod process;
+pub mod scenarios;
+pub mod seed;
 mod trace;
 pub mod workload;
 mod world;

@@ -17,7 +17,7 @@ use std::rc::Rc;
 use crate::oracle::{Oracle, Violation};
 use crate::world::World;
 
-pub use client::{run_client, verify};
+pub use client::{run_client, verify, write_checked};
 pub use profile::{Profile, VolumePlan};
 pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session};
 

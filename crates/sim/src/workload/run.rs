@@ -98,9 +98,15 @@ pub struct Runner<'a> {
     pub profile: Rc<Profile>,
     pub prng: Prng,
     next_fault: Nanos,
+    rounds_begun: u32,
 }
 
 impl<'a> Runner<'a> {
+    /// How often the subject was started.
+    pub fn rounds_begun(&self) -> u32 {
+        self.rounds_begun
+    }
+
     pub fn new(
         simulation: Simulation,
         shared: Rc<Shared>,
@@ -109,7 +115,16 @@ impl<'a> Runner<'a> {
         profile: Profile,
         prng: Prng,
     ) -> Runner<'a> {
-        Runner { simulation, shared, bench, course, profile: Rc::new(profile), prng, next_fault: Nanos::MAX }
+        Runner {
+            simulation,
+            shared,
+            bench,
+            course,
+            profile: Rc::new(profile),
+            prng,
+            next_fault: Nanos::MAX,
+            rounds_begun: 0,
+        }
     }
 
     /// The whole run.
@@ -166,6 +181,7 @@ impl<'a> Runner<'a> {
 
     /// Starts and opens. `None`: it was cut off before it was open.
     fn open(&mut self, round: u32, may_cut: bool) -> Result<Option<Session>, Failure> {
+        self.rounds_begun += 1;
         self.shared.world.note(|| format!("---- round {round}"));
         let session = self.bench.start(&mut self.simulation, round);
         let places: Vec<Opening> = session.lanes.iter().map(|lane| lane.opening.clone()).collect();

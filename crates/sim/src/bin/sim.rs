@@ -1,0 +1,259 @@
+//! Runs seeds of the simulator: one, with its trace if asked for, or many, in several processes.
+//!
+//! A failed assertion ends the process that hits it; that is why many seeds run in worker processes, and why a
+//! worker says which seed it begins.
+// this is a tool for people: it starts processes and reads a clock; the simulated world below does not
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use sim::seed::{Options, Report, run_seed};
+
+const USAGE: &str = "\
+usage: sim SEED [--trace]                  run one seed; with its trace
+       sim --from A --count N [--jobs J] [--seconds S] [--keep-going]
+                                           run many seeds, J at a time (default: all cores)
+       sim --scenario NAME [--seed S]      run a named scenario
+       sim --list                          name the scenarios";
+
+#[derive(Default)]
+struct Arguments {
+    values: BTreeMap<&'static str, u64>,
+    flags: Vec<&'static str>,
+    scenario: Option<String>,
+}
+
+impl Arguments {
+    fn parse() -> Result<Arguments, String> {
+        let mut parsed = Arguments::default();
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let mut number = |name: &'static str, text: Option<String>| match text.as_deref().map(parse_seed)
+            {
+                Some(Ok(value)) => Ok(drop(parsed.values.insert(name, value))),
+                _ => Err(format!("{name} needs a number")),
+            };
+            match argument.as_str() {
+                "--from" => number("from", arguments.next())?,
+                "--count" => number("count", arguments.next())?,
+                "--step" => number("step", arguments.next())?,
+                "--jobs" => number("jobs", arguments.next())?,
+                "--seconds" => number("seconds", arguments.next())?,
+                "--seed" => number("seed", arguments.next())?,
+                "--trace" => parsed.flags.push("trace"),
+                "--worker" => parsed.flags.push("worker"),
+                "--list" => parsed.flags.push("list"),
+                "--keep-going" => parsed.flags.push("keep-going"),
+                "--scenario" => parsed.scenario = Some(arguments.next().ok_or("--scenario needs a name")?),
+                other if !other.starts_with('-') => number("seed", Some(other.to_owned()))?,
+                other => return Err(format!("unknown argument {other}")),
+            }
+        }
+        Ok(parsed)
+    }
+
+    fn get(&self, name: &'static str, otherwise: u64) -> u64 {
+        self.values.get(name).copied().unwrap_or(otherwise)
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.flags.contains(&flag)
+    }
+}
+
+fn parse_seed(text: &str) -> Result<u64, std::num::ParseIntError> {
+    text.strip_prefix("0x").map_or_else(|| text.parse(), |digits| u64::from_str_radix(digits, 16))
+}
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::parse() {
+        Ok(arguments) => arguments,
+        Err(why) => {
+            eprintln!("sim: {why}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    if arguments.has("list") {
+        sim::scenarios::ALL
+            .iter()
+            .for_each(|scenario| println!("{:<40} {}", scenario.name, scenario.property));
+        return ExitCode::SUCCESS;
+    }
+    if let Some(name) = &arguments.scenario {
+        return scenario(name, &arguments);
+    }
+    if arguments.has("worker") {
+        return worker(&arguments);
+    }
+    match (arguments.values.get("seed"), arguments.values.get("from")) {
+        (Some(&seed), None) => one(seed, arguments.has("trace")),
+        (None, Some(_)) => many(&arguments),
+        _ => {
+            eprintln!("{USAGE}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn trace_options(trace: bool) -> Options {
+    let sink = |now: base::Nanos, line: &str| {
+        // a closed pipe (as by `| head`) ends the trace, not the run
+        let _closed = writeln!(std::io::stdout(), "{now:?} {line}");
+    };
+    Options { trace: trace.then(|| Box::new(sink) as sim::TraceSink), protection: None }
+}
+
+fn one(seed: u64, trace: bool) -> ExitCode {
+    match run_seed(seed, trace_options(trace)) {
+        Ok(report) => {
+            println!("{report}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            println!("seed {seed} FAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn scenario(name: &str, arguments: &Arguments) -> ExitCode {
+    let Some(scenario) = sim::scenarios::ALL.iter().find(|scenario| scenario.name == name) else {
+        eprintln!("sim: no scenario {name}; --list names them");
+        return ExitCode::from(2);
+    };
+    match (scenario.run)(arguments.get("seed", 1), trace_options(arguments.has("trace"))) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            println!("scenario {name} FAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs every `step`-th seed and says so, line by line, to the process that started it.
+fn worker(arguments: &Arguments) -> ExitCode {
+    let (from, end) = (arguments.get("from", 0), arguments.get("from", 0) + arguments.get("count", 1));
+    let mut sum = Report::default();
+    for seed in (from..end).step_by(arguments.get("step", 1).max(1) as usize) {
+        println!("begin {seed}");
+        match run_seed(seed, Options::default()) {
+            Ok(report) => {
+                sum.merge(&report);
+                println!("ok {seed} {:016x}", report.digest);
+            }
+            Err(failure) => println!("failed {seed} {failure}"),
+        }
+    }
+    for (name, count) in sum.totals() {
+        println!("total {count} {name}");
+    }
+    ExitCode::SUCCESS
+}
+
+/// What a worker says.
+enum News {
+    Ok,
+    Failed(u64, String),
+    Total(String, u64),
+    Ended,
+}
+
+/// Starts workers one after the other until the seeds of one residue class are done.
+fn supervise(from: u64, end: u64, step: u64, news: &mpsc::Sender<News>) -> std::io::Result<()> {
+    let mut next = from;
+    while next < end {
+        let count = (end - next).min(step * 200);
+        let mut child = Command::new(std::env::current_exe()?)
+            .args([
+                "--worker",
+                "--from",
+                &next.to_string(),
+                "--count",
+                &count.to_string(),
+                "--step",
+                &step.to_string(),
+            ])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let errors = child.stderr.take().expect("it is piped");
+        let errors = std::thread::spawn(move || {
+            let lines = BufReader::new(errors).lines().map_while(Result::ok);
+            lines.filter(|line| !line.trim().is_empty()).take(6).collect::<Vec<_>>().join(" | ")
+        });
+        let mut begun = None;
+        for line in BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok) {
+            let mut words = line.splitn(3, ' ');
+            let (kind, second, rest) = (words.next(), words.next(), words.next().unwrap_or(""));
+            let number = second.and_then(|word| word.parse().ok()).unwrap_or(0);
+            let said = match kind {
+                Some("begin") => {
+                    begun = Some(number);
+                    continue;
+                }
+                Some("ok") => News::Ok,
+                Some("failed") => News::Failed(number, rest.to_owned()),
+                Some("total") => News::Total(rest.to_owned(), number),
+                _ => continue,
+            };
+            if matches!(said, News::Ok | News::Failed(..)) {
+                begun = None;
+            }
+            let _nobody_listens = news.send(said);
+        }
+        child.wait()?;
+        let errors = errors.join().unwrap_or_default();
+        next = match begun {
+            Some(seed) => {
+                let _nobody_listens = news.send(News::Failed(seed, format!("ended the process: {errors}")));
+                seed + step
+            }
+            None => next + count.next_multiple_of(step),
+        };
+    }
+    Ok(())
+}
+
+fn many(arguments: &Arguments) -> ExitCode {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let jobs = arguments.get("jobs", cores).max(1);
+    let (from, end) = (arguments.get("from", 0), arguments.get("from", 0) + arguments.get("count", 1));
+    let deadline =
+        arguments.values.get("seconds").map(|&seconds| Instant::now() + Duration::from_secs(seconds));
+    let (sender, news) = mpsc::channel();
+    for job in 0..jobs {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            if let Err(why) = supervise(from + job, end, jobs, &sender) {
+                eprintln!("sim: a worker could not be run: {why}");
+            }
+            let _nobody_listens = sender.send(News::Ended);
+        });
+    }
+    drop(sender);
+    let (mut passed, mut failed, mut running) = (0u64, 0u64, jobs);
+    let mut totals: BTreeMap<String, u64> = BTreeMap::new();
+    while running > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+        match news.recv_timeout(Duration::from_millis(200)) {
+            Ok(News::Ok) => passed += 1,
+            Ok(News::Failed(seed, why)) => {
+                failed += 1;
+                println!("seed {seed} FAILED: {why}");
+                if !arguments.has("keep-going") && failed >= 20 {
+                    break;
+                }
+            }
+            Ok(News::Total(name, count)) => *totals.entry(name).or_default() += count,
+            Ok(News::Ended) => running -= 1,
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    totals.iter().for_each(|(name, count)| println!("{count:>14}  {name}"));
+    println!("{passed} seeds passed, {failed} failed");
+    if failed > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

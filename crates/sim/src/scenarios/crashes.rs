@@ -1,0 +1,94 @@
+//! Power cuts and kills at chosen moments.
+
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::seed::Options;
+
+/// Events that a small write takes, roughly; a cut is tried after each of as many.
+const EVENTS_OF_A_WRITE: u64 = 40;
+
+pub const POWER_CUT_AFTER_EVERY_WRITE: Scenario = Scenario {
+    name: "power-cut-after-every-write",
+    property: "wherever in a write the power goes, what was acknowledged is there and the rest is whole or absent",
+    run: |seed, options| {
+        let protection = Protection::ALL[(seed % 5) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 64), options);
+        script.start()?;
+        script.write(0, 32)?;
+        for cut in 0..EVENTS_OF_A_WRITE {
+            let block = cut % 30;
+            script.begin_write(block, 3);
+            script.begin_write(block + 1, 1);
+            script.steps(cut);
+            script.crash(true);
+            script.start()?;
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
+
+pub const KILL_DURING_RECOVERY: Scenario = Scenario {
+    name: "kill-during-recovery",
+    property: "a start that is cut off at any point leaves a pool that the next start opens, with everything in it",
+    run: |seed, options| {
+        let protection = Protection::ALL[(seed % 5) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 200)?;
+        for cut in 0..60 {
+            script.crash(cut % 2 == 0);
+            script.begin_start();
+            script.steps(cut * 3);
+        }
+        script.crash(true);
+        script.start()?;
+        script.verify()
+    },
+};
+
+pub const CHECKPOINT_CUT_OFF: Scenario = Scenario {
+    name: "checkpoint-cut-off",
+    property: "a checkpoint that does not finish changes nothing",
+    run: |seed, options: Options| {
+        let mut plan = plain_plan(Protection::Parity1, 4, 2_000);
+        plan.checkpoint_interval = base::Nanos::from_millis(1);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        for round in 0..25 {
+            script.write(round * 64 % 1_900, 64)?;
+            script.begin_write(round * 7, 5);
+            script.steps(round * 9);
+            script.crash(round % 3 > 0);
+            script.start()?;
+        }
+        script.verify()
+    },
+};
+
+pub const TORN_BATCH_STAYS_DROPPED: Scenario = Scenario {
+    name: "torn-batch-stays-dropped",
+    property: "what one recovery did not find, no later one does; what it found, every later one does",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(Protection::Parity2, 5, 64), options);
+        script.start()?;
+        script.write(0, 16)?;
+        for round in 0..20 {
+            for block in 0..6 {
+                script.begin_write(block * 2, 2);
+            }
+            script.steps(30 + round);
+            script.crash(true);
+            // reading fixes what is there; the crashes in between must not change it
+            for _ in 0..3 {
+                script.start()?;
+                script.verify()?;
+                script.crash(round % 2 == 0);
+            }
+            script.start()?;
+        }
+        script.verify()
+    },
+};

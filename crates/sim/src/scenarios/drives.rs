@@ -1,0 +1,146 @@
+//! Drives that vanish, rot, come back stale, or fill up.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::workload::{Answer, Bench, Failure, Request};
+
+fn promised(protection: Protection) -> usize {
+    usize::from(protection.parity())
+}
+
+pub const AS_MANY_DRIVES_AS_PROMISED_VANISH: Scenario = Scenario {
+    name: "as-many-drives-as-promised-vanish",
+    property: "reads and writes go on, through restarts too, when all promised drives are gone for good",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 500), options);
+        script.start()?;
+        script.write(0, 300)?;
+        for drive in 0..promised(protection) {
+            script.world().vanish(script.drive(drive), None, false);
+            script.verify()?;
+            script.write(drive as u64 * 100, 64)?;
+        }
+        script.verify()?;
+        script.crash(true);
+        script.start()?;
+        script.verify()?;
+        script.write(250, 100)?;
+        script.verify()
+    },
+};
+
+pub const ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES: Scenario = Scenario {
+    name: "rot-on-every-block-of-promised-drives",
+    property: "whatever the promised drives return, the data is rebuilt from the others and healed",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 300)?;
+        let blocks = (24 << 20) / base::BLOCK_BYTES as u64;
+        for drive in 0..promised(protection) {
+            for block in 0..blocks {
+                script.world().rot(script.drive(drive), block, (block as usize * 977) % 32_768);
+            }
+        }
+        script.verify()?;
+        let healed: u64 = script.bench.lanes().iter().map(|lane| lane.stats().counters.blocks_rebuilt).sum();
+        if healed == 0 {
+            return Err(Failure::Broken("every block of a drive was rotten and none was rebuilt".to_owned()));
+        }
+        script.crash(true);
+        script.start()?;
+        script.verify()
+    },
+};
+
+pub const STALE_DRIVE_RETURNS: Scenario = Scenario {
+    name: "stale-drive-returns",
+    property: "a drive that missed writes and comes back serves none of its old data",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 400), options);
+        script.start()?;
+        for round in 0..6 {
+            script.write(0, 200)?;
+            let drive = script.drive((round % promised(protection) as u64) as usize);
+            script.world().vanish(drive, None, false);
+            script.write(50, 150)?;
+            script.write(200, 100)?;
+            script.crash(round % 2 == 0);
+            if round % 3 == 0 {
+                script.start()?;
+                script.write(10, 50)?;
+                script.crash(true);
+            }
+            script.world().return_drive(drive);
+            script.start()?;
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
+
+pub const ONE_DRIVE_TOO_MANY_IS_REFUSED: Scenario = Scenario {
+    name: "one-drive-too-many-is-refused",
+    property: "with more drives missing than promised the pool does not open; with them back it does, unharmed",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 200), options);
+        script.start()?;
+        script.write(0, 200)?;
+        script.crash(false);
+        for drive in 0..=promised(protection) {
+            script.world().vanish(script.drive(drive), None, true);
+        }
+        match script.start() {
+            Err(Failure::NotOpened(_)) => {}
+            Ok(()) => return Err(Failure::Broken("it opened with too many drives missing".to_owned())),
+            Err(other) => return Err(other),
+        }
+        script.crash(false);
+        for drive in 0..=promised(protection) {
+            script.world().return_drive(script.drive(drive));
+        }
+        script.start()?;
+        script.verify()
+    },
+};
+
+pub const FULL_FILE_SYSTEM_RESUMES: Scenario = Scenario {
+    name: "full-file-system-resumes",
+    property: "a full file system under a drive refuses writes, loses nothing, and service resumes when there is room",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(Protection::Parity1, 4, 2_000), options);
+        script.start()?;
+        script.write(0, 100)?;
+        script.world().set_no_space(script.drive(1), true);
+        let mut refused = false;
+        for block in (100..2_000).step_by(20) {
+            let data = vec![0; 20 * base::BLOCK_BYTES];
+            let first = block * crate::oracle::SECTORS_PER_BLOCK;
+            // outside of the oracle: zeros over what was never written
+            let answer = script.request(Request::Write { volume: 1, first, data, durable: false })?;
+            refused |= answer == Answer::OutOfSpace;
+            if refused {
+                break;
+            }
+        }
+        if !refused {
+            return Err(Failure::Broken("no write was refused on a full file system".to_owned()));
+        }
+        script.verify()?;
+        script.world().set_no_space(script.drive(1), false);
+        script.simulation.run_for(Nanos::from_secs(5));
+        script.write(0, 200)?;
+        script.crash(true);
+        script.start()?;
+        script.verify()?;
+        script.bench.heal(&script.simulation.world);
+        Ok(())
+    },
+};

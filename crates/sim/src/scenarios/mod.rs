@@ -1,0 +1,52 @@
+//! Named scenarios: scripted worlds, each for one property or one bug that was found.
+//!
+//! A scenario is run over several seeds, because the script leaves the order and timing of events to the seed.
+
+mod crashes;
+mod drives;
+mod script;
+
+use crate::seed::Options;
+use crate::workload::Failure;
+
+pub use script::Script;
+
+/// One scenario.
+pub struct Scenario {
+    pub name: &'static str,
+    /// What must hold.
+    pub property: &'static str,
+    pub run: fn(u64, Options) -> Result<(), Failure>,
+}
+
+/// Every scenario.
+pub const ALL: &[Scenario] = &[
+    crashes::POWER_CUT_AFTER_EVERY_WRITE,
+    crashes::KILL_DURING_RECOVERY,
+    crashes::CHECKPOINT_CUT_OFF,
+    crashes::TORN_BATCH_STAYS_DROPPED,
+    drives::AS_MANY_DRIVES_AS_PROMISED_VANISH,
+    drives::ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES,
+    drives::STALE_DRIVE_RETURNS,
+    drives::ONE_DRIVE_TOO_MANY_IS_REFUSED,
+    drives::FULL_FILE_SYSTEM_RESUMES,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_every_scenario_holds() {
+        let mut names: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), ALL.len());
+        for scenario in ALL {
+            for seed in 1..=3 {
+                let result = (scenario.run)(seed, Options::default());
+                assert_eq!(result, Ok(()), "{} with seed {seed}", scenario.name);
+            }
+        }
+    }
+}

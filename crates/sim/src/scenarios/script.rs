@@ -1,0 +1,177 @@
+//! The hands of a scenario: start, write, read, crash, one after the other.
+
+use std::cell::Cell;
+use std::future::Future;
+use std::rc::Rc;
+
+use base::Nanos;
+use pool::Protection;
+
+use crate::drive::{DriveNumber, DriveOptions};
+use crate::fault::FaultRates;
+use crate::oracle::SECTORS_PER_BLOCK;
+use crate::prng::Prng;
+use crate::process::{Patience, Simulation};
+use crate::seed::{Options, Plan, PoolBench};
+use crate::workload::{
+    Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan, verify,
+    write_checked,
+};
+use crate::world::World;
+
+/// A pool in a world, driven step by step. One lane, one volume, write-through.
+pub struct Script {
+    pub simulation: Simulation,
+    pub shared: Rc<Shared>,
+    pub bench: PoolBench,
+    pub prng: Prng,
+    session: Option<Session>,
+    rounds: u32,
+}
+
+/// A plan with nothing random in it: `drives` healthy drives, one volume of `blocks` blocks.
+pub fn plain_plan(protection: Protection, drives: usize, blocks: u64) -> Plan {
+    let mut prng = Prng::new(1);
+    let volume = VolumePlan { volume: 1, blocks, write_back: false };
+    Plan {
+        protection,
+        width: None,
+        drives: (0..drives).map(|index| DriveOptions::new(&format!("/sim/drive{index}"), 24 << 20)).collect(),
+        lossy: Vec::new(),
+        lanes: 1,
+        shards: 1,
+        chunk_bytes: 64 << 10,
+        map_budget_bytes: 256 << 10,
+        checkpoint_interval: Nanos::from_secs(30),
+        volumes: vec![volume],
+        troubles: Vec::new(),
+        rates: FaultRates::NONE,
+        course: Course::draw(&mut prng),
+        profile: Profile::draw(&mut prng),
+    }
+}
+
+impl Script {
+    pub fn new(seed: u64, plan: Plan, options: Options) -> Script {
+        let world = World::new(seed, options.trace);
+        let shared = Shared::new(world.clone());
+        let mut prng = Prng::new(seed);
+        let bench = PoolBench::new(plan, &world, &shared, prng.fork());
+        Script { simulation: Simulation::new(world), shared, bench, prng, session: None, rounds: 0 }
+    }
+
+    pub fn world(&self) -> World {
+        self.simulation.world.clone()
+    }
+
+    pub fn drive(&self, index: usize) -> DriveNumber {
+        self.bench.drives()[index]
+    }
+
+    fn session(&self) -> &Session {
+        self.session.as_ref().expect("the pool is started")
+    }
+
+    fn subject(&self) -> Rc<dyn Subject> {
+        let opening = self.session().lanes[0].opening.borrow();
+        opening.as_ref().and_then(|opened| opened.as_ref().ok()).expect("the pool is open").clone()
+    }
+
+    /// Starts a process and has it open the pool.
+    pub fn start(&mut self) -> Result<(), Failure> {
+        self.begin_start();
+        let openings: Vec<_> = self.session().lanes.iter().map(|lane| lane.opening.clone()).collect();
+        let open = || openings.iter().all(|opening| opening.borrow().is_some());
+        self.simulation
+            .step_until(Patience::default(), open)
+            .map_err(|why| Failure::Stuck { what: "opening".to_owned(), why })?;
+        for opening in &openings {
+            if let Some(Err(why)) = &*opening.borrow() {
+                return Err(Failure::NotOpened(why.clone()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a process; opening goes on with every step of the world.
+    pub fn begin_start(&mut self) {
+        self.session = Some(self.bench.start(&mut self.simulation, self.rounds));
+        self.rounds += 1;
+    }
+
+    /// Lets events happen.
+    pub fn steps(&mut self, count: u64) {
+        for _ in 0..count {
+            if !self.simulation.step() {
+                return;
+            }
+        }
+    }
+
+    /// The process ends, by `kill -9` or with its machine's power.
+    pub fn crash(&mut self, power: bool) {
+        let session = self.session.take().expect("the pool is started");
+        if power {
+            self.simulation.world.power_loss(0);
+        } else {
+            self.simulation.world.kill(session.process);
+        }
+        self.shared.oracle.borrow_mut().crash(power);
+        self.simulation.bury();
+    }
+
+    /// Has a task run on the pool's shard.
+    pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> Rc<Cell<bool>> {
+        let done = Rc::new(Cell::new(false));
+        let mark = done.clone();
+        let lane = &self.session().lanes[0];
+        lane.io.spawn(async move {
+            task.await;
+            mark.set(true);
+        });
+        self.simulation.world.nudge(self.session().process, lane.shard);
+        done
+    }
+
+    /// Runs a task to its end.
+    pub fn run(&mut self, what: &str, task: impl Future<Output = ()> + 'static) -> Result<(), Failure> {
+        let done = self.spawn(task);
+        let shared = self.shared.clone();
+        self.simulation
+            .step_until(Patience::default(), || done.get() || shared.has_failed())
+            .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
+        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// Begins to write blocks; the oracle is told when it is answered.
+    pub fn begin_write(&mut self, block: u64, blocks: u64) -> Rc<Cell<bool>> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let write = write_checked(self.shared.clone(), self.subject(), 1, sectors);
+        self.spawn(write)
+    }
+
+    /// Writes blocks and waits for the answer.
+    pub fn write(&mut self, block: u64, blocks: u64) -> Result<(), Failure> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let write = write_checked(self.shared.clone(), self.subject(), 1, sectors);
+        self.run("a write", write)
+    }
+
+    /// Sends a request that the oracle is not told of, and gives the answer.
+    pub fn request(&mut self, request: Request) -> Result<Answer, Failure> {
+        let answer = Rc::new(std::cell::RefCell::new(None));
+        let (place, subject) = (answer.clone(), self.subject());
+        self.run("a request", async move {
+            let answered = subject.execute(request).await;
+            *place.borrow_mut() = Some(answered);
+        })?;
+        Ok(answer.borrow_mut().take().expect("it ran to its end"))
+    }
+
+    /// Reads and checks everything that was ever written.
+    pub fn verify(&mut self) -> Result<(), Failure> {
+        let volumes = self.session().lanes[0].volumes.clone();
+        let task = verify(self.shared.clone(), self.subject(), volumes, self.prng.fork());
+        self.run("verification", task)
+    }
+}

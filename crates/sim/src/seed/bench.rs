@@ -1,0 +1,329 @@
+//! A pool under test: lanes on the shards of one simulated process, opened anew in every round.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use base::{ArrayId, LayerId, Nanos};
+use pool::{CreateOptions, Lane, LaneOptions, Membership};
+use task::Io;
+
+use super::host::{Host, PoolMessage, ShardState};
+use super::plan::{Plan, Trouble};
+use super::report::PoolTotals;
+use super::subject::LaneSubject;
+use crate::drive::DriveNumber;
+use crate::fault::FaultRates;
+use crate::prng::Prng;
+use crate::process::{Outbox, Simulation};
+use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan};
+use crate::world::World;
+
+/// Volumes of one lane are numbered from this times the lane's number.
+const VOLUMES_PER_LANE: u32 = 100;
+/// The first layer that volumes use.
+const LAYER_BASE: u32 = 16;
+
+/// What opening needs to know; shared by the shards of a process.
+struct Opener {
+    plan: Plan,
+    /// The pool has been made: from now on it is claimed, never made again.
+    created: Rc<RefCell<bool>>,
+    openings: Vec<Opening>,
+    volumes: Vec<Rc<Vec<VolumePlan>>>,
+}
+
+/// See the module's words.
+pub struct PoolBench {
+    plan: Plan,
+    shared: Rc<Shared>,
+    drives: Vec<DriveNumber>,
+    created: Rc<RefCell<bool>>,
+    volumes: Vec<Rc<Vec<VolumePlan>>>,
+    states: Vec<Rc<ShardState>>,
+    openings: Vec<Opening>,
+    totals: PoolTotals,
+    /// Drives in a bad spell, slow, or full.
+    bad: BTreeSet<usize>,
+    slow: BTreeSet<usize>,
+    full: BTreeSet<usize>,
+    prng: Prng,
+}
+
+impl PoolBench {
+    pub fn new(plan: Plan, world: &World, shared: &Rc<Shared>, prng: Prng) -> PoolBench {
+        let drives = plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
+        let mut volumes = Vec::new();
+        for lane in 0..u32::from(plan.lanes) {
+            let numbered = |volume: &VolumePlan| VolumePlan {
+                volume: lane * VOLUMES_PER_LANE + volume.volume,
+                ..*volume
+            };
+            let own: Vec<VolumePlan> = plan.volumes.iter().map(numbered).collect();
+            own.iter().for_each(|plan| shared.oracle.borrow_mut().add_volume(plan.volume, plan.write_back));
+            volumes.push(Rc::new(own));
+        }
+        PoolBench {
+            plan,
+            shared: shared.clone(),
+            drives,
+            created: Rc::default(),
+            volumes,
+            states: Vec::new(),
+            openings: Vec::new(),
+            totals: PoolTotals::default(),
+            bad: BTreeSet::new(),
+            slow: BTreeSet::new(),
+            full: BTreeSet::new(),
+            prng,
+        }
+    }
+
+    pub fn totals(&self) -> PoolTotals {
+        self.totals
+    }
+
+    pub fn drives(&self) -> &[DriveNumber] {
+        &self.drives
+    }
+
+    /// The lanes that are open now.
+    pub fn lanes(&self) -> Vec<Rc<Lane>> {
+        self.states.iter().flat_map(|state| state.lanes.borrow().clone()).collect()
+    }
+
+    fn set_rates(&self, world: &World, index: usize) {
+        let mut rates = if self.bad.contains(&index) { self.plan.rates } else { FaultRates::NONE };
+        rates.slow = if self.slow.contains(&index) { self.plan.rates.slow.max(20) } else { 0 };
+        world.set_fault_rates(self.drives[index], rates);
+    }
+
+    fn vanish_or_return(&self, world: &World, drive: DriveNumber, prng: &mut Prng) {
+        if world.is_present(drive) {
+            let back_after = prng.chance(500).then(|| Nanos(prng.skewed(1_000, 2_000_000_000)));
+            world.vanish(drive, back_after, prng.chance(500));
+        } else {
+            world.return_drive(drive);
+        }
+    }
+}
+
+fn toggle(set: &mut BTreeSet<usize>, index: usize) {
+    if !set.remove(&index) {
+        set.insert(index);
+    }
+}
+
+impl Bench for PoolBench {
+    fn start(&mut self, simulation: &mut Simulation, _: u32) -> Session {
+        for index in std::mem::take(&mut self.full) {
+            simulation.world.set_no_space(self.drives[index], false);
+        }
+        if !*self.created.borrow() {
+            // a pool is made of drives that are there and well
+            self.heal(&simulation.world);
+        }
+        let openings: Vec<Opening> = (0..self.plan.lanes).map(|_| Opening::default()).collect();
+        let opener = Rc::new(Opener {
+            plan: self.plan.clone(),
+            created: self.created.clone(),
+            openings: openings.clone(),
+            volumes: self.volumes.clone(),
+        });
+        self.openings = openings.clone();
+        let handlers: Rc<RefCell<Vec<Rc<ShardState>>>> = Rc::default();
+        let states = handlers.clone();
+        let opening = opener.clone();
+        let (process, shards, outboxes) =
+            simulation.start_task_process(self.plan.drives[0].machine, self.plan.shards, {
+                move |shard, _: &Outbox<PoolMessage>| {
+                    let (states, opener) = (states.clone(), opening.clone());
+                    Box::new(move |_: &Io, message| {
+                        let state = states.borrow()[usize::from(shard)].clone();
+                        match message {
+                            PoolMessage::Open { membership } => opener.clone().open_lanes(&state, membership),
+                            message => state.on_message(message),
+                        }
+                    })
+                }
+            });
+        for (index, (shard, outbox)) in shards.iter().zip(&outboxes).enumerate() {
+            let io = shard.borrow().io().clone();
+            handlers.borrow_mut().push(ShardState::new(index as u16, &io, outbox));
+        }
+        self.states = handlers.borrow().clone();
+        let (first, shard_count) = (self.states[0].clone(), self.plan.shards);
+        let task = opener.open_pool(first.clone(), shard_count);
+        first.io.spawn(task);
+        simulation.world.nudge(process, 0);
+        let lanes = openings
+            .into_iter()
+            .enumerate()
+            .map(|(lane, opening)| {
+                let shard = lane as u16 % self.plan.shards;
+                let io = self.states[usize::from(shard)].io.clone();
+                LaneSlot { shard, io, opening, volumes: self.volumes[lane].clone() }
+            })
+            .collect();
+        Session { process, lanes }
+    }
+
+    fn close(&mut self, _: &Session) -> Vec<(u16, Io, Pin<Box<dyn Future<Output = ()>>>)> {
+        let mut closing: Vec<(u16, Io, Pin<Box<dyn Future<Output = ()>>>)> = Vec::new();
+        for state in &self.states {
+            for lane in state.lanes.borrow().iter() {
+                let (lane, shared) = (lane.clone(), self.shared.clone());
+                let task = async move {
+                    if let Err(error) = lane.close().await {
+                        shared.world.note(|| format!("closing: {error}"));
+                    }
+                };
+                closing.push((state.shard, state.io.clone(), Box::pin(task)));
+            }
+        }
+        closing
+    }
+
+    fn inject(&mut self, world: &World, prng: &mut Prng) {
+        let trouble = *prng.pick(&self.plan.troubles);
+        if !*self.created.borrow() {
+            // a pool is made of drives that are there and well
+            return;
+        }
+        let any = prng.index(self.drives.len());
+        let lossy = (!self.plan.lossy.is_empty()).then(|| *prng.pick(&self.plan.lossy));
+        world.note(|| format!("trouble: {trouble:?} drive {any} or {lossy:?}"));
+        match (trouble, lossy) {
+            (Trouble::Stick, _) => world.stick(self.drives[any], Nanos(prng.skewed(100_000, 3_000_000_000))),
+            (Trouble::Slow, _) => {
+                toggle(&mut self.slow, any);
+                self.set_rates(world, any);
+            }
+            // a pool does not open on a full file system yet
+            (Trouble::NoSpace, _) if self.openings.iter().any(|opening| opening.borrow().is_none()) => {}
+            (Trouble::NoSpace, _) => {
+                toggle(&mut self.full, any);
+                world.set_no_space(self.drives[any], self.full.contains(&any));
+            }
+            (Trouble::Vanish, Some(lossy)) => self.vanish_or_return(world, self.drives[lossy], prng),
+            (Trouble::BadSpell, Some(lossy)) => {
+                toggle(&mut self.bad, lossy);
+                self.set_rates(world, lossy);
+            }
+            (Trouble::Rot, Some(lossy)) => {
+                (0..prng.skewed(1, 50)).for_each(|_| world.rot_somewhere(self.drives[lossy]));
+            }
+            (Trouble::Latent, Some(lossy)) => {
+                (0..prng.skewed(1, 50)).for_each(|_| world.spoil_somewhere(self.drives[lossy]));
+            }
+            (Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent, None) => {}
+        }
+    }
+
+    fn heal(&mut self, world: &World) {
+        (self.bad, self.slow, self.full) = Default::default();
+        for index in 0..self.drives.len() {
+            self.set_rates(world, index);
+            world.set_no_space(self.drives[index], false);
+            world.return_drive(self.drives[index]);
+        }
+    }
+
+    fn collect(&mut self, _: &Session) {
+        for lane in self.lanes() {
+            let stats = lane.stats();
+            self.totals.add(&stats);
+            if stats.failed {
+                let what =
+                    format!("lane {} has failed although no more drives did than promised", lane.number());
+                self.shared.fail(crate::workload::Failure::Broken(what));
+            }
+        }
+        self.totals.created += u64::from(*self.created.borrow() && self.totals.created == 0);
+        let membership = self.states[0].membership.borrow();
+        self.totals.drives_lost += membership.as_ref().map_or(0, |membership| membership.lost() as u64);
+        // what the next round faces is drawn here, so that it does not depend on how this one ended
+        let _spread = self.prng.next_u64();
+    }
+}
+
+impl Opener {
+    /// Opens every drive that is there, makes or claims the pool, and has the lanes opened.
+    async fn open_pool(self: Rc<Self>, state: Rc<ShardState>, shards: u16) {
+        let mut drives = Vec::new();
+        for options in &self.plan.drives {
+            if let Ok(drive) = state.io.drive_open(&options.path, true).await {
+                drives.push(drive);
+            }
+        }
+        let made = if *self.created.borrow() {
+            pool::claim(&state.io, drives).await
+        } else {
+            let made = pool::create(&state.io, drives, self.create_options()).await;
+            *self.created.borrow_mut() = made.is_ok();
+            made
+        };
+        let membership = match made {
+            Ok(membership) => membership,
+            Err(error) => {
+                return self
+                    .openings
+                    .iter()
+                    .for_each(|place| *place.borrow_mut() = Some(Err(error.to_string())));
+            }
+        };
+        for shard in 0..shards {
+            state.post(shard, PoolMessage::Open { membership: membership.clone() });
+        }
+        state.coordinate(membership, shards).await;
+    }
+
+    fn create_options(&self) -> CreateOptions {
+        CreateOptions {
+            array: ArrayId(1),
+            name: "pool".to_owned(),
+            protection: self.plan.protection,
+            width: self.plan.width,
+            lanes: self.plan.lanes,
+            chunk_bytes: Some(self.plan.chunk_bytes),
+            drive_bytes_min: 1 << 20,
+        }
+    }
+
+    /// Opens the lanes of one shard, side by side.
+    fn open_lanes(self: Rc<Self>, state: &Rc<ShardState>, membership: Membership) {
+        state.membership.borrow_mut().get_or_insert(membership.clone());
+        for lane in (0..self.plan.lanes).filter(|lane| lane % self.plan.shards == state.shard) {
+            let (opener, state, membership) = (self.clone(), state.clone(), membership.clone());
+            let io = state.io.clone();
+            io.spawn(async move {
+                let opened = opener.open_lane(&state, membership, lane).await;
+                *opener.openings[usize::from(lane)].borrow_mut() = Some(opened);
+            });
+        }
+    }
+
+    async fn open_lane(
+        &self,
+        state: &Rc<ShardState>,
+        membership: Membership,
+        number: u16,
+    ) -> Result<Rc<dyn Subject>, String> {
+        let options = LaneOptions {
+            map_budget_bytes: self.plan.map_budget_bytes,
+            checkpoint_interval: self.plan.checkpoint_interval,
+        };
+        let host = Rc::new(Host(state.clone()));
+        let lane = Lane::open(&state.io, membership, number, host, options)
+            .await
+            .map_err(|error| error.to_string())?;
+        state.add_lane(lane.clone());
+        let layer = |volume: &VolumePlan| LayerId(LAYER_BASE + volume.volume % VOLUMES_PER_LANE);
+        let volumes = self.volumes[usize::from(number)].iter().map(|volume| (*volume, layer(volume)));
+        let subject = LaneSubject::new(lane, &volumes.collect::<Vec<_>>());
+        subject.ensure_layers().await?;
+        Ok(Rc::new(subject))
+    }
+}

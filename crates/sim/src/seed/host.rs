@@ -1,0 +1,146 @@
+//! What joins the lanes of a simulated pool: each lane's host, and the coordinator on shard 0.
+//!
+//! A lane that loses a drive asks the coordinator; the coordinator records the loss on the drives that are
+//! left, tells every lane, and answers when all know. One loss is handled at a time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use base::ShardId;
+use env::IoError;
+use pool::{Lane, LaneHost, Membership};
+use task::{Io, Notify, OneshotReceiver, OneshotSender, oneshot};
+
+use crate::process::Outbox;
+
+/// What the shards of a simulated pool say to each other.
+pub enum PoolMessage {
+    /// To shard 0: a drive does not answer.
+    Failed { request: u64, from: u16, drive: u8, error: IoError },
+    /// The answer to it.
+    Recorded { request: u64, recorded: bool },
+    /// To every shard: take this in.
+    Update { membership: Membership },
+    /// To shard 0: taken in.
+    Updated,
+    /// To every other shard: the pool is claimed, open your lanes.
+    Open { membership: Membership },
+}
+
+struct Loss {
+    request: u64,
+    from: u16,
+    drive: u8,
+    error: IoError,
+}
+
+/// One shard of a simulated pool.
+pub struct ShardState {
+    pub shard: u16,
+    pub io: Io,
+    pub outbox: Outbox<PoolMessage>,
+    pub lanes: RefCell<Vec<Rc<Lane>>>,
+    pub membership: RefCell<Option<Membership>>,
+    requests: Cell<u64>,
+    waiting: RefCell<BTreeMap<u64, OneshotSender<bool>>>,
+    losses: RefCell<VecDeque<Loss>>,
+    updated: Cell<u16>,
+    news: Notify,
+}
+
+impl ShardState {
+    pub fn new(shard: u16, io: &Io, outbox: &Outbox<PoolMessage>) -> Rc<ShardState> {
+        Rc::new(ShardState {
+            shard,
+            io: io.clone(),
+            outbox: outbox.clone(),
+            lanes: RefCell::default(),
+            membership: RefCell::default(),
+            requests: Cell::new(0),
+            waiting: RefCell::default(),
+            losses: RefCell::default(),
+            updated: Cell::new(0),
+            news: Notify::new(io),
+        })
+    }
+
+    pub fn post(&self, to: u16, message: PoolMessage) {
+        self.outbox.borrow_mut().push_back((ShardId(to), message));
+    }
+
+    /// Handles every message but [`PoolMessage::Open`].
+    pub fn on_message(&self, message: PoolMessage) {
+        match message {
+            PoolMessage::Failed { request, from, drive, error } => {
+                self.losses.borrow_mut().push_back(Loss { request, from, drive, error });
+                self.news.notify();
+            }
+            PoolMessage::Recorded { request, recorded } => {
+                if let Some(sender) = self.waiting.borrow_mut().remove(&request) {
+                    sender.send(recorded);
+                }
+            }
+            PoolMessage::Update { membership } => {
+                for lane in self.lanes.borrow().iter() {
+                    lane.set_membership(membership.clone());
+                }
+                *self.membership.borrow_mut() = Some(membership);
+                self.post(0, PoolMessage::Updated);
+            }
+            PoolMessage::Updated => {
+                self.updated.set(self.updated.get() + 1);
+                self.news.notify();
+            }
+            PoolMessage::Open { .. } => unreachable!("opening is handled by whoever opens"),
+        }
+    }
+
+    /// A lane that was opened with an older membership catches up.
+    pub fn add_lane(&self, lane: Rc<Lane>) {
+        if let Some(membership) = &*self.membership.borrow() {
+            lane.set_membership(membership.clone());
+        }
+        self.lanes.borrow_mut().push(lane);
+    }
+
+    /// The coordinator; runs on shard 0 as long as the process lives.
+    pub async fn coordinate(self: Rc<Self>, mut membership: Membership, shards: u16) {
+        loop {
+            let Some(loss) = self.losses.borrow_mut().pop_front() else {
+                self.news.wait().await;
+                continue;
+            };
+            let known = membership.handle(loss.drive).is_none();
+            let recorded = if known {
+                membership.is_serviceable()
+            } else {
+                membership.take_out(&self.io, loss.drive, loss.error).await.is_ok()
+            };
+            if !known && recorded {
+                self.updated.set(0);
+                (0..shards).for_each(|shard| {
+                    self.post(shard, PoolMessage::Update { membership: membership.clone() })
+                });
+                while self.updated.get() < shards {
+                    self.news.wait().await;
+                }
+            }
+            self.post(loss.from, PoolMessage::Recorded { request: loss.request, recorded });
+        }
+    }
+}
+
+/// The host of every lane of one shard.
+pub struct Host(pub Rc<ShardState>);
+
+impl LaneHost for Host {
+    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
+        let (sender, receiver) = oneshot(&self.0.io);
+        let request = self.0.requests.get();
+        self.0.requests.set(request + 1);
+        self.0.waiting.borrow_mut().insert(request, sender);
+        self.0.post(0, PoolMessage::Failed { request, from: self.0.shard, drive, error });
+        receiver
+    }
+}

@@ -1,0 +1,64 @@
+//! One seed, one run: a pool drawn, loaded, hurt, crashed, reopened and checked.
+
+mod bench;
+mod host;
+mod plan;
+mod report;
+mod subject;
+
+use pool::Protection;
+
+use crate::prng::Prng;
+use crate::process::Simulation;
+use crate::trace::TraceSink;
+use crate::workload::{Failure, Runner, Shared};
+use crate::world::World;
+
+pub use bench::PoolBench;
+pub use host::{Host, PoolMessage, ShardState};
+pub use plan::{Plan, Trouble};
+pub use report::{PoolTotals, Report};
+
+/// What a caller may decide about a run.
+#[derive(Default)]
+pub struct Options {
+    /// Where the trace goes.
+    pub trace: Option<TraceSink>,
+    /// Only this protection, whatever the seed says.
+    pub protection: Option<Protection>,
+}
+
+/// Runs a seed. The same seed gives the same report, or the same failure.
+pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
+    let mut prng = Prng::new(seed ^ 0x0054_616E_6765_6C6F);
+    let plan = Plan::draw(&mut prng, options.protection);
+    run_plan(seed, plan, prng, options.trace)
+}
+
+/// Runs a plan that a seed, or a scenario, has drawn.
+pub fn run_plan(seed: u64, plan: Plan, mut prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let world = World::new(seed, trace);
+    world.note(|| format!("seed {seed}: {plan:#?}"));
+    let shared = Shared::new(world.clone());
+    let mut bench = PoolBench::new(plan.clone(), &world, &shared, prng.fork());
+    let (course, profile) = (plan.course.clone(), plan.profile.clone());
+    let simulation = Simulation::new(world.clone());
+    let mut runner = Runner::new(simulation, shared.clone(), &mut bench, course, profile, prng);
+    runner.run()?;
+    let rounds = runner.rounds_begun();
+    let totals = bench.totals();
+    let report = Report {
+        seed,
+        digest: world.digest(),
+        seeds: 1,
+        rounds: u64::from(rounds),
+        requests: shared.answered.get(),
+        out_of_space: shared.out_of_space.get(),
+        checked_blocks: shared.oracle.borrow().checked_blocks(),
+        events: world.events(),
+        simulated_ms: world.now().0 / 1_000_000,
+        faults: world.fault_counts(),
+        pool: totals,
+    };
+    Ok(report)
+}
