@@ -174,7 +174,7 @@ fn fill_pieces(pieces: &mut Vec<libc::iovec>, data: &[Bytes], mut skip: usize) {
 /// All slots of a shard. As many as operations were ever in flight at once, which those who submit them bound.
 #[derive(Default)]
 pub struct Slots {
-    // boxed: a slot stays where it is when the vector grows
+    #[expect(clippy::vec_box, reason = "the kernel points into a slot, which must stay where it is")]
     slots: Vec<Box<Slot>>,
     free: Vec<u32>,
 }

@@ -18,6 +18,7 @@ use std::sync::{Arc, Mutex};
 use base::limits::SHARDS_MAX;
 use base::{HashMap, ShardId};
 use env::{DriveHandle, DriveKind, IoError};
+use rustix::fs::{FlockOperation, flock};
 
 /// A counter on a cache line of its own: shards do not disturb each other.
 #[repr(align(64))]
@@ -65,7 +66,9 @@ impl Drive {
         let descriptor = self.descriptor.swap(-1, Ordering::SeqCst);
         if descriptor >= 0 {
             // SAFETY: the descriptor came from an `OwnedFd` and was taken out of the only place that has it.
-            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
+            let descriptor = unsafe { OwnedFd::from_raw_fd(descriptor) };
+            // Not left to closing: a child process between fork and exec has the file open, too.
+            let _ = flock(&descriptor, FlockOperation::Unlock);
         }
     }
 }

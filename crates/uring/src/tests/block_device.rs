@@ -1,11 +1,12 @@
 //! A block device: a loop device over a temporary file. Needs root.
 
 use std::process::Command;
+use std::time::Duration;
 
 use base::BLOCK_BYTES;
-use env::{DriveKind, IoError, Operation, Token};
+use env::{DriveHandle, DriveInfo, DriveKind, IoError, Operation, Token};
 
-use super::{TempDirectory, done, on_a_shard, pattern};
+use super::{Driver, TempDirectory, done, on_a_shard, pattern};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
@@ -22,6 +23,18 @@ impl LoopDevice {
     }
 }
 
+/// Opens the device to write. Where other tests are about to start programs, their children have our descriptors
+/// for a moment, and with them the kernel's exclusive claim.
+fn claim(driver: &mut Driver<()>, device: &LoopDevice) -> (DriveHandle, DriveInfo) {
+    for _ in 0..1000 {
+        match driver.open(&device.0, true) {
+            Err(IoError::Busy) => std::thread::sleep(Duration::from_millis(2)),
+            result => return result.expect("opened"),
+        }
+    }
+    panic!("still busy after two seconds");
+}
+
 impl Drop for LoopDevice {
     fn drop(&mut self) {
         let _ = Command::new("losetup").args(["--detach", &self.0]).status();
@@ -34,7 +47,7 @@ fn a_block_device_is_a_drive() {
         let directory = TempDirectory::new("block");
         let file = directory.file("disk", 8 << 20);
         let device = LoopDevice::over(&file);
-        let (drive, info) = driver.open(&device.0, true).expect("opened");
+        let (drive, info) = claim(&mut driver, &device);
         assert_eq!((info.kind, info.size_bytes), (DriveKind::BlockDevice, 8 << 20));
         // alone, also against ourselves
         assert_eq!(driver.open(&device.0, true).err(), Some(IoError::Busy));
@@ -65,7 +78,7 @@ fn a_block_device_is_a_drive() {
 
         assert_eq!(driver.read(drive, 8 << 20, 1).err(), Some(IoError::Media));
         driver.close(drive).expect("closed");
-        let (drive, _) = driver.open(&device.0, true).expect("free again");
+        let (drive, _) = claim(&mut driver, &device);
         driver.close(drive).expect("closed");
     });
 }
@@ -76,7 +89,7 @@ fn closing_waits_for_the_helper_thread() {
         let directory = TempDirectory::new("block-close");
         let device = LoopDevice::over(&directory.file("disk", 8 << 20));
         for _ in 0..20 {
-            let (drive, _) = driver.open(&device.0, true).expect("free");
+            let (drive, _) = claim(&mut driver, &device);
             let discard =
                 driver.start(Operation::DriveDiscard { drive, offset_bytes: 0, length_bytes: 8 << 20 });
             let close = driver.start(Operation::DriveClose { drive });
@@ -91,7 +104,7 @@ fn a_mounted_device_is_busy() {
     on_a_shard(|mut driver| {
         let directory = TempDirectory::new("block-mounted");
         let device = LoopDevice::over(&directory.file("disk", 8 << 20));
-        let claim = {
+        let claimed = {
             use std::os::unix::fs::OpenOptionsExt;
             // what mounting does: the kernel's exclusive claim
             let mut options = std::fs::OpenOptions::new();
@@ -99,7 +112,7 @@ fn a_mounted_device_is_busy() {
         };
         assert_eq!(driver.open(&device.0, true).err(), Some(IoError::Busy));
         assert!(driver.open(&device.0, false).is_ok(), "it may be looked at");
-        drop(claim);
-        assert!(driver.open(&device.0, true).is_ok());
+        drop(claimed);
+        claim(&mut driver, &device);
     });
 }

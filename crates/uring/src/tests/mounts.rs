@@ -4,28 +4,38 @@ use std::path::Path;
 
 use base::BLOCK_BYTES;
 use env::{IoError, Operation};
-use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_change, unmount};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{Driver, TempDirectory, done, on_a_shard, pattern};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
+/// A mounted file system that goes away with this value, though it may be in use.
+struct Mount<'a>(&'a Path);
+
+impl Drop for Mount<'_> {
+    fn drop(&mut self) {
+        let _ = unmount(self.0, UnmountFlags::DETACH);
+    }
+}
+
 /// Mounts a file system for this thread alone.
-fn mount_privately(kind: &str, options: &str, at: &Path) {
+fn mount_privately<'a>(kind: &str, options: &str, at: &'a Path) -> Mount<'a> {
     // SAFETY: the thread's directories and mounts become its own; no descriptor table is unshared.
     unsafe { unshare_unsafe(UnshareFlags::FS | UnshareFlags::NEWNS) }
         .expect("this test mounts a file system: run it as root");
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).expect("private mounts");
     let options = std::ffi::CString::new(options).expect("no zero in it");
     mount(kind, at, kind, MountFlags::empty(), Some(options.as_c_str())).expect("mounted");
+    Mount(at)
 }
 
 #[test]
 fn a_full_file_system_is_no_space_and_leaves_what_was_written() {
     on_a_shard(|mut driver| {
         let directory = TempDirectory::new("full");
-        mount_privately("tmpfs", "size=1m", directory.path());
+        let _mount = mount_privately("tmpfs", "size=1m", directory.path());
         // larger than the file system below: allowed, until it is written
         let (drive, _) = driver.open(&directory.file("drive", 16 << 20), true).expect("opened");
         let mut written = 0;
@@ -56,7 +66,7 @@ fn a_full_file_system_is_no_space_and_leaves_what_was_written() {
 fn a_file_system_without_direct_io_serves_as_well() {
     on_a_shard(|mut driver: Driver<()>| {
         let directory = TempDirectory::new("buffered");
-        mount_privately("ramfs", "", directory.path());
+        let _mount = mount_privately("ramfs", "", directory.path());
         let path = directory.file("drive", 1 << 20);
         let direct = {
             use std::os::unix::fs::OpenOptionsExt;
