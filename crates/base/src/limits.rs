@@ -57,7 +57,7 @@ pub const COMPARE_AND_WRITE_BYTES_MAX: usize = 128 << 10;
 pub const UNMAP_BYTES_MAX: usize = 512 << 20;
 pub const UNMAP_DESCRIPTORS_MAX: usize = 256;
 /// Largest WRITE SAME, in bytes written; carried out in pieces of [`WRITE_SAME_PIECE_BYTES`].
-pub const WRITE_SAME_BYTES_MAX: usize = 256 << 20;
+pub const WRITE_SAME_BYTES_MAX: usize = 16 << 20;
 pub const WRITE_SAME_PIECE_BYTES: usize = 1 << 20;
 /// LBA status descriptors of one GET LBA STATUS.
 pub const LBA_STATUS_DESCRIPTORS_MAX: usize = 64;

@@ -18,7 +18,12 @@ pub(crate) fn compare_and_write(call: &mut Call<'_>) -> Result<Step, Fault> {
         return Err(Fault::cdb(BLOCKS_BYTE as u16));
     }
     let half = usize::from(blocks) * call.block_bytes();
-    let data = call.take_exact_data_out(2 * half)?;
+    // more data than the CDB counts: the count is wrong, the rest might be what was to be written
+    if call.data_out.len() > 2 * half {
+        call.data_out_bytes = Some(2 * half);
+        return Err(Fault::cdb(BLOCKS_BYTE as u16));
+    }
+    let data = call.take_data_out(2 * half)?;
     if blocks == 0 {
         return call.good();
     }

@@ -154,7 +154,7 @@ fn write_same_of_zeros_gives_space_back() {
 #[test]
 fn write_same_refuses_by_the_book() {
     let mut rig = Rig::thin();
-    let too_many = (256 << 20) / 512 + 1;
+    let too_many = (16 << 20) / 512 + 1;
     rig.unit.geometry.blocks = 1 << 40;
     for (opcode, length) in [(0x41, 0), (0x93, 0), (0x93, too_many)] {
         rig.refused_with(&cdb(opcode, 0, 0, length), &filled(1, 0), SenseCode::InvalidFieldInCdb);

@@ -77,7 +77,7 @@ fn limits_follow_the_block_size_and_thinness() {
         (small.unmap_blocks_max, small.unmap_granularity, small.unmap_descriptors_max),
         (1 << 20, 8, 256)
     );
-    assert_eq!((small.write_same_max, small.write_same_nonzero), (1 << 19, true));
+    assert_eq!((small.write_same_max, small.write_same_nonzero), (1 << 15, true));
     let large = limits(4096, true);
     assert_eq!((large.transfer_max, large.transfer_granularity, large.compare_and_write_max), (1024, 1, 32));
     let thick = limits(4096, false);
