@@ -1,0 +1,15 @@
+# Tangelo: the commands of README.md. Everything else is `cargo xtask`.
+
+.PHONY: demo test bench
+
+# Builds, makes six file drives under ./demo and serves a thin volume of a parity-1 pool over iSCSI on loopback.
+demo:
+	@scripts/demo
+
+# Installs what the tests need (Debian packages, by name), and runs them all.
+test:
+	@scripts/run-tests
+
+# 4 KiB random reads and writes through iSCSI, beside Debian's tgt.
+bench:
+	@scripts/run-bench
