@@ -35,6 +35,6 @@ pub use drive::{DriveNumber, DriveOptions};
 pub use environment::{Outside, SimEnv};
 pub use fault::{FaultCounts, FaultKind, FaultRates};
 pub use prng::{Prng, scatter};
-pub use process::{Outbox, Patience, Simulation, Stuck, TaskShard, Turn};
+pub use process::{Outbox, Patience, SharedTaskShard, Simulation, Stuck, TaskShard, Turn};
 pub use trace::TraceSink;
 pub use world::{ProcessId, Step, World};

@@ -114,6 +114,9 @@ impl fmt::Display for Stuck {
     }
 }
 
+/// A shard of tasks, shared between the loop that gives it turns and whoever gives it tasks.
+pub type SharedTaskShard<M> = Rc<RefCell<TaskShard<M>>>;
+
 type SharedShard = Rc<RefCell<dyn Turn>>;
 
 /// A world and the shards that live in it.
@@ -225,7 +228,7 @@ impl Simulation {
         machine: u16,
         shards: u16,
         mut on_message: impl FnMut(u16, &Outbox<M>) -> MessageHandler<M>,
-    ) -> (ProcessId, Vec<Rc<RefCell<TaskShard<M>>>>, Vec<Outbox<M>>) {
+    ) -> (ProcessId, Vec<SharedTaskShard<M>>, Vec<Outbox<M>>) {
         let (process, environments, _) = self.world.start_process::<M>(machine, shards);
         let mut started = Vec::new();
         let mut outboxes = Vec::new();

@@ -152,7 +152,7 @@ impl Bench for DirectBench {
         Session { process, lanes: vec![LaneSlot { shard: 0, io, opening, volumes }] }
     }
 
-    fn close(&mut self, _: &Session) -> Vec<(u16, Io, Pin<Box<dyn Future<Output = ()>>>)> {
+    fn close(&mut self, _: &World, _: &Session) -> Vec<Rc<Cell<bool>>> {
         Vec::new()
     }
     fn inject(&mut self, _: &World, _: &mut Prng) {}

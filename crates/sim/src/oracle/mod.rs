@@ -42,7 +42,7 @@ pub enum ViolationKind {
     },
     /// Half of one write and half of another in one block.
     Torn {
-        seen: [Option<u64>; SECTORS_PER_BLOCK as usize],
+        seen: Vec<Option<u64>>,
     },
     /// The data of another place.
     Misplaced {
@@ -274,7 +274,7 @@ impl Oracle {
             let history = volume.blocks.entry(block).or_default();
             if let Err((index, wrong)) = history.observe(&seen, ticket.began, now) {
                 let kind = match wrong {
-                    Wrong::Torn => ViolationKind::Torn { seen },
+                    Wrong::Torn => ViolationKind::Torn { seen: seen.to_vec() },
                     Wrong::NotPermitted => ViolationKind::NotPermitted {
                         seen: seen[index].expect("it was read"),
                         permitted: history.permitted(index, ticket.began),

@@ -14,8 +14,8 @@ use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
 use crate::seed::{Options, Plan, PoolBench};
 use crate::workload::{
-    Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan, verify,
-    write_checked,
+    Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan, spawn_flagged,
+    verify, write_checked,
 };
 use crate::world::World;
 
@@ -122,15 +122,8 @@ impl Script {
 
     /// Has a task run on the pool's shard.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + 'static) -> Rc<Cell<bool>> {
-        let done = Rc::new(Cell::new(false));
-        let mark = done.clone();
         let lane = &self.session().lanes[0];
-        lane.io.spawn(async move {
-            task.await;
-            mark.set(true);
-        });
-        self.simulation.world.nudge(self.session().process, lane.shard);
-        done
+        spawn_flagged(&self.simulation.world, self.session().process, lane.shard, &lane.io, task)
     }
 
     /// Runs a task to its end.

@@ -1,9 +1,7 @@
 //! A pool under test: lanes on the shards of one simulated process, opened anew in every round.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
 
 use base::{ArrayId, LayerId, Nanos};
@@ -18,7 +16,7 @@ use crate::drive::DriveNumber;
 use crate::fault::FaultRates;
 use crate::prng::Prng;
 use crate::process::{Outbox, Simulation};
-use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan};
+use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
 use crate::world::World;
 
 /// Volumes of one lane are numbered from this times the lane's number.
@@ -170,8 +168,8 @@ impl Bench for PoolBench {
         Session { process, lanes }
     }
 
-    fn close(&mut self, _: &Session) -> Vec<(u16, Io, Pin<Box<dyn Future<Output = ()>>>)> {
-        let mut closing: Vec<(u16, Io, Pin<Box<dyn Future<Output = ()>>>)> = Vec::new();
+    fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let mut closed = Vec::new();
         for state in &self.states {
             for lane in state.lanes.borrow().iter() {
                 let (lane, shared) = (lane.clone(), self.shared.clone());
@@ -180,10 +178,10 @@ impl Bench for PoolBench {
                         shared.world.note(|| format!("closing: {error}"));
                     }
                 };
-                closing.push((state.shard, state.io.clone(), Box::pin(task)));
+                closed.push(spawn_flagged(world, session.process, state.shard, &state.io, task));
             }
         }
-        closing
+        closed
     }
 
     fn inject(&mut self, world: &World, prng: &mut Prng) {

@@ -19,7 +19,7 @@ use crate::world::World;
 
 pub use client::{run_client, verify, write_checked};
 pub use profile::{Profile, VolumePlan};
-pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session};
+pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};
 
 /// What a client asks for. Ranges are in 512-byte sectors of the volume.
 #[derive(Clone, Debug)]

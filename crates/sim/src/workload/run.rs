@@ -41,8 +41,8 @@ pub trait Bench {
     /// Starts a process that opens the subject. `round` counts from 0; in the first it is also created.
     fn start(&mut self, simulation: &mut Simulation, round: u32) -> Session;
 
-    /// Stops the subject in an orderly way: ends when it is safe to end the process.
-    fn close(&mut self, session: &Session) -> Vec<(u16, Io, std::pin::Pin<Box<dyn Future<Output = ()>>>)>;
+    /// Begins to stop the subject in an orderly way; when all flags are set, it is safe to end the process.
+    fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>>;
 
     /// Lets a fault happen, within what the subject promises to survive.
     fn inject(&mut self, world: &World, prng: &mut Prng);
@@ -52,6 +52,24 @@ pub trait Bench {
 
     /// What the subject counted, before its process ends.
     fn collect(&mut self, session: &Session);
+}
+
+/// Starts a task on a shard from outside; the flag is set when it has ended.
+pub fn spawn_flagged(
+    world: &World,
+    process: ProcessId,
+    shard: u16,
+    io: &Io,
+    task: impl Future<Output = ()> + 'static,
+) -> Rc<Cell<bool>> {
+    let done = Rc::new(Cell::new(false));
+    let mark = done.clone();
+    io.spawn(async move {
+        task.await;
+        mark.set(true);
+    });
+    world.nudge(process, shard);
+    done
 }
 
 /// How long and how rough a run is.
@@ -223,14 +241,8 @@ impl<'a> Runner<'a> {
         lane: usize,
         task: impl Future<Output = ()> + 'static,
     ) -> Rc<Cell<bool>> {
-        let done = Rc::new(Cell::new(false));
-        let mark = done.clone();
-        session.lanes[lane].io.spawn(async move {
-            task.await;
-            mark.set(true);
-        });
-        self.simulation.world.nudge(session.process, session.lanes[lane].shard);
-        done
+        let lane = &session.lanes[lane];
+        spawn_flagged(&self.simulation.world, session.process, lane.shard, &lane.io, task)
     }
 
     fn subject(session: &Session, lane: usize) -> Rc<dyn Subject> {
@@ -293,18 +305,7 @@ impl<'a> Runner<'a> {
         self.shared.stop.set(true);
         self.finish("the last requests", || clients.iter().all(|done| done.get()))?;
         self.shared.stop.set(false);
-        let closing = self.bench.close(session);
-        let mut closed = Vec::new();
-        for (shard, io, task) in closing {
-            let done = Rc::new(Cell::new(false));
-            let mark = done.clone();
-            io.spawn(async move {
-                task.await;
-                mark.set(true);
-            });
-            self.simulation.world.nudge(session.process, shard);
-            closed.push(done);
-        }
+        let closed = self.bench.close(&self.simulation.world, session);
         self.finish("closing", || closed.iter().all(|done| done.get()))?;
         self.end(session);
         Ok(())
