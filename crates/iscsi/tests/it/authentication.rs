@@ -152,14 +152,11 @@ fn base64_is_understood() {
 }
 
 #[test]
-fn challenges_differ_and_are_as_long_as_the_hash() {
+fn challenges_are_as_long_as_the_hash() {
     let (_, values) = challenged("7,5");
     assert_eq!((values[0].as_str(), values[2].len()), ("7", 2 + 64));
     let (_, values) = challenged("5");
     assert_eq!((values[0].as_str(), values[2].len()), ("5", 2 + 32));
-    let mut pair = Pair::new(params(CHAP_HOST, Some(chap("host", "twelve chars")), None, "5"));
-    let first = (pair.random)();
-    assert_ne!(first, (pair.random)());
 }
 
 fn md5(identifier: &str, secret: &str, challenge: &str) -> String {

@@ -268,3 +268,77 @@ pub fn pattern(seed: usize, length: usize) -> Vec<u8> {
 pub fn pieces(bytes: &[u8], size: usize) -> Vec<Bytes> {
     bytes.chunks(size.max(1)).map(Bytes::copy_from_slice).collect()
 }
+
+/// Headers by hand, for [`Raw`].
+pub mod by_hand {
+    use wire::iscsi::{
+        DataOut, Header, Lengths, RESERVED_TAG, ScsiCommand, TaskAttribute, TaskManagementFunction,
+        TaskManagementRequest,
+    };
+
+    /// Byte 1 of a SCSI command.
+    pub const READ: u8 = 0xc0;
+    pub const WRITE: u8 = 0xa0;
+    /// Unsolicited data follows.
+    pub const WRITE_MORE: u8 = 0x20;
+    pub const NO_DATA: u8 = 0x80;
+
+    pub fn command(flags: u8, task_tag: u32, cmd_sn: u32, expected_bytes: u32) -> Header {
+        ScsiCommand {
+            immediate: false,
+            is_final: flags & 0x80 != 0,
+            read: flags & 0x40 != 0,
+            write: flags & 0x20 != 0,
+            attribute: TaskAttribute::Simple,
+            lun: 0,
+            task_tag,
+            expected_bytes,
+            cmd_sn,
+            exp_stat_sn: 0,
+            cdb: [0; 16],
+        }
+        .emit(Lengths::default())
+    }
+
+    pub fn data_out(
+        is_final: bool,
+        task_tag: u32,
+        target_tag: u32,
+        data_sn: u32,
+        offset_bytes: u32,
+    ) -> Header {
+        DataOut { is_final, lun: 0, task_tag, target_tag, exp_stat_sn: 0, data_sn, offset_bytes }
+            .emit(Lengths::default())
+    }
+
+    pub fn unsolicited(is_final: bool, task_tag: u32, data_sn: u32, offset_bytes: u32) -> Header {
+        data_out(is_final, task_tag, RESERVED_TAG, data_sn, offset_bytes)
+    }
+
+    pub fn task_management(function: TaskManagementFunction, task_tag: u32, referenced_tag: u32) -> Header {
+        TaskManagementRequest {
+            immediate: true,
+            function: Some(function),
+            lun: 0,
+            task_tag,
+            referenced_tag,
+            cmd_sn: 0,
+            exp_stat_sn: 0,
+            ref_cmd_sn: 0,
+            exp_data_sn: 0,
+        }
+        .emit()
+    }
+}
+
+/// The sense key, additional sense code and qualifier of a SCSI response with CHECK CONDITION.
+pub fn sense_of(frame: &Frame) -> (u8, u8, u8) {
+    let (header, data) = frame;
+    assert_eq!((header[0], header[3]), (0x21, 2), "{frame:?}");
+    assert_eq!(usize::from(u16::from_be_bytes([data[0], data[1]])), data.len() - 2);
+    (data[4] & 15, data[14], data[15])
+}
+
+pub fn word(header: &Header, at: usize) -> u32 {
+    u32::from_be_bytes(header[at..at + 4].try_into().unwrap())
+}
