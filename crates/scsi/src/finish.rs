@@ -1,7 +1,7 @@
 //! After a block request: what its result means for the command that asked for it.
 
 use base::Lba;
-use block::{BlockOutput, BlockRequest, BlockResult};
+use block::{BlockError, BlockOutput, BlockRequest, BlockResult};
 use bytes::Bytes;
 
 use crate::commands::{lba_status, unmap, verify, write_same};
@@ -19,6 +19,10 @@ pub(crate) fn finish(
     let Continuation { data_out_bytes, pending } = continuation;
     let output = match result {
         Ok(output) => output,
+        // whatever is wrong with that one block, the unit is there
+        Err(BlockError::Medium { .. } | BlockError::Unsupported) if matches!(pending, Pending::Ready) => {
+            return Step::Done(Response::good(data_out_bytes));
+        }
         Err(error) => {
             let (status, sense) = block_error(error, is_writing(&pending));
             let sense = sense.map(|sense| sense.emit(nexus.sense_format()));
@@ -27,7 +31,7 @@ pub(crate) fn finish(
     };
     let next = match pending {
         Pending::Read { bytes } => return Step::Done(Response::with_data(read_data(output, bytes))),
-        Pending::Last { .. } => Ok(None),
+        Pending::Last { .. } | Pending::Ready => Ok(None),
         Pending::Verify(expected) => verify::compare(&read_pieces(output), &expected).map(|()| None),
         Pending::ReadBack { lba, blocks, expected } => {
             Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
@@ -57,7 +61,7 @@ fn done_with(fault: Fault, nexus: &Nexus, data_out_bytes: usize) -> Step {
 
 fn is_writing(pending: &Pending) -> bool {
     match pending {
-        Pending::Read { .. } | Pending::Verify(_) | Pending::LbaStatus { .. } => false,
+        Pending::Ready | Pending::Read { .. } | Pending::Verify(_) | Pending::LbaStatus { .. } => false,
         Pending::Last { writing } => *writing,
         Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame { .. } => true,
     }

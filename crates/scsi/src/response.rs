@@ -63,6 +63,8 @@ pub(crate) enum Pending {
     Read { bytes: usize },
     /// Nothing more: an error is about reading or about writing.
     Last { writing: bool },
+    /// Only whether the target can be reached counts.
+    Ready,
     /// Compare the data with this.
     Verify(Expected),
     /// Read this many blocks back and compare them.

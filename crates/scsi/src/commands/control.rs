@@ -1,17 +1,23 @@
 //! Commands about the unit as a whole: readiness, pending sense, capacity, cache, start and stop.
 
+use base::Lba;
+use block::BlockRequest;
 use wire::scsi::Sense;
 use wire::scsi::capacity::Capacity;
 use wire::scsi::{SenseFormat, SenseKey};
 
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::response::Step;
+use crate::response::{Pending, Step};
 use crate::unit::LogicalUnit;
 
-/// SPC-4 §6.47. Whether the pool can be reached shows in the first read or write.
+/// SPC-4 §6.47. The target is asked about one block's mapping: hosts choose paths by this command, so that it
+/// must not say "ready" of a volume whose pool cannot be served.
 pub(crate) fn test_unit_ready(call: &mut Call<'_>) -> Result<Step, Fault> {
-    call.good()
+    if call.unit.geometry.blocks == 0 {
+        return call.good();
+    }
+    call.block(BlockRequest::MapStatus { lba: Lba(0), blocks: 1 }, Pending::Ready)
 }
 
 /// SPC-4 §6.39: a pending unit attention as parameter data, which is then no longer pending.

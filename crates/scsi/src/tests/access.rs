@@ -1,11 +1,27 @@
 //! The cache, start and stop, and asymmetric access states.
 
-use block::BlockRequest;
+use block::{BlockError, BlockRequest};
 use wire::scsi::{SenseCode, SenseKey, Status};
 
 use super::{Rig, cdb};
 use crate::rows::ROWS;
 use crate::table::AluaClass;
+
+#[test]
+fn a_unit_is_ready_when_its_target_answers() {
+    let mut rig = Rig::thin();
+    for (error, code) in [
+        (BlockError::NotReady, Some(SenseCode::NotReadyCauseNotReportable)),
+        (BlockError::Medium { lba: base::Lba(0) }, None),
+        (BlockError::Unsupported, None),
+    ] {
+        rig.fail = Some((0, error));
+        let response = rig.run(&[0; 6], &[]);
+        assert_eq!(super::sense_of(&response).map(|sense| sense.code), code, "{error}");
+    }
+    rig.fail = None;
+    rig.good(&[0; 6], &[]);
+}
 
 #[test]
 fn synchronize_cache_and_stop_flush() {
