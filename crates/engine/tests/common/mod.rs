@@ -1,6 +1,8 @@
 //! An array in the simulated world: its shards, the control plane's way in, and hosts that log in to it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod host;
+
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
