@@ -13,7 +13,7 @@
 //! Afterwards every segment of the tail is sealed and a checkpoint is written in the new epoch, so that a
 //! dropped batch can never rise again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
@@ -31,6 +31,30 @@ use crate::map::leaf;
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
+
+/// Batches on their way to being replayed.
+struct Scan {
+    expected: Sequence,
+    found: Vec<BatchHeader>,
+    /// The checkpoint's own, outside of the tail.
+    own: BTreeMap<Sequence, BatchHeader>,
+}
+
+impl Scan {
+    /// Takes the next batch of the tail, if it is the one expected. `false` where the segment ends here.
+    fn take(&mut self, header: BatchHeader) -> bool {
+        while let Some(own) = self.own.remove(&self.expected) {
+            self.expected = self.expected.next();
+            self.found.push(own);
+        }
+        if header.sequence == self.expected {
+            self.expected = self.expected.next();
+            self.found.push(header);
+            return true;
+        }
+        header.sequence < self.expected
+    }
+}
 
 impl Lane {
     /// Opens lane `number` of a pool that has been claimed: recovers it, and starts its background work.
@@ -144,26 +168,44 @@ impl Lane {
 
     /// The headers of the batches after the checkpoint, in order, without gaps.
     async fn scan_tail(&self, root: &Root, table: &Table) -> Vec<BatchHeader> {
-        let mut found: Vec<BatchHeader> = Vec::new();
-        let mut expected = root.sequence.next();
-        let rows = self.segments.borrow().rows;
+        let mut scan =
+            Scan { expected: root.sequence.next(), found: Vec::new(), own: self.scan_own(root, table).await };
         for (index, &id) in table.tail.iter().enumerate() {
-            let columns = self.segments.borrow().get(id).columns.clone();
-            let mut row = if index == 0 { table.tail_row as usize } else { 0 };
-            while row < rows {
-                let header = self.read_header(&columns, row).await;
-                let Some(header) = header.filter(|header| self.belongs(header, root.epoch)) else { break };
-                if header.sequence > expected {
+            let row = if index == 0 { table.tail_row as usize } else { 0 };
+            for header in self.scan_segment(id, row, root.epoch).await {
+                if !scan.take(header) {
                     break;
-                }
-                row += usize::from(header.rows);
-                if header.sequence == expected {
-                    expected = expected.next();
-                    found.push(header);
                 }
             }
         }
-        found
+        scan.found
+    }
+
+    /// The batches of the table itself that went to segments which were opened after the table was made:
+    /// they are in no tail, and their sequences would be a gap.
+    async fn scan_own(&self, root: &Root, table: &Table) -> BTreeMap<Sequence, BatchHeader> {
+        let mut own = BTreeMap::new();
+        for columns in root.segments.iter().filter(|columns| !table.tail.contains(&columns.id)) {
+            let headers = self.scan_segment(columns.id, 0, root.epoch).await;
+            own.extend(headers.into_iter().map(|header| (header.sequence, header)));
+        }
+        own
+    }
+
+    /// The headers of a segment's batches from `row` on, as far as one follows the other.
+    async fn scan_segment(&self, id: SegmentId, mut row: usize, epoch: Epoch) -> Vec<BatchHeader> {
+        let (columns, rows) = {
+            let segments = self.segments.borrow();
+            (segments.get(id).columns.clone(), segments.rows)
+        };
+        let mut headers: Vec<BatchHeader> = Vec::new();
+        while row < rows {
+            let header = self.read_header(&columns, row).await;
+            let Some(header) = header.filter(|header| self.belongs(header, epoch)) else { break };
+            row += usize::from(header.rows);
+            headers.push(header);
+        }
+        headers
     }
 
     /// Whether a batch was written by the owner of the checkpoint's epoch: any other is from another life.

@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::page::LEVEL_MAX;
-use super::{FORMAT_VERSION, FormatError, check_seal, seal};
+use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
 use crate::position::{Position, SegmentId};
 
 const MAGIC: &[u8; 8] = b"TNGBATCH";
@@ -214,13 +214,9 @@ impl BatchHeader {
 
     pub fn parse(bytes: &[u8]) -> Result<BatchHeader, FormatError> {
         let (raw, _) = RawHeader::ref_from_prefix(bytes).map_err(|_| FormatError::Foreign)?;
-        if raw.magic != *MAGIC {
-            return Err(FormatError::Foreign);
-        }
-        if raw.version.get() > FORMAT_VERSION {
-            return Err(FormatError::FutureVersion(raw.version.get()));
-        }
+        check_magic(bytes, MAGIC)?;
         check_seal(raw.as_bytes(), CRC_OFFSET)?;
+        check_version(raw.version.get())?;
         let entries = raw.entries.get(..usize::from(raw.entries_count.get())).ok_or(FormatError::Damaged)?;
         let header = BatchHeader {
             pool: PoolId(raw.pool.get()),

@@ -8,7 +8,7 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{FORMAT_VERSION, FormatError, check_seal, check_start, seal};
+use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
 use crate::protection::{Protection, Shape};
 
 const MAGIC: &[u8; 8] = b"TANGELO\x01";
@@ -146,8 +146,9 @@ impl Label {
     /// Reads a label slot.
     pub fn parse(bytes: &[u8]) -> Result<Label, FormatError> {
         let (raw, _) = RawLabel::ref_from_prefix(bytes).map_err(|_| FormatError::Foreign)?;
-        check_start(bytes, MAGIC, raw.version.get())?;
+        check_magic(bytes, MAGIC)?;
         check_seal(raw.as_bytes(), CRC_OFFSET)?;
+        check_version(raw.version.get())?;
         Label::from_raw(raw).ok_or(FormatError::Damaged)
     }
 
@@ -250,6 +251,8 @@ mod tests {
         assert_eq!(Label::parse(&[0; BLOCK_BYTES]), Err(FormatError::Foreign));
         assert_eq!(Label::parse(&bytes[..100]), Err(FormatError::Foreign));
         bytes[8] = 2;
+        assert_eq!(Label::parse(&bytes), Err(FormatError::Damaged), "a flipped bit");
+        seal(&mut bytes, CRC_OFFSET);
         assert_eq!(Label::parse(&bytes), Err(FormatError::FutureVersion(2)));
     }
 

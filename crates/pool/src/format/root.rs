@@ -14,7 +14,7 @@ use base::{BLOCK_BYTES, Epoch, PoolId, Sequence};
 use super::codec::{Reader, Writer};
 use super::page::MapEntry;
 use super::table::{SegmentColumns, read_columns, write_columns};
-use super::{FORMAT_VERSION, FormatError, ROOT_SLOT_BYTES, check_seal, check_start, seal};
+use super::{FORMAT_VERSION, FormatError, ROOT_SLOT_BYTES, check_magic, check_seal, check_version, seal};
 use crate::position::Position;
 
 const MAGIC: &[u8; 8] = b"TNGROOT\x01";
@@ -77,14 +77,12 @@ impl Root {
 
     /// Reads a root slot.
     pub fn parse(bytes: &[u8]) -> Result<Root, FormatError> {
-        if bytes.len() < BLOCK_BYTES {
-            return Err(FormatError::Foreign);
-        }
-        check_start(bytes, MAGIC, u16::from_le_bytes([bytes[8], bytes[9]]))?;
+        check_magic(bytes, MAGIC)?;
         let length = u32::from_le_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]) as usize;
         let bytes =
             bytes.get(..length).filter(|bytes| bytes.len() > START_BYTES).ok_or(FormatError::Damaged)?;
         check_seal(bytes, CRC_OFFSET)?;
+        check_version(u16::from_le_bytes([bytes[8], bytes[9]]))?;
         let mut input = Reader(&bytes[START_BYTES..]);
         let pool = PoolId(input.u128()?);
         let epoch = Epoch(input.u64()?);
