@@ -1,0 +1,278 @@
+//! The command line, defined once: parsing, help, completions and man pages all follow from it.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
+use control::size::parse_size;
+
+/// Shared block storage from the SSDs of this server.
+///
+/// Exit codes: 0 fine, 1 degraded or refused, 2 wrong usage or critical.
+#[derive(Parser, Debug)]
+#[command(name = "tangelo", version, max_term_width = 100)]
+pub struct Cli {
+    #[command(flatten)]
+    pub global: Global,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Args, Debug)]
+pub struct Global {
+    /// How to print the answer
+    #[arg(short, long, global = true, value_enum, default_value_t = Output::Table)]
+    pub output: Output,
+    /// The daemon's Unix socket
+    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET, conflicts_with = "server")]
+    pub socket: PathBuf,
+    /// The API of a daemon elsewhere, over TCP
+    #[arg(long, global = true, value_name = "HOST:PORT", requires = "token_file")]
+    pub server: Option<String>,
+    /// The file with the token for --server
+    #[arg(long, global = true, value_name = "FILE", requires = "server")]
+    pub token_file: Option<PathBuf>,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// For people
+    Table,
+    /// For programs; every answer has a "schema"
+    Json,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Run the array: serve its volumes to hosts
+    Serve(Serve),
+    /// Tell how the array is, whether the data is safe, and how to connect
+    Status,
+    /// Block devices and files that pools are made of
+    #[command(subcommand)]
+    Drive(Drive),
+    /// Sets of drives with one protection
+    #[command(subcommand)]
+    Pool(Pool),
+    /// What hosts see as disks
+    #[command(subcommand)]
+    Volume(Volume),
+    /// Machines that use volumes
+    #[command(subcommand)]
+    Host(Host),
+    /// Give a volume to a host
+    Map(Map),
+    /// Take a volume away from a host
+    Unmap(Unmap),
+    /// Which host sees which volume
+    #[command(subcommand)]
+    Mapping(Mapping),
+    /// Print a completion script for a shell
+    Completions {
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
+    /// Write the man pages into a directory
+    #[command(hide = true)]
+    Man { directory: PathBuf },
+}
+
+#[derive(Args, Debug)]
+pub struct Serve {
+    /// The head's file; where none is named, a missing default file means defaults
+    #[arg(long, value_name = "FILE", help = format!("The head's file [default: {DEFAULT_PATH}, which need not be there]"))]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Drive {
+    /// Look at every configured drive
+    List,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Pool {
+    /// Make a pool of drives; what they hold is lost
+    Create(PoolCreate),
+    /// List the pools
+    List,
+}
+
+#[derive(Args, Debug)]
+pub struct PoolCreate {
+    pub name: String,
+    /// What the pool survives
+    #[arg(long, value_enum)]
+    pub protection: Protection,
+    /// Block devices or files
+    #[arg(required = true, value_name = "DRIVE")]
+    pub drives: Vec<PathBuf>,
+    /// Drives per segment, parity included [default: chosen from the number of drives]
+    #[arg(long, value_name = "N")]
+    pub width: Option<u8>,
+    /// Overwrite this drive whatever it holds; may be given for several drives
+    #[arg(long, value_name = "DRIVE")]
+    pub force: Vec<PathBuf>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Protection {
+    /// None: one failed drive loses the pool
+    Stripe,
+    /// Two copies: survives one failed drive
+    #[value(name = "mirror-2")]
+    Mirror2,
+    /// Three copies: survives two failed drives
+    #[value(name = "mirror-3")]
+    Mirror3,
+    /// Survives one failed drive
+    #[value(name = "parity-1")]
+    Parity1,
+    /// Survives two failed drives
+    #[value(name = "parity-2")]
+    Parity2,
+}
+
+impl Protection {
+    /// As the API has it.
+    pub fn name(self) -> String {
+        self.to_possible_value().expect("no variant is skipped").get_name().to_owned()
+    }
+}
+
+/// What every verb that changes something takes.
+#[derive(Args, Debug)]
+pub struct Change {
+    /// Tell what would change, and change nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Volume {
+    /// Make a volume
+    Create(VolumeCreate),
+    /// List the volumes
+    List,
+    /// Delete a volume and its data; what a raw volume exports is left as it is
+    Delete {
+        name: String,
+        /// Delete it even while it is mapped
+        #[arg(long)]
+        unmap: bool,
+        #[command(flatten)]
+        change: Change,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct VolumeCreate {
+    pub name: String,
+    #[command(flatten)]
+    pub backing: Backing,
+    /// Such as 500GiB or 1TB; rounded up to 4 KiB
+    #[arg(long, value_parser = parse_size, required_unless_present = "raw", conflicts_with = "raw")]
+    pub size: Option<u64>,
+    /// Logical block size that hosts see: 512 or 4096
+    #[arg(long, value_name = "BYTES", default_value = "512", value_parser = block_size)]
+    pub block_size: u32,
+    /// Acknowledge writes before they are durable; hosts must flush, as they do for any disk with a cache
+    #[arg(long, conflicts_with_all = ["null", "memory"])]
+    pub write_back: bool,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub struct Backing {
+    /// Thin, in this pool
+    #[arg(long, value_name = "POOL")]
+    pub pool: Option<String>,
+    /// An existing block device or file, exported as it is
+    #[arg(long, value_name = "PATH")]
+    pub raw: Option<PathBuf>,
+    /// Nothing behind it: reads are zeros, writes are forgotten; for measuring
+    #[arg(long)]
+    pub null: bool,
+    /// In memory, lost when the daemon stops; for measuring
+    #[arg(long)]
+    pub memory: bool,
+}
+
+fn block_size(text: &str) -> Result<u32, String> {
+    match text {
+        "512" => Ok(512),
+        "4096" | "4k" | "4K" | "4KiB" => Ok(4096),
+        _ => Err("use 512 or 4096".to_owned()),
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Host {
+    /// Make a host known
+    Create(HostCreate),
+    /// List the hosts
+    List,
+    /// Forget a host and end its sessions
+    Delete {
+        name: String,
+        /// Delete it even while volumes are mapped to it
+        #[arg(long)]
+        unmap: bool,
+        #[command(flatten)]
+        change: Change,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct HostCreate {
+    pub name: String,
+    /// Its initiator's name; may be given several times
+    #[arg(long, required = true, num_args = 1.., value_name = "IQN")]
+    pub iqn: Vec<String>,
+    /// User name that the host must log in with
+    #[arg(long, value_name = "USER", requires = "chap_secret_file")]
+    pub chap_user: Option<String>,
+    /// File with the secret that the host must know, 12 to 255 bytes
+    #[arg(long, value_name = "FILE", requires = "chap_user")]
+    pub chap_secret_file: Option<PathBuf>,
+    /// User name that the array answers with
+    #[arg(long, value_name = "USER", requires_all = ["mutual_chap_secret_file", "chap_user"])]
+    pub mutual_chap_user: Option<String>,
+    /// File with the secret that the array proves to know
+    #[arg(long, value_name = "FILE", requires = "mutual_chap_user")]
+    pub mutual_chap_secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Args, Debug)]
+pub struct Map {
+    pub volume: String,
+    pub host: String,
+    /// The number the host sees it at [default: the lowest free one]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(base::limits::LUN_MAX)))]
+    pub lun: Option<u16>,
+    /// Refuse the host's writes
+    #[arg(long)]
+    pub read_only: bool,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Args, Debug)]
+pub struct Unmap {
+    pub volume: String,
+    pub host: String,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Mapping {
+    /// List the mappings
+    List,
+}

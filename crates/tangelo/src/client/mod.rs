@@ -1,0 +1,222 @@
+//! Every command but `serve`: asks the array's API, shows the answer, gives the exit code.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use base::BLOCK_BYTES;
+use control::api::*;
+use control::client::{ClientError, Server, is_wrong_usage, path_piece};
+use serde_json::json;
+
+use crate::cli::{self, Cli, Global, Output};
+use crate::show::Show;
+
+/// A secret file has a line; more than this is something else.
+const SECRET_FILE_BYTES_MAX: u64 = 4096;
+
+/// Why a command has no answer to show.
+enum Failure {
+    Client(ClientError),
+    /// What was typed cannot be asked.
+    Usage(String),
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
+        Failure::Client(error)
+    }
+}
+
+/// Carries out the command. 0 fine, 1 degraded or refused, 2 wrong usage or critical.
+pub fn run(cli: &Cli, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let global = &cli.global;
+    match runtime.block_on(answer(&cli.command, global)) {
+        Ok(answer) => {
+            match global.output {
+                Output::Table => out.write_all(answer.text.as_bytes())?,
+                Output::Json => writeln!(out, "{}", answer.json)?,
+            }
+            Ok(answer.exit_code)
+        }
+        Err(failure) => report(failure, global.output, out, errors),
+    }
+}
+
+fn report(failure: Failure, output: Output, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {
+    let (code, message, hint, exit_code) = match &failure {
+        Failure::Usage(message) => (json!("usage"), message.clone(), "", 2),
+        Failure::Client(error) => {
+            let (code, exit_code) = match error {
+                ClientError::Refused(refusal) => {
+                    (json!(refusal.code), if is_wrong_usage(error) { 2 } else { 1 })
+                }
+                _ => (json!("unreachable"), 2),
+            };
+            (code, error.to_string(), error.hint(), exit_code)
+        }
+    };
+    if output == Output::Json {
+        let error = json!({ "schema": SCHEMA, "error": { "code": code, "message": message, "hint": hint } });
+        writeln!(out, "{error:#}")?;
+    } else {
+        writeln!(errors, "error: {message}")?;
+        if !hint.is_empty() {
+            writeln!(errors, " hint: {hint}")?;
+        }
+    }
+    Ok(exit_code)
+}
+
+/// An answer in every form it may be printed in.
+struct Shown {
+    text: String,
+    json: String,
+    exit_code: u8,
+}
+
+fn show<T: Show>(answer: T) -> Shown {
+    let json = serde_json::to_string_pretty(&answer).expect("answers can be said in JSON");
+    Shown { text: answer.text(), json, exit_code: answer.exit_code() }
+}
+
+async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failure> {
+    let server = &server(global);
+    match command {
+        cli::Command::Status => Ok(show(server.get::<Status>("/v1/status").await?)),
+        cli::Command::Drive(cli::Drive::List) => Ok(show(server.get::<DriveList>("/v1/drives").await?)),
+        cli::Command::Pool(cli::Pool::List) => Ok(show(server.get::<PoolList>("/v1/pools").await?)),
+        cli::Command::Pool(cli::Pool::Create(create)) => {
+            let pool = new_pool(create, server)?;
+            changed(server.post(&change_path("/v1/pools", &create.change), &pool).await?)
+        }
+        cli::Command::Volume(cli::Volume::List) => Ok(show(server.get::<VolumeList>("/v1/volumes").await?)),
+        cli::Command::Volume(cli::Volume::Create(create)) => {
+            let volume = new_volume(create, server)?;
+            changed(server.post(&change_path("/v1/volumes", &create.change), &volume).await?)
+        }
+        cli::Command::Volume(cli::Volume::Delete { name, unmap, change }) => {
+            changed(server.delete(&delete_path("/v1/volumes", name, *unmap, change)).await?)
+        }
+        cli::Command::Host(cli::Host::List) => Ok(show(server.get::<HostList>("/v1/hosts").await?)),
+        cli::Command::Host(cli::Host::Create(create)) => {
+            let host = new_host(create)?;
+            changed(server.post(&change_path("/v1/hosts", &create.change), &host).await?)
+        }
+        cli::Command::Host(cli::Host::Delete { name, unmap, change }) => {
+            changed(server.delete(&delete_path("/v1/hosts", name, *unmap, change)).await?)
+        }
+        cli::Command::Map(map) => {
+            let (volume, host) = (map.volume.clone(), map.host.clone());
+            let mapping = NewMapping { volume, host, lun: map.lun, read_only: map.read_only };
+            changed(server.post(&change_path("/v1/mappings", &map.change), &mapping).await?)
+        }
+        cli::Command::Unmap(unmap) => {
+            let path = format!("/v1/mappings/{}/{}", path_piece(&unmap.host), path_piece(&unmap.volume));
+            changed(server.delete(&change_path(&path, &unmap.change)).await?)
+        }
+        cli::Command::Mapping(cli::Mapping::List) => {
+            Ok(show(server.get::<MappingList>("/v1/mappings").await?))
+        }
+        cli::Command::Serve(_) | cli::Command::Completions { .. } | cli::Command::Man { .. } => {
+            unreachable!("these ask nobody")
+        }
+    }
+}
+
+fn changed(changed: Changed) -> Result<Shown, Failure> {
+    Ok(show(changed))
+}
+
+fn server(global: &Global) -> Server {
+    match (&global.server, &global.token_file) {
+        (Some(authority), Some(token_file)) => {
+            Server::Tcp { authority: authority.clone(), token_file: token_file.clone() }
+        }
+        _ => Server::Socket(global.socket.clone()),
+    }
+}
+
+fn change_path(path: &str, change: &cli::Change) -> String {
+    if change.dry_run { format!("{path}?dry_run=true") } else { path.to_owned() }
+}
+
+fn delete_path(path: &str, name: &str, unmap: bool, change: &cli::Change) -> String {
+    format!("{path}/{}?unmap={unmap}&dry_run={}", path_piece(name), change.dry_run)
+}
+
+fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failure> {
+    let absolute =
+        |paths: &[PathBuf]| paths.iter().map(|path| absolute(path, server)).collect::<Result<Vec<_>, _>>();
+    let (drives, force) = (absolute(&create.drives)?, absolute(&create.force)?);
+    if let Some(stranger) = force.iter().find(|path| !drives.contains(path)) {
+        return Err(Failure::Usage(format!(
+            "--force {stranger}: it is none of the drives that the pool is made of"
+        )));
+    }
+    Ok(NewPool {
+        name: create.name.clone(),
+        protection: create.protection.name(),
+        width: create.width,
+        drives,
+        force,
+    })
+}
+
+fn new_volume(create: &cli::VolumeCreate, server: &Server) -> Result<NewVolume, Failure> {
+    let backing = match &create.backing {
+        cli::Backing { pool: Some(pool), .. } => NewBacking::Pool(pool.clone()),
+        cli::Backing { raw: Some(path), .. } => NewBacking::Raw(absolute(path, server)?),
+        cli::Backing { memory: true, .. } => NewBacking::Memory,
+        _ => NewBacking::Null,
+    };
+    let round_up = |bytes: u64| bytes.checked_next_multiple_of(BLOCK_BYTES as u64).unwrap_or(bytes);
+    Ok(NewVolume {
+        name: create.name.clone(),
+        backing,
+        size_bytes: create.size.map(round_up),
+        block_bytes: create.block_size,
+        write_back: create.write_back,
+    })
+}
+
+fn new_host(create: &cli::HostCreate) -> Result<NewHost, Failure> {
+    Ok(NewHost {
+        name: create.name.clone(),
+        initiators: create.iqn.clone(),
+        chap: chap(&create.chap_user, &create.chap_secret_file)?,
+        mutual_chap: chap(&create.mutual_chap_user, &create.mutual_chap_secret_file)?,
+    })
+}
+
+fn chap(user: &Option<String>, file: &Option<PathBuf>) -> Result<Option<NewChap>, Failure> {
+    let (Some(user), Some(file)) = (user, file) else { return Ok(None) };
+    Ok(Some(NewChap { user: user.clone(), secret: read_secret(file)? }))
+}
+
+/// The file's content without the line end that editors leave behind it.
+fn read_secret(path: &Path) -> Result<String, Failure> {
+    let refuse = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
+    if size > SECRET_FILE_BYTES_MAX {
+        return Err(refuse(format!("{size} bytes are too many for a CHAP secret, which has 12 to 255")));
+    }
+    let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
+    let text = String::from_utf8(bytes).map_err(|_| refuse("the secret is not UTF-8 text".to_owned()))?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+}
+
+/// The path as the head knows it. One that is relative is taken from here, which only makes sense on the head.
+fn absolute(path: &Path, server: &Server) -> Result<String, Failure> {
+    let refuse = |reason: &str| Failure::Usage(format!("{}: {reason}", path.display()));
+    if path.is_relative() && matches!(server, Server::Tcp { .. }) {
+        return Err(refuse("with --server, paths are the server's: give an absolute one"));
+    }
+    let absolute = std::path::absolute(path).map_err(|error| refuse(&error.to_string()))?;
+    // "./x" and "x" are the same; ".." stays, since what it means depends on links.
+    absolute.to_str().map(str::to_owned).ok_or_else(|| refuse("the path is not UTF-8 text"))
+}

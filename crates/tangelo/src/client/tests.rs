@@ -1,0 +1,264 @@
+//! Every command's output, kept as snapshots, against a real server before an array that is not there.
+//!
+//! `INSTA_UPDATE=always cargo test -p tangelo` writes them anew; look at the difference before committing.
+
+use std::sync::Arc;
+
+use clap::Parser;
+use control::config::Config;
+use control::fake::{FakeArray, degraded, healthy};
+use control::server::{Listeners, serve};
+use insta::assert_snapshot;
+use tokio::sync::watch;
+
+use crate::cli::Cli;
+
+/// A server for one test, stopped when it is dropped.
+struct Fixture {
+    directory: tempfile::TempDir,
+    array: Arc<FakeArray>,
+    _stop: watch::Sender<bool>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+fn start(status: control::api::ArrayStatus) -> Fixture {
+    let directory = tempfile::tempdir().unwrap();
+    let config = Config { socket: directory.path().join("t.sock"), ..Config::default() };
+    let array = Arc::new(FakeArray::new(status));
+    let (stop, stopped) = watch::channel(false);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let listeners = runtime.block_on(Listeners::open(&config)).unwrap();
+    runtime.spawn(serve(listeners, array.clone(), stopped));
+    Fixture { directory, array, _stop: stop, _runtime: runtime }
+}
+
+impl Fixture {
+    /// The command's exit code and everything it printed.
+    fn run(&self, line: &str) -> String {
+        let socket = self.directory.path().join("t.sock");
+        let mut words = vec!["tangelo", "--socket", socket.to_str().unwrap()];
+        words.extend(line.split_whitespace());
+        self.run_words(&words)
+    }
+
+    fn run_words(&self, words: &[&str]) -> String {
+        let directory = self.directory.path().to_str().unwrap();
+        let printed = match Cli::try_parse_from(words) {
+            Ok(cli) => {
+                let (mut out, mut errors) = (Vec::new(), Vec::new());
+                let code = super::run(&cli, &mut out, &mut errors).unwrap();
+                let text = |bytes| String::from_utf8(bytes).unwrap();
+                format!("exit code {code}\n{}{}", text(out), text(errors))
+            }
+            Err(error) => format!("exit code {}\n{error}", error.exit_code()),
+        };
+        printed.replace(directory, "DIRECTORY").replace(env!("CARGO_PKG_VERSION"), "VERSION")
+    }
+
+    fn asked(&self) -> String {
+        let commands = std::mem::take(&mut *self.array.asked.lock().unwrap());
+        commands.iter().map(|command| format!("asked: {command:?}\n")).collect()
+    }
+
+    fn run_and_asked(&self, line: &str) -> String {
+        let printed = self.run(line);
+        printed + &self.asked()
+    }
+}
+
+/// Status with a portal on one address, so that it does not name the machine it is run on.
+#[test]
+fn status_healthy() {
+    assert_snapshot!(start(healthy()).run("status"));
+}
+
+#[test]
+fn status_degraded() {
+    assert_snapshot!(start(degraded()).run("status"));
+}
+
+#[test]
+fn status_of_an_empty_array_with_problems() {
+    let mut status = healthy();
+    let problem = |subject: &str| control::api::Problem {
+        health: control::api::Health::Degraded,
+        subject: subject.to_owned(),
+        reason: "address already in use".to_owned(),
+        action: "stop whoever uses it".to_owned(),
+    };
+    status.health = control::api::Health::Degraded;
+    status.problems = vec![problem("portal 10.0.0.1:3260"), problem("portal 10.0.0.2:3260")];
+    status.portals[0].error = "address already in use".to_owned();
+    status.shards = 1;
+    (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);
+    (status.hosts, status.mappings, status.sessions) = (vec![], vec![], vec![]);
+    assert_snapshot!(start(status).run("status"));
+}
+
+#[test]
+fn status_json() {
+    assert_snapshot!(start(degraded()).run("status -o json"));
+}
+
+#[test]
+fn lists() {
+    let fixture = start(degraded());
+    let mut all = String::new();
+    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+        all += &format!("$ tangelo {noun} list\n{}\n", fixture.run(&format!("{noun} list")));
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
+fn lists_json() {
+    let fixture = start(healthy());
+    let mut all = String::new();
+    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+        let printed = fixture.run(&format!("{noun} list -o json"));
+        let json = printed.strip_prefix("exit code 0\n").unwrap();
+        let value: serde_json::Value = serde_json::from_str(json).unwrap();
+        assert_eq!(value["schema"], 1, "{noun}");
+        all += &format!("$ tangelo {noun} list -o json\n{json}\n");
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
+fn empty_lists() {
+    let mut status = healthy();
+    (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);
+    (status.hosts, status.mappings, status.sessions) = (vec![], vec![], vec![]);
+    let fixture = start(status);
+    let mut all = String::new();
+    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+        all += &format!("$ tangelo {noun} list\n{}\n", fixture.run(&format!("{noun} list")));
+    }
+    assert_snapshot!(all);
+}
+
+#[test]
+fn changes() {
+    let fixture = start(healthy());
+    let secret = fixture.directory.path().join("secret");
+    let mutual = fixture.directory.path().join("mutual");
+    std::fs::write(&secret, "open-sesame-1\n").unwrap();
+    std::fs::write(&mutual, "open-sesame-2").unwrap();
+    let chap = format!(
+        "host create pve3 --iqn iqn.2000-01.io.a iqn.2000-01.io.b --chap-user u --chap-secret-file {} --mutual-chap-user m --mutual-chap-secret-file {}",
+        secret.display(),
+        mutual.display()
+    );
+    let lines = [
+        "pool create fast2 --protection parity-2 /dev/a /dev/b /dev/c /dev/d --width 4 --force /dev/b",
+        "pool create fast2 --protection mirror-2 /dev/a /dev/b --dry-run",
+        "volume create vm-02 --pool fast --size 1GB --write-back",
+        "volume create vm-02 --pool fast --size 500GiB --block-size 4096 --dry-run",
+        "volume create old2 --raw /dev/sdc",
+        "volume create n --null --size 1TiB -o json",
+        "volume create m --memory --size 64MiB",
+        "volume delete old-lun",
+        "volume delete vm-01 --unmap --dry-run",
+        "host create pve3 --iqn iqn.2000-01.io.a --iqn iqn.2000-01.io.b",
+        &chap,
+        "host delete pve2",
+        "map vm-01 pve2 --lun 5 --read-only",
+        "map vm-01 pve2",
+        "unmap vm-01 pve1 --dry-run",
+    ];
+    let all: String = lines
+        .iter()
+        .map(|line| {
+            let shown = line.replace(fixture.directory.path().to_str().unwrap(), "DIRECTORY");
+            format!("$ tangelo {shown}\n{}\n", fixture.run_and_asked(line))
+        })
+        .collect();
+    assert!(!all.contains("sesame"), "a secret was printed");
+    assert_snapshot!(all);
+}
+
+#[test]
+fn refusals() {
+    let fixture = start(healthy());
+    let long = fixture.directory.path().join("long");
+    std::fs::write(&long, vec![b'x'; 5000]).unwrap();
+    let host =
+        format!("host create h --iqn iqn.2000-01.io.a --chap-user u --chap-secret-file {}", long.display());
+    let lines = [
+        "volume create vm-01 --pool fast --size 1GiB",
+        "volume delete vm-01",
+        "volume delete vm-01 -o json",
+        "volume delete nope",
+        "volume delete a/b",
+        "volume create x --pool fast",
+        "volume create x --pool fast --size 10XB",
+        "volume create x --pool fast --raw /dev/a --size 1G",
+        "volume create x --size 1G",
+        "volume create x --raw /dev/a --size 1G",
+        "volume create x --pool fast --size 1G --block-size 1024",
+        "pool create p --protection raid-5 /dev/a",
+        "pool create p --protection stripe",
+        "pool create p --protection stripe /dev/a --force /dev/b",
+        "host create h",
+        "host create h --iqn iqn.2000-01.io.a --chap-user u",
+        "host create h --iqn iqn.2000-01.io.a --chap-user u --chap-secret-file /nonexistent/secret",
+        &host,
+        "map vm-01 pve1 --lun 16384",
+    ];
+    let all: String = lines
+        .iter()
+        .map(|line| {
+            let shown = line.replace(fixture.directory.path().to_str().unwrap(), "DIRECTORY");
+            format!("$ tangelo {shown}\n{}\n", fixture.run(line))
+        })
+        .collect();
+    assert_snapshot!(all);
+}
+
+#[test]
+fn nobody_answers() {
+    let fixture = start(healthy());
+    let nobody = |words: &[&str]| fixture.run_words(&[&["tangelo", "status"], words].concat());
+    let missing = fixture.directory.path().join("missing.sock");
+    let missing = missing.to_str().unwrap();
+    let token = fixture.directory.path().join("token");
+    std::fs::write(&token, "0123456789abcdef").unwrap();
+    let all = [
+        nobody(&["--socket", missing]),
+        nobody(&["--socket", missing, "-o", "json"]),
+        nobody(&["--server", "127.0.0.1:1", "--token-file", token.to_str().unwrap()]),
+        nobody(&["--server", "127.0.0.1:1", "--token-file", "/nonexistent/token"]),
+        nobody(&["--server", "127.0.0.1:1"]),
+    ];
+    assert_snapshot!(all.join("\n"));
+}
+
+#[test]
+fn help_of_every_command() {
+    use clap::CommandFactory;
+    fn collect(command: &mut clap::Command, path: &str, all: &mut String) {
+        let path =
+            if path.is_empty() { "tangelo".to_owned() } else { format!("{path} {}", command.get_name()) };
+        *all += &format!("$ {path} --help\n{}\n", command.clone().term_width(100).render_help());
+        for child in command.get_subcommands_mut().filter(|child| child.get_name() != "help") {
+            collect(child, &path, all);
+        }
+    }
+    let mut command = Cli::command();
+    command.build();
+    let mut all = String::new();
+    collect(&mut command, "", &mut all);
+    assert_snapshot!(all);
+}
+
+#[test]
+fn completions_and_man_pages_come_from_the_same_definition() {
+    Cli::try_parse_from(["tangelo", "completions", "bash"]).unwrap();
+    let mut script = Vec::new();
+    crate::generate::completions(clap_complete::Shell::Bash, &mut script).unwrap();
+    assert!(String::from_utf8(script).unwrap().contains("--protection"));
+    let directory = tempfile::tempdir().unwrap();
+    crate::generate::man_pages(directory.path()).unwrap();
+    let page = std::fs::read_to_string(directory.path().join("tangelo-pool-create.1")).unwrap();
+    assert!(page.contains("parity\\-1") && page.contains("\\-\\-dry\\-run"), "{page}");
+}

@@ -1,0 +1,254 @@
+//! Between the API's words and the engine's: one command, one answer. No decisions.
+
+use control::api;
+use control::array::{Answer, Array};
+use engine::command as shard;
+use engine::{CommandError, CommandErrorKind, Reply, ShardMessage};
+use tokio::sync::oneshot;
+use uring::Mailbox;
+
+use super::keeper::Keeper;
+
+/// The array, as shard 0's mailbox.
+pub struct EngineArray {
+    shard: Mailbox<ShardMessage>,
+    keeper: Keeper,
+}
+
+impl EngineArray {
+    pub fn new(shard: Mailbox<ShardMessage>, keeper: Keeper) -> EngineArray {
+        EngineArray { shard, keeper }
+    }
+
+    /// Stops the array in order: hosts, pools, shards.
+    pub async fn shut_down(&self) -> Result<(), String> {
+        match self.ask(engine::Command::Shutdown).await {
+            Ok(Reply::Stopped) => Ok(()),
+            Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
+            Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
+        }
+    }
+
+    /// Sends at once, so that it is carried out even when nobody polls the answer.
+    fn ask(
+        &self,
+        command: engine::Command,
+    ) -> impl Future<Output = Result<Reply, api::ApiError>> + Send + 'static {
+        let (to, from) = oneshot::channel();
+        let message = ShardMessage::Control(command, self.keeper.answer(to));
+        let sent = self.shard.try_send(message).is_ok();
+        async move {
+            let unavailable = |message: &str| {
+                api::ApiError::new(api::ErrorCode::Unavailable, message, "try again in a moment")
+            };
+            if !sent {
+                return Err(unavailable("the array has too many commands waiting, or is stopping"));
+            }
+            let outcome = from.await.map_err(|_| unavailable("the array stopped before it had answered"))?;
+            outcome.map_err(api_error)
+        }
+    }
+}
+
+impl Array for EngineArray {
+    fn call(&self, command: api::Command) -> Answer {
+        let reply = self.ask(engine_command(command));
+        Box::pin(async move {
+            match reply.await? {
+                Reply::Drives(drives) => Ok(api::Reply::Drives(drives.into_iter().map(drive).collect())),
+                Reply::Changed(change) => Ok(api::Reply::Changed(changed(change))),
+                Reply::Status(status) => Ok(api::Reply::Status(Box::new(array_status(*status)))),
+                Reply::Stopped => unreachable!("the API cannot ask for a shutdown"),
+            }
+        })
+    }
+}
+
+fn engine_command(command: api::Command) -> engine::Command {
+    use engine::Command as To;
+    match command {
+        api::Command::DriveList => To::DriveList,
+        api::Command::Status => To::Status,
+        api::Command::PoolCreate { pool, dry_run } => {
+            let api::NewPool { name, protection, width, drives, force } = pool;
+            To::PoolCreate { pool: shard::NewPool { name, protection, width, drives, force }, dry_run }
+        }
+        api::Command::VolumeCreate { volume, dry_run } => {
+            let api::NewVolume { name, backing, size_bytes, block_bytes, write_back } = volume;
+            let backing = match backing {
+                api::NewBacking::Pool(pool) => shard::NewBacking::Pool(pool),
+                api::NewBacking::Raw(path) => shard::NewBacking::Raw(path),
+                api::NewBacking::Memory => shard::NewBacking::Memory,
+                api::NewBacking::Null => shard::NewBacking::Null,
+            };
+            let volume = shard::NewVolume { name, backing, size_bytes, block_bytes, write_back };
+            To::VolumeCreate { volume, dry_run }
+        }
+        api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
+        api::Command::HostCreate { host, dry_run } => {
+            let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
+            let host = shard::NewHost {
+                name: host.name,
+                initiators: host.initiators,
+                chap: host.chap.map(chap),
+                mutual_chap: host.mutual_chap.map(chap),
+            };
+            To::HostCreate { host, dry_run }
+        }
+        api::Command::HostDelete { name, unmap, dry_run } => To::HostDelete { name, unmap, dry_run },
+        api::Command::Map { mapping, dry_run } => {
+            let api::NewMapping { volume, host, lun, read_only } = mapping;
+            To::Map { volume, host, lun, read_only, dry_run }
+        }
+        api::Command::Unmap { volume, host, dry_run } => To::Unmap { volume, host, dry_run },
+    }
+}
+
+fn api_error(error: CommandError) -> api::ApiError {
+    let code = match error.kind {
+        CommandErrorKind::NotFound => api::ErrorCode::NotFound,
+        CommandErrorKind::AlreadyExists => api::ErrorCode::AlreadyExists,
+        CommandErrorKind::Invalid => api::ErrorCode::Invalid,
+        CommandErrorKind::InUse => api::ErrorCode::InUse,
+        CommandErrorKind::Unavailable => api::ErrorCode::Unavailable,
+        CommandErrorKind::Full => api::ErrorCode::Full,
+        CommandErrorKind::Io => api::ErrorCode::Io,
+    };
+    api::ApiError::new(code, error.message, error.hint)
+}
+
+fn changed(change: shard::Change) -> api::Changed {
+    let made = change.made.map(|made| match made {
+        shard::Made::Pool(made) => api::Made::Pool(pool(made)),
+        shard::Made::Volume(made) => api::Made::Volume(volume(made)),
+        shard::Made::Host(made) => api::Made::Host(host(made)),
+        shard::Made::Mapping(made) => api::Made::Mapping(mapping(made)),
+    });
+    let shard::Change { dry_run, lines, hosts_affected, .. } = change;
+    api::Changed { schema: api::SCHEMA, dry_run, lines, hosts_affected, made }
+}
+
+fn health(health: shard::Health) -> api::Health {
+    match health {
+        shard::Health::Healthy => api::Health::Healthy,
+        shard::Health::Degraded => api::Health::Degraded,
+        shard::Health::Offline => api::Health::Offline,
+    }
+}
+
+fn array_status(status: shard::ArrayStatus) -> api::ArrayStatus {
+    api::ArrayStatus {
+        array_id: status.array_id,
+        target_name: status.target_name,
+        health: health(status.health),
+        problems: status.problems.into_iter().map(problem).collect(),
+        shards: status.shards,
+        uptime_ms: status.uptime_ms,
+        portals: status.portals.into_iter().map(portal).collect(),
+        drives: status.drives.into_iter().map(drive).collect(),
+        pools: status.pools.into_iter().map(pool).collect(),
+        volumes: status.volumes.into_iter().map(volume).collect(),
+        hosts: status.hosts.into_iter().map(host).collect(),
+        mappings: status.mappings.into_iter().map(mapping).collect(),
+        sessions: status.sessions.into_iter().map(session).collect(),
+    }
+}
+
+fn problem(problem: shard::Problem) -> api::Problem {
+    let shard::Problem { subject, reason, action, .. } = problem;
+    api::Problem { health: health(problem.health), subject, reason, action }
+}
+
+fn portal(portal: shard::PortalStatus) -> api::Portal {
+    api::Portal { address: portal.address, error: portal.error }
+}
+
+fn drive(drive: shard::DriveStatus) -> api::Drive {
+    let (content, detail) = match drive.content {
+        shard::DriveContent::Blank => (api::Content::Blank, String::new()),
+        shard::DriveContent::Foreign(what) => (api::Content::Foreign, what),
+        shard::DriveContent::Member(pool) => (api::Content::Member, format!("pool {pool}")),
+        shard::DriveContent::FutureVersion => (api::Content::FutureVersion, String::new()),
+        shard::DriveContent::Damaged(what) => (api::Content::Damaged, what),
+        shard::DriveContent::Unreadable(why) => (api::Content::Unreadable, why),
+    };
+    let state = match drive.state {
+        shard::DriveState::Unused => api::DriveState::Unused,
+        shard::DriveState::Online => api::DriveState::Online,
+        shard::DriveState::Missing => api::DriveState::Missing,
+        shard::DriveState::Failed => api::DriveState::Failed,
+    };
+    let shard::DriveErrors { read, write, checksum } = drive.errors;
+    api::Drive {
+        path: drive.path,
+        size_bytes: drive.size_bytes,
+        model: drive.model,
+        serial: drive.serial,
+        state,
+        content,
+        detail,
+        pool: drive.pool,
+        errors: api::DriveErrors { read, write, checksum },
+    }
+}
+
+fn pool(pool: shard::PoolStatus) -> api::Pool {
+    api::Pool {
+        name: pool.name,
+        id: pool.id,
+        protection: pool.protection,
+        width: pool.width,
+        lanes: pool.lanes,
+        health: health(pool.health),
+        reason: pool.reason,
+        failures_survivable: pool.failures_survivable,
+        capacity_bytes: pool.capacity_bytes,
+        used_bytes: pool.used_bytes,
+        drives: pool.drives.into_iter().map(drive).collect(),
+    }
+}
+
+fn volume(volume: shard::VolumeStatus) -> api::Volume {
+    let backing = match volume.backing {
+        shard::VolumeBacking::Pool(pool) => api::Backing::Pool(pool),
+        shard::VolumeBacking::Raw(path) => api::Backing::Raw(path),
+        shard::VolumeBacking::Memory => api::Backing::Memory,
+        shard::VolumeBacking::Null => api::Backing::Null,
+    };
+    api::Volume {
+        id: volume.id,
+        name: volume.name,
+        backing,
+        size_bytes: volume.size_bytes,
+        block_bytes: volume.block_bytes,
+        write_back: volume.write_back,
+        naa: volume.naa,
+        serial: volume.serial,
+        health: health(volume.health),
+        reason: volume.reason,
+    }
+}
+
+fn host(host: shard::HostStatus) -> api::Host {
+    let shard::HostStatus { name, initiators, chap_user, mutual_chap_user, sessions } = host;
+    api::Host { name, initiators, chap_user, mutual_chap_user, sessions: sessions as u64 }
+}
+
+fn mapping(mapping: shard::MappingStatus) -> api::Mapping {
+    let shard::MappingStatus { volume, host, lun, read_only } = mapping;
+    api::Mapping { volume, host, lun, read_only }
+}
+
+fn session(session: shard::SessionStatus) -> api::Session {
+    api::Session {
+        initiator: session.initiator,
+        host: session.host,
+        peer: session.peer,
+        portal: session.portal,
+        shard: session.shard,
+        discovery: session.discovery,
+        commands: session.commands,
+        read_bytes: session.read_bytes,
+        written_bytes: session.written_bytes,
+    }
+}

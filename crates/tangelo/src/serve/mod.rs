@@ -1,0 +1,235 @@
+//! `tangelo serve`: the shards on their cores, the control plane beside them, and an orderly end.
+//!
+//! ```text
+//!   configuration, state directory (locked), API socket (locked)
+//!   shards ── ShardMessage::Control ◄── glue ◄── API server
+//!      └─ catalog, answers ─► keeper ─► state directory, then the API
+//! ```
+//!
+//! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
+//! a bug ends it. Being killed at any moment loses nothing that was acknowledged.
+
+mod glue;
+mod keeper;
+mod notify;
+
+use std::fmt;
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use base::limits::SHARDS_MAX;
+use control::api::{Command, Content, Reply};
+use control::array::Array;
+use control::config::{Config, Cores, DrivePattern};
+use control::server::Listeners;
+use control::state::StateDirectory;
+use engine::{CommandError, Shard, ShardMessage, StartParameters};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{oneshot, watch};
+use uring::Shards;
+
+use self::glue::EngineArray;
+use self::keeper::Keeper;
+use crate::cli;
+
+/// Why the daemon does not run, in a line or two for people.
+struct Failure(String);
+
+impl<E: fmt::Display> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        Failure(error.to_string())
+    }
+}
+
+/// Runs the array until a signal ends it. Exit code 0 after an orderly stop, 2 where it could not start.
+pub fn run(serve: &cli::Serve) -> ExitCode {
+    start_logging();
+    match serve_array(serve) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(reason)) => {
+            tracing::error!("{reason}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Plain lines to the standard error; the journal adds the time itself.
+fn start_logging() {
+    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
+    if std::env::var_os("JOURNAL_STREAM").is_some() {
+        lines.without_time().init();
+    } else {
+        lines.init();
+    }
+}
+
+fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
+    let config = Config::load(serve.config.as_deref())?;
+    let drives = config.expand_drives()?;
+    let state = StateDirectory::open(&config.state_dir)?;
+    let saved = state.load_catalog()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let listeners = runtime.block_on(Listeners::open(&config))?;
+    let signals = runtime.block_on(async { Signals::new() })?;
+
+    let (started, is_started) = oneshot::channel();
+    let keeper = Keeper::start(state, saved.as_deref())?;
+    let parameters = StartParameters {
+        portals: config.iscsi.clone(),
+        drives: drives.iter().map(|drive| drive.pattern.clone()).collect(),
+        array_name: array_name(),
+        state: saved.map(bytes::Bytes::from),
+        save_state: keeper.save_state(),
+        started: keeper.after_saving(started),
+    };
+    let shards = start_shards(&config.cores, parameters)?;
+    let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper));
+    runtime.block_on(attend(&config, &drives, listeners, array, signals, is_started))?;
+    for thread in shards.threads {
+        thread.join().expect("a shard that panics ends the process");
+    }
+    stop_runtime(runtime);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// From the start of the shards to their end.
+async fn attend(
+    config: &Config,
+    drives: &[DrivePattern],
+    listeners: Listeners,
+    array: Arc<EngineArray>,
+    mut signals: Signals,
+    is_started: oneshot::Receiver<Result<(), CommandError>>,
+) -> Result<(), Failure> {
+    let (stop, stopped) = watch::channel(false);
+    tracing::info!("tangelo {}, API on {}", env!("CARGO_PKG_VERSION"), config.socket.display());
+    if let Some(address) = listeners.tcp_address() {
+        tracing::info!("API over TCP on {address}, without TLS");
+    }
+    let api = tokio::spawn(control::server::serve(listeners, array.clone(), stopped));
+    let result = tokio::select! {
+        started = is_started => match started {
+            Ok(Ok(())) => {
+                report_start(&*array, config, drives).await;
+                notify::notify("READY=1");
+                signals.next().await;
+                Ok(())
+            }
+            Ok(Err(error)) => Err(Failure::from(error)),
+            Err(_) => Err(Failure("the shards ended before they had started".to_owned())),
+        },
+        () = signals.next() => Ok(()),
+    };
+    notify::notify("STOPPING=1");
+    tracing::info!("stopping: sessions are closed and checkpoints written; another signal ends it at once");
+    let _ = stop.send(true);
+    let orderly = async { tokio::join!(array.shut_down(), api) };
+    tokio::select! {
+        (shut_down, _) = orderly => shut_down.and(result.map_err(|failure| failure.0)).map_err(Failure),
+        () = signals.next() => {
+            tracing::warn!("ended at once; nothing acknowledged is lost");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Says what the array came up with, and what about the configured drives deserves a look.
+async fn report_start(array: &dyn Array, config: &Config, drives: &[DrivePattern]) {
+    let Ok(Reply::Status(status)) = array.call(Command::Status).await else { return };
+    for portal in &status.portals {
+        match portal.error.as_str() {
+            "" => tracing::info!("serving iSCSI on {} as {}", portal.address, status.target_name),
+            error => tracing::error!("{} cannot be listened on: {error}", portal.address),
+        }
+    }
+    for problem in &status.problems {
+        tracing::warn!("{}: {}; {}", problem.subject, problem.reason, problem.action);
+    }
+    let file = config.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
+    for drive in &status.drives {
+        let Some(line) = drives.iter().find(|named| named.pattern == drive.path).map(|named| named.line)
+        else {
+            continue;
+        };
+        let (path, detail) = (&drive.path, &drive.detail);
+        match drive.content {
+            Content::Blank | Content::Member => {}
+            Content::Foreign => tracing::warn!("{file}:{line}: {path} holds {detail}; it is left alone"),
+            Content::FutureVersion => {
+                tracing::warn!(
+                    "{file}:{line}: {path} has a label of a newer Tangelo; it is left alone, install that version"
+                );
+            }
+            Content::Damaged => {
+                tracing::warn!("{file}:{line}: {path} has a damaged label: {detail}; it is left alone")
+            }
+            Content::Unreadable => tracing::warn!("{file}:{line}: {path} cannot be used: {detail}"),
+        }
+    }
+}
+
+fn start_shards(cores: &Cores, parameters: StartParameters) -> Result<Shards<ShardMessage>, Failure> {
+    let (count, cores) = match cores {
+        Cores::All => (std::thread::available_parallelism().map_or(1, |cores| cores.get()), Vec::new()),
+        Cores::Count(count) => (*count, Vec::new()),
+        Cores::List(list) => (list.len(), list.clone()),
+    };
+    let count = count.clamp(1, SHARDS_MAX) as u16;
+    let options = uring::Options { cores, ..uring::Options::new(count) };
+    // Whichever thread turns out to be shard 0 takes them.
+    let parameters = Arc::new(Mutex::new(Some(parameters)));
+    let shards = uring::spawn_shards(&options, move |mut env: uring::UringEnv<ShardMessage>| {
+        use env::Env;
+        let parameters = match env.shard().0 {
+            0 => parameters.lock().expect("only shard 0 takes it").take(),
+            _ => None,
+        };
+        let mut shard = Shard::new(env.shard(), env.shards(), parameters);
+        while !shard.is_stopped() {
+            shard.turn(&mut env, true);
+        }
+    });
+    shards.map_err(|error| {
+        Failure(format!(
+            "the shards cannot start: {error}; io_uring of Linux 5.19 or newer is needed, and must be allowed"
+        ))
+    })
+}
+
+/// A new array is called like the machine it was made on.
+fn array_name() -> String {
+    let system = rustix::system::uname();
+    let name = system.nodename().to_string_lossy();
+    let short = name.split('.').next().unwrap_or_default();
+    match short.parse::<catalog::Name>() {
+        Ok(name) => name.to_string(),
+        Err(_) => "tangelo".to_owned(),
+    }
+}
+
+/// Both ways of asking for an orderly stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Signals> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Signals { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn stop_runtime(runtime: Runtime) {
+    // Nothing is left on it but clients that do not finish.
+    runtime.shutdown_background();
+}

@@ -1,0 +1,198 @@
+//! Lists: one line for each drive, pool, volume, host, mapping.
+
+use control::api::*;
+use control::size::Size;
+
+use super::table::Table;
+use super::{Show, health_word};
+
+impl Show for DriveList {
+    fn text(&self) -> String {
+        if self.drives.is_empty() {
+            return "No drives are configured: add them to [drives] paths, or name them to `tangelo pool create`.\n".to_owned();
+        }
+        let mut out = String::new();
+        drive_table(&self.drives, "", &mut out);
+        out
+    }
+}
+
+/// Drives with their errors and what they hold.
+pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
+    let mut table =
+        Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "MODEL", "SERIAL"]);
+    for drive in drives {
+        table.row(vec![
+            drive.path.clone(),
+            drive_state(drive.state).to_owned(),
+            Size(drive.size_bytes).to_string(),
+            drive.errors.read.to_string(),
+            drive.errors.write.to_string(),
+            drive.errors.checksum.to_string(),
+            holds(drive),
+            or_dash(&drive.model),
+            or_dash(&drive.serial),
+        ]);
+    }
+    table.render(indent, out);
+}
+
+fn drive_state(state: DriveState) -> &'static str {
+    match state {
+        DriveState::Unused => "unused",
+        DriveState::Online => "online",
+        DriveState::Missing => "MISSING",
+        DriveState::Failed => "FAILED",
+    }
+}
+
+fn holds(drive: &Drive) -> String {
+    let what = match drive.content {
+        Content::Blank => "nothing",
+        Content::Foreign => "foreign",
+        Content::Member => {
+            return drive.pool.as_ref().map_or(drive.detail.clone(), |pool| format!("pool {pool}"));
+        }
+        Content::FutureVersion => "label of a newer Tangelo",
+        Content::Damaged => "damaged label",
+        Content::Unreadable => "unreadable",
+    };
+    if drive.detail.is_empty() { what.to_owned() } else { format!("{what}: {}", drive.detail) }
+}
+
+fn or_dash(text: &str) -> String {
+    if text.is_empty() { "-".to_owned() } else { text.to_owned() }
+}
+
+impl Show for PoolList {
+    fn text(&self) -> String {
+        if self.pools.is_empty() {
+            return "There is no pool: `tangelo pool create NAME --protection parity-1 DRIVES...` makes one.\n".to_owned();
+        }
+        let mut out = String::new();
+        pool_table(&self.pools, "", &mut out);
+        out
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.pools.iter().map(|pool| exit_code(pool.health)).max().unwrap_or(0)
+    }
+}
+
+/// 0 fine, 1 degraded, 2 critical.
+pub(super) fn exit_code(health: Health) -> u8 {
+    match health {
+        Health::Healthy => 0,
+        Health::Degraded => 1,
+        Health::Offline => 2,
+    }
+}
+
+pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
+    let heading = ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "SURVIVES"];
+    let mut table = Table::new(&heading);
+    for pool in pools {
+        let percent =
+            (u128::from(pool.used_bytes) * 100).checked_div(u128::from(pool.capacity_bytes)).unwrap_or(0);
+        let survives = match pool.failures_survivable {
+            0 => "NO MORE FAILURES".to_owned(),
+            1 => "1 more failure".to_owned(),
+            more => format!("{more} more failures"),
+        };
+        table.row(vec![
+            pool.name.clone(),
+            health_word(pool.health).to_owned(),
+            pool.protection.clone(),
+            pool.width.to_string(),
+            pool.drives.len().to_string(),
+            Size(pool.capacity_bytes).to_string(),
+            format!("{} ({percent} %)", Size(pool.used_bytes)),
+            survives,
+        ]);
+    }
+    table.render(indent, out);
+}
+
+impl Show for VolumeList {
+    fn text(&self) -> String {
+        if self.volumes.is_empty() {
+            return "There is no volume: `tangelo volume create NAME --pool POOL --size SIZE` makes one.\n"
+                .to_owned();
+        }
+        let mut out = String::new();
+        volume_table(&self.volumes, "", &mut out);
+        out
+    }
+
+    fn exit_code(&self) -> u8 {
+        self.volumes.iter().map(|volume| exit_code(volume.health)).max().unwrap_or(0)
+    }
+}
+
+pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["VOLUME", "STATE", "SIZE", "BLOCKS", "WHERE", "CACHE", "NAA"]);
+    for volume in volumes {
+        let place = match &volume.backing {
+            Backing::Pool(pool) => format!("pool {pool}"),
+            Backing::Raw(path) => format!("raw {path}"),
+            Backing::Memory => "memory".to_owned(),
+            Backing::Null => "null".to_owned(),
+        };
+        table.row(vec![
+            volume.name.clone(),
+            health_word(volume.health).to_owned(),
+            Size(volume.size_bytes).to_string(),
+            volume.block_bytes.to_string(),
+            place,
+            if volume.write_back { "write-back" } else { "durable" }.to_owned(),
+            volume.naa.clone(),
+        ]);
+    }
+    table.render(indent, out);
+}
+
+impl Show for HostList {
+    fn text(&self) -> String {
+        if self.hosts.is_empty() {
+            return "There is no host: `tangelo host create NAME --iqn IQN` makes one.\n".to_owned();
+        }
+        let mut out = String::new();
+        host_table(&self.hosts, "", &mut out);
+        out
+    }
+}
+
+pub(super) fn host_table(hosts: &[Host], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["HOST", "SESSIONS", "CHAP", "INITIATORS"]);
+    for host in hosts {
+        let chap = match (&host.chap_user, &host.mutual_chap_user) {
+            (None, _) => "none",
+            (Some(_), None) => "one-way",
+            (Some(_), Some(_)) => "mutual",
+        };
+        let (sessions, initiators) = (host.sessions.to_string(), host.initiators.join(", "));
+        table.row(vec![host.name.clone(), sessions, chap.to_owned(), initiators]);
+    }
+    table.render(indent, out);
+}
+
+impl Show for MappingList {
+    fn text(&self) -> String {
+        if self.mappings.is_empty() {
+            return "Nothing is mapped: `tangelo map VOLUME HOST` gives a volume to a host.\n".to_owned();
+        }
+        let mut out = String::new();
+        mapping_table(&self.mappings, "", &mut out);
+        out
+    }
+}
+
+pub(super) fn mapping_table(mappings: &[Mapping], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["HOST", "LUN", "VOLUME", "ACCESS"]);
+    for mapping in mappings {
+        let access = if mapping.read_only { "read-only" } else { "read-write" };
+        let lun = mapping.lun.to_string();
+        table.row(vec![mapping.host.clone(), lun, mapping.volume.clone(), access.to_owned()]);
+    }
+    table.render(indent, out);
+}

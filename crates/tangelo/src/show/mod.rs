@@ -1,0 +1,48 @@
+//! Answers of the array as people read them. What programs read is the answer's JSON itself.
+
+mod lists;
+mod status;
+mod table;
+
+use control::api::{Changed, Health};
+use serde::Serialize;
+
+/// An answer that can be shown.
+pub trait Show: Serialize {
+    /// As text for a terminal, with a line end.
+    fn text(&self) -> String;
+
+    /// 0 fine, 1 degraded, 2 critical.
+    fn exit_code(&self) -> u8 {
+        0
+    }
+}
+
+fn health_word(health: Health) -> &'static str {
+    match health {
+        Health::Healthy => "healthy",
+        Health::Degraded => "DEGRADED",
+        Health::Offline => "OFFLINE",
+    }
+}
+
+impl Show for Changed {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        if self.dry_run {
+            out.push_str("This would be done:\n");
+        }
+        for line in &self.lines {
+            out.push_str(if self.dry_run { "  " } else { "" });
+            out.push_str(line);
+            out.push('\n');
+        }
+        if !self.hosts_affected.is_empty() {
+            out.push_str(&format!("Hosts affected: {}\n", self.hosts_affected.join(", ")));
+        }
+        if self.dry_run {
+            out.push_str("Nothing was changed.\n");
+        }
+        out
+    }
+}

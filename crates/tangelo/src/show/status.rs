@@ -1,0 +1,149 @@
+//! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
+
+use control::api::{ArrayStatus, Drive, Status};
+use control::size::Size;
+
+use super::lists::{drive_table, exit_code, host_table, mapping_table, pool_table, volume_table};
+use super::table::Table;
+use super::{Show, health_word};
+
+impl Show for Status {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let summary = &self.summary;
+        let mut line = |label: &str, text: &str| {
+            if !text.is_empty() {
+                out.push_str(&format!("{label:>7}: {text}\n"));
+            }
+        };
+        line("state", health_word(summary.health));
+        line("reason", &summary.reason);
+        line("action", &summary.action);
+        line("data", &summary.data);
+        line("array", &format!("{} (target {})", self.array.array_id, self.array.target_name));
+        let shards = if self.array.shards == 1 { "shard" } else { "shards" };
+        let (up, count) = (duration(self.array.uptime_ms), self.array.shards);
+        line("up", &format!("{up}, {count} {shards}, tangelo {}", self.version));
+        sections(&self.array, &mut out);
+        if !self.connect.is_empty() {
+            heading("connect a Linux host", &mut out);
+            self.connect.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
+        }
+        out
+    }
+
+    fn exit_code(&self) -> u8 {
+        exit_code(self.summary.health)
+    }
+}
+
+fn heading(text: &str, out: &mut String) {
+    out.push_str(&format!("\n{text}:\n"));
+}
+
+fn sections(array: &ArrayStatus, out: &mut String) {
+    const INDENT: &str = "  ";
+    if array.problems.len() > 1 {
+        heading("problems", out);
+        for problem in &array.problems {
+            let (health, subject) = (health_word(problem.health), &problem.subject);
+            out.push_str(&format!("  {subject} is {health}: {}\n", problem.reason));
+            if !problem.action.is_empty() {
+                out.push_str(&format!("    {}\n", problem.action));
+            }
+        }
+    }
+    if !array.pools.is_empty() {
+        heading("pools", out);
+        pool_table(&array.pools, INDENT, out);
+    }
+    let drives = all_drives(array);
+    if !drives.is_empty() {
+        heading("drives", out);
+        drive_table(&drives, INDENT, out);
+    }
+    if !array.volumes.is_empty() {
+        heading("volumes", out);
+        volume_table(&array.volumes, INDENT, out);
+    }
+    if !array.hosts.is_empty() {
+        heading("hosts", out);
+        host_table(&array.hosts, INDENT, out);
+    }
+    if !array.mappings.is_empty() {
+        heading("mappings", out);
+        mapping_table(&array.mappings, INDENT, out);
+    }
+    session_section(array, INDENT, out);
+    heading("portals", out);
+    if array.portals.is_empty() {
+        out.push_str("  none: no host can connect\n");
+    }
+    for portal in &array.portals {
+        let state = if portal.error.is_empty() { "listening" } else { &portal.error };
+        out.push_str(&format!("  iscsi {}  {state}\n", portal.address));
+    }
+}
+
+fn session_section(array: &ArrayStatus, indent: &str, out: &mut String) {
+    if array.sessions.is_empty() {
+        return;
+    }
+    heading("sessions", out);
+    let mut table =
+        Table::new(&["HOST", "INITIATOR", "FROM", "PORTAL", "SHARD", "COMMANDS", "READ", "WRITTEN"]);
+    for session in &array.sessions {
+        table.row(vec![
+            if session.discovery { "(discovery)".to_owned() } else { session.host.clone() },
+            session.initiator.clone(),
+            session.peer.clone(),
+            session.portal.clone(),
+            session.shard.to_string(),
+            session.commands.to_string(),
+            Size(session.read_bytes).to_string(),
+            Size(session.written_bytes).to_string(),
+        ]);
+    }
+    table.render(indent, out);
+}
+
+/// The pools' drives in their order, then every other one.
+fn all_drives(array: &ArrayStatus) -> Vec<Drive> {
+    let mut drives: Vec<Drive> = array.pools.iter().flat_map(|pool| &pool.drives).cloned().collect();
+    for drive in &array.drives {
+        if !drives.iter().any(|known| known.path == drive.path) {
+            drives.push(drive.clone());
+        }
+    }
+    drives
+}
+
+/// A length of time in its two largest units.
+fn duration(ms: u64) -> String {
+    let seconds = ms / 1000;
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min"), (1, "s")];
+    let first = units.iter().position(|(length, _)| seconds >= *length).unwrap_or(units.len() - 1);
+    let mut rest = seconds;
+    let mut parts = Vec::new();
+    for (length, unit) in units.iter().skip(first).take(2) {
+        if rest / length > 0 || parts.is_empty() {
+            parts.push(format!("{} {unit}", rest / length));
+        }
+        rest %= length;
+    }
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::duration;
+
+    #[test]
+    fn times_read_well() {
+        let table =
+            [(0, "0 s"), (59_999, "59 s"), (60_000, "1 min"), (93_784_000, "1 d 2 h"), (86_400_000, "1 d")];
+        for (ms, text) in table {
+            assert_eq!(duration(ms), text);
+        }
+    }
+}

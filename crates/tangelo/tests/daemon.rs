@@ -1,0 +1,309 @@
+//! The program itself, as a user runs it: a daemon on io_uring and commands that ask it. Loopback only.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test is at the edge to the world")]
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_tangelo");
+/// Longer than anything here takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A head's directory: its file, its state, its socket.
+struct Head {
+    directory: tempfile::TempDir,
+}
+
+struct Daemon {
+    child: Child,
+    log: Option<std::thread::JoinHandle<String>>,
+}
+
+impl Head {
+    fn new(extra: &str) -> Head {
+        let directory = tempfile::tempdir().unwrap();
+        let text = format!(
+            "state_dir = \"state\"\n[listen]\niscsi = [\"127.0.0.1:0\"]\n[api]\nsocket = \"t.sock\"\n[cores]\ncount = 2\n{extra}"
+        );
+        std::fs::write(directory.path().join("tangelo.toml"), text).unwrap();
+        Head { directory }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn serve(&self) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.arg("serve").arg("--config").arg(self.path("tangelo.toml"));
+        command.env_remove("NOTIFY_SOCKET").stderr(Stdio::piped()).stdin(Stdio::null());
+        command
+    }
+
+    /// Starts the daemon and waits until hosts are served.
+    fn start(&self) -> Daemon {
+        let mut child = self.serve().spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (serving, is_serving) = channel();
+        let log = std::thread::spawn(move || {
+            lines.map_while(Result::ok).fold(String::new(), |log, line| {
+                if line.contains("serving iSCSI on") {
+                    let _ = serving.send(());
+                }
+                log + &line + "\n"
+            })
+        });
+        let daemon = Daemon { child, log: Some(log) };
+        match is_serving.recv_timeout(PATIENCE) {
+            Ok(()) => daemon,
+            Err(RecvTimeoutError::Timeout) => panic!("the daemon does not get to serving"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the daemon ended:\n{}", daemon.end().1),
+        }
+    }
+
+    fn ask(&self, line: &str) -> Output {
+        let socket = self.path("t.sock");
+        Command::new(PROGRAM).arg("--socket").arg(socket).args(line.split_whitespace()).output().unwrap()
+    }
+
+    /// The JSON answer to a command that must be carried out.
+    fn done(&self, line: &str) -> Value {
+        let output = self.ask(&format!("{line} -o json"));
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "tangelo {line}: {text}");
+        let value: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(value["schema"], 1);
+        value
+    }
+
+    /// Exit code and error code of a command that must be refused.
+    fn refused(&self, line: &str) -> (i32, String) {
+        let output = self.ask(&format!("{line} -o json"));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let code =
+            value["error"]["code"].as_str().unwrap_or_else(|| panic!("tangelo {line}: {value}")).to_owned();
+        (output.status.code().unwrap(), code)
+    }
+}
+
+impl Daemon {
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
+    }
+
+    /// Waits for its end; its exit code (none where a signal ended it) and everything it said.
+    fn end(mut self) -> (Option<i32>, String) {
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None if began.elapsed() > PATIENCE => panic!("the daemon does not end"),
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        (status.code(), self.log.take().unwrap().join().unwrap())
+    }
+
+    fn stop(self) -> String {
+        self.signal(Signal::TERM);
+        let (code, log) = self.end();
+        assert_eq!(code, Some(0), "an orderly stop:\n{log}");
+        log
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Everything about the array that must not change by itself.
+fn identity(status: &Value) -> [Value; 6] {
+    let array = &status["array"];
+    let mut hosts = array["hosts"].clone();
+    for host in hosts.as_array_mut().unwrap() {
+        host["sessions"] = Value::Null;
+    }
+    ["array_id", "target_name", "volumes", "mappings", "portals"]
+        .map(|key| if key == "portals" { Value::Null } else { array[key].clone() })
+        .into_iter()
+        .chain([hosts])
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap()
+}
+
+#[test]
+fn an_array_without_a_pool_lives_through_stops_and_kills() {
+    let head = Head::new("");
+    std::fs::File::create(head.path("old.img")).unwrap().set_len(64 << 20).unwrap();
+    std::fs::write(head.path("secret"), "a-secret-of-1\n").unwrap();
+    let daemon = head.start();
+    head.done("volume create scratch --memory --size 64MiB");
+    head.done("volume create nothing --null --size 1TiB --block-size 4096");
+    head.done(&format!("volume create old --raw {}", head.path("old.img").display()));
+    let secret = head.path("secret");
+    head.done(&format!(
+        "host create pve1 --iqn iqn.1993-08.org.debian:01:abc --chap-user u --chap-secret-file {}",
+        secret.display()
+    ));
+    let mapped = head.done("map scratch pve1 --lun 5");
+    assert_eq!(mapped["hosts_affected"][0], "pve1");
+    head.done("map old pve1 --read-only");
+    let dry = head.done("volume create planned --null --size 1GiB --dry-run");
+    assert_eq!((&dry["dry_run"], &dry["made"]), (&true.into(), &Value::Null));
+    let before = head.done("status");
+    assert_eq!(before["array"]["volumes"].as_array().unwrap().len(), 3);
+    assert_eq!(before["array"]["volumes"][2]["size_bytes"], 64 << 20);
+    assert!(!before.to_string().contains("a-secret"), "a secret was told");
+    let log = daemon.stop();
+    assert!(!log.contains("a-secret"), "a secret was logged");
+
+    let daemon = head.start();
+    assert_eq!(identity(&head.done("status")), identity(&before));
+    head.done("volume create late --null --size 1GiB");
+    let late = head.done("status");
+    daemon.signal(Signal::KILL);
+    assert_eq!(daemon.end().0, None);
+
+    let daemon = head.start();
+    assert_eq!(identity(&head.done("status")), identity(&late), "what was acknowledged before kill -9");
+    daemon.stop();
+}
+
+#[test]
+fn refusals_have_codes_and_change_nothing() {
+    let head = Head::new("");
+    let daemon = head.start();
+    head.done("volume create v --null --size 1GiB");
+    head.done("host create h --iqn iqn.1993-08.org.debian:01:abc");
+    head.done("map v h");
+    let before = head.done("status");
+    let table = [
+        ("volume create v --null --size 1GiB", 1, "already_exists"),
+        ("volume create w --pool fast --size 1GiB", 1, "not_found"),
+        ("volume create w --raw /nonexistent/device", 1, "io"),
+        ("volume create a/b --null --size 1GiB", 2, "invalid"),
+        ("volume create w --null --size 2PiB", 2, "invalid"),
+        ("volume delete v", 1, "in_use"),
+        ("volume delete w", 1, "not_found"),
+        ("host create g --iqn iqn.1993-08.org.debian:01:abc", 1, "already_exists"),
+        ("host create g --iqn nonsense", 2, "invalid"),
+        ("host delete h", 1, "in_use"),
+        ("map v h --lun 3", 1, "already_exists"),
+        ("unmap v g", 1, "not_found"),
+    ];
+    for (line, exit_code, code) in table {
+        assert_eq!(head.refused(line), (exit_code, code.to_owned()), "tangelo {line}");
+    }
+    assert_eq!(identity(&head.done("status")), identity(&before));
+    head.done("volume delete v --unmap");
+    head.done("host delete h");
+    daemon.stop();
+}
+
+#[test]
+fn a_second_daemon_is_refused_and_the_first_goes_on() {
+    let head = Head::new("");
+    let daemon = head.start();
+    let second = head.serve().output().unwrap();
+    assert_eq!(second.status.code(), Some(2));
+    let said = String::from_utf8(second.stderr).unwrap();
+    assert!(said.contains("in use by another tangelo"), "{said}");
+    // A head of its own, but the same socket.
+    let other = Head::new("");
+    let config = std::fs::read_to_string(other.path("tangelo.toml")).unwrap();
+    let socket = head.path("t.sock");
+    std::fs::write(other.path("tangelo.toml"), config.replace("t.sock", socket.to_str().unwrap())).unwrap();
+    let third = other.serve().output().unwrap();
+    let said = String::from_utf8(third.stderr).unwrap();
+    assert!(third.status.code() == Some(2) && said.contains("another tangelo serves this socket"), "{said}");
+    head.done("status");
+    daemon.stop();
+}
+
+#[test]
+fn configuration_that_is_refused_starts_nothing() {
+    let head = Head::new("[lissten]\n");
+    let output = head.serve().output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("tangelo.toml:8: unknown key \"lissten\"; did you mean \"listen\"?"), "{said}");
+    assert!(!head.path("state").exists() && !head.path("t.sock").exists());
+    let mut missing = Command::new(PROGRAM);
+    let output = missing.args(["serve", "--config", "/nonexistent/tangelo.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_catalog_from_the_future_or_damaged_is_refused_and_left_alone() {
+    for (content, words) in [("{\"schema\":9}", "schema 9"), ("{", "damaged")] {
+        let head = Head::new("");
+        std::fs::create_dir(head.path("state")).unwrap();
+        std::fs::write(head.path("state/catalog.json"), content).unwrap();
+        let output = head.serve().output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(words), "{said}");
+        assert_eq!(std::fs::read_to_string(head.path("state/catalog.json")).unwrap(), content);
+    }
+}
+
+#[test]
+fn a_portal_that_is_taken_is_said_and_the_rest_served() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let head = Head::new("");
+    let config = std::fs::read_to_string(head.path("tangelo.toml")).unwrap();
+    let both = format!("\"{address}\", \"127.0.0.1:0\"");
+    std::fs::write(head.path("tangelo.toml"), config.replace("\"127.0.0.1:0\"", &both)).unwrap();
+    let daemon = head.start();
+    let output = head.ask("status");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "degraded:\n{said}");
+    assert!(said.contains("address already in use"), "{said}");
+    let log = daemon.stop();
+    assert!(log.contains(&format!("{address} cannot be listened on")), "{log}");
+}
+
+/// The portal answers as an iSCSI target does: garbage ends the connection and disturbs nobody.
+#[test]
+fn garbage_on_a_portal_disturbs_nobody() {
+    let head = Head::new("");
+    let daemon = head.start();
+    let status = head.done("status");
+    let address = status["array"]["portals"][0]["address"].as_str().unwrap().to_owned();
+    let mut stream = TcpStream::connect(&address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    std::io::Write::write_all(&mut stream, &[0xFF; 4096]).unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(head.done("status")["summary"]["health"], "healthy");
+    daemon.stop();
+}
+
+#[test]
+fn systemd_is_told_when_hosts_are_served() {
+    let head = Head::new("");
+    let path = head.path("notify");
+    let receiver = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
+    receiver.set_read_timeout(Some(PATIENCE)).unwrap();
+    let child = head.serve().env("NOTIFY_SOCKET", Path::new(&path)).stderr(Stdio::null()).spawn().unwrap();
+    let daemon = Daemon { child, log: Some(std::thread::spawn(String::new)) };
+    let mut buffer = [0; 64];
+    let length = receiver.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"READY=1");
+    assert_eq!(head.done("status")["summary"]["health"], "healthy");
+    daemon.signal(Signal::INT);
+    let length = receiver.recv(&mut buffer).unwrap();
+    assert_eq!(&buffer[..length], b"STOPPING=1");
+    assert_eq!(daemon.end().0, Some(0));
+}
