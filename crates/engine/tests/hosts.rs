@@ -58,7 +58,7 @@ fn what_is_written_is_read_by_every_shard_and_host() {
         let session = status.sessions.iter().find(|session| session.host == "alpha").unwrap();
         assert_eq!(session.written_bytes, (2 * small.len() + large.len()) as u64);
         alpha.log_out(&mut lab);
-        lab.simulation.run_for(base::Nanos::from_secs(1));
+        lab.pass(base::Nanos::from_secs(1));
         assert_eq!(lab.status().sessions.len(), 1);
     }
 }
@@ -96,7 +96,7 @@ fn strangers_and_liars_do_not_get_in() {
     liar.wait_closed(&mut lab);
     assert!(liar.events().iter().any(refused(LoginStatus::AuthenticationFailed)), "{:?}", liar.events());
     let friend = Host::start(&mut lab, common::portal(1), params(secret));
-    lab.simulation.run_for(base::Nanos::from_secs(1));
+    lab.pass(base::Nanos::from_secs(1));
     assert!(friend.is_logged_in(), "{:?}", friend.events());
     assert!(friend.luns(&mut lab).is_empty());
 }
@@ -105,7 +105,7 @@ fn strangers_and_liars_do_not_get_in() {
 fn discovery_names_the_target_and_its_portals() {
     let mut lab = array(5, 2);
     let host = Host::start(&mut lab, common::portal(1), InitiatorParams::new(ALPHA, None));
-    lab.simulation.run_for(base::Nanos::from_secs(1));
+    lab.pass(base::Nanos::from_secs(1));
     assert!(host.is_logged_in(), "{:?}", host.events());
     let events = host.send_targets(&mut lab);
     let [Event::Targets(targets)] = &events[..] else { panic!("{events:?}") };
@@ -173,7 +173,7 @@ fn an_array_that_stops_lets_its_hosts_go() {
     assert!(lab.command(Command::Shutdown).is_ok());
     alpha.wait_closed(&mut lab);
     beta.wait_closed(&mut lab);
-    lab.simulation.run_for(base::Nanos::from_secs(5));
+    lab.pass(base::Nanos::from_secs(5));
     assert!(lab.is_stopped());
 }
 
@@ -188,7 +188,7 @@ fn a_thousand_connections_come_and_go() {
         }
         host.kill(&mut lab);
     }
-    lab.simulation.run_for(base::Nanos::from_secs(60));
+    lab.pass(base::Nanos::from_secs(60));
     assert_eq!(lab.status().sessions.len(), 0);
     let last = Host::log_in(&mut lab, 0, ALPHA, 1);
     last.settle(&mut lab, 0);

@@ -86,7 +86,7 @@ fn an_array_without_pools_comes_back_from_the_state_directory() {
     lab.change(Command::HostCreate { host, dry_run: false });
     let before = lab.status();
     assert_eq!(lab.command(Command::Shutdown), Ok(Reply::Stopped));
-    lab.simulation.run_for(base::Nanos::from_secs(5));
+    lab.pass(base::Nanos::from_secs(5));
     assert!(lab.is_stopped());
     lab.kill();
     lab.restart();

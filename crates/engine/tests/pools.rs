@@ -65,7 +65,7 @@ fn a_pool_is_found_again_with_all_that_describes_the_array() {
         for clean in [true, false] {
             if clean {
                 assert_eq!(lab.command(Command::Shutdown), Ok(Reply::Stopped));
-                lab.simulation.run_for(base::Nanos::from_secs(5));
+                lab.pass(base::Nanos::from_secs(5));
                 assert!(lab.is_stopped());
             }
             lab.kill();
@@ -130,7 +130,7 @@ fn a_drive_that_fails_under_way_is_recorded() {
     // the catalog's change is a write of the pool's
     lab.change(volume("vm-01", "fast"));
     lab.change(volume("vm-02", "fast"));
-    lab.simulation.run_for(base::Nanos::from_secs(60));
+    lab.pass(base::Nanos::from_secs(60));
     let status = lab.status();
     assert_eq!(status.health, Health::Degraded, "{status:?}");
     assert_eq!(status.pools[0].drives[3].state, DriveState::Missing);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewVolume};
 use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
-use sim::{Outside, Patience, ProcessId, SimEnv, Simulation, Turn, World};
+use sim::{Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
 /// A shard's environment in which shard n listens n ports higher: the simulated world has no sharing of an
 /// address, and a test wants to choose the shard that serves it.
@@ -93,6 +93,8 @@ pub struct Lab {
     pub started: Started,
     drives: Vec<String>,
     shard_count: u16,
+    /// Somebody who does nothing but wait.
+    sleeper: Rc<RefCell<TaskShard<()>>>,
 }
 
 pub const PORTAL: &str = "10.0.0.1:3260";
@@ -111,7 +113,9 @@ impl Lab {
     }
 
     pub fn in_world(world: World, shards: u16, drives: &[&str]) -> Lab {
-        let simulation = Simulation::new(world);
+        let mut simulation = Simulation::new(world);
+        let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
+        let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
         let saved = Saved::default();
         let (started, process, outside, parts) = start(&simulation.world, shards, &drives, &saved);
@@ -124,6 +128,7 @@ impl Lab {
             started,
             drives,
             shard_count: shards,
+            sleeper,
         };
         lab.attach(parts);
         lab
@@ -136,6 +141,13 @@ impl Lab {
         self.shards = parts;
         let started = self.started.clone();
         self.simulation.step_until(Patience::default(), || started.lock().unwrap().is_some()).unwrap();
+    }
+
+    /// Lets this much time pass, and hardly more.
+    pub fn pass(&mut self, time: Nanos) {
+        let sleeper = self.sleeper.clone();
+        let io = sleeper.borrow().io().clone();
+        self.simulation.block_on(&sleeper, async move { io.sleep(time).await }).unwrap();
     }
 
     /// Starts the program again, after it was stopped or killed.

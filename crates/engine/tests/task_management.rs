@@ -1,0 +1,217 @@
+//! Aborting commands: what was aborted is not answered, and never lands later.
+
+mod common;
+
+use base::Nanos;
+use common::Lab;
+use common::host::{Host, read_10, sense, write_10};
+use engine::Command;
+use engine::command::{NewBacking, NewVolume};
+use iscsi::initiator::Tag;
+use sim::{DriveNumber, DriveOptions, World};
+use wire::iscsi::{TaskManagementFunction as Function, TaskManagementResult};
+
+const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+const BETA: &str = "iqn.2001-04.com.example:beta";
+const IMMEDIATE_MAX: usize = 4;
+const STUCK: Nanos = Nanos::from_secs(8);
+
+/// A raw volume on a drive that can be made to stick, as LUN 0 of alpha and LUN 1 of beta; LUN 2 of alpha is
+/// in memory.
+fn array(seed: u64, shards: u16) -> (Lab, DriveNumber) {
+    let world = World::new(seed, None);
+    let drive = world.add_drive(DriveOptions::new("/dev/sdx", 64 << 20));
+    let mut lab = Lab::in_world(world, shards, &[]);
+    let volume = NewVolume {
+        name: "raw".into(),
+        backing: NewBacking::Raw("/dev/sdx".into()),
+        size_bytes: None,
+        block_bytes: 512,
+        write_back: false,
+    };
+    lab.change(Command::VolumeCreate { volume, dry_run: false });
+    lab.create_memory_volume("memory", 1 << 20);
+    lab.create_host("alpha", ALPHA);
+    lab.create_host("beta", BETA);
+    lab.map("raw", "alpha", 0, false);
+    lab.map("raw", "beta", 1, false);
+    lab.map("memory", "alpha", 2, false);
+    (lab, drive)
+}
+
+fn login(lab: &mut Lab, shard: u16, name: &str, luns: &[u16]) -> Host {
+    let host = Host::log_in(lab, shard, name, 1);
+    for &lun in luns {
+        host.settle(lab, lun);
+    }
+    host
+}
+
+fn filled(byte: u8) -> Vec<u8> {
+    vec![byte; 4096]
+}
+
+/// Lets some time pass, less than a stuck drive needs.
+fn a_while(lab: &mut Lab) {
+    lab.pass(Nanos::from_secs(1));
+}
+
+#[test]
+fn an_aborted_write_is_not_answered_and_does_not_land_after_its_abort_is() {
+    for (seed, shards) in [(1, 1), (2, 3)] {
+        let (mut lab, drive) = array(seed, shards);
+        let alpha = login(&mut lab, 0, ALPHA, &[0, 2]);
+        lab.simulation.world.stick(drive, STUCK);
+        let stuck = alpha.send(&mut lab, write_10(0, 8, &filled(1)));
+        let beside = alpha.send(&mut lab, write_10(0, 16, &filled(2)));
+        a_while(&mut lab);
+        let abort = alpha.manage(&mut lab, Function::AbortTask, 0, Some(stuck));
+        a_while(&mut lab);
+        assert_eq!(alpha.result(abort), None, "the write may still land");
+        alpha.write(&mut lab, 2, 0, &filled(9));
+        assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
+        alpha.write(&mut lab, 0, 8, &filled(3));
+        lab.pass(STUCK);
+        assert!(alpha.completion(stuck).is_none(), "aborted");
+        assert_eq!(alpha.completion(beside).unwrap().status, 0, "not aborted");
+        assert_eq!(alpha.read(&mut lab, 0, 8, 8), filled(3));
+        assert_eq!(alpha.read(&mut lab, 0, 16, 8), filled(2));
+    }
+}
+
+#[test]
+fn abort_task_set_ends_the_commands_of_one_session_and_one_lun() {
+    let (mut lab, drive) = array(3, 2);
+    let alpha = login(&mut lab, 0, ALPHA, &[0, 2]);
+    let beta = login(&mut lab, 1, BETA, &[1]);
+    lab.simulation.world.stick(drive, STUCK);
+    let mine: Vec<Tag> = (0..20).map(|n| alpha.send(&mut lab, write_10(0, n * 8, &filled(1)))).collect();
+    let theirs = beta.send(&mut lab, write_10(1, 800, &filled(2)));
+    a_while(&mut lab);
+    let abort = alpha.manage(&mut lab, Function::AbortTaskSet, 0, None);
+    assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
+    lab.pass(STUCK);
+    assert!(mine.iter().all(|&tag| alpha.completion(tag).is_none()));
+    assert_eq!(beta.completion(theirs).unwrap().status, 0);
+    assert!(beta.settle(&mut lab, 1).is_empty(), "beta is not told of what does not concern it");
+    let nowhere = alpha.manage(&mut lab, Function::AbortTaskSet, 77, None);
+    assert_eq!(alpha.wait_result(&mut lab, nowhere), TaskManagementResult::LunDoesNotExist);
+}
+
+#[test]
+fn clear_task_set_and_resets_reach_every_session_of_the_volume() {
+    let cases = [
+        (Function::ClearTaskSet, vec![], vec![(0x2F, 0x00)]),
+        (Function::LogicalUnitReset, vec![(0x29, 0x03)], vec![(0x29, 0x03)]),
+        (Function::TargetWarmReset, vec![(0x29, 0x03)], vec![(0x29, 0x03)]),
+    ];
+    for (seed, (function, own, other)) in cases.into_iter().enumerate() {
+        let (mut lab, drive) = array(10 + seed as u64, 3);
+        let alpha = login(&mut lab, 1, ALPHA, &[0, 2]);
+        let beta = login(&mut lab, 2, BETA, &[1]);
+        lab.simulation.world.stick(drive, STUCK);
+        let mine = alpha.send(&mut lab, write_10(0, 0, &filled(1)));
+        let theirs = beta.send(&mut lab, write_10(1, 800, &filled(2)));
+        a_while(&mut lab);
+        let reset = alpha.manage(&mut lab, function, 0, None);
+        a_while(&mut lab);
+        assert_eq!(alpha.result(reset), None, "{function:?}: both writes may still land");
+        assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+        lab.pass(STUCK);
+        assert!(alpha.completion(mine).is_none() && beta.completion(theirs).is_none(), "{function:?}");
+        assert_eq!(alpha.settle(&mut lab, 0), own, "{function:?}");
+        assert_eq!(beta.settle(&mut lab, 1), other, "{function:?}");
+        assert!(!alpha.is_closed() && !beta.is_closed());
+    }
+}
+
+#[test]
+fn a_cold_reset_ends_the_sessions_of_its_host_alone() {
+    let (mut lab, _) = array(20, 2);
+    let alpha = login(&mut lab, 0, ALPHA, &[0]);
+    let beta = login(&mut lab, 1, BETA, &[1]);
+    let reset = alpha.manage(&mut lab, Function::TargetColdReset, 0, None);
+    assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+    alpha.wait_closed(&mut lab);
+    assert_eq!(beta.settle(&mut lab, 1), [(0x29, 0x03)]);
+}
+
+#[test]
+fn a_session_that_is_replaced_leaves_no_write_behind() {
+    let (mut lab, drive) = array(30, 3);
+    let first = login(&mut lab, 1, ALPHA, &[0]);
+    lab.simulation.world.stick(drive, STUCK);
+    drop(first.send(&mut lab, write_10(0, 8, &filled(1))));
+    a_while(&mut lab);
+    let began = lab.simulation.world.now();
+    let second = Host::try_log_in(&mut lab, 2, ALPHA, 1);
+    assert!(second.is_logged_in(), "{:?}", second.events());
+    assert!(lab.simulation.world.now() > began + Nanos::from_secs(5), "it had to wait for the old write");
+    second.settle(&mut lab, 0);
+    second.write(&mut lab, 0, 8, &filled(2));
+    lab.pass(STUCK);
+    assert_eq!(second.read(&mut lab, 0, 8, 8), filled(2));
+}
+
+#[test]
+fn an_unmapped_lun_answers_what_it_has_begun_before_the_command_is_answered() {
+    let (mut lab, drive) = array(40, 2);
+    let alpha = login(&mut lab, 1, ALPHA, &[0]);
+    lab.simulation.world.stick(drive, STUCK);
+    let stuck = alpha.send(&mut lab, write_10(0, 8, &filled(1)));
+    a_while(&mut lab);
+    lab.unmap("raw", "alpha");
+    lab.pass(Nanos::from_millis(10));
+    assert_eq!(alpha.completion(stuck).unwrap().status, 0);
+    let after = alpha.run(&mut lab, read_10(0, 8, 8));
+    assert_eq!(sense(&after), (5, 0x25, 0));
+}
+
+/// Peers' hosts dropped their sessions after refused aborts: none is refused here, and none hangs.
+#[test]
+fn an_abort_storm_on_a_stalling_drive_is_weathered() {
+    for seed in 50..58 {
+        let (mut lab, drive) = array(seed, 3);
+        let hosts = [login(&mut lab, 0, ALPHA, &[0]), login(&mut lab, 2, BETA, &[1])];
+        let mut random = lab.simulation.world.fork_prng();
+        let mut pending = Vec::new();
+        let mut aborted = 0;
+        for _ in 0..300 {
+            let which = random.between(0, 1) as usize;
+            let (host, lun) = (&hosts[which], which as u16);
+            // more immediate requests than the target takes would be rejected
+            let unanswered = |which: usize| {
+                pending.iter().filter(|(of, tag)| *of == which && hosts[which].result(*tag).is_none()).count()
+            };
+            lab.wait(|| unanswered(which) < IMMEDIATE_MAX);
+            match random.between(0, 9) {
+                0 => lab.simulation.world.stick(drive, Nanos::from_millis(random.between(1, 2000))),
+                1 => pending.push((which, host.manage(&mut lab, Function::AbortTaskSet, lun, None))),
+                2 if random.chance(200) => {
+                    pending.push((which, host.manage(&mut lab, Function::LogicalUnitReset, lun, None)));
+                }
+                _ => {
+                    let lba = random.between(0, 100) as u32;
+                    let tag = host.send(&mut lab, write_10(lun, lba, &filled(random.between(0, 255) as u8)));
+                    if random.chance(300) {
+                        lab.pass(Nanos::from_micros(random.between(0, 3000)));
+                        pending.push((which, host.manage(&mut lab, Function::AbortTask, lun, Some(tag))));
+                    }
+                }
+            }
+        }
+        for (which, tag) in pending {
+            let result = hosts[which].wait_result(&mut lab, tag);
+            let fine = [TaskManagementResult::Complete, TaskManagementResult::TaskDoesNotExist];
+            assert!(fine.contains(&result), "seed {seed}: {result:?}");
+            aborted += u32::from(result == TaskManagementResult::Complete);
+        }
+        assert!(aborted > 10, "seed {seed}: {aborted} requests had something to abort");
+        for (lun, host) in hosts.iter().enumerate() {
+            assert!(!host.is_closed(), "seed {seed}: {:?}", host.events());
+            host.settle(&mut lab, lun as u16);
+            host.write(&mut lab, lun as u16, 0, &filled(7));
+            assert_eq!(host.read(&mut lab, lun as u16, 0, 8), filled(7));
+        }
+    }
+}
