@@ -205,11 +205,8 @@ mod tests {
             (assembler.header_digest, assembler.data_digest) = (true, true);
             let mut input = BytesMut::from(&bytes[..]);
             let mut intact = 0;
-            loop {
-                match assembler.next(&mut input) {
-                    Ok(Some(pdu)) => intact += u32::from(pdu.data_intact),
-                    Ok(None) | Err(_) => break,
-                }
+            while let Ok(Some(pdu)) = assembler.next(&mut input) {
+                intact += u32::from(pdu.data_intact);
             }
             assert!(intact < 2, "a flipped bit at {place} went unnoticed");
         }
