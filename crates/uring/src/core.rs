@@ -6,7 +6,7 @@
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 
-use base::{BLOCK_BYTES, Nanos, ShardId};
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos, ShardId};
 use bytes::Bytes;
 use env::{Completion, DriveHandle, DriveKind, IoError, Operation, Outcome, Token};
 use io_uring::types::{CancelBuilder, Fd};
@@ -14,7 +14,7 @@ use io_uring::{opcode, squeue};
 use rustix::net::Shutdown;
 
 use crate::drive::helper::{Answers, Helper, Job};
-use crate::drive::{Drive, DriveUse, Drives, ShardDrives, open};
+use crate::drive::{Drive, DriveUse, Drives, ShardDrives, memory, open};
 use crate::errno::{drive_error, is_transient};
 use crate::mailbox::Doorbell;
 use crate::ring::{Entry, Ring};
@@ -106,26 +106,24 @@ impl Core {
                 }
             }
             Operation::DriveRead { drive, offset_bytes, buffer } => {
-                match self.use_drive(drive, offset_bytes, buffer.len() as u64, false) {
-                    Ok(drive) if !buffer.is_empty() => {
-                        self.start(token, Work::Read { drive, offset_bytes, buffer, done: 0 });
-                    }
-                    result => self.end(token, Outcome::DriveRead(buffer, result.map(drop))),
-                }
+                self.drive_read(token, drive, offset_bytes, buffer);
             }
             Operation::DriveWrite { drive, offset_bytes, data, durable } => {
                 let length = check_pieces(&data);
                 let drive = self.use_drive(drive, offset_bytes, length as u64, true)?;
-                match length {
-                    0 => self.end(token, Outcome::Done),
-                    _ => {
-                        self.start(token, Work::Write { drive, offset_bytes, data, length, done: 0, durable })
-                    }
+                if length == 0 || drive.in_memory {
+                    memory::write(&drive, offset_bytes, &data, length)?;
+                    self.end(token, Outcome::Done);
+                } else {
+                    self.start(token, Work::Write { drive, offset_bytes, data, length, done: 0, durable });
                 }
             }
             Operation::DriveFlush { drive } => {
                 let drive = self.drives.begin(drive)?;
-                self.start(token, Work::Flush { drive });
+                match drive.in_memory {
+                    true => self.end(token, Outcome::Done),
+                    false => self.start(token, Work::Flush { drive }),
+                }
             }
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => {
                 let drive = self.use_drive(drive, offset_bytes, length_bytes, true)?;
@@ -165,9 +163,23 @@ impl Core {
         Ok(drive)
     }
 
+    fn drive_read(&mut self, token: Token, drive: DriveHandle, offset_bytes: u64, mut buffer: AlignedBuffer) {
+        let result = match self.use_drive(drive, offset_bytes, buffer.len() as u64, false) {
+            Err(error) => Err(error),
+            Ok(drive) if buffer.is_empty() || drive.in_memory => {
+                memory::read(&drive, offset_bytes, &mut buffer)
+            }
+            Ok(drive) => return self.start(token, Work::Read { drive, offset_bytes, buffer, done: 0 }),
+        };
+        self.end(token, Outcome::DriveRead(buffer, result));
+    }
+
     fn discard(&mut self, token: Token, drive: DriveUse, offset_bytes: u64, length_bytes: u64) {
         if length_bytes == 0 {
             return self.end(token, Outcome::Done);
+        }
+        if drive.in_memory {
+            return self.end(token, after_discard(memory::discard(&drive, offset_bytes, length_bytes)));
         }
         if drive.kind != DriveKind::BlockDevice {
             return self.start(token, Work::Discard { drive, offset_bytes, length_bytes });

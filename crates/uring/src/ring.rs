@@ -18,6 +18,9 @@ const SUBMISSIONS: u32 = 1024;
 /// Completions that wait without overflowing into the kernel.
 const COMPLETIONS: u32 = 8192;
 
+/// How long to wait before the kernel is offered again what it was too short of something to take.
+const BACKLOG_WAIT: Nanos = Nanos::from_millis(1);
+
 /// One completion as the kernel tells it.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
@@ -125,8 +128,14 @@ impl Ring {
     }
 
     /// Submits what is queued and waits for a completion, at most for `timeout`. May return early.
-    pub fn wait(&mut self, timeout: Option<Nanos>) {
-        self.refill();
+    pub fn wait(&mut self, mut timeout: Option<Nanos>) {
+        if !self.backlog.is_empty() {
+            // what sleeps in the queue may wait for what is still in the backlog
+            self.submit();
+            if !self.backlog.is_empty() {
+                timeout = Some(timeout.map_or(BACKLOG_WAIT, |timeout| timeout.min(BACKLOG_WAIT)));
+            }
+        }
         let submitter = self.ring.submitter();
         match timeout {
             None => check_enter(submitter.submit_and_wait(1)),
@@ -162,7 +171,10 @@ fn check_enter(result: io::Result<usize>) {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsRawFd;
+
     use io_uring::opcode;
+    use io_uring::types::Fd;
 
     use super::*;
 
@@ -185,6 +197,24 @@ mod tests {
             }
         }
         assert!(ring.backlog.is_empty() && !ring.has_completions());
+    }
+
+    #[test]
+    fn an_entry_in_the_backlog_is_not_left_behind_those_that_wait() {
+        let mut ring = Ring::new().expect("a ring");
+        let never = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("an eventfd");
+        for _ in 0..3 * SUBMISSIONS {
+            let value: &'static mut [u8; 8] = Box::leak(Box::new([0; 8]));
+            let read = opcode::Read::new(Fd(never.as_raw_fd()), value.as_mut_ptr(), 8).build();
+            // SAFETY: the value is never freed.
+            unsafe { ring.push(read.user_data(1)) };
+        }
+        // SAFETY: a no-op points to no memory.
+        unsafe { ring.push(opcode::Nop::new().build().user_data(2)) };
+        ring.wait(Some(Nanos::from_secs(10)));
+        let mut entries = Vec::new();
+        ring.take(&mut entries);
+        assert_eq!(entries.iter().map(|entry| entry.user_data).collect::<Vec<_>>(), [2]);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use base::limits::SHARDS_MAX;
 use base::{Nanos, ShardId};
 use env::Env;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::core::Common;
@@ -50,6 +51,7 @@ where
     F: FnOnce(UringEnv<M>) + Clone + Send + 'static,
 {
     assert!((1..=SHARDS_MAX).contains(&usize::from(options.shards)), "{} shards", options.shards);
+    raise_descriptor_limit();
     let ids = (0..options.shards).map(ShardId);
     let mailboxes = ids.map(|shard| Mailbox::new(shard, options.shards)).collect::<io::Result<Vec<_>>>()?;
     let common = Arc::new(Common::default());
@@ -77,6 +79,13 @@ where
         start.send(()).expect("the thread waits for it");
     }
     Ok(Shards { mailboxes, threads })
+}
+
+/// Shells give a process 1024 descriptors, and let it take more: a connection is one. As many as it may have; where
+/// that is refused, accepting one too many is an error of its own.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 /// On the shard's thread: makes the environment, reports, and waits for the start.

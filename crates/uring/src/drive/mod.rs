@@ -6,11 +6,12 @@
 //! - handles are never reused, so a stale one is [`IoError::Gone`] and never another drive.
 
 pub mod helper;
+pub mod memory;
 pub mod open;
 pub mod system;
 pub mod transfer;
 
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -31,17 +32,22 @@ pub struct Drive {
     pub kind: DriveKind,
     pub size_bytes: u64,
     pub writable: bool,
+    /// A file in memory: its operations wait for nothing.
+    pub in_memory: bool,
     closing: AtomicBool,
     in_use: [Counter; SHARDS_MAX],
 }
 
 impl Drive {
     pub fn new(descriptor: OwnedFd, kind: DriveKind, size_bytes: u64, writable: bool) -> Drive {
+        let in_memory =
+            rustix::fs::fstatfs(&descriptor).is_ok_and(|known| memory::is_in_memory(known.f_type as u64));
         Drive {
             descriptor: AtomicI32::new(descriptor.into_raw_fd()),
             kind,
             size_bytes,
             writable,
+            in_memory,
             closing: AtomicBool::new(false),
             in_use: Default::default(),
         }
@@ -163,6 +169,11 @@ impl DriveUse {
 
     pub fn descriptor(&self) -> RawFd {
         self.0.drive.descriptor.load(Ordering::Relaxed)
+    }
+
+    pub fn borrow(&self) -> BorrowedFd<'_> {
+        // SAFETY: the descriptor stays open for as long as this hold is there, which the borrow does not outlive.
+        unsafe { BorrowedFd::borrow_raw(self.descriptor()) }
     }
 
     /// The same hold, for a helper thread.

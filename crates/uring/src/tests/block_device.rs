@@ -11,10 +11,14 @@ use super::{Driver, TempDirectory, done, on_a_shard, pattern};
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 /// A loop device that goes away with this value.
-struct LoopDevice(String);
+pub struct LoopDevice(String);
 
 impl LoopDevice {
-    fn over(path: &str) -> LoopDevice {
+    pub fn path(&self) -> &str {
+        &self.0
+    }
+
+    pub fn over(path: &str) -> LoopDevice {
         let output =
             Command::new("losetup").args(["--find", "--show", path]).output().expect("util-linux is there");
         let said = String::from_utf8_lossy(&output.stderr);

@@ -85,6 +85,8 @@ fn shards_run_on_the_cores_they_are_given() {
         let set = rustix::thread::sched_getaffinity(None).expect("known");
         let expected = cores[usize::from(env.shard().0) % cores.len()];
         assert!(set.count() == 1 && set.is_set(expected));
+        let descriptors = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        assert_eq!(descriptors.current, descriptors.maximum);
         assert_eq!(std::thread::current().name(), Some(format!("shard-{}", env.shard()).as_str()));
     })
     .expect("shards");
