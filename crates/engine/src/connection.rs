@@ -58,7 +58,8 @@ pub(crate) async fn serve(
     while session.login_pending.get() {
         session.input.wait().await;
     }
-    if let Some(key) = session.registered.borrow_mut().take() {
+    let registered = session.registered.borrow_mut().take();
+    if let Some(key) = registered {
         context.ask(MANAGER, Call::Unregister(key, place)).await;
     }
     context.sessions.remove(place);

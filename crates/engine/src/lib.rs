@@ -48,5 +48,8 @@ pub struct StartParameters {
     /// passes that reply on when the copy is safe.
     pub save_state: Box<dyn Fn(Bytes) + Send>,
     /// Called once: when hosts are served, or with the reason why they never will be.
-    pub started: Box<dyn FnOnce(Result<(), CommandError>) + Send>,
+    pub started: StartedHook,
 }
+
+/// Told how the start went.
+pub type StartedHook = Box<dyn FnOnce(Result<(), CommandError>) + Send>;

@@ -28,17 +28,17 @@ use task::{Gate, Semaphore};
 
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::StartParameters;
 use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
+use crate::{StartParameters, StartedHook};
 
 /// The array, as shard 0 manages it.
 pub(crate) struct Array {
     context: Rc<Context>,
     parameters: Parameters,
-    started: RefCell<Option<Box<dyn FnOnce(Result<(), CommandError>) + Send>>>,
+    started: RefCell<Option<StartedHook>>,
     /// Open when the start has ended, well or not.
     ready: Gate,
     /// Why the array cannot be managed.
