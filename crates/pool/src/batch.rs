@@ -58,12 +58,12 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
     let mut image = AlignedBuffer::zeroed(1);
     header.emit(&mut image);
     let layout = Layout::new(shape, header.segment, usize::from(header.row), usize::from(header.rows));
-    let writes = columns(&layout, image.into_bytes(), data.into_bytes(), blocks);
+    let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), blocks);
     Built { header, riders, durable, writes }
 }
 
 /// One write per column that has something to hold.
-fn columns(layout: &Layout, header: Bytes, data: Bytes, blocks: usize) -> Vec<ColumnWrite> {
+pub(crate) fn column_writes(layout: &Layout, header: Bytes, data: Bytes, blocks: usize) -> Vec<ColumnWrite> {
     let mut writes = Vec::with_capacity(layout.shape().width());
     for role in 0..layout.shape().data() {
         let slots = layout.slots(role, blocks);

@@ -1,5 +1,5 @@
-//! Reading cells of the log from drives: one block, runs of blocks, headers, whole batches; verifying them,
-//! and rebuilding what is lost from the rest of its row.
+//! Reading cells of the log from drives: one block, runs of blocks, headers; verifying them, and rebuilding
+//! what is lost from the rest of its row.
 //!
 //! Every data block is verified against its checksum before it is used. Parity cells have none: what is
 //! rebuilt with them is verified instead.
@@ -22,21 +22,10 @@ use crate::position::Position;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Unreadable;
 
-/// How a batch was found on the drives, from best to worst.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum BatchCheck {
-    /// Every cell is what it should be.
-    Whole,
-    /// All data is there or can be rebuilt, but some copy, column or parity is not.
-    Repairable,
-    /// Some data is lost.
-    Torn,
-}
-
 impl Lane {
     /// Reads rows of one role of a batch. `None` where the column is absent, its drive out, or the read
     /// failed (which is counted).
-    async fn read_rows(
+    pub(crate) async fn read_rows(
         &self,
         columns: &SegmentColumns,
         layout: &Layout,
@@ -188,110 +177,16 @@ impl Lane {
         self.counters.borrow_mut().blocks_rebuilt += 1;
         Ok(block)
     }
-
-    /// Checks every cell of a batch whose header has been read.
-    pub(crate) async fn check_batch(&self, columns: &SegmentColumns, header: &BatchHeader) -> BatchCheck {
-        let rows = usize::from(header.rows);
-        let blocks = header.blocks();
-        let layout = Layout::new(columns.shape(), columns.id, usize::from(header.row), rows);
-        if rows < layout.shape().rows_for(blocks) {
-            return BatchCheck::Torn;
-        }
-        let layout = &layout;
-        let strips =
-            join_all(layout.roles().map(|role| async move { self.read_strip(columns, layout, role).await }))
-                .await;
-        let mut image = AlignedBuffer::zeroed(1);
-        header.emit(&mut image);
-        let checksums: Vec<Option<u32>> = header.data().map(|(_, entry)| entry.crc()).collect();
-        let checks = (0..rows).map(|row| {
-            let cells = strips.iter().map(|strip| strip[row].clone()).collect();
-            check_row(layout, row, cells, &image, &checksums)
-        });
-        checks.max().expect("a batch has a row")
-    }
-
-    /// All cells of one role of a batch, each `None` where it cannot be read.
-    async fn read_strip(
-        &self,
-        columns: &SegmentColumns,
-        layout: &Layout,
-        role: usize,
-    ) -> Vec<Option<AlignedBuffer>> {
-        let rows = layout.rows();
-        if let Some(strip) = self.read_rows(columns, layout, role, 0..rows).await {
-            return (0..rows).map(|row| Some(AlignedBuffer::copied_from(strip.block(row)))).collect();
-        }
-        let mut cells = Vec::with_capacity(rows);
-        for row in 0..rows {
-            cells.push(self.read_rows(columns, layout, role, row..row + 1).await);
-        }
-        cells
-    }
-}
-
-/// Checks one row of a batch, given what could be read of it.
-fn check_row(
-    layout: &Layout,
-    row: usize,
-    mut cells: Vec<Option<AlignedBuffer>>,
-    image: &AlignedBuffer,
-    checksums: &[Option<u32>],
-) -> BatchCheck {
-    for role in layout.roles() {
-        match layout.cell(role, row, checksums.len()) {
-            Cell::Header => {
-                if cells[role].as_deref() != Some(&image[..]) {
-                    cells[role] = None;
-                }
-            }
-            Cell::Data(slot) => {
-                if cells[role].as_deref().map(crc32c) != checksums[slot] {
-                    cells[role] = None;
-                }
-            }
-            Cell::Padding => cells[role] = Some(AlignedBuffer::zeroed(1)),
-            Cell::Parity(_) => {}
-        }
-    }
-    let whole = cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
-    for (role, cell) in cells.iter_mut().enumerate() {
-        if layout.cell(role, row, checksums.len()) == Cell::Header {
-            *cell = Some(image.clone());
-        }
-    }
-    let lost = layout.roles().filter(|&role| cells[role].is_none());
-    let rebuilt = lost.into_iter().all(|role| match layout.cell(role, row, checksums.len()) {
-        Cell::Data(slot) => {
-            solve(layout, &cells, role, checksums[slot].expect("slots have checksums")).is_some()
-        }
-        _ => true,
-    });
-    match (whole, rebuilt) {
-        (true, _) => BatchCheck::Whole,
-        (false, true) => BatchCheck::Repairable,
-        (false, false) => BatchCheck::Torn,
-    }
-}
-
-/// Whether the parity cells of a complete row are what its data gives. Rows whose parity cells hold header
-/// copies have none.
-fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -> bool {
-    let data = layout.shape().data();
-    let Some(columns) = cells[..data].iter().map(|cell| cell.as_deref()).collect::<Option<Vec<&[u8]>>>()
-    else {
-        return false;
-    };
-    let (mut p, mut q) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
-    parity::compute_pq(&columns, &mut p, &mut q);
-    layout.roles().skip(data).zip([p, q]).all(|(role, expected)| {
-        (row == 0 && layout.has_header(role)) || cells[role].as_deref() == Some(&expected[..])
-    })
 }
 
 /// Rebuilds the cell of `lost`, trying every set of parity columns that suffices: a parity cell may itself
 /// be wrong without showing it. What comes out matches `crc`.
-fn solve(layout: &Layout, cells: &[Option<AlignedBuffer>], lost: usize, crc: u32) -> Option<AlignedBuffer> {
+pub(crate) fn solve(
+    layout: &Layout,
+    cells: &[Option<AlignedBuffer>],
+    lost: usize,
+    crc: u32,
+) -> Option<AlignedBuffer> {
     let shape = layout.shape();
     let data = shape.data();
     let attempts: &[&[usize]] = match shape.parity() {

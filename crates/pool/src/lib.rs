@@ -11,7 +11,7 @@
 //! | `request`       | what a lane can be asked                                          |
 //! | `write`, `read` | the paths of a write and a read                                   |
 //! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
-//! | `cells`         | reading from drives, verifying, rebuilding                        |
+//! | `cells`, `verify` | reading from drives, verifying, rebuilding; whole batches       |
 //! | `segments`, `space` | chunks and segments; who may use what is left                 |
 //! | `map`, `pages`  | layers and their pages, in memory and on their way there          |
 //! | `checkpoint`, `recovery`, `clean` | the three multi-step works                      |
@@ -44,6 +44,7 @@ mod request;
 mod segments;
 mod space;
 mod stats;
+mod verify;
 mod volume;
 mod write;
 

@@ -7,7 +7,7 @@
 //! | sequence after the one expected                         | the segment ends here: the next one      |
 //! | the one expected, known to have been durable            | replayed                                 |
 //! | the one expected, whole                                 | replayed                                 |
-//! | the one expected, its data can be rebuilt               | replayed; its segment is rewritten later |
+//! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
 //! | the one expected, torn                                  | dropped, and with it whatever comes after|
 //!
 //! Afterwards every segment of the tail is sealed and a checkpoint is written in the new epoch, so that a
@@ -19,7 +19,6 @@ use std::rc::Rc;
 use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
 use task::{Io, join_all};
 
-use crate::cells::BatchCheck;
 use crate::create::PoolError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
@@ -31,6 +30,7 @@ use crate::map::leaf;
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
+use crate::verify::BatchCheck;
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -220,17 +220,24 @@ impl Lane {
         let total = found.len() as u64;
         for header in found {
             let columns = self.segments.borrow().get(header.segment).columns.clone();
-            let check = if header.sequence <= durable {
-                BatchCheck::Whole
-            } else {
-                self.check_batch(&columns, &header).await
+            let check = match header.sequence <= durable {
+                true => BatchCheck::Whole,
+                false => self.check_batch(&columns, &header).await,
             };
-            if check == BatchCheck::Torn {
-                self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
-                break;
+            let mut complete = true;
+            match check {
+                BatchCheck::Whole => {}
+                BatchCheck::Repairable(data) => {
+                    complete = self.complete_batch(&columns, &header, data).await;
+                    self.counters.borrow_mut().completed += 1;
+                }
+                BatchCheck::Torn => {
+                    self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
+                    break;
+                }
             }
             self.load_touched(&header).await?;
-            self.replay_batch(&header, check);
+            self.replay_batch(&header, complete);
             last = header.sequence;
         }
         let mut log = self.log.borrow_mut();
@@ -287,7 +294,7 @@ impl Lane {
         }
     }
 
-    fn replay_batch(&self, header: &BatchHeader, check: BatchCheck) {
+    fn replay_batch(&self, header: &BatchHeader, complete: bool) {
         let mut slot = 0;
         for entry in &header.entries {
             let placed = entry.crc().map(|crc| {
@@ -301,10 +308,8 @@ impl Lane {
         let segment = segments.get_mut(header.segment);
         segment.last = header.sequence;
         segment.used_rows = u32::from(header.row) + u32::from(header.rows);
-        segment.incomplete |= check == BatchCheck::Repairable;
-        let mut counters = self.counters.borrow_mut();
-        counters.replayed += 1;
-        counters.completed += u64::from(check == BatchCheck::Repairable);
+        segment.incomplete |= !complete;
+        self.counters.borrow_mut().replayed += 1;
     }
 
     /// The tail's segments get no more batches. Where a drive was away while they were written, they may

@@ -1,0 +1,154 @@
+//! Whole batches: whether every cell is what it should be, and completing those of which something is missing.
+
+use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use env::IoError;
+use task::join_all;
+
+use crate::append::NO_SPACE_RETRY;
+use crate::batch::column_writes;
+use crate::cells::solve;
+use crate::format::LABEL_REGION_BYTES;
+use crate::format::header::BatchHeader;
+use crate::format::table::SegmentColumns;
+use crate::lane::Lane;
+use crate::layout::{Cell, Layout};
+
+/// How a batch was found on the drives.
+#[derive(Clone, Debug)]
+pub(crate) enum BatchCheck {
+    /// Every cell is what it should be.
+    Whole,
+    /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot.
+    Repairable(AlignedBuffer),
+    /// Some data is lost.
+    Torn,
+}
+
+impl Lane {
+    /// Checks every cell of a batch whose header has been read.
+    pub(crate) async fn check_batch(&self, columns: &SegmentColumns, header: &BatchHeader) -> BatchCheck {
+        let rows = usize::from(header.rows);
+        let blocks = header.blocks();
+        let layout = Layout::new(columns.shape(), columns.id, usize::from(header.row), rows);
+        if rows < layout.shape().rows_for(blocks) {
+            return BatchCheck::Torn;
+        }
+        let layout = &layout;
+        let strips = layout.roles().map(|role| async move { self.read_strip(columns, layout, role).await });
+        let strips = join_all(strips).await;
+        let mut image = AlignedBuffer::zeroed(1);
+        header.emit(&mut image);
+        let checksums: Vec<u32> = header.data().filter_map(|(_, entry)| entry.crc()).collect();
+        let mut data = AlignedBuffer::zeroed(blocks);
+        let mut whole = true;
+        for row in 0..rows {
+            let cells = strips.iter().map(|strip| strip[row].clone()).collect();
+            match check_row(layout, row, cells, &image, &checksums, &mut data) {
+                Some(row_is_whole) => whole &= row_is_whole,
+                None => return BatchCheck::Torn,
+            }
+        }
+        if whole { BatchCheck::Whole } else { BatchCheck::Repairable(data) }
+    }
+
+    /// All cells of one role of a batch, each `None` where it cannot be read.
+    async fn read_strip(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        role: usize,
+    ) -> Vec<Option<AlignedBuffer>> {
+        let rows = layout.rows();
+        if let Some(strip) = self.read_rows(columns, layout, role, 0..rows).await {
+            return (0..rows).map(|row| Some(AlignedBuffer::copied_from(strip.block(row)))).collect();
+        }
+        let mut cells = Vec::with_capacity(rows);
+        for row in 0..rows {
+            cells.push(self.read_rows(columns, layout, role, row..row + 1).await);
+        }
+        cells
+    }
+
+    /// Writes all columns of a batch again, in place and durably: the same bytes where they were right, and
+    /// what was missing. `false` where a column is absent or its drive is out.
+    pub(crate) async fn complete_batch(
+        &self,
+        columns: &SegmentColumns,
+        header: &BatchHeader,
+        data: AlignedBuffer,
+    ) -> bool {
+        let layout =
+            Layout::new(columns.shape(), columns.id, usize::from(header.row), usize::from(header.rows));
+        let mut image = AlignedBuffer::zeroed(1);
+        header.emit(&mut image);
+        let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), header.blocks());
+        let chunk_bytes = self.membership.borrow().chunk_bytes;
+        let writes = writes.into_iter().map(|write| async move {
+            let Some(column) = columns.columns[write.column] else { return false };
+            let offset_bytes = LABEL_REGION_BYTES
+                + u64::from(column.chunk) * chunk_bytes
+                + (u64::from(header.row) + write.row as u64) * BLOCK_BYTES as u64;
+            loop {
+                let Some(drive) = self.membership.borrow().handle(column.drive) else { return false };
+                match self.io.drive_write(drive, offset_bytes, write.data.clone(), true).await {
+                    Ok(()) => return true,
+                    Err(IoError::NoSpace) => self.io.sleep(NO_SPACE_RETRY).await,
+                    Err(error) => {
+                        self.counters.borrow_mut().drive(column.drive).write += 1;
+                        self.report_failed_drive(column.drive, error).await;
+                        return false;
+                    }
+                }
+            }
+        });
+        join_all(writes).await.into_iter().all(|written| written)
+    }
+}
+
+/// Checks one row of a batch, given what could be read of it, and puts its blocks into `data`. Whether the
+/// row is as it should be; `None` where some block of it is lost.
+fn check_row(
+    layout: &Layout,
+    row: usize,
+    mut cells: Vec<Option<AlignedBuffer>>,
+    image: &AlignedBuffer,
+    checksums: &[u32],
+    data: &mut AlignedBuffer,
+) -> Option<bool> {
+    let holds = |role| layout.cell(role, row, checksums.len());
+    for role in layout.roles() {
+        let good = |cell: &AlignedBuffer| match holds(role) {
+            Cell::Header => cell[..] == image[..],
+            Cell::Data(slot) => crc32c(cell) == checksums[slot],
+            Cell::Padding | Cell::Parity(_) => true,
+        };
+        let read =
+            if holds(role) == Cell::Padding { Some(AlignedBuffer::zeroed(1)) } else { cells[role].take() };
+        cells[role] = read.filter(good);
+    }
+    let whole = cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
+    for role in layout.roles().filter(|&role| holds(role) == Cell::Header) {
+        cells[role] = Some(image.clone());
+    }
+    for role in layout.roles() {
+        let Cell::Data(slot) = holds(role) else { continue };
+        match &cells[role] {
+            Some(cell) => data.block_mut(slot).copy_from_slice(cell),
+            None => data.block_mut(slot).copy_from_slice(&solve(layout, &cells, role, checksums[slot])?),
+        }
+    }
+    Some(whole)
+}
+
+/// Whether the parity cells of a complete row are what its data gives. Rows whose parity cells hold header
+/// copies have none.
+fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -> bool {
+    let data = layout.shape().data();
+    let columns = cells[..data].iter().map(|cell| cell.as_deref());
+    let Some(columns) = columns.collect::<Option<Vec<&[u8]>>>() else { return false };
+    let (mut p, mut q) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
+    parity::compute_pq(&columns, &mut p, &mut q);
+    layout.roles().skip(data).zip([p, q]).all(|(role, expected)| {
+        (row == 0 && layout.has_header(role)) || cells[role].as_deref() == Some(&expected[..])
+    })
+}
