@@ -95,8 +95,8 @@ impl Connection {
             && self.link.output.queued_bytes() < limits::OUTPUT_BYTES_PER_CONNECTION_MAX
     }
 
-    /// How many more bytes must arrive before anything more can be consumed; at least 1. The receive
-    /// buffer should have at least this much room (more is better).
+    /// How many bytes of the PDU in progress (or of the next header) are still to come; at least 1. Some
+    /// of a large PDU may be consumed before all of it is there; room for the rest saves receives.
     pub fn receive_bytes_wanted(&self) -> usize {
         self.assembler.bytes_wanted()
     }
@@ -211,7 +211,7 @@ impl Connection {
     /// Answers a command. Ignored where the task is not known any more.
     pub fn respond(&mut self, task: TaskTag, response: CommandResponse) {
         if let Phase::FullFeature(session) = &mut self.phase {
-            session.respond(&mut self.link, task, &response);
+            session.respond(&mut self.link, task, response);
         }
     }
 

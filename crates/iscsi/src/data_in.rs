@@ -27,34 +27,36 @@ fn residuals(transfer: &Transfer, data_in: u64, data_out_wanted: Option<u64>) ->
     }
 }
 
-/// Walks through pieces, cutting slices off without copying.
-struct Cursor<'a> {
-    pieces: &'a [Bytes],
-    offset: usize,
+/// Cuts data into lengths as asked for, without copying.
+struct Cutter {
+    pieces: std::vec::IntoIter<Bytes>,
+    current: Bytes,
 }
 
-impl Cursor<'_> {
-    fn cut(&mut self, mut length: usize, out: &mut Vec<Bytes>) {
-        out.clear();
-        while length > 0 {
-            let [piece, rest @ ..] = self.pieces else {
-                unreachable!("the caller cuts no more than the pieces hold");
-            };
-            let take = length.min(piece.len() - self.offset);
-            if take > 0 {
-                out.push(piece.slice(self.offset..self.offset + take));
+impl Cutter {
+    fn new(pieces: Vec<Bytes>) -> Cutter {
+        Cutter { pieces: pieces.into_iter(), current: Bytes::new() }
+    }
+
+    /// The next `length` bytes. Panics where there are fewer.
+    fn cut(&mut self, length: usize) -> impl Iterator<Item = Bytes> {
+        let mut missing = length;
+        std::iter::from_fn(move || {
+            if missing == 0 {
+                return None;
             }
-            length -= take;
-            self.offset += take;
-            if self.offset == piece.len() {
-                (self.pieces, self.offset) = (rest, 0);
+            while self.current.is_empty() {
+                self.current = self.pieces.next().expect("the caller cuts no more than the pieces hold");
             }
-        }
+            let piece = self.current.split_to(missing.min(self.current.len()));
+            missing -= piece.len();
+            Some(piece)
+        })
     }
 }
 
 impl Session {
-    pub fn respond(&mut self, link: &mut Link, tag: TaskTag, response: &CommandResponse) {
+    pub fn respond(&mut self, link: &mut Link, tag: TaskTag, response: CommandResponse) {
         if !matches!(self.tasks.get(tag).map(|task| &task.work), Some(Work::Running(_))) {
             return; // aborted meanwhile
         }
@@ -67,7 +69,7 @@ impl Session {
         let collapse = quiet && !transfer.write && length > 0;
         if length > 0 {
             let status = collapse.then_some((response.status, residual));
-            self.send_data(link, task.initiator_tag, &mut transfer, &response.data_in, length, status);
+            self.send_data(link, task.initiator_tag, &mut transfer, response.data_in, length, status);
         }
         if !collapse {
             let header = ScsiResponse {
@@ -89,15 +91,14 @@ impl Session {
         link: &mut Link,
         initiator_tag: u32,
         transfer: &mut Transfer,
-        data: &[Bytes],
+        data: Vec<Bytes>,
         length: usize,
         status: Option<(u8, Residual)>,
     ) {
         let window = self.window();
         let segment = self.parameters.send_segment_bytes as usize;
         let burst = self.parameters.max_burst_bytes as usize;
-        let mut cursor = Cursor { pieces: data, offset: 0 };
-        let mut slices = Vec::new();
+        let mut data = Cutter::new(data);
         let (mut offset, mut burst_end) = (0, burst.min(length));
         while offset < length {
             let take = segment.min(burst_end - offset);
@@ -119,8 +120,7 @@ impl Session {
                 offset_bytes: offset as u32,
                 status,
             };
-            cursor.cut(take, &mut slices);
-            link.output.push(&header.emit(Lengths::data(take)), &slices);
+            link.output.push(&header.emit(Lengths::data(take)), data.cut(take));
             transfer.data_sn += 1;
             offset = end;
             if offset == burst_end {

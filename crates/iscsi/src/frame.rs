@@ -65,7 +65,7 @@ impl Assembler {
         }
     }
 
-    /// How many more bytes are needed before [`Assembler::next`] can take something.
+    /// How many bytes of the PDU in progress are still to come.
     pub fn bytes_wanted(&self) -> usize {
         self.bytes_wanted
     }
@@ -85,8 +85,7 @@ impl Assembler {
             let length = input.len().min(partial.data_missing);
             self.take_data(&mut partial, input, length);
         }
-        let missing = partial.data_missing + partial.trailer - input.len();
-        self.bytes_wanted = missing.min(PIECE_BYTES_MIN);
+        self.bytes_wanted = partial.data_missing + partial.trailer - input.len();
         self.partial = Some(partial);
         Ok(None)
     }
@@ -180,7 +179,7 @@ mod tests {
         (output.header_digest, output.data_digest) = (header_digest, data_digest);
         for (sn, &length) in lengths.iter().enumerate() {
             let data: Vec<u8> = (0..length).map(|i| (i * 7 + sn) as u8).collect();
-            output.push(&data_out(length, sn as u32), &[Bytes::from(data)]);
+            output.push(&data_out(length, sn as u32), [Bytes::from(data)]);
         }
         output.take().concat()
     }
@@ -190,7 +189,7 @@ mod tests {
         // RFC 7143 appendix A.4: 32 bytes of zeros have the digest aa 36 91 8a, in this order on the wire.
         let mut output = Output::new();
         output.data_digest = true;
-        output.push(&data_out(32, 0), &[Bytes::from_static(&[0; 32])]);
+        output.push(&data_out(32, 0), [Bytes::from_static(&[0; 32])]);
         let bytes = output.take().concat();
         assert_eq!(bytes[48 + 32..], [0xaa, 0x36, 0x91, 0x8a]);
     }

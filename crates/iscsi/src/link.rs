@@ -77,6 +77,6 @@ impl Link {
     }
 
     pub fn push_text(&mut self, header: &Header, text: Vec<u8>) {
-        self.output.push(header, &[Bytes::from(text)]);
+        self.output.push(header, [Bytes::from(text)]);
     }
 }

@@ -37,30 +37,43 @@ impl Output {
         self.put_header(header, &[]);
         debug_assert_eq!(Lengths::of(header).data, data.len());
         self.put_copied(data);
-        self.put_trailer(data.len(), || digest(&[data], data.len()));
+        let crc = self.data_digest.then(|| {
+            let mut crc = Crc32c::new();
+            crc.update(data);
+            crc
+        });
+        self.put_trailer(data.len(), crc);
     }
 
     /// Queues a PDU whose data is these pieces, in order.
-    pub fn push(&mut self, header: &Header, data: &[Bytes]) {
+    pub fn push(&mut self, header: &Header, data: impl IntoIterator<Item = Bytes>) {
         self.push_with_additional(header, &[], data);
     }
 
     /// Queues a PDU with additional headers (a multiple of four bytes).
-    pub fn push_with_additional(&mut self, header: &Header, additional: &[u8], data: &[Bytes]) {
+    pub fn push_with_additional(
+        &mut self,
+        header: &Header,
+        additional: &[u8],
+        data: impl IntoIterator<Item = Bytes>,
+    ) {
         self.put_header(header, additional);
-        let mut length = 0;
+        let (mut length, mut crc) = (0, self.data_digest.then(Crc32c::new));
         for piece in data {
             length += piece.len();
+            if let Some(crc) = &mut crc {
+                crc.update(&piece);
+            }
             if piece.len() <= COPY_BYTES_MAX {
-                self.put_copied(piece);
+                self.put_copied(&piece);
             } else {
                 self.seal();
                 self.queued_bytes += piece.len();
-                self.pieces.push(piece.clone());
+                self.pieces.push(piece);
             }
         }
         debug_assert_eq!(Lengths::of(header).data, length);
-        self.put_trailer(length, || digest(data, length));
+        self.put_trailer(length, crc);
     }
 
     /// Everything queued, in order.
@@ -92,10 +105,13 @@ impl Output {
         }
     }
 
-    fn put_trailer(&mut self, length: usize, digest: impl FnOnce() -> u32) {
-        self.put_copied(&[0; 3][..padding(length)]);
-        if self.data_digest && length > 0 {
-            self.put_copied(&digest().to_le_bytes());
+    /// Padding, and the digest over data and padding (RFC 7143 §11.2.3). `crc`: of the data.
+    fn put_trailer(&mut self, length: usize, crc: Option<Crc32c>) {
+        let pad = &[0; 3][..padding(length)];
+        self.put_copied(pad);
+        if let Some(mut crc) = crc.filter(|_| length > 0) {
+            crc.update(pad);
+            self.put_copied(&crc.finish().to_le_bytes());
         }
     }
 
@@ -109,14 +125,4 @@ impl Output {
             self.pieces.push(self.arena.split().freeze());
         }
     }
-}
-
-/// Over the data and its padding (RFC 7143 §11.2.3).
-fn digest(data: &[impl AsRef<[u8]>], length: usize) -> u32 {
-    let mut crc = Crc32c::new();
-    for piece in data {
-        crc.update(piece.as_ref());
-    }
-    crc.update(&[0; 3][..padding(length)]);
-    crc.finish()
 }

@@ -171,7 +171,7 @@ impl Session {
         let echo = pdu.data.slice(0..echo);
         let numbers = link.status_numbers(self.window());
         let answer = NopIn { lun: nop.lun, task_tag: nop.task_tag, target_tag: RESERVED_TAG, numbers };
-        link.output.push(&answer.emit(Lengths::data(echo.len())), echo.pieces());
+        link.output.push(&answer.emit(Lengths::data(echo.len())), echo.pieces().iter().cloned());
     }
 
     /// Asks for a sign of life (RFC 7143 §11.19).

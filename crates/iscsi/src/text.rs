@@ -103,7 +103,7 @@ impl Session {
             target_tag: if is_final { RESERVED_TAG } else { exchange.target_tag },
             numbers: link.status_numbers(self.window()),
         };
-        link.output.push(&response.emit(Lengths::data(part.len())), &[part]);
+        link.output.push(&response.emit(Lengths::data(part.len())), [part]);
         self.text = (!is_final).then_some(exchange);
     }
 

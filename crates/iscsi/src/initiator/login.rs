@@ -63,7 +63,7 @@ impl Initiator {
             cmd_sn: self.cmd_sn,
             exp_stat_sn: self.exp_stat_sn,
         };
-        self.output.push(&request.emit(Lengths::data(text.len())), &[Bytes::from(text)]);
+        self.output.push(&request.emit(Lengths::data(text.len())), [Bytes::from(text)]);
     }
 
     fn kind(&self) -> SessionKind {

@@ -342,7 +342,7 @@ impl Initiator {
             cmd_sn: self.cmd_sn,
             exp_stat_sn: self.exp_stat_sn,
         };
-        self.output.push(&nop.emit(Lengths::data(data.len())), &[data]);
+        self.output.push(&nop.emit(Lengths::data(data.len())), [data]);
         tag
     }
 
@@ -389,7 +389,7 @@ impl Initiator {
             cmd_sn: self.number(false),
             exp_stat_sn: self.exp_stat_sn,
         };
-        self.output.push(&request.emit(Lengths::data(text.len())), &[Bytes::from(text)]);
+        self.output.push(&request.emit(Lengths::data(text.len())), [Bytes::from(text)]);
     }
 
     fn on_text_response(&mut self, pdu: &Pdu) -> Result<(), Fault> {

@@ -58,11 +58,11 @@ impl Initiator {
             cdb,
         };
         if lengths.additional_headers == 0 {
-            self.output.push(&command.emit(lengths), first.pieces());
+            self.output.push(&command.emit(lengths), first.pieces().iter().cloned());
         } else {
             let mut bytes = Vec::with_capacity(lengths.additional_headers);
             additional.emit(&mut bytes);
-            self.output.push_with_additional(&command.emit(lengths), &bytes, first.pieces());
+            self.output.push_with_additional(&command.emit(lengths), &bytes, first.pieces().iter().cloned());
         }
         self.send_data(tag, lun, RESERVED_TAG, &data_out, with_command, unsolicited_end);
         Ok(tag)
@@ -84,7 +84,7 @@ impl Initiator {
                 offset_bytes: offset as u32,
             };
             let piece = data.slice(offset..offset + length);
-            self.output.push(&header.emit(Lengths::data(length)), piece.pieces());
+            self.output.push(&header.emit(Lengths::data(length)), piece.pieces().iter().cloned());
             offset += length;
             data_sn += 1;
         }

@@ -74,6 +74,17 @@ fn status_with_sense_comes_apart_after_the_data() {
 }
 
 #[test]
+fn only_good_statuses_come_with_the_data() {
+    for (status, pdus) in [(0x00, 1), (0x04, 1), (0x08, 2), (0x18, 2), (0x28, 2), (0x40, 2)] {
+        let mut raw = Raw::logged_in("");
+        raw.send(command(READ, 5, 1, 400), &[]);
+        let answers = respond(&mut raw, &[1; 400], status, None);
+        assert_eq!(answers.len(), pdus, "{status:#x}");
+        assert_eq!(answers[pdus - 1].0[3], status);
+    }
+}
+
+#[test]
 fn a_failed_read_without_data_is_short_by_all_of_it() {
     let mut raw = Raw::logged_in("");
     raw.send(command(READ, 5, 1, 512), &[]);

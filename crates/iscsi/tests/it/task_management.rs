@@ -5,8 +5,8 @@ use iscsi::initiator::{Event, Request};
 use iscsi::{CommandResponse, Parameters, TaskManagementFunction, TaskManagementResponse};
 use wire::iscsi::{TaskManagementFunction as Function, TaskManagementResult};
 
-use crate::harness::by_hand::{NO_DATA, WRITE, command, task_management};
-use crate::harness::{Pair, Raw, frames};
+use crate::harness::by_hand::{NO_DATA, WRITE, command, data_out, task_management};
+use crate::harness::{Pair, Raw, frames, word};
 
 fn result(answers: &[(wire::iscsi::Header, Vec<u8>)]) -> u8 {
     assert_eq!((answers.len(), answers[0].0[0]), (1, 0x22), "{answers:?}");
@@ -64,6 +64,19 @@ fn answered_at_once() {
     assert_eq!(result(&raw.send(task_management(Function::AbortTask, 6, 5), &[])), 0);
     assert_eq!(result(&raw.send(task_management(Function::AbortTask, 6, 5), &[])), 1, "it is gone");
     assert!(raw.effects.is_empty(), "the engine has heard of nothing");
+}
+
+/// Write data that arrives between a reset and its answer must not reach the engine: it would be written
+/// after the reset.
+#[test]
+fn no_ghost_of_a_write_after_a_reset() {
+    let mut raw = Raw::logged_in("ImmediateData=No");
+    let asked = raw.send(command(WRITE, 3, 1, 512), &[]);
+    let target_tag = word(&asked[0].0, 20);
+    raw.send(task_management(Function::LogicalUnitReset, 10, u32::MAX), &[]);
+    assert_eq!(raw.effects.len(), 1);
+    assert!(raw.send(data_out(true, 3, target_tag, 0, 0), &[1; 512]).is_empty());
+    assert!(raw.take_commands().is_empty());
 }
 
 /// A reset ends everything of its LUN that came before it, also what still collected data, and nothing
