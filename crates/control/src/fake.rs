@@ -32,7 +32,7 @@ impl FakeArray {
             Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected: hosts, made: None }))
         };
         match command {
-            Command::DriveList => Ok(Reply::Drives(status.drives)),
+            Command::DriveList => Ok(Reply::Drives(status.every_drive())),
             Command::Status => Ok(Reply::Status(Box::new(status))),
             Command::PoolCreate { pool, dry_run } => {
                 changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])
@@ -137,7 +137,7 @@ pub fn healthy() -> ArrayStatus {
         shards: 2,
         uptime_ms: 93_784_000,
         portals: vec![Portal { address: "10.0.0.1:3260".to_owned(), error: String::new() }],
-        drives: drives.iter().cloned().chain([spare]).collect(),
+        drives: vec![spare],
         pools: vec![Pool {
             name: "fast".to_owned(),
             id: "fedcba9876543210fedcba9876543210".to_owned(),
@@ -186,11 +186,8 @@ pub fn degraded() -> ArrayStatus {
     status.health = Health::Degraded;
     let pool = &mut status.pools[0];
     (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
-    for drive in pool.drives.iter_mut().chain(&mut status.drives).filter(|drive| drive.path == "/dev/nvme2n1")
-    {
-        drive.state = DriveState::Failed;
-        drive.errors = DriveErrors { read: 3, write: 1, checksum: 12 };
-    }
+    let failed = &mut pool.drives[2];
+    (failed.state, failed.errors) = (DriveState::Failed, DriveErrors { read: 3, write: 1, checksum: 12 });
     status.problems = vec![Problem {
         health: Health::Degraded,
         subject: "pool fast".to_owned(),

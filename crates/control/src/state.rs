@@ -1,21 +1,22 @@
-//! The head's state directory: the catalog while no pool can hold it, and the lock that keeps a second daemon out.
+//! The head's state directory: the catalog while no pool can hold it, the drives that pools were made of, and the
+//! lock that keeps a second daemon out.
 //!
-//! `catalog.json` is replaced as a whole: written beside, made durable, renamed, the directory made durable. A
-//! crash at any point leaves the old one or the new one. It holds CHAP secrets, so only its owner may read it.
+//! A file is replaced as a whole: written beside, made durable, renamed, the directory made durable. A crash at any
+//! point leaves the old one or the new one. The catalog holds CHAP secrets, so only the owner may read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use base::limits::CATALOG_BYTES_MAX;
+use base::limits::{CATALOG_BYTES_MAX, CONFIGURED_DRIVES_MAX};
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
 
 /// What went wrong with the state directory.
 #[derive(Debug, Error)]
 pub enum StateError {
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}{}", advice(.error))]
     Io { path: PathBuf, error: io::Error },
     #[error("{path} is in use by another tangelo; stop that one first, or give this one another state_dir")]
     Locked { path: PathBuf },
@@ -23,6 +24,16 @@ pub enum StateError {
         "{path} has more than {CATALOG_BYTES_MAX} bytes and is no catalog; move it away to start without it"
     )]
     TooLarge { path: PathBuf },
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "; run as root, or name another state_dir in the head's file (--config)"
+        }
+        io::ErrorKind::StorageFull => "; make room there",
+        _ => "",
+    }
 }
 
 /// An opened and locked state directory.
@@ -52,7 +63,36 @@ impl StateDirectory {
 
     /// The catalog's bytes as last saved; none where none was.
     pub fn load_catalog(&self) -> Result<Option<Vec<u8>>, StateError> {
-        let path = self.catalog_path();
+        self.load("catalog.json")
+    }
+
+    /// Replaces the saved catalog. Durable when this returns.
+    pub fn save_catalog(&self, bytes: &[u8]) -> Result<(), StateError> {
+        assert!(bytes.len() <= CATALOG_BYTES_MAX, "a catalog is bounded");
+        self.save("catalog.json", bytes)
+    }
+
+    /// Paths of the drives that pools were made of on this head, so that they are looked at also where the
+    /// configuration does not name them.
+    pub fn load_drives(&self) -> Result<Vec<String>, StateError> {
+        let bytes = self.load("drives")?.unwrap_or_default();
+        let lines = bytes.split(|&b| b == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+        let paths = lines.filter(|line| line.starts_with('/')).map(str::to_owned);
+        Ok(paths.take(CONFIGURED_DRIVES_MAX).collect())
+    }
+
+    /// Adds to those paths; the ones that lead nowhere any more are dropped. Durable when this returns.
+    pub fn remember_drives(&self, paths: &[String]) -> Result<(), StateError> {
+        let mut known = self.load_drives()?;
+        known.retain(|path| Path::new(path).exists() && !paths.contains(path));
+        known.extend(paths.iter().filter(|path| !path.contains('\n')).cloned());
+        let newest = known.len().saturating_sub(CONFIGURED_DRIVES_MAX);
+        let text: String = known[newest..].iter().map(|path| format!("{path}\n")).collect();
+        self.save("drives", text.as_bytes())
+    }
+
+    fn load(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
+        let path = self.directory.join(name);
         let failed = |error| StateError::Io { path: path.clone(), error };
         let file = match File::open(&path) {
             Ok(file) => file,
@@ -67,11 +107,9 @@ impl StateDirectory {
         Ok(Some(bytes))
     }
 
-    /// Replaces the saved catalog. Durable when this returns.
-    pub fn save_catalog(&self, bytes: &[u8]) -> Result<(), StateError> {
-        assert!(bytes.len() <= CATALOG_BYTES_MAX, "a catalog is bounded");
-        let path = self.catalog_path();
-        let beside = self.directory.join("catalog.json.new");
+    fn save(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
+        let path = self.directory.join(name);
+        let beside = self.directory.join(format!("{name}.new"));
         let failed = |error| StateError::Io { path: beside.clone(), error };
         let mut options = OpenOptions::new();
         let mut file =
@@ -133,6 +171,23 @@ mod tests {
         assert!(refused.to_string().contains("in use by another tangelo"), "{refused}");
         drop(first);
         StateDirectory::open(parent.path()).unwrap();
+    }
+
+    #[test]
+    fn drives_are_remembered_as_long_as_they_are_there() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = StateDirectory::open(parent.path()).unwrap();
+        assert!(state.load_drives().unwrap().is_empty());
+        let path = |name: &str| parent.path().join(name).to_str().unwrap().to_owned();
+        let [a, b, c] = ["a", "b", "c"].map(path);
+        [&a, &b, &c].iter().for_each(|path| fs::write(path, "").unwrap());
+        state.remember_drives(&[a.clone(), b.clone()]).unwrap();
+        assert_eq!(state.load_drives().unwrap(), [a.clone(), b.clone()]);
+        fs::remove_file(&b).unwrap();
+        state.remember_drives(&[c.clone(), a.clone()]).unwrap();
+        assert_eq!(state.load_drives().unwrap(), [c, a]);
+        fs::write(parent.path().join("drives"), b"\xff\n\nrelative\n/x\n").unwrap();
+        assert_eq!(state.load_drives().unwrap(), ["/x"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Completions and man pages, from the one definition of the command line.
+//! Completions, man pages and docs/cli.md, from the one definition of the command line.
 
 use std::fs;
 use std::io::{self, Write};
@@ -19,4 +19,52 @@ pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Resu
 pub fn man_pages(directory: &Path) -> io::Result<()> {
     fs::create_dir_all(directory)?;
     clap_mangen::generate_to(Cli::command(), directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is on top of docs/cli.md.
+    const PREAMBLE: &str = "\
+# The command line
+
+Generated from the program's own definition: `UPDATE_DOCS=1 cargo test -p tangelo` writes this page anew.
+
+`tangelo serve` runs the array; every other command asks it over its Unix socket (`--socket`), or over TCP with a
+token (`--server HOST:PORT --token-file FILE`).
+
+- `-o json` works on every command. Every answer has a `\"schema\"`; a refusal is
+  `{\"schema\": 1, \"error\": {\"code\", \"message\", \"hint\"}}`.
+- `--dry-run` on every command that changes something checks everything, tells what would change and which hosts it
+  would affect, and changes nothing.
+- Exit codes: 0 fine, 1 degraded or refused, 2 wrong usage or critical.
+- Sizes carry a unit: `500GiB`, `1.5TiB` (powers of 1024), `1TB` (powers of 1000); `G` alone is `GiB`.
+- `tangelo completions bash` (or `zsh`, `fish`, ...) prints a completion script.
+";
+
+    fn describe(command: &mut clap::Command, path: &str, page: &mut String) {
+        let help = command.clone().term_width(100).render_long_help();
+        *page += &format!("\n## {path}\n\n```\n{}\n```\n", help.to_string().trim_end());
+        let children =
+            command.get_subcommands_mut().filter(|child| child.get_name() != "help" && !child.is_hide_set());
+        for child in children {
+            let path = format!("{path} {}", child.get_name());
+            describe(child, &path, page);
+        }
+    }
+
+    #[test]
+    fn the_documented_command_line_is_the_defined_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+        let mut page = PREAMBLE.to_owned();
+        let mut command = Cli::command();
+        command.build();
+        describe(&mut command, "tangelo", &mut page);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::write(path, &page).unwrap();
+        }
+        let kept = fs::read_to_string(path).unwrap_or_default();
+        assert!(kept == page, "docs/cli.md is not up to date: UPDATE_DOCS=1 cargo test -p tangelo");
+    }
 }

@@ -179,6 +179,79 @@ fn an_array_without_a_pool_lives_through_stops_and_kills() {
     daemon.stop();
 }
 
+/// Sparse files of 1 GiB in a head's directory, with their paths in one line.
+fn drives(head: &Head, names: &[&str]) -> String {
+    for name in names {
+        std::fs::File::create_new(head.path(name)).unwrap().set_len(1 << 30).unwrap();
+    }
+    names.iter().map(|name| head.path(name).to_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+}
+
+/// The drives are nowhere in the configuration: the head remembers them. Then another head, which knows nothing,
+/// is given them, one short.
+#[test]
+fn a_pool_comes_back_here_and_in_another_head_with_the_same_identities() {
+    let head = Head::new("[drives]\npaths = []\n");
+    let paths = drives(&head, &["d0", "d1", "d2", "d3"]);
+    let daemon = head.start();
+    let dry = head.done(&format!("pool create fast --protection parity-1 {paths} --dry-run"));
+    assert_eq!(dry["made"], Value::Null);
+    assert!(head.done("pool list")["pools"].as_array().unwrap().is_empty());
+    head.done(&format!("pool create fast --protection parity-1 {paths}"));
+    head.done("volume create vm-01 --pool fast --size 500GiB --block-size 4096 --write-back");
+    head.done("host create pve1 --iqn iqn.1993-08.org.debian:01:abc");
+    head.done("map vm-01 pve1 --lun 5");
+    let before = head.done("status");
+    assert_eq!(before["summary"]["survives_next_failure"], true);
+    daemon.stop();
+
+    let daemon = head.start();
+    assert_eq!(identity(&head.done("status")), identity(&before));
+    daemon.signal(Signal::KILL);
+    assert_eq!(daemon.end().0, None);
+
+    let other = Head::new("[drives]\npaths = [\"d*\"]\n");
+    for name in ["d0", "d1", "d3"] {
+        std::fs::rename(head.path(name), other.path(name)).unwrap();
+    }
+    let daemon = other.start();
+    let output = other.ask("status -o json");
+    assert_eq!(output.status.code(), Some(1), "degraded");
+    let after: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(identity(&after), identity(&before));
+    assert_eq!(
+        (&after["summary"]["data_safe"], &after["summary"]["survives_next_failure"]),
+        (&true.into(), &false.into())
+    );
+    daemon.stop();
+}
+
+#[test]
+fn a_drive_that_holds_something_is_overwritten_only_when_it_is_named() {
+    let head = Head::new("[drives]\npaths = [\n\"d*\"]\n");
+    let paths = drives(&head, &["d0", "d1", "d2"]);
+    let ext4 = std::fs::OpenOptions::new().write(true).open(head.path("d1")).unwrap();
+    // The magic number of an ext2, ext3 or ext4 superblock.
+    std::os::unix::fs::FileExt::write_all_at(&ext4, &[0x53, 0xEF], 1024 + 0x38).unwrap();
+    let daemon = head.start();
+    let create = format!("pool create fast --protection parity-1 {paths}");
+    assert_eq!(head.refused(&create), (1, "in_use".to_owned()));
+    let other = format!("{create} --force {}", head.path("d0").display());
+    assert_eq!(
+        head.refused(&other),
+        (1, "in_use".to_owned()),
+        "forced another drive than the one that holds something"
+    );
+    let written = std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(head.path("d0")).unwrap());
+    assert_eq!(written, 0, "a refused command wrote to a drive");
+    head.done(&format!("{create} --force {}", head.path("d1").display()));
+    let again = format!("pool create more --protection mirror-2 {paths}");
+    assert_eq!(head.refused(&again), (1, "in_use".to_owned()), "drives of another pool");
+    let log = daemon.stop();
+    let expected = format!("tangelo.toml:10: {} holds ", head.path("d1").display());
+    assert!(log.contains(&expected) && log.contains("it is left alone"), "{log}");
+}
+
 #[test]
 fn refusals_have_codes_and_change_nothing() {
     let head = Head::new("");

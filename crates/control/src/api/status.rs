@@ -178,7 +178,7 @@ answer! {
         pub shards: u16,
         pub uptime_ms: u64,
         pub portals: Vec<Portal>,
-        /// Every configured drive, and every member of a pool.
+        /// The drives that were looked at and serve no pool; those that do are with their pools.
         pub drives: Vec<Drive>,
         pub pools: Vec<Pool>,
         pub volumes: Vec<Volume>,
@@ -247,6 +247,14 @@ answer! {
         pub hosts_affected: Vec<String>,
         /// What was made, as it is now; null for a removal or a dry run.
         pub made: Option<Made>,
+    }
+}
+
+impl ArrayStatus {
+    /// The pools' drives in their order, then the others.
+    pub fn every_drive(&self) -> Vec<Drive> {
+        let members = self.pools.iter().flat_map(|pool| &pool.drives);
+        members.chain(&self.drives).cloned().collect()
     }
 }
 

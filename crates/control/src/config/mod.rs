@@ -25,6 +25,9 @@ pub const DEFAULT_SOCKET: &str = "/run/tangelo/tangelo.sock";
 pub const DEFAULT_STATE_DIR: &str = "/var/lib/tangelo";
 /// The registered iSCSI port (RFC 7143 §14).
 pub const DEFAULT_ISCSI: &str = "0.0.0.0:3260";
+/// Where drives are looked for when the file does not say: whole disks of the usual kinds. Looking changes nothing.
+pub const DEFAULT_DRIVES: [&str; 5] =
+    ["/dev/nvme*n[0-9]", "/dev/nvme*n[0-9][0-9]", "/dev/sd[a-z]", "/dev/sd[a-z][a-z]", "/dev/vd[a-z]"];
 /// Bytes that a file may have.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
@@ -72,8 +75,16 @@ pub struct ApiTcp {
 pub struct DrivePattern {
     /// An absolute path, which may hold `*`, `?` and `[...]`.
     pub pattern: String,
-    /// Where the file says so.
-    pub line: usize,
+    /// The line of the file that says so; none where it is a default.
+    pub line: Option<usize>,
+}
+
+/// A drive to look at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedDrive {
+    pub path: String,
+    /// The line of the file that names it; none where nobody asked for this drive in particular.
+    pub line: Option<usize>,
 }
 
 /// What the head's file says, with defaults for what it does not.
@@ -96,7 +107,9 @@ impl Default for Config {
             iscsi: vec![DEFAULT_ISCSI.parse().expect("the default is an address")],
             socket: DEFAULT_SOCKET.into(),
             tcp: None,
-            drives: Vec::new(),
+            drives: DEFAULT_DRIVES
+                .map(|pattern| DrivePattern { pattern: pattern.to_owned(), line: None })
+                .into(),
             cores: Cores::All,
             state_dir: DEFAULT_STATE_DIR.into(),
         }
@@ -159,35 +172,38 @@ impl Config {
         Ok(config)
     }
 
-    /// The drives that are there now for every pattern, and those named outright whether or not they are
-    /// there; each once, with the line that named it.
-    pub fn expand_drives(&self) -> Result<Vec<DrivePattern>, ConfigError> {
+    /// The drives that are there now for every pattern, those named outright whether or not they are there, and
+    /// those of `remembered` that are there; each once, with the line that named it.
+    pub fn expand_drives(&self, remembered: &[String]) -> Result<Vec<NamedDrive>, ConfigError> {
+        let refuse = |line, reason| ConfigError { path: self.file.clone().unwrap_or_default(), line, reason };
+        let mut found = Vec::new();
+        for DrivePattern { pattern, line } in &self.drives {
+            if !pattern.contains(['*', '?', '[']) {
+                found.push((PathBuf::from(pattern), *line));
+                continue;
+            }
+            let matches = glob::glob(pattern)
+                .map_err(|error| refuse(*line, format!("\"{pattern}\" is no pattern: {error}")))?;
+            found.extend(
+                matches.filter_map(Result::ok).filter(|path| !path.is_dir()).map(|path| (path, *line)),
+            );
+        }
+        found.extend(
+            remembered.iter().map(PathBuf::from).filter(|path| path.exists()).map(|path| (path, None)),
+        );
         let mut seen = BTreeSet::new();
         let mut drives = Vec::new();
-        for named in &self.drives {
-            let refuse = |reason: String| ConfigError {
-                path: self.file.clone().unwrap_or_default(),
-                line: Some(named.line),
-                reason,
-            };
-            let paths = if named.pattern.contains(['*', '?', '[']) {
-                let matches = glob::glob(&named.pattern)
-                    .map_err(|error| refuse(format!("\"{}\" is no pattern: {error}", named.pattern)))?;
-                matches.filter_map(Result::ok).filter(|path| !path.is_dir()).collect()
-            } else {
-                vec![PathBuf::from(&named.pattern)]
-            };
-            for path in paths {
-                let identity = path.canonicalize().unwrap_or_else(|_| path.clone());
-                let Some(text) = path.to_str() else { continue };
-                if seen.insert(identity) {
-                    drives.push(DrivePattern { pattern: text.to_owned(), line: named.line });
-                }
+        for (path, line) in found {
+            let identity = path.canonicalize().unwrap_or_else(|_| path.clone());
+            let Some(text) = path.to_str() else { continue };
+            if seen.insert(identity) {
+                drives.push(NamedDrive { path: text.to_owned(), line });
             }
             if drives.len() > CONFIGURED_DRIVES_MAX {
-                return Err(refuse(format!(
-                    "these are more than {CONFIGURED_DRIVES_MAX} drives; name fewer, or use a narrower pattern"
-                )));
+                let reason = format!(
+                    "these are more than {CONFIGURED_DRIVES_MAX} drives; name fewer in [drives] paths, or use a narrower pattern"
+                );
+                return Err(refuse(line, reason));
             }
         }
         Ok(drives)
@@ -250,7 +266,7 @@ fn read_drives(value: &Value) -> Result<Vec<DrivePattern>, ConfigError> {
         if let Err(error) = glob::Pattern::new(&pattern) {
             return Err(item.refuse(format!("\"{pattern}\" is no pattern: {error}")));
         }
-        drives.push(DrivePattern { pattern, line: item.line() });
+        drives.push(DrivePattern { pattern, line: Some(item.line()) });
     }
     if drives.len() > CONFIGURED_DRIVES_MAX {
         return Err(

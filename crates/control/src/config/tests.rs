@@ -53,7 +53,7 @@ list = [3, 1]
     let tcp = config.tcp.unwrap();
     assert_eq!((tcp.address.port(), tcp.token_file.to_str()), (7780, Some("/etc/tangelo/token")));
     let drives: Vec<_> = config.drives.iter().map(|d| (d.pattern.as_str(), d.line)).collect();
-    assert_eq!(drives, [("/dev/nvme?n1", 11), ("/etc/tangelo/drives/*.img", 12)]);
+    assert_eq!(drives, [("/dev/nvme?n1", Some(11)), ("/etc/tangelo/drives/*.img", Some(12))]);
     assert_eq!(config.cores, Cores::List(vec![3, 1]));
 }
 
@@ -116,9 +116,29 @@ fn patterns_give_each_drive_once_and_named_ones_always() {
     std::fs::create_dir(directory.path().join("d2.img")).unwrap();
     let file = directory.path().join("tangelo.toml");
     let text = "[drives]\npaths = [\"d?.img\",\n\"*.img\",\n\"missing\", \"none*\"]\n";
-    let drives = Config::parse(&file, text).unwrap().expand_drives().unwrap();
-    let found: Vec<_> = drives.iter().map(|d| (d.pattern.rsplit('/').next().unwrap(), d.line)).collect();
-    assert_eq!(found, [("d0.img", 2), ("d1.img", 2), ("missing", 4)]);
+    let config = Config::parse(&file, text).unwrap();
+    let remembered =
+        ["d1.img", "other", "gone"].map(|name| directory.path().join(name).to_str().unwrap().to_owned());
+    let drives = config.expand_drives(&remembered).unwrap();
+    let found: Vec<_> = drives.iter().map(|d| (d.path.rsplit('/').next().unwrap(), d.line)).collect();
+    assert_eq!(found, [("d0.img", Some(2)), ("d1.img", Some(2)), ("missing", Some(4)), ("other", None)]);
+}
+
+#[test]
+fn the_default_patterns_are_patterns() {
+    for drive in Config::default().drives {
+        assert!(glob::Pattern::new(&drive.pattern).is_ok() && drive.line.is_none(), "{}", drive.pattern);
+    }
+    let matches = |path: &str| {
+        let patterns = Config::default().drives;
+        patterns.iter().any(|drive| glob::Pattern::new(&drive.pattern).unwrap().matches(path))
+    };
+    for disk in ["/dev/nvme0n1", "/dev/nvme12n10", "/dev/sda", "/dev/sdab", "/dev/vdb"] {
+        assert!(matches(disk), "{disk}");
+    }
+    for other in ["/dev/nvme0", "/dev/nvme0n1p1", "/dev/sda1", "/dev/vdb2", "/dev/loop0", "/dev/dm-0"] {
+        assert!(!matches(other), "{other}");
+    }
 }
 
 proptest::proptest! {

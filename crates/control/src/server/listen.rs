@@ -24,7 +24,7 @@ pub enum ListenError {
     Taken { path: PathBuf },
     #[error("{path}: there is a file that is not a socket; move it away, or give another [api] socket")]
     NotASocket { path: PathBuf },
-    #[error("{path}: {error}")]
+    #[error("{path}: {error}; name a place for the socket that this user may write to as [api] socket")]
     Socket { path: PathBuf, error: io::Error },
     #[error("API over TCP on {address}: {error}")]
     Tcp { address: std::net::SocketAddr, error: io::Error },

@@ -7,6 +7,7 @@ use crate::api::{ArrayStatus, DriveState, Health};
 /// Every figure of the array's status that is worth a graph or an alarm.
 pub(super) fn render(array: &ArrayStatus) -> String {
     let mut page = Page(String::new());
+    let drives = array.every_drive();
     let level = |health: Health| match health {
         Health::Healthy => 0,
         Health::Degraded => 1,
@@ -52,12 +53,12 @@ pub(super) fn render(array: &ArrayStatus) -> String {
         "gauge",
         "1 where the drive serves its pool, 0 where it is missing or failed",
     );
-    for drive in array.drives.iter().filter(|drive| drive.state != DriveState::Unused) {
+    for drive in drives.iter().filter(|drive| drive.state != DriveState::Unused) {
         let serves = u64::from(drive.state == DriveState::Online);
         page.sample("tangelo_drive_in_service", &[("drive", &drive.path)], serves);
     }
     page.family("tangelo_drive_errors_total", "counter", "Errors of a drive since the start");
-    for drive in &array.drives {
+    for drive in &drives {
         let errors = drive.errors;
         for (kind, count) in [("read", errors.read), ("write", errors.write), ("checksum", errors.checksum)] {
             page.sample("tangelo_drive_errors_total", &[("drive", &drive.path), ("kind", kind)], count);

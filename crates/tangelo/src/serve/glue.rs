@@ -22,20 +22,22 @@ impl EngineArray {
 
     /// Stops the array in order: hosts, pools, shards.
     pub async fn shut_down(&self) -> Result<(), String> {
-        match self.ask(engine::Command::Shutdown).await {
+        match self.ask(engine::Command::Shutdown, vec![]).await {
             Ok(Reply::Stopped) => Ok(()),
             Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
             Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
         }
     }
 
-    /// Sends at once, so that it is carried out even when nobody polls the answer.
+    /// Sends at once, so that it is carried out even when nobody polls the answer. `drives`: what the command makes
+    /// use of.
     fn ask(
         &self,
         command: engine::Command,
+        drives: Vec<String>,
     ) -> impl Future<Output = Result<Reply, api::ApiError>> + Send + 'static {
         let (to, from) = oneshot::channel();
-        let message = ShardMessage::Control(command, self.keeper.answer(to));
+        let message = ShardMessage::Control(command, self.keeper.answer(to, drives));
         let sent = self.shard.try_send(message).is_ok();
         async move {
             let unavailable = |message: &str| {
@@ -52,7 +54,11 @@ impl EngineArray {
 
 impl Array for EngineArray {
     fn call(&self, command: api::Command) -> Answer {
-        let reply = self.ask(engine_command(command));
+        let drives = match &command {
+            api::Command::PoolCreate { pool, dry_run: false } => pool.drives.clone(),
+            _ => Vec::new(),
+        };
+        let reply = self.ask(engine_command(command), drives);
         Box::pin(async move {
             match reply.await? {
                 Reply::Drives(drives) => Ok(api::Reply::Drives(drives.into_iter().map(drive).collect())),

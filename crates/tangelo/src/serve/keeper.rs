@@ -16,6 +16,7 @@ type Outcome = Result<Reply, CommandError>;
 
 enum Message {
     Save(Bytes),
+    Remember(Vec<String>),
     Answer(Outcome, oneshot::Sender<Outcome>),
     /// Anything else that has to wait its turn.
     Then(Box<dyn FnOnce() + Send>),
@@ -45,10 +46,19 @@ impl Keeper {
         Box::new(move |catalog| keeper.send(Message::Save(catalog)))
     }
 
-    /// For shard 0: takes the answer to one command.
-    pub fn answer(&self, to: oneshot::Sender<Outcome>) -> Box<dyn FnOnce(Outcome) + Send> {
+    /// For shard 0: takes the answer to one command, which makes use of these drives.
+    pub fn answer(
+        &self,
+        to: oneshot::Sender<Outcome>,
+        drives: Vec<String>,
+    ) -> Box<dyn FnOnce(Outcome) + Send> {
         let keeper = self.clone();
-        Box::new(move |outcome| keeper.send(Message::Answer(outcome, to)))
+        Box::new(move |outcome| {
+            if outcome.is_ok() && !drives.is_empty() {
+                keeper.send(Message::Remember(drives));
+            }
+            keeper.send(Message::Answer(outcome, to));
+        })
     }
 
     /// For shard 0: takes something to be told when everything before it is saved.
@@ -79,6 +89,7 @@ impl Work {
         for message in messages {
             match message {
                 Message::Save(catalog) => self.save(catalog),
+                Message::Remember(drives) => self.remember(&drives),
                 // Nobody may be waiting any more: a client that has left.
                 Message::Answer(outcome, to) => drop(to.send(self.qualify(outcome))),
                 Message::Then(then) => then(),
@@ -100,6 +111,15 @@ impl Work {
                 self.saved = None;
                 self.failed = Some(error.to_string());
             }
+        }
+    }
+
+    /// Where this fails, the pool is made all the same; it is found again where the configuration names its drives.
+    fn remember(&self, drives: &[String]) {
+        if let Err(error) = self.directory.remember_drives(drives) {
+            tracing::error!(
+                "the pool's drives could not be remembered, name them in [drives] paths: {error}"
+            );
         }
     }
 
@@ -130,7 +150,7 @@ mod tests {
 
     fn ask(keeper: &Keeper, outcome: Outcome) -> Outcome {
         let (to, from) = oneshot::channel();
-        keeper.answer(to)(outcome);
+        keeper.answer(to, vec![])(outcome);
         from.blocking_recv().unwrap()
     }
 
@@ -141,6 +161,20 @@ mod tests {
         keeper.save_state()(Bytes::from_static(b"one"));
         assert_eq!(ask(&keeper, changed(false)), changed(false));
         assert_eq!(std::fs::read(directory.path().join("catalog.json")).unwrap(), b"one");
+    }
+
+    #[test]
+    fn drives_of_a_command_that_was_carried_out_are_remembered() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("state");
+        let keeper = Keeper::start(StateDirectory::open(&path).unwrap(), None).unwrap();
+        let refused = Err(CommandError::new(CommandErrorKind::Invalid, "no", ""));
+        for (outcome, drive, expected) in [(refused, "/a", ""), (changed(false), "/b", "/b\n")] {
+            let (to, from) = oneshot::channel();
+            keeper.answer(to, vec![drive.to_owned()])(outcome.clone());
+            assert_eq!(from.blocking_recv().unwrap(), outcome);
+            assert_eq!(std::fs::read_to_string(path.join("drives")).unwrap_or_default(), expected);
+        }
     }
 
     #[test]

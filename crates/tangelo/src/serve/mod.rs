@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use base::limits::SHARDS_MAX;
 use control::api::{Command, Content, Reply};
 use control::array::Array;
-use control::config::{Config, Cores, DrivePattern};
+use control::config::{Config, Cores, NamedDrive};
 use control::server::Listeners;
 use control::state::StateDirectory;
 use engine::{CommandError, Shard, ShardMessage, StartParameters};
@@ -66,9 +66,9 @@ fn start_logging() {
 
 fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let config = Config::load(serve.config.as_deref())?;
-    let drives = config.expand_drives()?;
     let state = StateDirectory::open(&config.state_dir)?;
     let saved = state.load_catalog()?;
+    let drives = config.expand_drives(&state.load_drives()?)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let listeners = runtime.block_on(Listeners::open(&config))?;
     let signals = runtime.block_on(async { Signals::new() })?;
@@ -77,7 +77,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
         portals: config.iscsi.clone(),
-        drives: drives.iter().map(|drive| drive.pattern.clone()).collect(),
+        drives: drives.iter().map(|drive| drive.path.clone()).collect(),
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),
         save_state: keeper.save_state(),
@@ -97,7 +97,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
 /// From the start of the shards to their end.
 async fn attend(
     config: &Config,
-    drives: &[DrivePattern],
+    drives: &[NamedDrive],
     listeners: Listeners,
     array: Arc<EngineArray>,
     mut signals: Signals,
@@ -136,7 +136,7 @@ async fn attend(
 }
 
 /// Says what the array came up with, and what about the configured drives deserves a look.
-async fn report_start(array: &dyn Array, config: &Config, drives: &[DrivePattern]) {
+async fn report_start(array: &dyn Array, config: &Config, drives: &[NamedDrive]) {
     let Ok(Reply::Status(status)) = array.call(Command::Status).await else { return };
     for portal in &status.portals {
         match portal.error.as_str() {
@@ -149,10 +149,8 @@ async fn report_start(array: &dyn Array, config: &Config, drives: &[DrivePattern
     }
     let file = config.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     for drive in &status.drives {
-        let Some(line) = drives.iter().find(|named| named.pattern == drive.path).map(|named| named.line)
-        else {
-            continue;
-        };
+        let named = drives.iter().find(|named| named.path == drive.path);
+        let Some(line) = named.and_then(|named| named.line) else { continue };
         let (path, detail) = (&drive.path, &drive.detail);
         match drive.content {
             Content::Blank | Content::Member => {}

@@ -9,7 +9,8 @@ use super::{Show, health_word};
 impl Show for DriveList {
     fn text(&self) -> String {
         if self.drives.is_empty() {
-            return "No drives are configured: add them to [drives] paths, or name them to `tangelo pool create`.\n".to_owned();
+            return "No drive was found: name them in [drives] paths, or to `tangelo pool create`.\n"
+                .to_owned();
         }
         let mut out = String::new();
         drive_table(&self.drives, "", &mut out);
@@ -23,7 +24,7 @@ pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
         Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "MODEL", "SERIAL"]);
     for drive in drives {
         table.row(vec![
-            drive.path.clone(),
+            if drive.path.is_empty() { "(not found)".to_owned() } else { drive.path.clone() },
             drive_state(drive.state).to_owned(),
             Size(drive.size_bytes).to_string(),
             drive.errors.read.to_string(),

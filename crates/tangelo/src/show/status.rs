@@ -1,6 +1,6 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use control::api::{ArrayStatus, Drive, Status};
+use control::api::{ArrayStatus, Status};
 use control::size::Size;
 
 use super::lists::{drive_table, exit_code, host_table, mapping_table, pool_table, volume_table};
@@ -57,7 +57,7 @@ fn sections(array: &ArrayStatus, out: &mut String) {
         heading("pools", out);
         pool_table(&array.pools, INDENT, out);
     }
-    let drives = all_drives(array);
+    let drives = array.every_drive();
     if !drives.is_empty() {
         heading("drives", out);
         drive_table(&drives, INDENT, out);
@@ -105,17 +105,6 @@ fn session_section(array: &ArrayStatus, indent: &str, out: &mut String) {
         ]);
     }
     table.render(indent, out);
-}
-
-/// The pools' drives in their order, then every other one.
-fn all_drives(array: &ArrayStatus) -> Vec<Drive> {
-    let mut drives: Vec<Drive> = array.pools.iter().flat_map(|pool| &pool.drives).cloned().collect();
-    for drive in &array.drives {
-        if !drives.iter().any(|known| known.path == drive.path) {
-            drives.push(drive.clone());
-        }
-    }
-    drives
 }
 
 /// A length of time in its two largest units.
