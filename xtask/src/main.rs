@@ -1,1 +1,90 @@
-fn main() {}
+//! The project's own tools: `cargo xtask`.
+//!
+//! Knows the tree, the toolchain and the scripts; of the product it knows only checksums (to forge labels). It
+//! must not be needed to build or run the product.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "tools start processes and read files"
+)]
+
+mod bench;
+mod fuzz;
+mod label;
+mod licences;
+mod mutate;
+mod shell;
+mod simulate;
+mod test;
+mod tidy;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tangelo's own tools
+#[derive(Parser)]
+#[command(name = "cargo xtask", max_term_width = 100)]
+enum Task {
+    /// Everything that must pass: format, lints, tests, simulation, fuzzing, licences, conformance
+    Test(test::Options),
+    /// Run one seed of the simulator
+    Sim {
+        seed: u64,
+        /// Print every operation
+        #[arg(long)]
+        trace: bool,
+    },
+    /// Run fresh seeds for a while
+    Hunt {
+        #[arg(long, default_value = "10")]
+        minutes: u64,
+        /// The first seed; fresh if not given
+        #[arg(long)]
+        from: Option<u64>,
+    },
+    /// Check the style that no lint knows
+    Tidy,
+    /// Check the licences of everything that is built in
+    Licences,
+    /// Look for inputs that a parser or a state machine cannot bear
+    Fuzz(fuzz::Options),
+    /// Break the code on purpose, and demand that the simulator notices
+    Mutate {
+        /// Only patches with this in their name
+        name: Option<String>,
+    },
+    /// 4 KiB random reads and writes through iSCSI, beside tgt
+    Bench(bench::Options),
+    /// For conformance/: tools that scripts cannot be
+    #[command(subcommand)]
+    Helper(Helper),
+}
+
+#[derive(Subcommand)]
+enum Helper {
+    /// Give the labels of a drive another version, with a good checksum
+    LabelVersion { drive: PathBuf, version: u16 },
+}
+
+fn main() -> ExitCode {
+    let result = match Task::parse() {
+        Task::Test(options) => test::run(&options),
+        Task::Sim { seed, trace } => simulate::one(seed, trace),
+        Task::Hunt { minutes, from } => simulate::hunt(minutes, from),
+        Task::Tidy => tidy::run(),
+        Task::Licences => licences::check_all(),
+        Task::Fuzz(options) => fuzz::fuzz(&options),
+        Task::Mutate { name } => mutate::run_all(name.as_deref()),
+        Task::Bench(options) => bench::run_bench(&options),
+        Task::Helper(Helper::LabelVersion { drive, version }) => label::set_version(&drive, version),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

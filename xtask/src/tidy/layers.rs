@@ -1,0 +1,99 @@
+//! Which room may depend on which: down the layers only, and nobody but the simulator and the program joins an
+//! environment to the engine.
+
+use std::path::PathBuf;
+
+use super::Complaint;
+use crate::shell::{self, Result};
+
+/// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
+const ROOMS: [(&str, &[&str]); 18] = [
+    ("base", &[]),
+    ("env", &["base"]),
+    ("wire", &["base"]),
+    ("parity", &["base"]),
+    ("task", &["base", "env"]),
+    ("catalog", &["base"]),
+    ("block", &["base", "env", "task"]),
+    ("pool", &["base", "block", "env", "parity", "task"]),
+    ("scsi", &["base", "block", "wire"]),
+    ("iscsi", &["base", "block", "wire"]),
+    ("engine", &["base", "block", "catalog", "env", "iscsi", "pool", "scsi", "task", "wire"]),
+    ("uring", &["base", "env"]),
+    ("control", &["base"]),
+    (
+        "sim",
+        &["base", "block", "catalog", "engine", "env", "iscsi", "parity", "pool", "scsi", "task", "wire"],
+    ),
+    ("tangelo", &["base", "catalog", "control", "engine", "env", "uring"]),
+    ("bench", &["base", "block", "iscsi", "wire"]),
+    ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
+    ("xtask", &["base"]),
+];
+
+pub fn check(files: &[PathBuf]) -> Result<Vec<Complaint>> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
+        let text = std::fs::read_to_string(shell::tree().join(file)).map_err(|error| error.to_string())?;
+        let manifest: toml::Table = text.parse().map_err(|error| format!("{}: {error}", file.display()))?;
+        for what in check_manifest(&manifest) {
+            complaints.push(Complaint { file: file.to_string_lossy().into_owned(), line: 0, what });
+        }
+    }
+    Ok(complaints)
+}
+
+fn check_manifest(manifest: &toml::Table) -> Vec<String> {
+    let Some(name) = manifest.get("package").and_then(|package| package.get("name")?.as_str()) else {
+        return Vec::new();
+    };
+    // A workspace of its own, such as the driver of the fuzzer: none of the product's rooms.
+    if manifest.contains_key("workspace") {
+        return Vec::new();
+    }
+    let Some((_, allowed)) = ROOMS.iter().find(|(room, _)| *room == name) else {
+        return vec![format!(
+            "the room {name} has no place in the layers; give it one in xtask/src/tidy/layers.rs"
+        )];
+    };
+    let mut found = Vec::new();
+    if !manifest.contains_key("lints") {
+        found.push("it takes no lints from the workspace".to_owned());
+    }
+    let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+    for dependency in dependencies.into_iter().flat_map(toml::Table::keys) {
+        let is_room = ROOMS.iter().any(|(room, _)| room == dependency);
+        if is_room && !allowed.contains(&dependency.as_str()) {
+            found.push(format!("{name} must not depend on {dependency}: dependencies point down the layers"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn complaints(text: &str) -> usize {
+        check_manifest(&text.parse().unwrap()).len()
+    }
+
+    #[test]
+    fn dependencies_point_down() {
+        let fine = "[package]\nname = 'engine'\n[dependencies]\nbase.workspace = true\nserde = '1'\n[lints]\nworkspace = true";
+        assert_eq!(complaints(fine), 0);
+        assert_eq!(complaints(&fine.replace("base", "uring")), 1);
+        assert_eq!(complaints(&fine.replace("engine", "unknown")), 1);
+        assert_eq!(complaints("[package]\nname = 'base'"), 1);
+    }
+
+    #[test]
+    fn the_table_itself_points_down() {
+        for (position, (room, allowed)) in ROOMS.iter().enumerate() {
+            for dependency in *allowed {
+                let below = ROOMS[..position].iter().any(|(name, _)| name == dependency);
+                assert!(below, "{room} depends on {dependency}, which does not stand above it in the table");
+            }
+        }
+    }
+}
