@@ -8,7 +8,7 @@ use std::rc::Rc;
 use base::{BLOCK_BYTES, LayerId, Nanos, Sequence};
 use bytes::Bytes;
 
-use crate::format::header::{BatchHeader, Entry};
+use crate::format::header::{BatchHeader, ENTRIES_MAX, Entry};
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::table::SegmentColumns;
 use crate::lane::{Lane, LaneError};
@@ -22,12 +22,19 @@ use crate::segments::SegmentState;
 /// Segments cleaned before their space is claimed by a checkpoint.
 const VICTIMS_AT_ONCE: usize = 4;
 
+/// Blocks collected before they are appended: together they fill batches, one by one they would take a row
+/// each, and cleaning would use as much as it frees.
+const MOVES_AT_ONCE: usize = 4 * ENTRIES_MAX;
+
 /// A block that is to be moved.
 struct Live {
     layer: LayerId,
     block: u64,
     entry: MapEntry,
 }
+
+/// Blocks that have been read and not yet appended.
+type Moves = Vec<(Live, Bytes)>;
 
 impl Lane {
     /// Runs until the lane fails or is closed.
@@ -55,18 +62,18 @@ impl Lane {
 
     /// Cleans a few segments if that is called for, and frees them. `false` where there was nothing to do.
     async fn clean_some(self: &Rc<Self>) -> Result<bool, LaneError> {
-        let mut cleaned = Vec::new();
-        while cleaned.len() < VICTIMS_AT_ONCE {
-            let Some(victim) = self.victim().filter(|victim| !cleaned.contains(victim)) else { break };
-            self.clean_segment(victim).await?;
-            cleaned.push(victim);
-        }
-        if cleaned.is_empty() {
+        let victims = self.victims();
+        if victims.is_empty() {
             return self.find_space().await;
         }
+        let mut moves = Moves::new();
+        for &victim in &victims {
+            self.clean_segment(victim, &mut moves).await?;
+        }
+        self.append_moves(moves).await?;
         self.write_checkpoint().await?;
         let mut segments = self.segments.borrow_mut();
-        for id in cleaned {
+        for id in victims {
             // what could not be moved now could not be moved the next time either
             if segments.find(id).is_some_and(|segment| segment.live > 0) {
                 segments.get_mut(id).stuck = true;
@@ -82,7 +89,7 @@ impl Lane {
             return Ok(false);
         }
         self.write_checkpoint().await?;
-        if self.must_wait_for_space() && self.victim().is_none() {
+        if self.must_wait_for_space() && self.victims().is_empty() {
             if self.log.borrow().is_idle() {
                 self.starved.set(true);
                 self.space.notify();
@@ -93,9 +100,9 @@ impl Lane {
         Ok(true)
     }
 
-    /// The segment to be cleaned next: one that lacks redundancy, else (where space is wanted) the one that
-    /// gives most for its cost, the older the better.
-    fn victim(&self) -> Option<SegmentId> {
+    /// The segments to be cleaned next: those that lack redundancy, then (where space is wanted) those that
+    /// give most for their cost, the older the better.
+    fn victims(&self) -> Vec<SegmentId> {
         let wanted = self.wants_cleaning();
         let settled = self.checkpoint.borrow().sequence;
         let segments = self.segments.borrow();
@@ -107,24 +114,19 @@ impl Lane {
         });
         let full = segments.packed_blocks() as u64;
         let newest = self.log.borrow().newest.0;
-        let score = |live: u32, last: Sequence| {
-            let live = u64::from(live);
+        let gain = |live: u64, last: Sequence| {
             full.saturating_sub(live) * (newest - last.0.min(newest) + 1000) / (full + live)
         };
-        let mut best: Option<(bool, u64, SegmentId)> = None;
-        for (&id, segment) in candidates {
-            let gain = score(segment.live, segment.last);
-            let eligible = segment.incomplete || (wanted && u64::from(segment.live) * 16 < full * 15);
-            let this = (segment.incomplete, gain, id);
-            if eligible && best.is_none_or(|best| (this.0, this.1) > (best.0, best.1)) {
-                best = Some(this);
-            }
-        }
-        best.map(|(_, _, id)| id)
+        let mut ranked: Vec<(bool, u64, SegmentId)> = candidates
+            .filter(|(_, segment)| segment.incomplete || (wanted && u64::from(segment.live) * 16 < full * 15))
+            .map(|(&id, segment)| (segment.incomplete, gain(u64::from(segment.live), segment.last), id))
+            .collect();
+        ranked.sort_unstable_by_key(|&(incomplete, gain, id)| (std::cmp::Reverse((incomplete, gain)), id));
+        ranked.into_iter().take(VICTIMS_AT_ONCE).map(|(_, _, id)| id).collect()
     }
 
-    /// Moves everything live out of a segment.
-    async fn clean_segment(self: &Rc<Self>, id: SegmentId) -> Result<(), LaneError> {
+    /// Moves everything live out of a segment; the last of it stays in `moves`.
+    async fn clean_segment(self: &Rc<Self>, id: SegmentId, moves: &mut Moves) -> Result<(), LaneError> {
         let mut pins = SegmentPins::new(self);
         pins.pin(id);
         let (columns, used_rows, last) = {
@@ -140,7 +142,10 @@ impl Lane {
                 self.segments.borrow_mut().get_mut(id).stuck = true;
                 return Ok(());
             };
-            self.clean_batch(&columns, &header).await?;
+            self.clean_batch(&columns, &header, moves).await?;
+            if moves.len() >= MOVES_AT_ONCE {
+                self.append_moves(std::mem::take(moves)).await?;
+            }
             row += usize::from(header.rows);
         }
         self.counters.borrow_mut().segments_cleaned += 1;
@@ -151,6 +156,7 @@ impl Lane {
         self: &Rc<Self>,
         columns: &SegmentColumns,
         header: &BatchHeader,
+        moves: &mut Moves,
     ) -> Result<(), LaneError> {
         let mut live = Vec::new();
         for (slot, entry) in header.data() {
@@ -168,49 +174,43 @@ impl Lane {
                 Entry::Table { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {}
             }
         }
-        let ticket = Ticket::new(&self.io);
         let layout =
             Layout::new(columns.shape(), header.segment, usize::from(header.row), usize::from(header.rows));
-        let mut rest = &live[..];
-        while let Some(first) = rest.first() {
-            let role = |live: &Live| layout.place(live.entry.position.slot()).0;
-            let joined = rest
-                .iter()
-                .enumerate()
-                .take_while(|(index, live)| {
-                    live.entry.position.slot() == first.entry.position.slot() + index
-                        && role(live) == role(first)
-                })
-                .count();
-            let (run, after) = rest.split_at(joined);
-            self.move_run(columns, run, &ticket).await?;
-            rest = after;
-        }
-        ticket.wait().await
-    }
-
-    /// Moves blocks that stand below each other.
-    async fn move_run(
-        self: &Rc<Self>,
-        columns: &SegmentColumns,
-        run: &[Live],
-        ticket: &Rc<Ticket>,
-    ) -> Result<(), LaneError> {
-        let crcs: Vec<u32> = run.iter().map(|live| live.entry.crc).collect();
-        let content = match self.read_run(columns, run[0].entry.position, &crcs).await {
-            Ok((buffer, _)) => buffer.into_bytes(),
-            Err(_) => {
-                // damage beyond repair stays where it is, and is reported to whoever reads it
-                self.segments.borrow_mut().get_mut(columns.id).stuck = true;
-                return Ok(());
-            }
-        };
-        self.counters.borrow_mut().blocks_cleaned += run.len() as u64;
-        for (index, live) in run.iter().enumerate() {
-            let block: Bytes = content.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES);
-            self.append_move(live.layer, live.block, live.entry, block, ticket).await?;
+        let role = |live: &Live| layout.place(live.entry.position.slot()).0;
+        let slot = |live: &Live| live.entry.position.slot();
+        while let Some(first) = live.first() {
+            let (first_slot, first_role) = (slot(first), role(first));
+            let follows = |&(index, live): &(usize, &Live)| {
+                slot(live) == first_slot + index && role(live) == first_role
+            };
+            let joined = live.iter().enumerate().take_while(follows).count();
+            let after = live.split_off(joined);
+            self.collect_run(columns, std::mem::replace(&mut live, after), moves).await;
         }
         Ok(())
+    }
+
+    /// Reads blocks that stand below each other.
+    async fn collect_run(&self, columns: &SegmentColumns, run: Vec<Live>, moves: &mut Moves) {
+        let crcs: Vec<u32> = run.iter().map(|live| live.entry.crc).collect();
+        let Ok((buffer, _)) = self.read_run(columns, run[0].entry.position, &crcs).await else {
+            // damage beyond repair stays where it is, and is reported to whoever reads it
+            self.segments.borrow_mut().get_mut(columns.id).stuck = true;
+            return;
+        };
+        let content = buffer.into_bytes();
+        self.counters.borrow_mut().blocks_cleaned += run.len() as u64;
+        for (index, live) in run.into_iter().enumerate() {
+            moves.push((live, content.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES)));
+        }
+    }
+
+    async fn append_moves(&self, moves: Moves) -> Result<(), LaneError> {
+        let ticket = Ticket::new(&self.io);
+        for (live, content) in moves {
+            self.append_move(live.layer, live.block, live.entry, content, &ticket).await?;
+        }
+        ticket.wait().await
     }
 
     /// Has the next checkpoint write a page anew, if it stands at this place.
