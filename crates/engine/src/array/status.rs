@@ -129,7 +129,7 @@ impl Array {
                     health: Health::Degraded,
                     subject: format!("portal {}", portal.address),
                     reason: error.to_string(),
-                    action: "correct [portals] in the configuration, or free the address, and restart"
+                    action: "correct [listen] in the configuration, or free the address, and restart"
                         .to_owned(),
                 });
             }
