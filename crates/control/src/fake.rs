@@ -89,9 +89,8 @@ impl Array for FakeArray {
     }
 }
 
-/// A healthy array: one pool of four drives, two volumes, two hosts, one session.
-pub fn healthy() -> ArrayStatus {
-    let drive = |index: usize| Drive {
+fn drive(index: usize) -> Drive {
+    Drive {
         path: format!("/dev/nvme{index}n1"),
         size_bytes: 1_920_383_410_176,
         model: "SAMPLE 1.92TB".to_owned(),
@@ -101,9 +100,11 @@ pub fn healthy() -> ArrayStatus {
         detail: "pool fast".to_owned(),
         pool: Some("fast".to_owned()),
         errors: DriveErrors::default(),
-    };
-    let drives: Vec<Drive> = (0..4).map(drive).collect();
-    let volume = |id: u32, name: &str, backing, size_bytes| Volume {
+    }
+}
+
+fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
+    Volume {
         id,
         name: name.to_owned(),
         backing,
@@ -114,14 +115,22 @@ pub fn healthy() -> ArrayStatus {
         serial: format!("0000000000000000{id:04}"),
         health: Health::Healthy,
         reason: String::new(),
-    };
-    let host = |name: &str, iqn: &str, chap: Option<&str>, sessions| Host {
+    }
+}
+
+fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> Host {
+    Host {
         name: name.to_owned(),
         initiators: vec![iqn.to_owned()],
         chap_user: chap.map(str::to_owned),
         mutual_chap_user: None,
         sessions,
-    };
+    }
+}
+
+/// A healthy array: one pool of four drives, two volumes, two hosts, one session.
+pub fn healthy() -> ArrayStatus {
+    let drives: Vec<Drive> = (0..4).map(drive).collect();
     let spare = Drive {
         state: DriveState::Unused,
         content: Content::Foreign,

@@ -2,17 +2,11 @@
 
 use std::fmt::Write;
 
-use crate::api::{ArrayStatus, DriveState, Health};
+use crate::api::{ArrayStatus, Drive, DriveState, Health, Pool, Session};
 
 /// Every figure of the array's status that is worth a graph or an alarm.
 pub(super) fn render(array: &ArrayStatus) -> String {
     let mut page = Page(String::new());
-    let drives = array.every_drive();
-    let level = |health: Health| match health {
-        Health::Healthy => 0,
-        Health::Degraded => 1,
-        Health::Offline => 2,
-    };
     page.family("tangelo_health", "gauge", "0 healthy, 1 degraded, 2 offline");
     page.sample("tangelo_health", &[], level(array.health));
     page.family("tangelo_uptime_seconds", "gauge", "Since the shards started");
@@ -23,70 +17,87 @@ pub(super) fn render(array: &ArrayStatus) -> String {
         &[],
         array.sessions.iter().filter(|session| !session.discovery).count() as u64,
     );
-
-    page.family("tangelo_pool_health", "gauge", "0 healthy, 1 degraded, 2 offline");
-    array
-        .pools
-        .iter()
-        .for_each(|pool| page.sample("tangelo_pool_health", &[("pool", &pool.name)], level(pool.health)));
-    page.family("tangelo_pool_capacity_bytes", "gauge", "Bytes that volumes can hold");
-    for pool in &array.pools {
-        page.sample("tangelo_pool_capacity_bytes", &[("pool", &pool.name)], pool.capacity_bytes);
+    render_pools(array, &mut page);
+    render_drives(array, &mut page);
+    page.family("tangelo_volume_size_bytes", "gauge", "Size that hosts see");
+    for volume in &array.volumes {
+        page.sample("tangelo_volume_size_bytes", &[("volume", &volume.name)], volume.size_bytes);
     }
-    page.family("tangelo_pool_used_bytes", "gauge", "Bytes that volumes hold");
-    array
-        .pools
-        .iter()
-        .for_each(|pool| page.sample("tangelo_pool_used_bytes", &[("pool", &pool.name)], pool.used_bytes));
-    page.family(
-        "tangelo_pool_failures_survivable",
-        "gauge",
-        "Drives that may still fail without loss of data",
-    );
-    for pool in &array.pools {
-        let survivable = u64::from(pool.failures_survivable);
-        page.sample("tangelo_pool_failures_survivable", &[("pool", &pool.name)], survivable);
-    }
+    render_sessions(array, &mut page);
+    page.0
+}
 
+fn level(health: Health) -> u64 {
+    match health {
+        Health::Healthy => 0,
+        Health::Degraded => 1,
+        Health::Offline => 2,
+    }
+}
+
+/// A figure of each thing of a kind: its family's name, what it means, and how to read it.
+type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
+
+fn render_pools(array: &ArrayStatus, page: &mut Page) {
+    let figures: [Figure<Pool>; 5] = [
+        ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
+        ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
+        ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
+        ("tangelo_pool_failures_survivable", "Drives that may still fail without loss of data", |pool| {
+            u64::from(pool.failures_survivable)
+        }),
+        ("tangelo_pool_drives_out_of_service", "Drives of the pool that are missing or failed", |pool| {
+            pool.drives.iter().filter(|drive| drive.state != DriveState::Online).count() as u64
+        }),
+    ];
+    for (family, help, figure) in figures {
+        page.family(family, "gauge", help);
+        array.pools.iter().for_each(|pool| page.sample(family, &[("pool", &pool.name)], figure(pool)));
+    }
+}
+
+fn render_drives(array: &ArrayStatus, page: &mut Page) {
+    // One that is missing has no path, and so no name here; its pool counts it.
+    let drives: Vec<Drive> = array.every_drive().into_iter().filter(|drive| !drive.path.is_empty()).collect();
     page.family(
         "tangelo_drive_in_service",
         "gauge",
-        "1 where the drive serves its pool, 0 where it is missing or failed",
+        "1 where it serves its pool, 0 where it is missing or failed",
     );
     for drive in drives.iter().filter(|drive| drive.state != DriveState::Unused) {
         let serves = u64::from(drive.state == DriveState::Online);
-        page.sample("tangelo_drive_in_service", &[("drive", &drive.path)], serves);
+        page.sample("tangelo_drive_in_service", &labels_of(drive), serves);
     }
     page.family("tangelo_drive_errors_total", "counter", "Errors of a drive since the start");
     for drive in &drives {
         let errors = drive.errors;
         for (kind, count) in [("read", errors.read), ("write", errors.write), ("checksum", errors.checksum)] {
-            page.sample("tangelo_drive_errors_total", &[("drive", &drive.path), ("kind", kind)], count);
+            let labels = [&labels_of(drive)[..], &[("kind", kind)]].concat();
+            page.sample("tangelo_drive_errors_total", &labels, count);
         }
     }
+}
 
-    page.family("tangelo_volume_size_bytes", "gauge", "Size that hosts see");
-    for volume in &array.volumes {
-        page.sample("tangelo_volume_size_bytes", &[("volume", &volume.name)], volume.size_bytes);
-    }
-    let families = [
-        ("tangelo_session_commands_total", "Commands of a session"),
-        ("tangelo_session_read_bytes_total", "Bytes read in a session"),
-        ("tangelo_session_written_bytes_total", "Bytes written in a session"),
+fn labels_of(drive: &Drive) -> [(&str, &str); 2] {
+    [("drive", &drive.path), ("pool", drive.pool.as_deref().unwrap_or_default())]
+}
+
+fn render_sessions(array: &ArrayStatus, page: &mut Page) {
+    let figures: [Figure<Session>; 3] = [
+        ("tangelo_session_commands_total", "Commands of a session", |session| session.commands),
+        ("tangelo_session_read_bytes_total", "Bytes read in a session", |session| session.read_bytes),
+        ("tangelo_session_written_bytes_total", "Bytes written in a session", |session| {
+            session.written_bytes
+        }),
     ];
-    for (index, (family, help)) in families.into_iter().enumerate() {
+    for (family, help, figure) in figures {
         page.family(family, "counter", help);
         for session in array.sessions.iter().filter(|session| !session.discovery) {
             let labels =
                 [("host", &*session.host), ("initiator", &session.initiator), ("peer", &session.peer)];
-            page.sample(
-                family,
-                &labels,
-                [session.commands, session.read_bytes, session.written_bytes][index],
-            );
+            page.sample(family, &labels, figure(session));
         }
     }
-    page.0
 }
 
 struct Page(String);

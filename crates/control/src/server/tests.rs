@@ -101,12 +101,22 @@ async fn status_and_lists() {
         let (code, list) = fixture.request("GET", path, "").await;
         assert_eq!((code, list[key].as_array().unwrap().len()), (200, length), "{path}");
     }
+    let missing = Drive { path: String::new(), state: DriveState::Missing, ..healthy().drives[0].clone() };
+    fixture.array.status.lock().unwrap().pools[0].drives.extend([missing.clone(), missing]);
     let metrics = fixture.raw("GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await;
     assert!(metrics.contains("\ntangelo_pool_used_bytes{pool=\"fast\"} 550000000000\n"), "{metrics}");
     assert!(
-        metrics.contains("\ntangelo_drive_errors_total{drive=\"/dev/nvme0n1\",kind=\"read\"} 0\n"),
+        metrics
+            .contains("\ntangelo_drive_errors_total{drive=\"/dev/nvme0n1\",pool=\"fast\",kind=\"read\"} 0\n"),
         "{metrics}"
     );
+    assert!(metrics.contains("\ntangelo_pool_drives_out_of_service{pool=\"fast\"} 2\n"), "{metrics}");
+    let mut series: Vec<&str> =
+        metrics.lines().filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name)).collect();
+    let count = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), count, "a series is given twice: {metrics}");
 }
 
 #[tokio::test]
