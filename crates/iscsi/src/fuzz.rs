@@ -128,16 +128,18 @@ fn feed(target: &mut Connection, bytes: &[u8]) -> bool {
 }
 
 /// PDUs after login that are nearly right: each record of 50 bytes is a control byte, a data length and a
-/// header, whose lengths are made true and whose CmdSN may be. Commands are answered now, later or never.
+/// header, whose lengths are made true and whose numbers and tags may be. Commands are answered now, later
+/// or never.
 pub fn session_after_login(bytes: &[u8]) {
     let digest = bytes.first().is_some_and(|byte| byte & 1 == 1);
     let wanted = Parameters { initial_r2t: !digest, max_outstanding_r2t: 3, ..Parameters::DEFAULT };
     let mut target = logged_in_connection(wanted);
-    let (mut exp_cmd_sn, mut max_cmd_sn, mut held) = (1u32, None, Vec::new());
+    let mut seen = Seen { exp_cmd_sn: 1, max_cmd_sn: None, asked: Vec::new() };
+    let mut held = Vec::new();
     for record in bytes.chunks_exact(2 + HEADER_BYTES) {
-        let (control, length) = (record[0], usize::from(record[1]));
-        let Some(mut header) = record[2..].first_chunk::<HEADER_BYTES>().copied() else { return };
-        plausible(&mut header, control, length, exp_cmd_sn);
+        let control = record[0];
+        let Some(header) = record[2..].first_chunk::<HEADER_BYTES>() else { return };
+        let (header, length) = plausible(header, control, usize::from(record[1]), &mut seen);
         let mut input = BytesMut::from(&header[..]);
         input.extend_from_slice(&[control; 256][..length + pdu::padding(length)]);
         target.on_receive(&mut input, &OneHost, Nanos(1), &mut || 4);
@@ -153,29 +155,72 @@ pub fn session_after_login(bytes: &[u8]) {
         }
         answer(&mut target, &mut held, control);
         for header in headers(&target.take_output()) {
-            let (exp, max) = (word(&header, 28), word(&header, 32));
-            assert!(max_cmd_sn.is_none_or(|before: u32| max.wrapping_sub(before) < 1 << 31), "it went back");
-            (exp_cmd_sn, max_cmd_sn) = (exp, Some(max));
+            seen.take_note(&header);
         }
     }
 }
 
-fn plausible(header: &mut Header, control: u8, length: usize, exp_cmd_sn: u32) {
+/// What a host has learnt from the target's PDUs.
+struct Seen {
+    exp_cmd_sn: u32,
+    max_cmd_sn: Option<u32>,
+    asked: Vec<pdu::R2t>,
+}
+
+impl Seen {
+    fn take_note(&mut self, header: &Header) {
+        let (exp, max) = (word(header, 28), word(header, 32));
+        let went_back = self.max_cmd_sn.is_some_and(|before| max.wrapping_sub(before) >= 1 << 31);
+        assert!(!went_back, "MaxCmdSN went back");
+        (self.exp_cmd_sn, self.max_cmd_sn) = (exp, Some(max));
+        if header[0] == pdu::Opcode::R2t as u8 {
+            self.asked.extend(pdu::R2t::parse(header));
+        }
+    }
+}
+
+/// A header that is right as far as `control` says, and the length of its data.
+fn plausible(bytes: &Header, control: u8, mut length: usize, seen: &mut Seen) -> (Header, usize) {
     const REQUESTS: [u8; 8] = [0x00, 0x01, 0x01, 0x02, 0x04, 0x05, 0x05, 0x10];
+    const COMMAND_FLAGS: [u8; 4] = [0x80, 0xc0, 0xa0, 0x20];
+    let mut header = *bytes;
     if control & 1 == 0 {
         header[0] = header[0] & 0x40 | REQUESTS[usize::from(header[0] & 7)];
     }
     if control & 2 == 0 {
-        header[24..28].copy_from_slice(&exp_cmd_sn.to_be_bytes());
+        header[24..28].copy_from_slice(&seen.exp_cmd_sn.to_be_bytes());
+        header[16..19].fill(0); // few task tags
+        header[19] &= 31;
     }
     if control & 4 == 0 {
-        header[16..19].fill(0); // few task tags
-        header[19] &= 7;
-        header[20..23].fill(0); // few transfer tags
-        header[23] &= 7;
+        header[20..23].fill(0); // few transfer tags, short transfers
+        header[32..36].fill(0);
+        header[36..40].fill(0);
+    }
+    if control & 8 == 0 && header[0] & 0x3f == 1 {
+        header[1] = COMMAND_FLAGS[usize::from(header[1] & 3)];
+        length &= usize::from(header[23]);
+    }
+    if control & 8 == 0
+        && header[0] & 0x3f == 5
+        && let Some(r2t) = seen.asked.pop()
+    {
+        length = length.max(r2t.desired_bytes as usize).min(255);
+        let data_out = pdu::DataOut {
+            is_final: length >= r2t.desired_bytes as usize,
+            lun: r2t.lun,
+            task_tag: r2t.task_tag,
+            target_tag: r2t.target_tag,
+            exp_stat_sn: 0,
+            data_sn: 0,
+            offset_bytes: r2t.offset_bytes,
+        };
+        length = length.min(r2t.desired_bytes as usize);
+        header = data_out.emit(Lengths::default());
     }
     header[4] = 0;
     header[5..8].copy_from_slice(&[0, 0, length as u8]);
+    (header, length)
 }
 
 fn answer(target: &mut Connection, held: &mut Vec<TaskTag>, control: u8) {
