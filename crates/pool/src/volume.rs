@@ -225,8 +225,8 @@ impl PoolVolume {
         self.on_pieces(pieces, request).await.map(|_| BlockOutput::None)
     }
 
-    /// Whole blocks are unmapped; parts of blocks are overwritten where `write_parts`, else left alone.
-    async fn zero(&self, lba: Lba, blocks: u64, write_parts: bool) -> BlockResult {
+    /// Whole blocks are unmapped, parts of blocks overwritten with zeros.
+    async fn zero(&self, lba: Lba, blocks: u64) -> BlockResult {
         let (layer, durable) = (self.layer, self.durable(false));
         let (whole, parts): (Vec<Piece>, Vec<Piece>) =
             self.pieces(lba, blocks).into_iter().partition(Piece::is_whole);
@@ -234,13 +234,11 @@ impl PoolVolume {
         let request =
             |piece: &Piece| LaneRequest::Unmap { layer, block: piece.block, blocks: piece.blocks(), durable };
         self.on_pieces(&whole, request).await?;
-        if write_parts {
-            for mut piece in parts {
-                let mut data = Payload::new();
-                zeros(1).into_iter().for_each(|bytes: Bytes| data.push(bytes.slice(..piece.length_bytes)));
-                piece.at_bytes = 0;
-                self.write_pieces(&[piece], &data, durable).await?;
-            }
+        for mut piece in parts {
+            let mut data = Payload::new();
+            zeros(1).into_iter().for_each(|bytes: Bytes| data.push(bytes.slice(..piece.length_bytes)));
+            piece.at_bytes = 0;
+            self.write_pieces(&[piece], &data, durable).await?;
         }
         Ok(BlockOutput::None)
     }
@@ -312,8 +310,9 @@ impl BlockTarget for PoolVolume {
         match request {
             BlockRequest::Read { lba, blocks } => self.read(lba, u64::from(blocks)).await,
             BlockRequest::Write { lba, data, durable } => self.write(lba, data, durable).await,
-            BlockRequest::WriteZeroes { lba, blocks } => self.zero(lba, blocks, true).await,
-            BlockRequest::Unmap { lba, blocks } => self.zero(lba, blocks, false).await,
+            BlockRequest::WriteZeroes { lba, blocks } | BlockRequest::Unmap { lba, blocks } => {
+                self.zero(lba, blocks).await
+            }
             BlockRequest::CompareAndWrite { lba, expected, data, durable } => {
                 self.compare_and_write(lba, expected, data, durable).await
             }

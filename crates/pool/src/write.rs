@@ -139,6 +139,12 @@ impl Lane {
             let before = self.current(layer, block)?;
             let pieces = self.read_blocks(layer, block, 1).await?;
             let changed = change(&pieces[0])?;
+            if before.is_some_and(|entry| !entry.position.is_stored())
+                && changed.iter().all(|&byte| byte == 0)
+            {
+                // zeros where nothing is: they need no space
+                return Ok(());
+            }
             self.log_room().await?;
             let (key, fresh) = self.admit(layer, block, 1).await?;
             if before.is_none()
