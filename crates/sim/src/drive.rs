@@ -52,6 +52,8 @@ pub(crate) struct Drive {
     /// New blocks cannot be allocated, as on a file system that is full.
     pub(crate) no_space: bool,
     pub(crate) stuck_until: Nanos,
+    /// Before this it does not get stuck again.
+    pub(crate) stuck_again: Nanos,
     /// Typical time of one operation.
     pub(crate) latency: (Nanos, Nanos),
     /// Who holds it for writing.
@@ -75,6 +77,7 @@ impl Drive {
             appearance: 0,
             no_space: false,
             stuck_until: Nanos(0),
+            stuck_again: Nanos(0),
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),
             writer: None,
             latent: BTreeSet::new(),

@@ -299,13 +299,18 @@ impl World {
         self.0.borrow().drives[drive.0 as usize].present
     }
 
-    /// The drive answers nothing until `time` from now.
+    /// The drive answers nothing until `time` from now; nothing happens where it is stuck already, or was for
+    /// most of the time since it last was not.
     pub fn stick(&self, drive: DriveNumber, time: Nanos) {
         let mut inner = self.0.borrow_mut();
-        let until = inner.now + time;
-        inner.drives[drive.0 as usize].stuck_until = until;
-        inner.counts.add(FaultKind::DriveStuck);
         let now = inner.now;
+        let stuck = &mut inner.drives[drive.0 as usize];
+        if now < stuck.stuck_again {
+            return;
+        }
+        stuck.stuck_until = now + time;
+        stuck.stuck_again = now + Nanos(time.0 * 3);
+        inner.counts.add(FaultKind::DriveStuck);
         inner.trace.line(now, || format!("drive {} is stuck for {time:?}", drive.0));
     }
 

@@ -16,6 +16,7 @@
 //! Nothing here reads a real clock, a file, a socket or randomness from outside the seed, and no thread is
 //! started: seeds run in parallel in processes of the `sim` program.
 
+pub mod array;
 mod drive;
 mod drive_io;
 mod environment;

@@ -67,11 +67,15 @@ impl Network {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.next_port))
     }
 
-    fn listener_at(&self, address: SocketAddr) -> Option<usize> {
-        self.listeners.iter().position(|listener| {
+    /// One of the listeners at an address: the shards of a process may share it.
+    fn listener_at(&mut self, address: SocketAddr) -> Option<usize> {
+        let fits = |listener: &Listener| {
             let any = listener.address.ip().is_unspecified() && listener.address.port() == address.port();
             listener.open && (listener.address == address || any)
-        })
+        };
+        let all: Vec<usize> =
+            (0..self.listeners.len()).filter(|&index| fits(&self.listeners[index])).collect();
+        (!all.is_empty()).then(|| *self.prng.pick(&all))
     }
 
     /// Two ends that know each other; the first is the one that connects.
@@ -258,7 +262,8 @@ impl Inner {
         if address.port() == 0 {
             address.set_port(self.network.free_address().port());
         }
-        if self.network.listeners.iter().any(|other| other.open && other.address == address) {
+        let taken = |other: &Listener| other.open && other.address == address && other.owner.0 != owner.0;
+        if self.network.listeners.iter().any(taken) {
             return Outcome::Failed(IoError::AddressInUse);
         }
         let (backlog, accepts) = (VecDeque::new(), VecDeque::new());

@@ -324,6 +324,11 @@ impl World {
         inner.end_process(process, false);
     }
 
+    /// The process ends; nobody counts it as a fault.
+    pub fn end_quietly(&self, process: ProcessId) {
+        self.0.borrow_mut().end_process(process, false);
+    }
+
     /// The power of a machine goes: its processes end, and its drives lose what was not durable.
     pub fn power_loss(&self, machine: u16) {
         let mut inner = self.0.borrow_mut();

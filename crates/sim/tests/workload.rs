@@ -149,7 +149,7 @@ impl Bench for DirectBench {
             *place.borrow_mut() = Some(Ok(subject));
         });
         let volumes = Rc::new(vec![VolumePlan { volume: 1, blocks: 50, write_back: self.write_back }]);
-        Session { process, lanes: vec![LaneSlot { shard: 0, io, opening, volumes }] }
+        Session { process, lanes: vec![LaneSlot { process, shard: 0, io, opening, volumes }] }
     }
 
     fn close(&mut self, _: &World, _: &Session) -> Vec<Rc<Cell<bool>>> {

@@ -34,7 +34,10 @@ impl Arguments {
         while let Some(argument) = arguments.next() {
             let mut number = |name: &'static str, text: Option<String>| match text.as_deref().map(parse_seed)
             {
-                Some(Ok(value)) => Ok(drop(parsed.values.insert(name, value))),
+                Some(Ok(value)) => {
+                    parsed.values.insert(name, value);
+                    Ok(())
+                }
                 _ => Err(format!("{name} needs a number")),
             };
             match argument.as_str() {

@@ -182,6 +182,13 @@ impl Oracle {
         self.begin(volume, sectors, false)
     }
 
+    /// A compare-and-write, which also reads.
+    pub fn begin_compare(&mut self, volume: u32, sectors: Range<u64>) -> WriteTicket {
+        let ticket = self.begin(volume, sectors, false);
+        self.open_reads.push(ticket.began);
+        ticket
+    }
+
     /// An unmap or a write of zeros.
     pub fn begin_zero(&mut self, volume: u32, sectors: Range<u64>) -> WriteTicket {
         self.begin(volume, sectors, true)
@@ -208,6 +215,7 @@ impl Oracle {
     /// The write was answered with an error: it may be there or not.
     pub fn fail_write(&mut self, ticket: &WriteTicket) {
         let now = self.tick();
+        self.close_read(ticket.began);
         let Some(volume) = self.volumes.get_mut(&ticket.volume) else { return };
         for block in blocks(&ticket.sectors) {
             if let Some(history) = volume.blocks.get_mut(&block) {
@@ -293,6 +301,7 @@ impl Oracle {
         expected: &[u64],
         durable: bool,
     ) -> Result<(), Violation> {
+        self.close_read(ticket.began);
         if let Some(volume) = self.volumes.get_mut(&ticket.volume) {
             for (sector, &version) in ticket.sectors.clone().zip(expected) {
                 let (block, index) = (sector / SECTORS_PER_BLOCK, (sector % SECTORS_PER_BLOCK) as usize);
@@ -310,6 +319,7 @@ impl Oracle {
     /// A compare-and-write found something else: nothing was written.
     pub fn end_compare_missed(&mut self, ticket: &WriteTicket, expected: &[u64]) -> Result<(), Violation> {
         let now = self.tick();
+        self.close_read(ticket.began);
         let Some(volume) = self.volumes.get_mut(&ticket.volume) else { return Ok(()) };
         let certain = ticket.sectors.clone().zip(expected).all(|(sector, &version)| {
             let history = volume.blocks.entry(sector / SECTORS_PER_BLOCK).or_default();
@@ -435,10 +445,10 @@ mod tests {
     fn compare_and_write_must_be_right_both_ways() {
         let mut oracle = Oracle::new();
         oracle.add_volume(1, false);
-        let swap = oracle.begin_write(1, 0..8);
+        let swap = oracle.begin_compare(1, 0..8);
         let error = oracle.end_compare_missed(&swap, &[0; 8]).unwrap_err();
         assert_eq!(error.kind, ViolationKind::FalseMiscompare);
-        let swap = oracle.begin_write(1, 0..8);
+        let swap = oracle.begin_compare(1, 0..8);
         let error = oracle.end_compare_matched(swap, &[9; 8], false).unwrap_err();
         assert_eq!(error.kind, ViolationKind::FalseMatch { expected: 9 });
     }

@@ -1,19 +1,18 @@
 //! A pool under test: lanes on the shards of one simulated process, opened anew in every round.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use base::{ArrayId, LayerId, Nanos};
+use base::{ArrayId, LayerId};
 use pool::{CreateOptions, Lane, LaneOptions, Membership};
 use task::Io;
 
 use super::host::{Host, PoolMessage, ShardState};
-use super::plan::{Plan, Trouble};
+use super::plan::Plan;
 use super::report::PoolTotals;
 use super::subject::LaneSubject;
+use super::troubles::Troubles;
 use crate::drive::DriveNumber;
-use crate::fault::FaultRates;
 use crate::prng::Prng;
 use crate::process::{Outbox, Simulation};
 use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
@@ -41,18 +40,16 @@ pub struct PoolBench {
     created: Rc<RefCell<bool>>,
     volumes: Vec<Rc<Vec<VolumePlan>>>,
     states: Vec<Rc<ShardState>>,
-    openings: Vec<Opening>,
     totals: PoolTotals,
-    /// Drives in a bad spell, slow, or full.
-    bad: BTreeSet<usize>,
-    slow: BTreeSet<usize>,
-    full: BTreeSet<usize>,
+    troubles: Troubles,
     prng: Prng,
 }
 
 impl PoolBench {
     pub fn new(plan: Plan, world: &World, shared: &Rc<Shared>, prng: Prng) -> PoolBench {
-        let drives = plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
+        let drives: Vec<DriveNumber> =
+            plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
+        let troubles = Troubles::new(&plan.troubles, &drives, &plan.lossy, plan.rates);
         let mut volumes = Vec::new();
         for lane in 0..u32::from(plan.lanes) {
             let numbered = |volume: &VolumePlan| VolumePlan {
@@ -70,11 +67,8 @@ impl PoolBench {
             created: Rc::default(),
             volumes,
             states: Vec::new(),
-            openings: Vec::new(),
             totals: PoolTotals::default(),
-            bad: BTreeSet::new(),
-            slow: BTreeSet::new(),
-            full: BTreeSet::new(),
+            troubles,
             prng,
         }
     }
@@ -91,37 +85,13 @@ impl PoolBench {
     pub fn lanes(&self) -> Vec<Rc<Lane>> {
         self.states.iter().flat_map(|state| state.lanes.borrow().clone()).collect()
     }
-
-    fn set_rates(&self, world: &World, index: usize) {
-        let mut rates = if self.bad.contains(&index) { self.plan.rates } else { FaultRates::NONE };
-        rates.slow = if self.slow.contains(&index) { self.plan.rates.slow.max(20) } else { 0 };
-        world.set_fault_rates(self.drives[index], rates);
-    }
-
-    fn vanish_or_return(&self, world: &World, drive: DriveNumber, prng: &mut Prng) {
-        if world.is_present(drive) {
-            let back_after = prng.chance(500).then(|| Nanos(prng.skewed(1_000, 2_000_000_000)));
-            world.vanish(drive, back_after, prng.chance(500));
-        } else {
-            world.return_drive(drive);
-        }
-    }
-}
-
-fn toggle(set: &mut BTreeSet<usize>, index: usize) {
-    if !set.remove(&index) {
-        set.insert(index);
-    }
 }
 
 impl Bench for PoolBench {
     fn start(&mut self, simulation: &mut Simulation, _: u32) -> Session {
-        for index in std::mem::take(&mut self.full) {
-            simulation.world.set_no_space(self.drives[index], false);
-        }
         if !*self.created.borrow() {
             // a pool is made of drives that are there and well
-            self.heal(&simulation.world);
+            self.troubles.heal(&simulation.world);
         }
         let openings: Vec<Opening> = (0..self.plan.lanes).map(|_| Opening::default()).collect();
         let opener = Rc::new(Opener {
@@ -130,7 +100,6 @@ impl Bench for PoolBench {
             openings: openings.clone(),
             volumes: self.volumes.clone(),
         });
-        self.openings = openings.clone();
         let handlers: Rc<RefCell<Vec<Rc<ShardState>>>> = Rc::default();
         let states = handlers.clone();
         let opening = opener.clone();
@@ -162,7 +131,7 @@ impl Bench for PoolBench {
             .map(|(lane, opening)| {
                 let shard = lane as u16 % self.plan.shards;
                 let io = self.states[usize::from(shard)].io.clone();
-                LaneSlot { shard, io, opening, volumes: self.volumes[lane].clone() }
+                LaneSlot { process, shard, io, opening, volumes: self.volumes[lane].clone() }
             })
             .collect();
         Session { process, lanes }
@@ -185,48 +154,14 @@ impl Bench for PoolBench {
     }
 
     fn inject(&mut self, world: &World, prng: &mut Prng) {
-        let trouble = *prng.pick(&self.plan.troubles);
-        if !*self.created.borrow() {
-            // a pool is made of drives that are there and well
-            return;
-        }
-        let any = prng.index(self.drives.len());
-        let lossy = (!self.plan.lossy.is_empty()).then(|| *prng.pick(&self.plan.lossy));
-        world.note(|| format!("trouble: {trouble:?} drive {any} or {lossy:?}"));
-        match (trouble, lossy) {
-            (Trouble::Stick, _) => world.stick(self.drives[any], Nanos(prng.skewed(100_000, 3_000_000_000))),
-            (Trouble::Slow, _) => {
-                toggle(&mut self.slow, any);
-                self.set_rates(world, any);
-            }
-            // a pool does not open on a full file system yet
-            (Trouble::NoSpace, _) if self.openings.iter().any(|opening| opening.borrow().is_none()) => {}
-            (Trouble::NoSpace, _) => {
-                toggle(&mut self.full, any);
-                world.set_no_space(self.drives[any], self.full.contains(&any));
-            }
-            (Trouble::Vanish, Some(lossy)) => self.vanish_or_return(world, self.drives[lossy], prng),
-            (Trouble::BadSpell, Some(lossy)) => {
-                toggle(&mut self.bad, lossy);
-                self.set_rates(world, lossy);
-            }
-            (Trouble::Rot, Some(lossy)) => {
-                (0..prng.skewed(1, 50)).for_each(|_| world.rot_somewhere(self.drives[lossy]));
-            }
-            (Trouble::Latent, Some(lossy)) => {
-                (0..prng.skewed(1, 50)).for_each(|_| world.spoil_somewhere(self.drives[lossy]));
-            }
-            (Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent, None) => {}
+        // a pool is made of drives that are there and well
+        if *self.created.borrow() {
+            self.troubles.inject(world, prng);
         }
     }
 
     fn heal(&mut self, world: &World) {
-        (self.bad, self.slow, self.full) = Default::default();
-        for index in 0..self.drives.len() {
-            self.set_rates(world, index);
-            world.set_no_space(self.drives[index], false);
-            world.return_drive(self.drives[index]);
-        }
+        self.troubles.heal(world);
     }
 
     fn collect(&mut self, _: &Session) {
@@ -320,7 +255,7 @@ impl Opener {
         state.add_lane(lane.clone());
         let layer = |volume: &VolumePlan| LayerId(LAYER_BASE + volume.volume % VOLUMES_PER_LANE);
         let volumes = self.volumes[usize::from(number)].iter().map(|volume| (*volume, layer(volume)));
-        let subject = LaneSubject::new(lane, &volumes.collect::<Vec<_>>());
+        let subject = LaneSubject::new(&state.io, lane, &volumes.collect::<Vec<_>>());
         subject.ensure_layers().await?;
         Ok(Rc::new(subject))
     }

@@ -5,6 +5,7 @@ mod host;
 mod plan;
 mod report;
 mod subject;
+mod troubles;
 
 use pool::Protection;
 
@@ -18,6 +19,7 @@ pub use bench::PoolBench;
 pub use host::{Host, PoolMessage, ShardState};
 pub use plan::{Plan, Trouble};
 pub use report::{PoolTotals, Report};
+pub use troubles::Troubles;
 
 /// What a caller may decide about a run.
 #[derive(Default)]
@@ -28,8 +30,14 @@ pub struct Options {
     pub protection: Option<Protection>,
 }
 
+/// One seed of so many goes through the whole array, with hosts on the network; the others drive a pool's lanes.
+const ARRAY_SEEDS: u64 = 8;
+
 /// Runs a seed. The same seed gives the same report, or the same failure.
 pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
+    if seed % ARRAY_SEEDS == ARRAY_SEEDS - 1 {
+        return crate::array::run_array_seed(seed, options);
+    }
     let mut prng = Prng::new(seed ^ 0x0054_616E_6765_6C6F);
     let plan = Plan::draw(&mut prng, options.protection);
     run_plan(seed, plan, prng, options.trace)

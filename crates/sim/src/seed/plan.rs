@@ -28,10 +28,12 @@ pub enum Trouble {
     Slow,
     /// The file system under a drive is full for a while.
     NoSpace,
+    /// A connection breaks.
+    Reset,
 }
 
 impl Trouble {
-    const ALL: [Trouble; 7] = [
+    pub const ALL: [Trouble; 8] = [
         Trouble::Vanish,
         Trouble::BadSpell,
         Trouble::Rot,
@@ -39,6 +41,7 @@ impl Trouble {
         Trouble::Stick,
         Trouble::Slow,
         Trouble::NoSpace,
+        Trouble::Reset,
     ];
 }
 

@@ -5,22 +5,27 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::{BLOCK_BYTES, LayerId, Lba};
+use base::{BLOCK_BYTES, LayerId, Lba, Nanos};
 use block::{BlockError, BlockOutput, BlockRequest, BlockTarget, Geometry, Payload};
-use pool::{Lane, LaneRef, LaneRequest, PoolVolume};
+use pool::{Lane, LaneError, LaneRef, LaneRequest, PoolVolume};
+use task::Io;
 
 use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK};
 use crate::workload::{Answer, Request, Subject, VolumePlan};
 
+/// Pause before a request is tried again that found no space.
+const AGAIN: Nanos = Nanos::from_millis(10);
+
 /// See the module's words.
 pub struct LaneSubject {
+    io: Io,
     lane: Rc<Lane>,
     volumes: BTreeMap<u32, (LayerId, PoolVolume)>,
 }
 
 impl LaneSubject {
     /// Volumes by the oracle's number, each in its layer.
-    pub fn new(lane: Rc<Lane>, volumes: &[(VolumePlan, LayerId)]) -> LaneSubject {
+    pub fn new(io: &Io, lane: Rc<Lane>, volumes: &[(VolumePlan, LayerId)]) -> LaneSubject {
         let target = |&(plan, layer): &(VolumePlan, LayerId)| {
             let geometry = Geometry {
                 block_bytes: SECTOR_BYTES as u32,
@@ -31,15 +36,21 @@ impl LaneSubject {
             (plan.volume, (layer, PoolVolume::new(vec![LaneRef::Local(lane.clone())], layer, geometry)))
         };
         let volumes = volumes.iter().map(target).collect();
-        LaneSubject { lane, volumes }
+        LaneSubject { io: io.clone(), lane, volumes }
     }
 
     /// Creates the layers that are not there yet.
     pub async fn ensure_layers(&self) -> Result<(), String> {
         for (layer, volume) in self.volumes.values() {
             let blocks = volume.geometry().size_bytes() / BLOCK_BYTES as u64;
-            let request = LaneRequest::CreateLayer { layer: *layer, parent: None, blocks };
-            self.lane.execute(request).await.map_err(|error| format!("creating {layer:?}: {error}"))?;
+            let request = || LaneRequest::CreateLayer { layer: *layer, parent: None, blocks };
+            // a file system that is full will not stay so
+            while let Err(error) = self.lane.execute(request()).await {
+                if error != LaneError::OutOfSpace {
+                    return Err(format!("creating {layer:?}: {error}"));
+                }
+                self.io.sleep(AGAIN).await;
+            }
         }
         Ok(())
     }

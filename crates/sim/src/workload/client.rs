@@ -136,6 +136,9 @@ impl Client {
         let answer = self.execute(Request::Read { volume: volume.volume, sectors: sectors.clone() }).await;
         let Answer::Data(data) = answer else {
             self.shared.oracle.borrow_mut().fail_read(&ticket);
+            if answer == Answer::Lost {
+                return None;
+            }
             self.refuse(|| format!("read volume {} sectors {sectors:?}", volume.volume), &answer);
             return None;
         };
@@ -156,6 +159,7 @@ impl Client {
         match self.execute(request).await {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, durable),
             Answer::OutOfSpace => self.out_of_space(&ticket),
+            Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
             answer => {
                 self.shared.oracle.borrow_mut().fail_write(&ticket);
                 self.refuse(|| format!("write volume {} sectors {sectors:?}", volume.volume), &answer);
@@ -173,6 +177,7 @@ impl Client {
         match self.execute(Request::Zero { volume: volume.volume, sectors: sectors.clone() }).await {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, false),
             Answer::OutOfSpace => self.out_of_space(&ticket),
+            Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
             answer => {
                 self.shared.oracle.borrow_mut().fail_write(&ticket);
                 self.refuse(|| format!("zero volume {} sectors {sectors:?}", volume.volume), &answer);
@@ -185,6 +190,7 @@ impl Client {
         match self.execute(Request::Flush { volume: volume.volume }).await {
             Answer::Done => self.shared.oracle.borrow_mut().end_flush(ticket),
             Answer::OutOfSpace => self.shared.out_of_space.set(self.shared.out_of_space.get() + 1),
+            Answer::Lost => {}
             answer => self.refuse(|| format!("flush volume {}", volume.volume), &answer),
         }
     }
@@ -208,7 +214,7 @@ impl Client {
         if prng.chance(150) {
             *expected.last_mut().expect("at least one sector") = u64::MAX;
         }
-        let ticket = self.shared.oracle.borrow_mut().begin_write(volume.volume, sectors.clone());
+        let ticket = self.shared.oracle.borrow_mut().begin_compare(volume.volume, sectors.clone());
         let data = compose(volume.volume, sectors.start, &vec![ticket.version; expected.len()]);
         let request = Request::CompareAndWrite {
             volume: volume.volume,
@@ -226,6 +232,7 @@ impl Client {
                 drop(oracle);
                 return self.out_of_space(&ticket);
             }
+            Answer::Lost => return oracle.fail_write(&ticket),
             answer => {
                 oracle.fail_write(&ticket);
                 drop(oracle);

@@ -77,6 +77,8 @@ pub enum Answer {
     Miscompare,
     /// No space; the write may have been carried out in part.
     OutOfSpace,
+    /// The way to the subject broke: whether the request was carried out is not known.
+    Lost,
     /// Anything else, in the subject's words.
     Failed(String),
 }

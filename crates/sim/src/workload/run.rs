@@ -24,6 +24,8 @@ pub type Opening = Rc<RefCell<Option<Result<Rc<dyn Subject>, String>>>>;
 
 /// One independent part of what is under test: a lane, on its shard.
 pub struct LaneSlot {
+    /// Where its clients run; not always the process under test.
+    pub process: ProcessId,
     pub shard: u16,
     pub io: Io,
     pub opening: Opening,
@@ -52,6 +54,9 @@ pub trait Bench {
 
     /// What the subject counted, before its process ends.
     fn collect(&mut self, session: &Session);
+
+    /// The process under test has ended: end whatever used it.
+    fn ended(&mut self, _world: &World) {}
 }
 
 /// Starts a task on a shard from outside; the flag is set when it has ended.
@@ -231,6 +236,7 @@ impl<'a> Runner<'a> {
         } else {
             self.simulation.world.kill(session.process);
         }
+        self.bench.ended(&self.simulation.world);
         self.shared.oracle.borrow_mut().crash(power);
         self.simulation.bury();
     }
@@ -242,7 +248,7 @@ impl<'a> Runner<'a> {
         task: impl Future<Output = ()> + 'static,
     ) -> Rc<Cell<bool>> {
         let lane = &session.lanes[lane];
-        spawn_flagged(&self.simulation.world, session.process, lane.shard, &lane.io, task)
+        spawn_flagged(&self.simulation.world, lane.process, lane.shard, &lane.io, task)
     }
 
     fn subject(session: &Session, lane: usize) -> Rc<dyn Subject> {

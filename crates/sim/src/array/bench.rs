@@ -1,0 +1,312 @@
+//! The whole array under test: the engine's shards on one machine, hosts with iSCSI sessions on another.
+//!
+//! In the first round the administrator makes a pool, volumes, hosts and mappings; in every later one all of
+//! that must be there again, told by nothing but the drives.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use base::{BLOCK_BYTES, Nanos};
+use engine::command::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
+use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
+use env::Env;
+use iscsi::initiator::InitiatorParams;
+use task::Io;
+
+use super::engine_shard::{EngineShard, command};
+use super::lun::LunSubject;
+use super::session::HostSession;
+use crate::drive::DriveNumber;
+use crate::environment::{Outside, SimEnv};
+use crate::prng::Prng;
+use crate::process::Simulation;
+use crate::seed::{Plan, Troubles};
+use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
+use crate::world::{ProcessId, World};
+
+/// The array's machine, and the hosts'.
+const ARRAY: u16 = 0;
+const HOSTS: u16 = 1;
+const PORTAL: &str = "10.0.0.1:3260";
+
+type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
+type ToArray = Rc<Outside<ShardMessage>>;
+
+/// What has been acknowledged to the administrator, by name: it must be there for ever.
+type Made = Rc<RefCell<BTreeSet<String>>>;
+
+/// See the module's words.
+pub struct ArrayBench {
+    plan: Plan,
+    shared: Rc<Shared>,
+    hosts: u16,
+    volumes: Rc<Vec<VolumePlan>>,
+    troubles: Troubles,
+    made: Made,
+    prepared: Rc<Cell<bool>>,
+    clients: Vec<ProcessId>,
+    array: Option<(ToArray, Io, u16)>,
+    logins: Rc<Cell<u64>>,
+}
+
+impl ArrayBench {
+    pub fn new(plan: Plan, hosts: u16, world: &World, shared: &Rc<Shared>) -> ArrayBench {
+        let drives: Vec<DriveNumber> =
+            plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
+        for volume in &plan.volumes {
+            shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
+        }
+        ArrayBench {
+            shared: shared.clone(),
+            hosts,
+            volumes: Rc::new(plan.volumes.clone()),
+            troubles: Troubles::new(&plan.troubles, &drives, &plan.lossy, plan.rates),
+            plan,
+            made: Made::default(),
+            prepared: Rc::default(),
+            clients: Vec::new(),
+            array: None,
+            logins: Rc::default(),
+        }
+    }
+
+    /// Logins of all hosts so far.
+    pub fn logins(&self) -> u64 {
+        self.logins.get()
+    }
+
+    fn start_array(&self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
+        let shards = self.plan.shards;
+        let (process, environments, outside) = simulation.world.start_process::<ShardMessage>(ARRAY, shards);
+        let started = Started::default();
+        let place = started.clone();
+        let mut parameters = Some(StartParameters {
+            portals: vec![PORTAL.parse().expect("an address")],
+            drives: self.plan.drives.iter().map(|options| options.path.clone()).collect(),
+            array_name: "simulated".to_owned(),
+            // another server each time: nothing but the drives comes along
+            state: None,
+            save_state: Box::new(|_| {}),
+            started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
+        });
+        for (index, environment) in environments.into_iter().enumerate() {
+            let environment: SimEnv<ShardMessage> = environment;
+            let shard = Shard::new(environment.shard(), shards, parameters.take());
+            let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
+            simulation.attach(process, index as u16, shard);
+        }
+        (process, Rc::new(outside), started)
+    }
+
+    fn administrator(&self, io: &Io, outside: &ToArray, started: Started) -> Administrator {
+        Administrator {
+            io: io.clone(),
+            outside: outside.clone(),
+            started,
+            plan: self.plan.clone(),
+            hosts: self.hosts,
+            made: self.made.clone(),
+            prepared: self.prepared.clone(),
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl Bench for ArrayBench {
+    fn start(&mut self, simulation: &mut Simulation, _: u32) -> Session {
+        if !self.prepared.get() {
+            // an array is set up on drives that are there and well
+            self.troubles.heal(&simulation.world);
+        }
+        let (process, outside, started) = self.start_array(simulation);
+        let mut lanes = Vec::new();
+        let ready: Rc<RefCell<Option<Result<String, String>>>> = Rc::default();
+        for host in 0..self.hosts {
+            let (client, shards, _) =
+                simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+            self.clients.push(client);
+            let io = shards[0].borrow().io().clone();
+            if host == 0 {
+                let administrator = self.administrator(&io, &outside, started.clone());
+                let ready = ready.clone();
+                io.spawn(async move {
+                    let prepared = administrator.prepare().await;
+                    *ready.borrow_mut() = Some(prepared);
+                });
+                self.array = Some((outside.clone(), io.clone(), 0));
+            }
+            let opening = Opening::default();
+            let (place, ready, tasks) = (opening.clone(), ready.clone(), io.clone());
+            let (volumes, logins) = (self.volumes.clone(), self.logins.clone());
+            io.spawn(async move { open_session(tasks, host, ready, volumes, logins, place).await });
+            simulation.world.nudge(client, 0);
+            lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });
+        }
+        Session { process, lanes }
+    }
+
+    fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let Some((outside, io, shard)) = self.array.clone() else { return Vec::new() };
+        let tasks = io.clone();
+        let stopping = async move {
+            // refused where the array is not up: then there is nothing to stop
+            let _answer = command(&tasks, &outside, Command::Shutdown).await;
+        };
+        vec![spawn_flagged(world, session.lanes[0].process, shard, &io, stopping)]
+    }
+
+    fn inject(&mut self, world: &World, prng: &mut Prng) {
+        if self.prepared.get() {
+            self.troubles.inject(world, prng);
+        }
+    }
+
+    fn heal(&mut self, world: &World) {
+        self.troubles.heal(world);
+    }
+
+    fn collect(&mut self, _: &Session) {}
+
+    fn ended(&mut self, world: &World) {
+        for client in self.clients.drain(..) {
+            world.end_quietly(client);
+        }
+        self.array = None;
+    }
+}
+
+/// Waits until the array is set up, logs in, and hands the LUNs to the workload.
+async fn open_session(
+    io: Io,
+    host: u16,
+    ready: Rc<RefCell<Option<Result<String, String>>>>,
+    volumes: Rc<Vec<VolumePlan>>,
+    logins: Rc<Cell<u64>>,
+    place: Opening,
+) {
+    let target = loop {
+        match &*ready.borrow() {
+            Some(Ok(target)) => break target.clone(),
+            Some(Err(why)) => {
+                *place.borrow_mut() = Some(Err(why.clone()));
+                return;
+            }
+            None => {}
+        }
+        io.sleep(Nanos::from_micros(100)).await;
+    };
+    let params = InitiatorParams::new(&initiator_name(host), Some(&target));
+    let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
+    io.spawn(session.clone().run());
+    while session.logins.get() == 0 {
+        io.sleep(Nanos::from_micros(100)).await;
+    }
+    logins.set(logins.get() + 1);
+    let luns = volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
+    let subject: Rc<dyn Subject> = Rc::new(LunSubject { io, session, luns });
+    *place.borrow_mut() = Some(Ok(subject));
+}
+
+fn initiator_name(host: u16) -> String {
+    format!("iqn.2026-11.test.sim:host{host}")
+}
+
+/// Sets the array up, and checks in later rounds that everything is there.
+struct Administrator {
+    io: Io,
+    outside: ToArray,
+    started: Started,
+    plan: Plan,
+    hosts: u16,
+    made: Made,
+    prepared: Rc<Cell<bool>>,
+    shared: Rc<Shared>,
+}
+
+impl Administrator {
+    /// The target's name, when hosts can log in.
+    async fn prepare(&self) -> Result<String, String> {
+        loop {
+            if let Some(started) = self.started.lock().expect("one thread").take() {
+                started.map_err(|error| format!("the array does not start: {error}"))?;
+                break;
+            }
+            self.io.sleep(Nanos::from_micros(100)).await;
+        }
+        for (name, command) in self.commands() {
+            self.make(&name, command).await?;
+        }
+        self.prepared.set(true);
+        match command(&self.io, &self.outside, Command::Status).await {
+            Ok(Reply::Status(status)) => Ok(status.target_name),
+            other => Err(format!("status: {other:?}")),
+        }
+    }
+
+    /// Makes a thing, unless it is there. What was acknowledged once must be there.
+    async fn make(&self, name: &str, wanted: Command) -> Result<(), String> {
+        let answer = command(&self.io, &self.outside, wanted).await;
+        let known = self.made.borrow().contains(name);
+        self.shared.world.note(|| format!("{name}: {answer:?}"));
+        match answer {
+            Ok(_) if known => Err(format!("{name} was acknowledged, and is lost")),
+            Ok(_) => {
+                self.made.borrow_mut().insert(name.to_owned());
+                Ok(())
+            }
+            Err(error) if error.kind == CommandErrorKind::AlreadyExists => {
+                self.made.borrow_mut().insert(name.to_owned());
+                Ok(())
+            }
+            Err(error) => Err(format!("{name}: {error}")),
+        }
+    }
+
+    fn commands(&self) -> Vec<(String, Command)> {
+        let paths: Vec<String> = self.plan.drives.iter().map(|options| options.path.clone()).collect();
+        let pool = NewPool {
+            name: "pool".to_owned(),
+            protection: self.plan.protection.to_string(),
+            width: self.plan.width,
+            drives: paths.clone(),
+            // a pool that was being made when the power went may have left labels behind
+            force: paths,
+        };
+        let mut all = vec![("the pool".to_owned(), Command::PoolCreate { pool, dry_run: false })];
+        for volume in &self.plan.volumes {
+            let name = format!("volume{}", volume.volume);
+            let volume = NewVolume {
+                name: name.clone(),
+                backing: NewBacking::Pool("pool".to_owned()),
+                size_bytes: Some(volume.blocks * BLOCK_BYTES as u64),
+                block_bytes: 512,
+                write_back: volume.write_back,
+            };
+            all.push((name, Command::VolumeCreate { volume, dry_run: false }));
+        }
+        for host in 0..self.hosts {
+            let name = format!("host{host}");
+            let new = NewHost {
+                name: name.clone(),
+                initiators: vec![initiator_name(host)],
+                chap: None,
+                mutual_chap: None,
+            };
+            all.push((name.clone(), Command::HostCreate { host: new, dry_run: false }));
+            for volume in &self.plan.volumes {
+                let (volume, lun) = (format!("volume{}", volume.volume), Some(volume.volume as u16));
+                let map = Command::Map {
+                    volume: volume.clone(),
+                    host: name.clone(),
+                    lun,
+                    read_only: false,
+                    dry_run: false,
+                };
+                all.push((format!("{volume} to {name}"), map));
+            }
+        }
+        all
+    }
+}

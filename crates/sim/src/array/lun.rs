@@ -1,0 +1,112 @@
+//! LUNs as a subject of the workload: requests become SCSI commands, statuses become answers.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::ops::Range;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use base::Nanos;
+use block::Payload;
+use iscsi::initiator::{Completion, Request as Command};
+use task::Io;
+use wire::scsi::Lun;
+
+use super::session::HostSession;
+use crate::oracle::SECTOR_BYTES;
+use crate::workload::{Answer, Request, Subject};
+
+/// Pause before a command is sent again that the array could not take yet.
+const AGAIN: Nanos = Nanos::from_millis(2);
+const FUA: u8 = 0x08;
+/// WRITE SAME (16) without a data-out buffer, unmapping.
+const UNMAP_NDOB: u8 = 0x09;
+
+/// See the module's words.
+pub struct LunSubject {
+    pub io: Io,
+    pub session: Rc<HostSession>,
+    /// LUN by the oracle's volume.
+    pub luns: BTreeMap<u32, u16>,
+}
+
+/// A CDB of 16 bytes with a 64-bit LBA and a 32-bit length, as READ (16).
+fn cdb_16(opcode: u8, flags: u8, first: u64, sectors: u32) -> [u8; 16] {
+    let mut cdb = [0; 16];
+    (cdb[0], cdb[1]) = (opcode, flags);
+    cdb[2..10].copy_from_slice(&first.to_be_bytes());
+    cdb[10..14].copy_from_slice(&sectors.to_be_bytes());
+    cdb
+}
+
+fn compare_and_write(first: u64, sectors: u8, flags: u8) -> [u8; 16] {
+    let mut cdb = cdb_16(0x89, flags, first, 0);
+    cdb[13] = sectors;
+    cdb
+}
+
+impl LunSubject {
+    fn command(&self, request: &Request) -> Command {
+        let sectors = |data: &[u8]| (data.len() / SECTOR_BYTES) as u32;
+        let count = |range: &Range<u64>| (range.end - range.start) as u32;
+        let flags = |durable: &bool| if *durable { FUA } else { 0 };
+        let (volume, cdb, data_out, expected_in) = match request {
+            Request::Read { volume, sectors } => {
+                (volume, cdb_16(0x88, 0, sectors.start, count(sectors)), Vec::new(), count(sectors))
+            }
+            Request::Write { volume, first, data, durable } => {
+                (volume, cdb_16(0x8A, flags(durable), *first, sectors(data)), data.clone(), 0)
+            }
+            Request::Zero { volume, sectors } => {
+                (volume, cdb_16(0x93, UNMAP_NDOB, sectors.start, count(sectors)), Vec::new(), 0)
+            }
+            Request::CompareAndWrite { volume, first, expected, data, durable } => {
+                let cdb = compare_and_write(*first, sectors(data) as u8, flags(durable));
+                (volume, cdb, [&expected[..], data].concat(), 0)
+            }
+            // SYNCHRONIZE CACHE (16) of everything
+            Request::Flush { volume } => (volume, cdb_16(0x91, 0, 0, 0), Vec::new(), 0),
+        };
+        let lun = Lun::new(self.luns[volume]).expect("a small number").emit();
+        let mut command = Command::new(lun, cdb);
+        command.data_out = Payload::from(data_out);
+        command.expected_in = expected_in * SECTOR_BYTES as u32;
+        command
+    }
+}
+
+/// What a status means to the workload; `None`: try again.
+fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
+    let sense = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
+    let (key, code, qualifier) = (sense(2) & 0xF, sense(12), sense(13));
+    match (completion.status, key) {
+        (0x00, _) => Some(match request {
+            Request::Read { .. } => Answer::Data(completion.data_in.to_vec()),
+            _ => Answer::Done,
+        }),
+        // busy, task set full; unit attention, not ready
+        (0x08 | 0x28, _) | (0x02, 0x6 | 0x2) => None,
+        (0x02, 0xE) => Some(Answer::Miscompare),
+        (0x02, 0x7) if (code, qualifier) == (0x27, 0x07) => Some(Answer::OutOfSpace),
+        (0x02, 0xB) => Some(Answer::Lost),
+        (status, _) => {
+            Some(Answer::Failed(format!("status {status:#04x}, sense {key:#x}/{code:#04x}/{qualifier:#04x}")))
+        }
+    }
+}
+
+impl Subject for LunSubject {
+    fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
+        let command = self.command(&request);
+        let (session, io) = (self.session.clone(), self.io.clone());
+        Box::pin(async move {
+            loop {
+                let Some(completion) = session.command(command.clone()).await else { return Answer::Lost };
+                if let Some(answer) = answer(&request, &completion) {
+                    return answer;
+                }
+                io.sleep(AGAIN).await;
+            }
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The troubles of one run: what happens to which drive, within the promise.
+
+use std::collections::BTreeSet;
+
+use base::Nanos;
+
+use super::plan::Trouble;
+use crate::drive::DriveNumber;
+use crate::fault::FaultRates;
+use crate::prng::Prng;
+use crate::world::World;
+
+/// See the module's words.
+pub struct Troubles {
+    kinds: Vec<Trouble>,
+    drives: Vec<DriveNumber>,
+    /// Those that lossy faults may hit.
+    lossy: Vec<DriveNumber>,
+    rates: FaultRates,
+    bad: BTreeSet<DriveNumber>,
+    slow: BTreeSet<DriveNumber>,
+    full: BTreeSet<DriveNumber>,
+}
+
+fn toggle(set: &mut BTreeSet<DriveNumber>, drive: DriveNumber) {
+    if !set.remove(&drive) {
+        set.insert(drive);
+    }
+}
+
+impl Troubles {
+    /// `lossy` are indices of `drives`.
+    pub fn new(kinds: &[Trouble], drives: &[DriveNumber], lossy: &[usize], rates: FaultRates) -> Troubles {
+        Troubles {
+            kinds: kinds.to_vec(),
+            drives: drives.to_vec(),
+            lossy: lossy.iter().map(|&index| drives[index]).collect(),
+            rates,
+            bad: BTreeSet::new(),
+            slow: BTreeSet::new(),
+            full: BTreeSet::new(),
+        }
+    }
+
+    fn set_rates(&self, world: &World, drive: DriveNumber) {
+        let mut rates = if self.bad.contains(&drive) { self.rates } else { FaultRates::NONE };
+        rates.slow = if self.slow.contains(&drive) { self.rates.slow.max(20) } else { 0 };
+        world.set_fault_rates(drive, rates);
+    }
+
+    /// Lets something happen.
+    pub fn inject(&mut self, world: &World, prng: &mut Prng) {
+        let trouble = *prng.pick(&self.kinds);
+        let any = *prng.pick(&self.drives);
+        let lossy = (!self.lossy.is_empty()).then(|| *prng.pick(&self.lossy));
+        world.note(|| format!("trouble: {trouble:?} {any:?} or {lossy:?}"));
+        match (trouble, lossy) {
+            (Trouble::Stick, _) => world.stick(any, Nanos(prng.skewed(100_000, 3_000_000_000))),
+            (Trouble::Slow, _) => {
+                toggle(&mut self.slow, any);
+                self.set_rates(world, any);
+            }
+            (Trouble::NoSpace, _) => {
+                toggle(&mut self.full, any);
+                world.set_no_space(any, self.full.contains(&any));
+            }
+            (Trouble::Reset, _) => {
+                world.reset_some_connection();
+            }
+            (Trouble::Vanish, Some(drive)) if world.is_present(drive) => {
+                let back_after = prng.chance(500).then(|| Nanos(prng.skewed(1_000, 2_000_000_000)));
+                world.vanish(drive, back_after, prng.chance(500));
+            }
+            (Trouble::Vanish, Some(drive)) => world.return_drive(drive),
+            (Trouble::BadSpell, Some(drive)) => {
+                toggle(&mut self.bad, drive);
+                self.set_rates(world, drive);
+            }
+            (Trouble::Rot, Some(drive)) => (0..prng.skewed(1, 50)).for_each(|_| world.rot_somewhere(drive)),
+            (Trouble::Latent, Some(drive)) => {
+                (0..prng.skewed(1, 50)).for_each(|_| world.spoil_somewhere(drive))
+            }
+            (Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent, None) => {}
+        }
+    }
+
+    /// Ends everything that lasts; drives that have vanished are there again.
+    pub fn heal(&mut self, world: &World) {
+        self.bad.clear();
+        self.slow.clear();
+        self.full.clear();
+        for &drive in &self.drives {
+            self.set_rates(world, drive);
+            world.set_no_space(drive, false);
+            world.return_drive(drive);
+        }
+    }
+}
