@@ -81,7 +81,10 @@ impl Array {
         }
         for (layer, request) in wanted {
             if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
-                self.ask_lanes(membership, request).await.map_err(|error| cannot_take(membership, error))?;
+                // a pool that takes no writes now still serves what is in it
+                if let Err(error) = self.ask_lanes(membership, request).await {
+                    self.unsettled.borrow_mut().push(cannot_take(membership, error));
+                }
             }
         }
         Ok(())

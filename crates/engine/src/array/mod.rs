@@ -43,6 +43,8 @@ pub(crate) struct Array {
     ready: Gate,
     /// Why the array cannot be managed.
     failure: RefCell<Option<CommandError>>,
+    /// What the start could not write, and went on without.
+    unsettled: RefCell<Vec<CommandError>>,
     /// Changes take turns.
     changes: Semaphore,
     commands_waiting: Cell<usize>,
@@ -89,6 +91,7 @@ impl Array {
             started: RefCell::new(Some(parameters.started)),
             ready: Gate::new(io, false),
             failure: RefCell::new(None),
+            unsettled: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),
             began: Cell::new(Nanos::default()),

@@ -198,7 +198,11 @@ impl Array {
             self.settle_layers(&membership).await?;
         }
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
-        self.store_catalog(&bytes).await
+        // the next change stores it too
+        if let Err(error) = self.store_catalog(&bytes).await {
+            self.unsettled.borrow_mut().push(error);
+        }
+        Ok(())
     }
 
     /// Pools that the catalog knows and no drive has shown.

@@ -122,6 +122,12 @@ impl Array {
                 action: "wait".to_owned(),
             });
         }
+        problems.extend(self.unsettled.borrow().iter().map(|error| Problem {
+            health: Health::Degraded,
+            subject: "array".to_owned(),
+            reason: format!("at the start, {}", error.message),
+            action: format!("{}; then restart", error.hint),
+        }));
         let state = self.state.borrow();
         for portal in &state.portals {
             if let Err(error) = portal.result {
