@@ -128,12 +128,13 @@ impl Lane {
     /// Moves everything live out of a segment; the last of it stays in `moves`.
     async fn clean_segment(self: &Rc<Self>, id: SegmentId, moves: &mut Moves) -> Result<(), LaneError> {
         let mut pins = SegmentPins::new(self);
-        pins.pin(id);
         let (columns, used_rows, last) = {
             let segments = self.segments.borrow();
-            let segment = segments.get(id);
+            // a checkpoint may have freed it since it was chosen
+            let Some(segment) = segments.find(id) else { return Ok(()) };
             (segment.columns.clone(), segment.used_rows as usize, segment.last)
         };
+        pins.pin(id);
         let mut row = 0;
         while row < used_rows {
             self.check_running()?;

@@ -133,11 +133,15 @@ impl Lane {
         parent: Option<LayerId>,
         blocks: u64,
     ) -> Result<(), LaneError> {
-        let existing = self.map.borrow().layers.get(&layer).map(|layer| layer.dropping);
-        match existing {
-            Some(true) => return Err(LaneError::NoSuchLayer),
-            Some(false) => return Ok(()),
-            None => {}
+        let dropping = || self.map.borrow().layers.get(&layer).map(|layer| layer.dropping);
+        // one of the same id that is being dropped goes first
+        while dropping() == Some(true) {
+            self.check_running()?;
+            self.background.notify();
+            self.space.wait().await;
+        }
+        if dropping().is_some() {
+            return Ok(());
         }
         // room to grow without a higher tree: 256 times the size asked for
         let height = height_for(blocks.saturating_mul(256));
