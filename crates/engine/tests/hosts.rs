@@ -184,7 +184,7 @@ fn a_thousand_connections_come_and_go() {
         let host = Host::try_log_in(&mut lab, (round % 2) as u16, ALPHA, (round % 5) as u8);
         if round % 3 > 0 {
             // in the middle of a write
-            drop(host.send(&mut lab, write_10(0, 0, &pattern(round as u8, 65536))));
+            host.send(&mut lab, write_10(0, 0, &pattern(round as u8, 65536)));
         }
         host.kill(&mut lab);
     }

@@ -115,6 +115,14 @@ fn missing_drives_degrade_a_pool_and_too_many_take_it_offline() {
     let error = lab.command(volume("vm-03", "fast")).unwrap_err();
     assert_eq!(error.kind, CommandErrorKind::Unavailable, "{error}");
     lab.kill();
+    // without the head's copy, what describes the array is where nobody can read it
+    let kept = lab.saved.lock().unwrap().take();
+    lab.restart();
+    let error = lab.start_result().unwrap_err();
+    assert!(error.message.contains("pool fast, which is offline: 2 drives are missing"), "{error}");
+    assert_eq!(*lab.saved.lock().unwrap(), None, "nothing is made up");
+    lab.kill();
+    *lab.saved.lock().unwrap() = kept;
     lab.simulation.world.return_drive(drives[2]);
     lab.restart();
     let status = lab.status();

@@ -141,7 +141,7 @@ fn a_session_that_is_replaced_leaves_no_write_behind() {
     let (mut lab, drive) = array(30, 3);
     let first = login(&mut lab, 1, ALPHA, &[0]);
     lab.simulation.world.stick(drive, STUCK);
-    drop(first.send(&mut lab, write_10(0, 8, &filled(1))));
+    first.send(&mut lab, write_10(0, 8, &filled(1)));
     a_while(&mut lab);
     let began = lab.simulation.world.now();
     let second = Host::try_log_in(&mut lab, 2, ALPHA, 1);

@@ -53,7 +53,7 @@ impl State {
 
 impl Array {
     /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest
-    /// catalog of those and the `kept` one.
+    /// catalog of those and the `kept` one; nothing where there is no array yet.
     pub(super) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
         self.look_at_drives().await;
         let found = self.found_pools();
@@ -63,11 +63,30 @@ impl Array {
         };
         let ours = found.iter().filter(|(_, (of, _))| Some(*of) == array);
         join_all(ours.map(|(id, (_, paths))| self.claim_pool(*id, paths)).collect::<Vec<_>>()).await;
+        let kept = kept.filter(|kept| array.is_none_or(|array| kept.array() == array));
+        let newest = self.newest_catalog(kept).await?;
         self.look_at_drives().await;
-        let mut newest = kept.filter(|kept| Some(kept.array()) == array || array.is_none());
+        match (newest, array) {
+            (None, Some(array)) => self.catalog_of_pools_without(array).map(Some),
+            (newest, _) => Ok(newest),
+        }
+    }
+
+    /// The newest of the `kept` catalog and those in the pools. A pool whose catalog cannot be read is closed.
+    async fn newest_catalog(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
+        let mut newest = kept;
         let online = self.state.borrow().online();
         for membership in online {
-            let stored = self.load_catalog(&membership).await?;
+            let lane = self.context.lanes.get(membership.pool, 0).expect("lane 0 lives on shard 0");
+            let bytes = match lane.load_catalog().await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.close_pool(membership.pool, format!("its catalog cannot be read: {error}")).await;
+                    continue;
+                }
+            };
+            let whence = format!("pool {}", membership.name);
+            let stored = bytes.map(|bytes| decode(&bytes, &whence)).transpose()?;
             let is_newer =
                 |stored: &Catalog| newest.as_ref().is_none_or(|known| stored.version() > known.version());
             if let Some(stored) = stored.filter(|stored| stored.array() == membership.array).filter(is_newer)
@@ -75,12 +94,21 @@ impl Array {
                 newest = Some(stored);
             }
         }
-        let new = |array| Ok::<_, CommandError>(Catalog::new(array, self.parameters.array_name.parse()?));
-        match (newest, array) {
-            // pools without a catalog: the program ended in the middle of making the first one
-            (None, Some(array)) => new(array).map(Some),
-            (newest, _) => Ok(newest),
+        Ok(newest)
+    }
+
+    /// Pools without a catalog: the program ended in the middle of making the first one. Unless one of them
+    /// is not open: then the catalog may be there.
+    fn catalog_of_pools_without(&self, array: ArrayId) -> Result<Catalog, CommandError> {
+        for pool in &self.state.borrow().pools {
+            if let Some(reason) = &pool.offline {
+                let message =
+                    format!("what describes the array is in pool {}, which is offline: {reason}", pool.name);
+                let hint = "bring its drives back, and restart";
+                return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
+            }
         }
+        Ok(Catalog::new(array, self.parameters.array_name.parse()?))
     }
 
     /// Pools by the labels of the drives that were looked at: the array that they belong to, and the drives.
@@ -166,20 +194,6 @@ impl Array {
         Ok(())
     }
 
-    /// The catalog that a pool holds.
-    async fn load_catalog(&self, membership: &Membership) -> Result<Option<Catalog>, CommandError> {
-        let lane = self.context.lanes.get(membership.pool, 0).expect("lane 0 lives on shard 0");
-        let bytes = lane.load_catalog().await.map_err(|error| {
-            let message = format!("pool {}: its catalog cannot be read: {error}", membership.name);
-            CommandError::new(
-                CommandErrorKind::Unavailable,
-                message,
-                "bring all its drives back, and restart",
-            )
-        })?;
-        bytes.map(|bytes| decode(&bytes, &format!("pool {}", membership.name))).transpose()
-    }
-
     /// Brings the catalog and the pools in line: what a sudden end has left half done is finished or undone.
     pub(super) async fn settle_pools(&self) -> Result<(), CommandError> {
         let unknown: Vec<Membership> = {
@@ -195,7 +209,9 @@ impl Array {
         self.add_absent_pools();
         let online = self.state.borrow().online();
         for membership in online {
-            self.settle_layers(&membership).await?;
+            if let Err(error) = self.settle_layers(&membership).await {
+                self.close_pool(membership.pool, error.to_string()).await;
+            }
         }
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
         // the next change stores it too
@@ -270,24 +286,25 @@ impl Array {
         true
     }
 
-    /// Writes last checkpoints, closes every lane, and gives the drives up.
+    /// Closes every pool, for the end.
     pub(super) async fn close_pools(&self) {
-        let pools: Vec<_> = {
+        let ids: Vec<PoolId> = self.state.borrow().pools.iter().map(|pool| pool.id).collect();
+        for id in ids {
+            self.close_pool(id, "the array is stopping".to_owned()).await;
+        }
+    }
+
+    /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
+    async fn close_pool(&self, id: PoolId, reason: String) {
+        let membership = {
             let mut state = self.state.borrow_mut();
-            state
-                .pools
-                .iter_mut()
-                .map(|pool| {
-                    pool.offline = Some("the array is stopping".to_owned());
-                    (pool.id, pool.membership.take())
-                })
-                .collect()
+            let pool = state.pool_mut(id).expect("a pool that is known");
+            pool.offline = Some(reason);
+            pool.membership.take()
         };
-        for (id, membership) in pools {
-            self.context.ask_all(|| Call::CloseLanes(id)).await;
-            for handle in membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle) {
-                self.close_drive(handle).await;
-            }
+        self.context.ask_all(|| Call::CloseLanes(id)).await;
+        for handle in membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle) {
+            self.close_drive(handle).await;
         }
     }
 

@@ -221,10 +221,10 @@ fn take_events(shared: &Shared) {
     while let Some(event) = { shared.initiator.borrow_mut().next_event() } {
         match event {
             Event::Completed(tag, completion) => {
-                drop(shared.completions.borrow_mut().insert(tag, completion))
+                shared.completions.borrow_mut().insert(tag, completion);
             }
             Event::TaskManagement { tag, result, .. } => {
-                drop(shared.results.borrow_mut().insert(tag, result))
+                shared.results.borrow_mut().insert(tag, result);
             }
             Event::LoggedIn { .. } => shared.logged_in.set(true),
             other => shared.events.borrow_mut().push(other),
