@@ -243,8 +243,10 @@ impl Lane {
         let mut log = self.log.borrow_mut();
         log.newest = last;
         log.committed = last;
-        log.flushed = last;
-        Ok(())
+        drop(log);
+        // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before
+        // it is safe
+        self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)
     }
 
     /// Has the leaf pages in memory that a batch changes.

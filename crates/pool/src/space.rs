@@ -19,7 +19,7 @@ pub(crate) fn checkpoint_reserve(segments: &Segments, budget_pages: usize) -> us
 
 /// Leaf pages that may be dirty: beyond it, writes wait for a checkpoint.
 pub(crate) fn dirty_max(segments: &Segments, budget_pages: usize) -> usize {
-    (budget_pages * 3 / 4).min(segments.total_segments() / 24 * segments.packed_blocks()).max(6)
+    (budget_pages * 3 / 4).min((segments.total_segments() / 96).max(1) * segments.packed_blocks()).max(6)
 }
 
 /// Segments kept from hosts: for cleaning and for checkpoints.
@@ -29,7 +29,7 @@ fn host_reserve(segments: &Segments, budget_pages: usize) -> usize {
 
 /// Free segments at which cleaning begins.
 fn clean_start(segments: &Segments, budget_pages: usize) -> usize {
-    host_reserve(segments, budget_pages) + (segments.total_segments() / 16).clamp(4, 128)
+    host_reserve(segments, budget_pages) + (segments.total_segments() / 32).clamp(4, 128)
 }
 
 impl Lane {
