@@ -150,9 +150,12 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
     };
     if !session.ended.get() {
         let replica = context.replica.borrow().clone();
-        match replica.catalog.host_of_initiator(&identity.initiator_name) {
+        let host = replica.catalog.host_of_initiator(&identity.initiator_name);
+        let host = host.map(|host| host.name.as_str().to_owned());
+        // a stranger may look for targets, and is shown none
+        let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
+        match host {
             Some(host) => {
-                let host = host.name.as_str().to_owned();
                 if identity.kind == SessionKind::Normal {
                     session.populate(&replica, &context.units, &host);
                 }

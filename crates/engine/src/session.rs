@@ -197,6 +197,9 @@ impl Session {
         let login = self.login.borrow();
         let Some(login) = login.as_ref().filter(|_| !self.ended.get()) else { return Vec::new() };
         let host = replica.catalog.host_of_initiator(&login.identity.initiator_name);
+        if host.is_none() && login.host.is_empty() {
+            return Vec::new(); // a stranger's discovery
+        }
         let Some(host) = host.filter(|host| host.name.as_str() == login.host) else {
             self.close(CloseReason::Requested);
             return self.abort(|_| true);
