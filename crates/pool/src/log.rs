@@ -198,6 +198,13 @@ impl Log {
         self.volatile > self.flushed
     }
 
+    /// Takes up where replay has ended.
+    pub fn resume_after(&mut self, last: Sequence) {
+        assert!(self.is_idle());
+        self.newest = last;
+        self.committed = last;
+    }
+
     /// Everything up to this batch survives power loss.
     pub fn durable(&self) -> Sequence {
         if self.has_volatile() { self.flushed } else { self.committed }

@@ -240,10 +240,7 @@ impl Lane {
             self.replay_batch(&header, complete);
             last = header.sequence;
         }
-        let mut log = self.log.borrow_mut();
-        log.newest = last;
-        log.committed = last;
-        drop(log);
+        self.log.borrow_mut().resume_after(last);
         // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before
         // it is safe
         self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)
