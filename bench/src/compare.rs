@@ -1,4 +1,4 @@
-//! Reads a whole logical unit, in order, and compares it with a file.
+//! Reads a whole logical unit, in order, compares it with a file, and keeps a copy if that is wanted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ const PIECE_BYTES: u32 = 256 << 10;
 const DEPTH: usize = 16;
 
 /// How many bytes are the same, which is all of them; or where the first difference is.
-pub fn run(unit: &Unit, path: &Path) -> Result<u64> {
+pub fn run(unit: &Unit, path: &Path, copy: Option<&Path>) -> Result<u64> {
     let why = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(why)?;
     let file_bytes = file.metadata().map_err(why)?.len();
@@ -19,6 +19,10 @@ pub fn run(unit: &Unit, path: &Path) -> Result<u64> {
     let size_bytes = session.blocks * u64::from(session.block_bytes);
     if file_bytes > size_bytes {
         return Err(format!("the file has {file_bytes} bytes, the unit only {size_bytes}"));
+    }
+    let copy_to = copy.map(File::create).transpose().map_err(|error| format!("the copy: {error}"))?;
+    if let Some(copy) = &copy_to {
+        copy.set_len(size_bytes).map_err(|error| format!("the copy: {error}"))?;
     }
     let mut next = 0;
     let mut asked = BTreeMap::new();
@@ -37,6 +41,10 @@ pub fn run(unit: &Unit, path: &Path) -> Result<u64> {
         }
         let expected = read_with_zeros(&file, offset, bytes as usize).map_err(why)?;
         let found = completion.data_in.to_vec();
+        // Zeros are there already: the copy is as thin as the volume.
+        if let Some(copy) = copy_to.as_ref().filter(|_| found.iter().any(|&byte| byte != 0)) {
+            copy.write_all_at(&found, offset).map_err(|error| format!("the copy: {error}"))?;
+        }
         if let Some(position) = (0..found.len()).find(|&at| found[at] != expected[at]) {
             let at = offset + position as u64;
             let different = (0..found.len()).filter(|&at| found[at] != expected[at]).count();

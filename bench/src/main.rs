@@ -31,15 +31,20 @@ enum Work {
     /// 4 KiB at random places for some seconds; prints a line of JSON
     Load(load::Load),
     /// Read the whole logical unit and compare it with a file; what is behind the file's end must be zeros
-    Compare { file: PathBuf },
+    Compare {
+        file: PathBuf,
+        /// Keep what was read
+        #[arg(long, value_name = "FILE")]
+        copy: Option<PathBuf>,
+    },
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match &cli.work {
         Work::Load(load) => load::run(&cli.unit, load).map(|report| println!("{report}")),
-        Work::Compare { file } => {
-            compare::run(&cli.unit, file).map(|bytes| println!("identical: {bytes} bytes"))
+        Work::Compare { file, copy } => {
+            compare::run(&cli.unit, file, copy.as_deref()).map(|bytes| println!("identical: {bytes} bytes"))
         }
     };
     match result {
