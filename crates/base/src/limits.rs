@@ -97,6 +97,8 @@ pub const OUTSTANDING_R2TS_MAX: u32 = 8;
 pub const IMMEDIATE_COMMANDS_MAX: u32 = 32;
 /// Write data that one session may have been asked for and not yet answered: R2Ts wait for room here.
 pub const WRITE_BYTES_PER_SESSION_MAX: usize = 8 << 20;
+/// Data that one session's reads may hold, from before they are carried out until it has been sent.
+pub const READ_BYTES_PER_SESSION_MAX: usize = 8 << 20;
 /// Output queued for one connection beyond which nothing more is received from it.
 pub const OUTPUT_BYTES_PER_CONNECTION_MAX: usize = 8 << 20;
 /// Keys of one login or text negotiation.
@@ -106,3 +108,4 @@ pub const CHAP_CHALLENGE_BYTES_MAX: usize = 1024;
 
 const _: () = assert!(WRITE_BYTES_PER_SESSION_MAX >= TRANSFER_BYTES_MAX);
 const _: () = assert!(FIRST_BURST_BYTES_MAX <= BURST_BYTES_MAX && BURST_BYTES_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(READ_BYTES_PER_SESSION_MAX >= TRANSFER_BYTES_MAX);

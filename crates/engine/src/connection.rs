@@ -187,6 +187,7 @@ async fn send(context: Rc<Context>, session: Rc<Session>) {
             continue;
         }
         session.input.notify();
+        let room = session.take_unsent();
         let mut sending = std::pin::pin!(io.send(session.handle, output));
         let sent = loop {
             if session.ended.get() {
@@ -198,11 +199,13 @@ async fn send(context: Rc<Context>, session: Rc<Session>) {
                 break Ok(sent);
             }
         };
+        drop(room);
         if !matches!(sent, Ok(Ok(()))) {
             break;
         }
     }
     session.end();
+    drop(session.take_unsent());
     // fails only where the environment has given the connection up already
     let _ = io.close_connection(session.handle).await;
 }

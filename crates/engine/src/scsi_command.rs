@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use block::BlockTarget;
+use block::{BlockRequest, BlockTarget};
 use iscsi::{CommandResponse, TaskTag};
 use scsi::{Response, Step};
 use wire::scsi::Lun;
@@ -56,11 +56,20 @@ async fn run(
     unit: Rc<Unit>,
     mut step: Step,
 ) {
+    let mut room = None;
     let response = loop {
         match step {
             Step::Done(response) => break Some(response),
-            Step::Block(..) if running.aborted.get() => break None,
             Step::Block(request, continuation) => {
+                if let BlockRequest::Read { blocks, .. } = request {
+                    let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;
+                    // what an earlier step of this command holds is not needed any more
+                    drop(room.take());
+                    room = session.room_for(&running, bytes).await;
+                }
+                if running.aborted.get() {
+                    break None;
+                }
                 let result = unit.target.execute(request).await;
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
@@ -68,6 +77,7 @@ async fn run(
     };
     session.finish(&running);
     if let Some(response) = response.filter(|_| !running.aborted.get()) {
+        room.into_iter().for_each(|room| session.keep_until_sent(room));
         respond(&session, running.task, response);
         carry_out(&context, &session);
     }

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
 use base::{ShardId, VolumeId};
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskTag};
 use scsi::{Nexus, UnitAttention};
-use task::{Gate, Io, Notify};
+use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 
 use crate::command::SessionStatus;
 use crate::reinstatement::{SessionKey, SessionPlace};
@@ -21,6 +22,9 @@ use crate::unit::{Unit, Units};
 
 /// The relative target port identifier of the one portal group of a head.
 const RELATIVE_PORT: u16 = 1;
+
+/// The unit in which reads take room.
+const ROOM_BYTES: usize = 4096;
 
 /// A LUN of a session: an I_T_L nexus.
 pub(crate) struct LunNexus {
@@ -64,6 +68,12 @@ pub(crate) struct Session {
     commands: RefCell<BTreeMap<TaskTag, Rc<RunningCommand>>>,
     /// A command has ended.
     command_ended: Notify,
+    /// A command has been aborted.
+    aborting: Notify,
+    /// Room for the data of reads, in units of [`ROOM_BYTES`].
+    room: Semaphore,
+    /// What the data that waits to be sent holds of `room`.
+    unsent: RefCell<Vec<SemaphorePermit>>,
     /// Output may be ready, or the session has ended.
     pub(crate) output: Notify,
     /// The protocol may take input again, or the session has ended.
@@ -100,6 +110,9 @@ impl Session {
             luns: RefCell::new(BTreeMap::new()),
             commands: RefCell::new(BTreeMap::new()),
             command_ended: Notify::new(io),
+            aborting: Notify::new(io),
+            room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),
+            unsent: RefCell::new(Vec::new()),
             output: Notify::new(io),
             input: Notify::new(io),
             ended: Cell::new(false),
@@ -130,6 +143,7 @@ impl Session {
     pub(crate) fn end(&self) {
         if !self.ended.replace(true) {
             self.commands.borrow().values().for_each(|command| command.aborted.set(true));
+            self.aborting.notify();
             self.ending.open();
         }
         self.output.notify();
@@ -171,6 +185,7 @@ impl Session {
         let commands = self.commands.borrow();
         let chosen: Vec<_> = commands.values().filter(|command| choose(command)).cloned().collect();
         chosen.iter().for_each(|command| command.aborted.set(true));
+        self.aborting.notify();
         chosen
     }
 
@@ -189,6 +204,33 @@ impl Session {
         while !self.commands.borrow().is_empty() {
             self.command_ended.wait().await;
         }
+    }
+
+    /// Waits for room for the data of a read. Reads are let in in order, so that a large one gets its turn.
+    /// `None`: the command was aborted while it waited.
+    pub(crate) async fn room_for(&self, command: &RunningCommand, bytes: usize) -> Option<SemaphorePermit> {
+        assert!(bytes <= TRANSFER_BYTES_MAX, "a read of {bytes} bytes");
+        let units = bytes.div_ceil(ROOM_BYTES);
+        if let Some(room) = self.room.try_acquire(units) {
+            return Some(room);
+        }
+        let mut room = std::pin::pin!(self.room.acquire(units));
+        while !command.aborted.get() {
+            if let Ok(room) = race(room.as_mut(), self.aborting.wait()).await {
+                return Some(room);
+            }
+        }
+        None
+    }
+
+    /// The data waits to be sent, and keeps its room until it has been.
+    pub(crate) fn keep_until_sent(&self, room: SemaphorePermit) {
+        self.unsent.borrow_mut().push(room);
+    }
+
+    /// The room of all data that waits to be sent; dropped when it has been.
+    pub(crate) fn take_unsent(&self) -> Vec<SemaphorePermit> {
+        std::mem::take(&mut *self.unsent.borrow_mut())
     }
 
     /// Brings the session in line with the array as it is now. The commands given back have lost their LUN

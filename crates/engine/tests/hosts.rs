@@ -194,3 +194,25 @@ fn a_thousand_connections_come_and_go() {
     last.settle(&mut lab, 0);
     last.write(&mut lab, 0, 0, &pattern(1, 512));
 }
+
+/// More reads at once than the session's room holds: each gets its turn, a large one too.
+#[test]
+fn many_large_reads_at_once_are_all_answered() {
+    let mut lab = array(10, 2);
+    let alpha = Host::log_in(&mut lab, 1, ALPHA, 1);
+    alpha.settle(&mut lab, 0);
+    let data = pattern(5, 4 * MIB as usize);
+    alpha.write(&mut lab, 0, 0, &data);
+    let reads: Vec<_> = (0..100u32)
+        .map(|n| {
+            let (lba, blocks) = if n % 10 == 3 { (0, 8192) } else { (n * 8, 1 + n as u16 * 13) };
+            (lba, blocks, alpha.send(&mut lab, read_10(0, lba, blocks)))
+        })
+        .collect();
+    lab.wait(|| reads.iter().all(|&(.., tag)| alpha.completion(tag).is_some()));
+    for (lba, blocks, tag) in reads {
+        let completion = alpha.completion(tag).unwrap();
+        let expected = &data[lba as usize * 512..][..usize::from(blocks) * 512];
+        assert!(completion.status == 0 && completion.data_in.to_vec() == expected, "{lba} {blocks}");
+    }
+}
