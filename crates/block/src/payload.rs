@@ -35,7 +35,11 @@ impl Payload {
 
     /// Bytes `range` of this payload, sharing its memory. Panics where the range is outside.
     pub fn slice(&self, range: std::ops::Range<usize>) -> Payload {
-        assert!(range.start <= range.end && range.end <= self.length_bytes, "slice {range:?} of {}", self.length_bytes);
+        assert!(
+            range.start <= range.end && range.end <= self.length_bytes,
+            "slice {range:?} of {}",
+            self.length_bytes
+        );
         let mut out = Payload::new();
         let mut at = 0;
         for piece in &self.pieces {

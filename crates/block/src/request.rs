@@ -75,7 +75,10 @@ pub enum BlockOutput {
     /// Pieces of a read's data, in order, without a copy.
     Data(Vec<Bytes>),
     /// The first `blocks` (at least 1) of the range are all mapped or all not.
-    MapStatus { mapped: bool, blocks: u64 },
+    MapStatus {
+        mapped: bool,
+        blocks: u64,
+    },
 }
 
 /// Why a request was not carried out. A closed list: each front end translates it in one place.

@@ -70,8 +70,15 @@ pub enum Outcome {
     DriveRead(AlignedBuffer, Result<(), IoError>),
     /// With the address bound, for port 0.
     Listening(ListenerHandle, SocketAddr),
-    Accepted { connection: ConnectionHandle, peer: SocketAddr, local: SocketAddr },
-    Connected { connection: ConnectionHandle, local: SocketAddr },
+    Accepted {
+        connection: ConnectionHandle,
+        peer: SocketAddr,
+        local: SocketAddr,
+    },
+    Connected {
+        connection: ConnectionHandle,
+        local: SocketAddr,
+    },
     Received(BytesMut, Result<(), IoError>),
 }
 

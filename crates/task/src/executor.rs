@@ -16,7 +16,9 @@ pub struct TaskId(pub(crate) u32);
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 enum TaskSlot {
-    Free { next: Option<u32> },
+    Free {
+        next: Option<u32>,
+    },
     Idle(Task),
     /// Being polled right now.
     Running,

@@ -16,7 +16,9 @@ use crate::executor::TaskId;
 use crate::sync::{OneshotReceiver, oneshot};
 
 enum Slot {
-    Free { next: Option<u32> },
+    Free {
+        next: Option<u32>,
+    },
     /// Submitted; the task that waits for it, if any does yet.
     Waiting(Option<TaskId>),
     Completed(Outcome),
@@ -208,7 +210,11 @@ impl Io {
     }
 
     /// Appends what arrives to the buffer's spare capacity; nothing appended means the peer has finished.
-    pub async fn receive(&self, connection: ConnectionHandle, buffer: BytesMut) -> (BytesMut, Result<(), IoError>) {
+    pub async fn receive(
+        &self,
+        connection: ConnectionHandle,
+        buffer: BytesMut,
+    ) -> (BytesMut, Result<(), IoError>) {
         match self.operation(Operation::Receive { connection, buffer }).await {
             Outcome::Received(buffer, result) => (buffer, result),
             outcome => unreachable!("a receive ends as a receive, not {outcome:?}"),

@@ -20,5 +20,6 @@ mod sync;
 pub use executor::{Executor, TaskId};
 pub use io::{Io, OperationFuture, Sleep};
 pub use sync::{
-    Gate, JoinAll, Notify, OneshotReceiver, OneshotSender, Semaphore, SemaphorePermit, join_all, oneshot, race,
+    Gate, JoinAll, Notify, OneshotReceiver, OneshotSender, Semaphore, SemaphorePermit, join_all, oneshot,
+    race,
 };

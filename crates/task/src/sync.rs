@@ -222,7 +222,8 @@ impl Ticket<'_> {
                     return Poll::Ready(());
                 }
                 let granted = Rc::new(Cell::new(false));
-                let waiter = Waiter { wanted: self.permits, task: inner.io.current(), granted: granted.clone() };
+                let waiter =
+                    Waiter { wanted: self.permits, task: inner.io.current(), granted: granted.clone() };
                 inner.waiters.borrow_mut().push_back(waiter);
                 self.granted = Some(granted);
                 Poll::Pending
