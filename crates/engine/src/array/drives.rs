@@ -68,7 +68,7 @@ impl Array {
     pub(super) async fn list_drives(&self) -> Vec<DriveStatus> {
         self.look_at_drives().await;
         let mut drives = self.known_drives();
-        for pool in self.pool_statuses().await {
+        for (pool, _) in self.pool_statuses().await {
             drives.extend(pool.drives.into_iter().filter(|drive| !drive.path.is_empty()));
         }
         drives.sort_by(|a, b| a.path.cmp(&b.path));

@@ -47,7 +47,8 @@ impl Array {
         let attach = self.plan(&Change::AttachPool { id, name: new.name.parse()? })?;
         self.commit(&attach.next).await?;
         self.look_at_drives().await;
-        let made = self.pool_statuses().await.into_iter().find(|pool| pool.name == new.name);
+        let made =
+            self.pool_statuses().await.into_iter().map(|(pool, _)| pool).find(|pool| pool.name == new.name);
         Ok(planned.reply(false, made.map(Made::Pool)))
     }
 

@@ -5,11 +5,15 @@ use pool::{LaneStats, Member};
 
 use super::Array;
 use super::pools::Pool;
-use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus};
+use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem};
 use crate::message::{Answer, Call};
 
+/// A pool with less space left than this is pointed out.
+const FULL_PERCENT: u128 = 95;
+
 impl Array {
-    pub(super) async fn pool_statuses(&self) -> Vec<PoolStatus> {
+    /// Every pool, with what is wrong with it.
+    pub(super) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let answers = self.context.ask_all(|| Call::LaneStats).await;
         let mut stats = Vec::new();
         for answer in answers {
@@ -28,8 +32,8 @@ impl Array {
     }
 }
 
-fn status(pool: &Pool, lanes: &[&LaneStats]) -> PoolStatus {
-    let (health, reason) = health(pool, lanes);
+fn status(pool: &Pool, lanes: &[&LaneStats]) -> (PoolStatus, Vec<Problem>) {
+    let condition = condition(pool, lanes);
     let membership = pool.membership.as_ref();
     let parity = membership.map_or(0, |m| m.protection.parity());
     let lost = membership.map_or(0, |m| m.lost());
@@ -39,45 +43,87 @@ fn status(pool: &Pool, lanes: &[&LaneStats]) -> PoolStatus {
         let drive = |(index, member)| drive_status(pool, index, member, lanes);
         membership.members.iter().enumerate().map(drive).collect()
     });
-    PoolStatus {
+    let status = PoolStatus {
         name: pool.name.clone(),
         id: pool.id.to_string(),
         protection: membership.map(|m| m.protection.to_string()).unwrap_or_default(),
         width: membership.map_or(0, |m| m.width),
         lanes: membership.map_or(0, |m| m.lanes),
-        health,
-        reason,
-        failures_survivable: match health {
+        health: condition.health,
+        reason: condition.reason.clone(),
+        failures_survivable: match condition.health {
             Health::Offline => 0,
             _ => parity.saturating_sub(lost.min(usize::from(u8::MAX)) as u8),
         },
         capacity_bytes: blocks(|lane| lane.capacity_blocks),
         used_bytes: blocks(|lane| lane.live_blocks),
         drives,
-    }
+    };
+    let problems = problems(&status, &condition);
+    (status, problems)
 }
 
-/// How the pool is, and why.
-fn health(pool: &Pool, lanes: &[&LaneStats]) -> (Health, String) {
+/// How a pool is, why, and what to do about it.
+struct Condition {
+    health: Health,
+    reason: String,
+    action: &'static str,
+}
+
+const BRING_BACK: &str = "bring its missing drives back, and restart";
+
+fn condition(pool: &Pool, lanes: &[&LaneStats]) -> Condition {
+    let condition = |health, reason: &str, action| Condition { health, reason: reason.to_owned(), action };
     if let Some(reason) = &pool.offline {
-        return (Health::Offline, reason.clone());
+        return condition(Health::Offline, reason, BRING_BACK);
     }
     if lanes.iter().any(|lane| lane.failed) {
-        return (Health::Offline, "more drives have failed than its protection allows".to_owned());
+        return condition(Health::Offline, "more drives have failed than its protection allows", BRING_BACK);
     }
     if lanes.iter().any(|lane| lane.stalled) {
-        return (Health::Degraded, "the file system under its drives is full: writes are refused".to_owned());
+        let reason = "the file system under its drives is full: writes are refused";
+        return condition(
+            Health::Degraded,
+            reason,
+            "free space in that file system; writes go on by themselves",
+        );
     }
     let members = pool.membership.as_ref().map_or(&[][..], |membership| &membership.members);
     let lost: Vec<String> = members.iter().filter_map(lost_drive).collect();
     if !lost.is_empty() {
-        return (Health::Degraded, lost.join("; "));
+        let action = "bring the drive back and restart; until then keep a backup at hand";
+        return condition(Health::Degraded, &lost.join("; "), action);
     }
     let segments: usize = lanes.iter().map(|lane| lane.segments_degraded).sum();
     if segments > 0 {
-        return (Health::Degraded, format!("{segments} segments lack a column that a drive has missed"));
+        let reason = format!("{segments} segments lack a column that a drive has missed");
+        return condition(Health::Degraded, &reason, "nothing: they are replaced as they are rewritten");
     }
-    (Health::Healthy, String::new())
+    condition(Health::Healthy, "", "")
+}
+
+/// What is wrong with a pool.
+fn problems(status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
+    let subject = format!("pool {}", status.name);
+    let mut problems = Vec::new();
+    if condition.health != Health::Healthy {
+        problems.push(Problem {
+            health: condition.health,
+            subject: subject.clone(),
+            reason: condition.reason.clone(),
+            action: condition.action.to_owned(),
+        });
+    }
+    let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
+    if condition.health != Health::Offline && full >= FULL_PERCENT {
+        problems.push(Problem {
+            health: Health::Degraded,
+            subject,
+            reason: format!("it is {full} % full; when it is full, writes that need space are refused"),
+            action: "delete volumes, or discard what hosts do not need (fstrim)".to_owned(),
+        });
+    }
+    problems
 }
 
 fn lost_drive(member: &Member) -> Option<String> {

@@ -20,13 +20,13 @@ impl Array {
             };
             sessions.extend(of_shard);
         }
-        let pools = self.pool_statuses().await;
+        let (pools, pool_problems): (Vec<_>, Vec<_>) = self.pool_statuses().await.into_iter().unzip();
         let drives = self.known_drives();
         let volumes: Vec<VolumeId> =
             self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
         let volumes = volumes.into_iter().filter_map(|id| self.volume_status(id)).collect();
         let mut problems = self.problems();
-        problems.extend(pools.iter().filter(|pool| pool.health != Health::Healthy).map(pool_problem));
+        problems.extend(pool_problems.into_iter().flatten());
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
         let state = self.state.borrow();
         let catalog = &state.catalog;
@@ -171,18 +171,5 @@ pub(super) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingSta
         host: mapping.host.to_string(),
         lun: mapping.lun,
         read_only: mapping.read_only,
-    }
-}
-
-fn pool_problem(pool: &crate::command::PoolStatus) -> Problem {
-    Problem {
-        health: pool.health,
-        subject: format!("pool {}", pool.name),
-        reason: pool.reason.clone(),
-        action: match pool.health {
-            Health::Offline => "bring its missing drives back, and restart",
-            _ => "bring the missing drive back and restart, or keep a spare at hand",
-        }
-        .to_owned(),
     }
 }
