@@ -184,3 +184,23 @@ fn a_pool_that_lost_too_many_drives_says_so_to_its_hosts() {
     let found = alpha.read(&mut lab, 0, 0, 8);
     assert!(found == [1; 4096] || found == [2; 4096], "the refused write is there as a whole or not at all");
 }
+
+#[test]
+fn a_drive_that_returns_wrong_bytes_is_pointed_out_and_its_errors_are_not_seen() {
+    let (mut lab, drives) = array(8, 2, "parity-1", false);
+    let hosts = [login(&mut lab, 1, ALPHA)];
+    let mut model = Model(vec![0; (SECTORS * 512) as usize]);
+    model.write_some(&mut lab, &hosts, 30);
+    for _ in 0..200 {
+        lab.simulation.world.rot_somewhere(drives[2]);
+    }
+    model.check(&mut lab, &hosts[0]);
+    let status = lab.status();
+    assert_eq!(status.health, Health::Degraded, "{:?}", status.pools);
+    assert!(status.pools[0].drives[2].errors.checksum > 0);
+    assert!(
+        status.problems.iter().any(|problem| problem.subject == "drive /dev/nvme2n1"),
+        "{:?}",
+        status.problems
+    );
+}

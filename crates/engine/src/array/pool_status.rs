@@ -114,6 +114,7 @@ fn problems(status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
             action: condition.action.to_owned(),
         });
     }
+    problems.extend(status.drives.iter().filter_map(drive_problem));
     let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
     if condition.health != Health::Offline && full >= FULL_PERCENT {
         problems.push(Problem {
@@ -124,6 +125,25 @@ fn problems(status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
         });
     }
     problems
+}
+
+/// A drive that is in service but does not do what it should: what it got wrong was rebuilt from the others.
+fn drive_problem(drive: &DriveStatus) -> Option<Problem> {
+    let DriveErrors { read, write, checksum } = drive.errors;
+    if drive.state != DriveState::Online || read + write + checksum == 0 {
+        return None;
+    }
+    let counts = [(read, "read"), (write, "write"), (checksum, "checksum")];
+    let errors = counts.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
+    let errors = errors.collect::<Vec<_>>().join(", ");
+    Some(Problem {
+        health: Health::Degraded,
+        subject: format!("drive {}", drive.path),
+        reason: format!(
+            "it has made errors since the start ({errors}); what it got wrong comes from the others"
+        ),
+        action: "check the drive and its cabling; replace it if they go on".to_owned(),
+    })
 }
 
 fn lost_drive(member: &Member) -> Option<String> {
