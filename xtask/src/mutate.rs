@@ -9,7 +9,9 @@
 //! # seeds: FROM COUNT         seeds of the random workload; the default is 1 300
 //! ```
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::shell::{self, Result, cargo, output_of, program, run};
@@ -17,6 +19,12 @@ use crate::shell::{self, Result, cargo, output_of, program, run};
 struct Mutation {
     path: PathBuf,
     name: String,
+    check: Check,
+}
+
+/// How a mutation is to be caught: by one of these scenarios if there are any, else by one of these seeds.
+#[derive(PartialEq, Eq)]
+struct Check {
     scenarios: Vec<String>,
     from: u64,
     count: u64,
@@ -30,16 +38,21 @@ pub fn run_all(name: Option<&str>) -> Result {
     // The unbroken code first: what fails there proves nothing.
     make_copy(&copy)?;
     let sim = build(&copy)?;
-    for mutation in &mutations {
-        if let Some(what) = caught(&sim, mutation)? {
-            return Err(format!("{} fails without being broken: {what}", mutation.name));
+    let mut proved: Vec<&Check> = Vec::new();
+    for Mutation { name, check, .. } in &mutations {
+        if !proved.contains(&check) {
+            if let Some(what) = caught(&sim, check)? {
+                return Err(format!("{name} fails without being broken: {what}"));
+            }
+            proved.push(check);
         }
     }
+    println!("unbroken, the simulator is content");
     for mutation in &mutations {
         let began = Instant::now();
         git(&copy, &["apply", "--whitespace=nowarn"], &mutation.path)
             .map_err(|why| format!("{} cannot be applied: {why}", mutation.name))?;
-        let result = build(&copy).and_then(|sim| caught(&sim, mutation));
+        let result = build(&copy).and_then(|sim| caught(&sim, &mutation.check));
         git(&copy, &["apply", "--reverse", "--whitespace=nowarn"], &mutation.path)?;
         let seconds = began.elapsed().as_secs();
         match result? {
@@ -81,24 +94,21 @@ fn read_mutations(name: Option<&str>) -> Result<Vec<Mutation>> {
 }
 
 fn parse(path: PathBuf, name: String, text: &str) -> Result<Mutation> {
-    let mut mutation = Mutation { path, name, scenarios: Vec::new(), from: 1, count: 300 };
+    let mut check = Check { scenarios: Vec::new(), from: 1, count: 300 };
     for line in text.lines().take_while(|line| !line.starts_with("---") && !line.starts_with("diff ")) {
         let line = line.trim_start_matches('#').trim();
         if let Some(names) = line.strip_prefix("scenario:") {
-            mutation.scenarios.extend(names.split_whitespace().map(str::to_owned));
+            check.scenarios.extend(names.split_whitespace().map(str::to_owned));
         }
         if let Some(numbers) = line.strip_prefix("seeds:") {
             let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
             let [from, count] = numbers[..] else {
-                return Err(format!(
-                    "{}: `seeds:` is followed by the first seed and how many",
-                    mutation.name
-                ));
+                return Err(format!("{name}: `seeds:` is followed by the first seed and how many"));
             };
-            (mutation.from, mutation.count) = (from, count);
+            (check.from, check.count) = (from, count);
         }
     }
-    Ok(mutation)
+    Ok(Mutation { path, name, check })
 }
 
 /// The files of the tree as they are now, with the build directory of an earlier run kept.
@@ -138,33 +148,39 @@ fn build(copy: &Path) -> Result<PathBuf> {
     Ok(target_dir.join("release/sim"))
 }
 
-/// What the simulator has to complain about; none where it is content.
-fn caught(sim: &Path, mutation: &Mutation) -> Result<Option<String>> {
-    for scenario in &mutation.scenarios {
+/// What the simulator complains about first; none where it is content.
+fn caught(sim: &Path, check: &Check) -> Result<Option<String>> {
+    for scenario in &check.scenarios {
         let mut command = program(sim);
-        command.args(["--scenario", scenario]).stderr(std::process::Stdio::null());
-        if !shell::run_with_lines(&mut command, |_| ())? {
-            return Ok(Some(format!("scenario {scenario}")));
+        command.args(["--scenario", scenario]);
+        if let Some(complaint) = first_complaint(&mut command)? {
+            return Ok(Some(format!("scenario {scenario}: {complaint}")));
         }
     }
-    if !mutation.scenarios.is_empty() {
+    if !check.scenarios.is_empty() {
         return Ok(None);
     }
     let mut command = program(sim);
-    command.args(["--from", &mutation.from.to_string(), "--count", &mutation.count.to_string()]);
-    let mut first = None;
-    let succeeded = shell::run_with_lines(&mut command, |line| {
-        if first.is_none() && line.contains("FAILED") {
-            first = Some(line.chars().take(100).collect::<String>());
-        }
-    })?;
-    match (succeeded, first) {
-        (true, _) => Ok(None),
-        (false, Some(first)) => Ok(Some(first)),
-        (false, None) => {
-            Err(format!("the simulator ended without saying which seed failed: {}", mutation.name))
+    command.args(["--from", &check.from.to_string(), "--count", &check.count.to_string()]);
+    first_complaint(&mut command)
+}
+
+/// Runs the simulator up to its first complaint; what is broken may go on for long.
+fn first_complaint(command: &mut Command) -> Result<Option<String>> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("the simulator cannot be started: {error}"))?;
+    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    for line in lines.map_while(std::result::Result::ok) {
+        if line.contains("FAILED") {
+            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
+            return Ok(Some(line.chars().take(100).collect()));
         }
     }
+    let status = child.wait().map_err(|error| error.to_string())?;
+    Ok((!status.success()).then(|| format!("it ended with {status}")))
 }
 
 #[cfg(test)]
@@ -175,9 +191,9 @@ mod tests {
     fn a_patch_says_how_it_is_caught() {
         let parse = |text| parse(PathBuf::new(), "x".to_owned(), text);
         let mutation = parse("# breaks\n# seeds: 7 40\n# scenario: a b\n--- a/x\n# seeds: 1 1\n").unwrap();
-        assert_eq!((mutation.from, mutation.count), (7, 40));
-        assert_eq!(mutation.scenarios, ["a", "b"]);
-        assert_eq!(parse("diff --git").unwrap().count, 300);
+        assert_eq!((mutation.check.from, mutation.check.count), (7, 40));
+        assert_eq!(mutation.check.scenarios, ["a", "b"]);
+        assert_eq!(parse("diff --git").unwrap().check.count, 300);
         assert!(parse("# seeds: 7\n").is_err());
     }
 }
