@@ -27,7 +27,7 @@ pub(crate) fn unmap(call: &mut Call<'_>) -> Result<Step, Fault> {
     }
 }
 
-/// The ranges that are not empty, last first.
+/// The ranges that are not empty, merged where they follow each other, last first.
 fn check(unit: &LogicalUnit, ranges: Vec<UnmapRange>) -> Result<Vec<UnmapRange>, Fault> {
     if ranges.len() > UNMAP_DESCRIPTORS_MAX {
         return Err(Fault::FieldInParameters { byte: 2, bit: None });
@@ -44,7 +44,22 @@ fn check(unit: &LogicalUnit, ranges: Vec<UnmapRange>) -> Result<Vec<UnmapRange>,
             return Err(Fault::FieldInParameters { byte: byte as u16, bit: None });
         }
     }
-    Ok(ranges.into_iter().rev().filter(|range| range.blocks > 0).collect())
+    let mut merged = merge(ranges);
+    merged.reverse();
+    Ok(merged)
+}
+
+/// Ranges that follow each other become one: what they cut into pieces within a block is then whole again.
+fn merge(ranges: Vec<UnmapRange>) -> Vec<UnmapRange> {
+    let mut merged: Vec<UnmapRange> = Vec::with_capacity(ranges.len());
+    for range in ranges.into_iter().filter(|range| range.blocks > 0) {
+        match merged.last_mut() {
+            // all of them together are within the limit that was just checked
+            Some(last) if last.lba + u64::from(last.blocks) == range.lba => last.blocks += range.blocks,
+            _ => merged.push(range),
+        }
+    }
+    merged
 }
 
 /// The next range to unmap, if any.

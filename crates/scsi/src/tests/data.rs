@@ -190,6 +190,21 @@ fn unmap_takes_ranges_in_order_and_empty_ones_too() {
 }
 
 #[test]
+fn unmap_merges_ranges_that_follow_each_other() {
+    let mut rig = Rig::thin();
+    let response = unmap(&mut rig, &[(1, 1), (2, 1), (3, 0), (3, 5), (16, 8), (8, 8)]);
+    assert_eq!(response.status, Status::Good);
+    assert!(matches!(
+        rig.asked[..],
+        [
+            BlockRequest::Unmap { lba: Lba(1), blocks: 7 },
+            BlockRequest::Unmap { lba: Lba(16), blocks: 8 },
+            BlockRequest::Unmap { lba: Lba(8), blocks: 8 },
+        ]
+    ));
+}
+
+#[test]
 fn unmap_is_limited_as_the_block_limits_page_says() {
     let mut rig = Rig::thin();
     rig.unit.geometry.blocks = 1 << 40;
