@@ -52,7 +52,7 @@ impl Direct {
 
     async fn read(&self, first: u64, blocks: u64) -> AlignedBuffer {
         self.served.set(self.served.get() + 1);
-        let shift = u64::from(self.bug == Bug::WrongPlace && self.served.get() % 50 == 0);
+        let shift = u64::from(self.bug == Bug::WrongPlace && self.served.get().is_multiple_of(50));
         let buffer = AlignedBuffer::zeroed(blocks as usize);
         let (buffer, result) = self.io.drive_read(self.drive, self.place(first + shift), buffer).await;
         result.expect("the drive is healthy");
