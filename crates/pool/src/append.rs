@@ -198,8 +198,7 @@ impl Lane {
         let batch = Rc::new(Batch { header, riders, durable, written: Cell::new(false) });
         self.log.borrow_mut().in_flight.push_back(batch.clone());
         self.counters.borrow_mut().batches += 1;
-        let lane = self.clone();
-        self.io.spawn(async move { lane.write_batch(batch, writes).await });
+        self.spawn(self.clone().write_batch(batch, writes));
     }
 
     /// Writes all columns of a batch, then commits it when its turn has come. Columns of drives that fail
@@ -276,6 +275,7 @@ impl Lane {
             self.committed.notify();
             self.space.notify();
         }
+        self.full.notify();
         self.io.sleep(NO_SPACE_RETRY).await;
     }
 
@@ -291,8 +291,7 @@ impl Lane {
                 if front.durable && log.has_volatile() {
                     // what was acknowledged before it must not be lost before it
                     if !std::mem::replace(&mut log.flushing, true) {
-                        let lane = self.clone();
-                        self.io.spawn(async move { lane.flush_then_advance().await });
+                        self.spawn(self.clone().flush_then_advance());
                     }
                     break;
                 }

@@ -25,7 +25,7 @@ use crate::log::{Pending, Source, Ticket};
 use crate::map::{Layer, stored};
 use crate::position::SegmentId;
 use crate::segments::{SegmentState, Segments};
-use crate::space::checkpoint_reserve;
+use crate::space::{checkpoint_need, checkpoint_reserve};
 
 /// Pages handed to the log at once.
 const PAGES_AT_ONCE: usize = 256;
@@ -251,7 +251,10 @@ impl Lane {
     /// Sets more segments aside for the log.
     fn reserve(&self, segments: &mut Segments) -> Vec<SegmentId> {
         let target = queue_target(segments);
-        let floor = checkpoint_reserve(segments, self.map.borrow().budget_pages());
+        let map = self.map.borrow();
+        // hosts wait long before this; what is left beyond the next checkpoint's need is for cleaning
+        let floor = checkpoint_reserve(segments, map.budget_pages())
+            .min(checkpoint_need(segments, map.dirty_pages()));
         let mut extension = Vec::new();
         while segments.queue().len() + extension.len() < target && segments.free_segments() > floor {
             let Some(id) = segments.allocate() else { break };
@@ -287,6 +290,7 @@ impl Lane {
                 epoch: membership.epoch,
                 generation: self.checkpoint.borrow().generation + 1,
                 sequence: cut.sequence,
+                end: Root::NO_END,
                 table_bytes: bytes.len() as u32,
                 table: entries,
                 segments: ids
@@ -332,6 +336,7 @@ impl Lane {
             if result != Err(env::IoError::NoSpace) || self.state.get() != LaneState::Recovering {
                 return result;
             }
+            self.full.notify();
             self.io.sleep(NO_SPACE_RETRY).await;
         }
     }

@@ -52,6 +52,11 @@ impl Lane {
         }
     }
 
+    /// Starts one after the other take a segment or two each: they must not use up what cleaning needs.
+    pub(crate) async fn clean_until_there_is_room(self: &Rc<Self>) {
+        while self.is_scarce() && matches!(self.clean_some().await, Ok(true)) {}
+    }
+
     fn dropping_layer(&self) -> Option<LayerId> {
         let map = self.map.borrow();
         let emptied = |id: &LayerId| {
@@ -122,7 +127,14 @@ impl Lane {
             .map(|(&id, segment)| (segment.incomplete, gain(u64::from(segment.live), segment.last), id))
             .collect();
         ranked.sort_unstable_by_key(|&(incomplete, gain, id)| (std::cmp::Reverse((incomplete, gain)), id));
-        ranked.into_iter().take(VICTIMS_AT_ONCE).map(|(_, _, id)| id).collect()
+        // no more than what can be moved before the next checkpoint frees something
+        let room = (segments.queue().len() * full as usize / 2) as u64;
+        let mut moved = 0;
+        let fits = |&(_, _, id): &(bool, u64, SegmentId)| {
+            moved += u64::from(segments.get(id).live);
+            moved == u64::from(segments.get(id).live) || moved <= room
+        };
+        ranked.into_iter().take(VICTIMS_AT_ONCE).take_while(fits).map(|(_, _, id)| id).collect()
     }
 
     /// Moves everything live out of a segment; the last of it stays in `moves`.

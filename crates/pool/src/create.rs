@@ -205,6 +205,7 @@ async fn write_first_roots(
             epoch: membership.epoch,
             generation: 1,
             sequence: Sequence(0),
+            end: Root::NO_END,
             table_bytes: 0,
             table: Vec::new(),
             segments: Vec::new(),

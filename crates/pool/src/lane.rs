@@ -10,6 +10,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::future::Future;
 use std::rc::Rc;
 
 use base::{LayerId, Lba, Nanos};
@@ -77,7 +78,8 @@ impl Default for LaneOptions {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum LaneState {
-    /// Nothing is served yet; what the recovery writes is tried until it succeeds.
+    /// Replayed, but not written down: what the recovery writes is tried until it succeeds. Where the file
+    /// system under the drives is full, reads are served meanwhile.
     Recovering,
     Running,
     /// The file system under the drives is full: batches in flight are retried, new writes refused.
@@ -110,6 +112,11 @@ pub struct Lane {
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    /// A write waits because the file system under a drive is full.
+    pub(crate) full: Notify,
+    /// Tasks and requests that have not ended.
+    running: Cell<usize>,
+    ended: Notify,
     /// Pages that replay keeps in memory for the batch at hand.
     pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
     /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
@@ -149,6 +156,9 @@ impl Lane {
             checkpoint_wanted: Cell::new(false),
             checkpointing: Semaphore::new(io, 1),
             checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
+            full: Notify::new(io),
+            running: Cell::new(0),
+            ended: Notify::new(io),
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
             promised: Cell::new(0),
@@ -168,10 +178,14 @@ impl Lane {
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {
         match self.state.get() {
-            LaneState::Recovering | LaneState::Running => Ok(()),
-            LaneState::Stalled => Err(LaneError::OutOfSpace),
+            LaneState::Running => Ok(()),
+            LaneState::Recovering | LaneState::Stalled => Err(LaneError::OutOfSpace),
             LaneState::Failed | LaneState::Closed => Err(LaneError::Unavailable),
         }
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state.get() == LaneState::Closed
     }
 
     /// Gives everything up that waits for the log: too many drives are gone.
@@ -192,12 +206,45 @@ impl Lane {
         known || self.host.drive_failed(drive, error).await.unwrap_or(false)
     }
 
-    /// Drops what is only in memory after a checkpoint, so that the next start has nothing to replay.
-    pub async fn close(&self) -> Result<(), LaneError> {
-        let result = self.write_checkpoint().await;
+    /// Starts a task that [`Lane::close`] waits for.
+    pub(crate) fn spawn(self: &Rc<Self>, future: impl Future<Output = ()> + 'static) {
+        let running = self.enter();
+        self.io.spawn(async move {
+            future.await;
+            drop(running);
+        });
+    }
+
+    /// Counts as running until dropped.
+    pub(crate) fn enter(self: &Rc<Self>) -> Running {
+        self.running.set(self.running.get() + 1);
+        Running(self.clone())
+    }
+
+    /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task: when this
+    /// ends, the lane touches no drive any more.
+    pub async fn close(self: &Rc<Self>) -> Result<(), LaneError> {
+        let result = match self.state.get() {
+            // nothing has been taken in that a checkpoint could keep
+            LaneState::Recovering => Ok(()),
+            _ => self.write_checkpoint().await,
+        };
         self.state.set(LaneState::Closed);
         self.fail();
+        while self.running.get() > 0 {
+            self.ended.wait().await;
+        }
         result
+    }
+}
+
+/// Something of a lane that has not ended.
+pub(crate) struct Running(Rc<Lane>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.set(self.0.running.get() - 1);
+        self.0.ended.notify();
     }
 }
 

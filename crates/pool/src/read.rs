@@ -135,7 +135,7 @@ impl Lane {
             return;
         }
         let lane = self.clone();
-        self.io.spawn(async move {
+        self.spawn(async move {
             if lane.move_block(layer, block, entry, content).await.is_ok() {
                 lane.counters.borrow_mut().blocks_healed += 1;
             }

@@ -9,9 +9,10 @@
 //! | the one expected, whole                                 | replayed                                 |
 //! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
 //! | the one expected, torn                                  | dropped, and with it whatever comes after|
+//! | the one expected, after the end that the root names     | dropped by an earlier recovery           |
 //!
-//! Afterwards every segment of the tail is sealed and a checkpoint is written in the new epoch, so that a
-//! dropped batch can never rise again.
+//! The verdict (which batch is the last) is written into the roots before anything is served, every segment of
+//! the tail is sealed, and a checkpoint is written in the new epoch: a dropped batch can never rise again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -19,18 +20,19 @@ use std::rc::Rc;
 use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
 use task::{Io, join_all};
 
+use crate::append::NO_SPACE_RETRY;
 use crate::create::PoolError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
-use crate::format::table::Table;
+use crate::format::table::{SegmentColumns, Table};
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::lane::{Lane, LaneHost, LaneOptions, LaneState};
 use crate::map::leaf;
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
-use crate::verify::BatchCheck;
+use crate::verify::{BatchCheck, Completion};
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -68,30 +70,42 @@ impl Lane {
         assert!(number < membership.lanes);
         let lane = Rc::new(Lane::new(io, number, membership, host, options));
         let root = lane.read_newest_root().await?;
-        // whichever drives had it: from now on all do, so that no later start can go back before it
-        lane.write_root(&root).await.map_err(|_| PoolError::TooManyFailed)?;
         let table = lane.read_table(&root).await?;
         lane.restore(&root, &table);
         let found = lane.scan_tail(&root, &table).await;
-        lane.replay(&root, found).await?;
+        let last = lane.replay(&root, found).await?;
+        lane.write_verdict(root, last).await?;
         lane.seal_tail(&table);
-        lane.spawn_log();
-        lane.write_checkpoint().await.map_err(|error| PoolError::Recovery { lane: number, error })?;
-        lane.state.set(LaneState::Running);
-        lane.spawn_background();
-        Ok(lane)
+        lane.spawn(lane.clone().run_log());
+        // where the file system under the drives is full, that is waited out behind the hosts' reads
+        let written = io.spawn_join(lane.clone().settle());
+        match task::race(written, lane.full.wait()).await {
+            Ok(Some(result)) => result.map(|()| lane),
+            Ok(None) => unreachable!("a task ends with a result"),
+            Err(()) => Ok(lane),
+        }
     }
 
-    fn spawn_log(self: &Rc<Self>) {
-        let lane = self.clone();
-        self.io.spawn(async move { lane.run_log().await });
+    /// Records on every drive which batch is the last that counts, in place of the root that said so to this
+    /// start alone: no later start can decide otherwise, or go back before this root.
+    async fn write_verdict(&self, root: Root, last: Sequence) -> Result<(), PoolError> {
+        let verdict = Root { generation: root.generation + 1, end: last, ..root };
+        self.checkpoint.borrow_mut().generation = verdict.generation;
+        self.write_root(&verdict).await.map_err(|_| PoolError::TooManyFailed)
     }
 
-    fn spawn_background(self: &Rc<Self>) {
-        let lane = self.clone();
-        self.io.spawn(async move { lane.run_checkpoints().await });
-        let lane = self.clone();
-        self.io.spawn(async move { lane.run_cleaning().await });
+    /// Writes down what was recovered; from then on the lane takes writes.
+    async fn settle(self: Rc<Self>) -> Result<(), PoolError> {
+        let _running = self.enter();
+        if let Err(error) = self.write_checkpoint().await {
+            self.fail();
+            return Err(PoolError::Recovery { lane: self.number, error });
+        }
+        self.state.set(LaneState::Running);
+        self.clean_until_there_is_room().await;
+        self.spawn(self.clone().run_checkpoints());
+        self.spawn(self.clone().run_cleaning());
+        Ok(())
     }
 
     /// The root with the highest generation, of all slots of all drives.
@@ -173,7 +187,7 @@ impl Lane {
         for (index, &id) in table.tail.iter().enumerate() {
             let row = if index == 0 { table.tail_row as usize } else { 0 };
             for header in self.scan_segment(id, row, root.epoch).await {
-                if !scan.take(header) {
+                if header.sequence > root.end || !scan.take(header) {
                     break;
                 }
             }
@@ -214,7 +228,7 @@ impl Lane {
     }
 
     /// Applies the batches up to the first that is torn.
-    async fn replay(&self, root: &Root, found: Vec<BatchHeader>) -> Result<(), PoolError> {
+    async fn replay(&self, root: &Root, found: Vec<BatchHeader>) -> Result<Sequence, PoolError> {
         let durable = found.iter().map(|header| header.durable).max().unwrap_or(root.sequence);
         let mut last = root.sequence;
         let total = found.len() as u64;
@@ -224,26 +238,52 @@ impl Lane {
                 true => BatchCheck::Whole,
                 false => self.check_batch(&columns, &header).await,
             };
-            let mut complete = true;
-            match check {
-                BatchCheck::Whole => {}
-                BatchCheck::Repairable(data) => {
-                    complete = self.complete_batch(&columns, &header, data).await;
-                    self.counters.borrow_mut().completed += 1;
-                }
-                BatchCheck::Torn => {
-                    self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
-                    break;
-                }
-            }
+            let completion = match check {
+                BatchCheck::Whole => Some(Completion::Done),
+                BatchCheck::Repairable(data) => Some(self.complete(root, &columns, &header, data).await),
+                BatchCheck::Torn => None,
+            };
+            let Some(completion) = completion.filter(|&completion| completion != Completion::Full) else {
+                self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
+                break;
+            };
             self.load_touched(&header).await?;
-            self.replay_batch(&header, complete);
+            self.replay_batch(&header, completion == Completion::Done);
             last = header.sequence;
         }
         self.log.borrow_mut().resume_after(last);
         // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before
         // it is safe
-        self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)
+        self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)?;
+        Ok(last)
+    }
+
+    /// Completes a batch. That the file system is full proves that the batch was never acknowledged, provided
+    /// that what is there can be written over: tried with the root.
+    async fn complete(
+        &self,
+        root: &Root,
+        columns: &SegmentColumns,
+        header: &BatchHeader,
+        data: AlignedBuffer,
+    ) -> Completion {
+        self.counters.borrow_mut().completed += 1;
+        loop {
+            let completion = self.complete_batch(columns, header, data.clone()).await;
+            if completion != Completion::Full || self.can_overwrite(root).await {
+                return completion;
+            }
+            self.io.sleep(NO_SPACE_RETRY).await;
+        }
+    }
+
+    async fn can_overwrite(&self, root: &Root) -> bool {
+        let offset_bytes = root_offset_bytes(usize::from(self.number), (root.generation % 2) as usize);
+        let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
+        let writes = self.online_drives().into_iter();
+        let writes =
+            writes.map(|(_, drive)| self.io.drive_write(drive, offset_bytes, vec![content.clone()], true));
+        !join_all(writes).await.contains(&Err(env::IoError::NoSpace))
     }
 
     /// Has the leaf pages in memory that a batch changes.

@@ -85,6 +85,10 @@ pub type LaneResult = Result<LaneOutput, LaneError>;
 impl Lane {
     /// Carries out a request.
     pub async fn execute(self: &Rc<Self>, request: LaneRequest) -> LaneResult {
+        if self.is_closed() {
+            return Err(LaneError::Unavailable);
+        }
+        let _running = self.enter();
         match request {
             LaneRequest::Read { layer, block, blocks } => {
                 return self.read_blocks(layer, block, blocks).await.map(LaneOutput::Data);

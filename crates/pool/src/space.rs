@@ -14,7 +14,12 @@ use crate::segments::Segments;
 /// Segments kept from hosts and cleaning: enough for a checkpoint of every page that may be dirty, the pages
 /// above them, and the table.
 pub(crate) fn checkpoint_reserve(segments: &Segments, budget_pages: usize) -> usize {
-    3 + (2 * dirty_max(segments, budget_pages)).div_ceil(segments.packed_blocks().max(1))
+    1 + checkpoint_need(segments, dirty_max(segments, budget_pages))
+}
+
+/// Segments that a checkpoint of this many dirty pages takes at most.
+pub(crate) fn checkpoint_need(segments: &Segments, dirty_pages: usize) -> usize {
+    2 + (2 * dirty_pages).div_ceil(segments.packed_blocks().max(1))
 }
 
 /// Leaf pages that may be dirty: beyond it, writes wait for a checkpoint.
@@ -59,6 +64,23 @@ impl Lane {
     pub(crate) fn wants_cleaning(&self) -> bool {
         let segments = self.segments.borrow();
         self.room() <= clean_start(&segments, self.map.borrow().budget_pages())
+    }
+
+    /// So few segments are left that only cleaning may use them: unmaps wait too.
+    pub(crate) fn is_scarce(&self) -> bool {
+        let segments = self.segments.borrow();
+        let room = segments.free_segments() + segments.queue().len();
+        room <= checkpoint_reserve(&segments, self.map.borrow().budget_pages()) + 2
+    }
+
+    /// Waits until an unmap may go on: it frees space, but takes some first.
+    pub(crate) async fn wait_for_scraps(&self) -> Result<(), LaneError> {
+        while self.is_scarce() && !self.starved.get() {
+            self.check_running()?;
+            self.background.notify();
+            self.space.wait().await;
+        }
+        self.check_running()
     }
 
     /// Dirty pages are near the bound: a checkpoint is due.

@@ -88,7 +88,7 @@ impl Lane {
             map_pages_dirty: map.dirty_pages(),
             map_hits: map.hits,
             map_misses: map.misses,
-            stalled: self.state.get() == LaneState::Stalled,
+            stalled: matches!(self.state.get(), LaneState::Stalled | LaneState::Recovering),
             failed: self.state.get() == LaneState::Failed,
         }
     }

@@ -4,7 +4,6 @@ use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
 use env::IoError;
 use task::join_all;
 
-use crate::append::NO_SPACE_RETRY;
 use crate::batch::column_writes;
 use crate::cells::solve;
 use crate::format::LABEL_REGION_BYTES;
@@ -22,6 +21,17 @@ pub(crate) enum BatchCheck {
     Repairable(AlignedBuffer),
     /// Some data is lost.
     Torn,
+}
+
+/// How completing a batch went.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) enum Completion {
+    Done,
+    /// A column is absent, or its drive is out.
+    Lacking,
+    /// The file system under a drive is full. Then this column has never been written, and the batch never
+    /// been acknowledged.
+    Full,
 }
 
 impl Lane {
@@ -70,13 +80,13 @@ impl Lane {
     }
 
     /// Writes all columns of a batch again, in place and durably: the same bytes where they were right, and
-    /// what was missing. `false` where a column is absent or its drive is out.
+    /// what was missing.
     pub(crate) async fn complete_batch(
         &self,
         columns: &SegmentColumns,
         header: &BatchHeader,
         data: AlignedBuffer,
-    ) -> bool {
+    ) -> Completion {
         let layout =
             Layout::new(columns.shape(), columns.id, usize::from(header.row), usize::from(header.rows));
         let mut image = AlignedBuffer::zeroed(1);
@@ -84,24 +94,24 @@ impl Lane {
         let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), header.blocks());
         let chunk_bytes = self.membership.borrow().chunk_bytes;
         let writes = writes.into_iter().map(|write| async move {
-            let Some(column) = columns.columns[write.column] else { return false };
+            let Some(column) = columns.columns[write.column] else { return Completion::Lacking };
             let offset_bytes = LABEL_REGION_BYTES
                 + u64::from(column.chunk) * chunk_bytes
                 + (u64::from(header.row) + write.row as u64) * BLOCK_BYTES as u64;
-            loop {
-                let Some(drive) = self.membership.borrow().handle(column.drive) else { return false };
-                match self.io.drive_write(drive, offset_bytes, write.data.clone(), true).await {
-                    Ok(()) => return true,
-                    Err(IoError::NoSpace) => self.io.sleep(NO_SPACE_RETRY).await,
-                    Err(error) => {
-                        self.counters.borrow_mut().drive(column.drive).write += 1;
-                        self.report_failed_drive(column.drive, error).await;
-                        return false;
-                    }
-                }
+            let Some(drive) = self.membership.borrow().handle(column.drive) else {
+                return Completion::Lacking;
+            };
+            let Err(error) = self.io.drive_write(drive, offset_bytes, write.data, true).await else {
+                return Completion::Done;
+            };
+            self.counters.borrow_mut().drive(column.drive).write += 1;
+            if error == IoError::NoSpace {
+                return Completion::Full;
             }
+            self.report_failed_drive(column.drive, error).await;
+            Completion::Lacking
         });
-        join_all(writes).await.into_iter().all(|written| written)
+        join_all(writes).await.into_iter().max().expect("a batch has columns")
     }
 }
 

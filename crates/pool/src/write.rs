@@ -314,6 +314,7 @@ impl Lane {
         let mut at = block;
         while at < block + blocks {
             let count = within_leaf(at, block + blocks - at);
+            self.wait_for_scraps().await?;
             self.log_room().await?;
             if self.unmap_changes_something(layer, at, count).await? {
                 let (key, _) = leaf(layer, at);

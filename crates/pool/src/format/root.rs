@@ -5,7 +5,7 @@
 //! per lane are written in turn; the root with the highest generation counts.
 //!
 //! ```text
-//! | magic | version | crc | length | pool | epoch | generation | sequence | lane | table bytes |
+//! | magic | version | crc | length | pool | epoch | generation | sequence | end | lane | table bytes |
 //! | count, segments: id, columns  | count, table blocks: position, crc |
 //! ```
 
@@ -34,6 +34,9 @@ pub struct Root {
     pub generation: u64,
     /// The checkpoint holds the effect of every batch up to this one.
     pub sequence: Sequence,
+    /// The last batch that counts: a recovery has found what follows to be torn. [`Root::NO_END`] where the
+    /// log goes on.
+    pub end: Sequence,
     /// Length of the table.
     pub table_bytes: u32,
     /// The table's blocks, in order.
@@ -43,6 +46,8 @@ pub struct Root {
 }
 
 impl Root {
+    pub const NO_END: Sequence = Sequence(u64::MAX);
+
     /// A multiple of 4 KiB, at most [`ROOT_SLOT_BYTES`].
     pub fn emit(&self) -> Vec<u8> {
         let mut out = Writer::default();
@@ -55,6 +60,7 @@ impl Root {
         out.u64(self.epoch.0);
         out.u64(self.generation);
         out.u64(self.sequence.0);
+        out.u64(self.end.0);
         out.u16(self.lane);
         out.u32(self.table_bytes);
         out.u32(self.segments.len() as u32);
@@ -88,6 +94,7 @@ impl Root {
         let epoch = Epoch(input.u64()?);
         let generation = input.u64()?;
         let sequence = Sequence(input.u64()?);
+        let end = Sequence(input.u64()?);
         let lane = input.u16()?;
         let table_bytes = input.u32()?;
         let count = input.count(8)?;
@@ -101,7 +108,7 @@ impl Root {
         if !input.0.is_empty() || !fits || !table.iter().all(named) {
             return Err(FormatError::Damaged);
         }
-        Ok(Root { pool, lane, epoch, generation, sequence, table_bytes, table, segments })
+        Ok(Root { pool, lane, epoch, generation, sequence, end, table_bytes, table, segments })
     }
 }
 
@@ -120,6 +127,7 @@ mod tests {
             epoch: Epoch(2),
             generation: 8,
             sequence: Sequence(1234),
+            end: Sequence(1300),
             table_bytes: (blocks * BLOCK_BYTES) as u32,
             table: (0..blocks)
                 .map(|slot| MapEntry {
