@@ -60,7 +60,6 @@ pub(crate) struct Drive {
     pub(crate) writer: Option<ProcessId>,
     /// Blocks that cannot be read until they are rewritten.
     latent: BTreeSet<u64>,
-    pub(crate) reads: u64,
     pub(crate) writes: u64,
 }
 
@@ -81,7 +80,6 @@ impl Drive {
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),
             writer: None,
             latent: BTreeSet::new(),
-            reads: 0,
             writes: 0,
         }
     }
@@ -136,7 +134,6 @@ impl Drive {
         prng: &mut Prng,
         counts: &mut FaultCounts,
     ) -> Result<(), IoError> {
-        self.reads += 1;
         let first = offset_bytes / BLOCK_BYTES as u64;
         let blocks = buffer.blocks() as u64;
         if first + blocks > self.size_blocks() {

@@ -353,6 +353,11 @@ impl World {
         }
     }
 
+    /// Writes that the drive has ended.
+    pub fn writes_ended(&self, drive: DriveNumber) -> u64 {
+        self.0.borrow().drives[drive.0 as usize].writes
+    }
+
     /// What a drive's block holds now, as a read would see it if the drive were well.
     pub fn peek(&self, drive: DriveNumber, block: u64) -> Vec<u8> {
         let mut content = vec![0; BLOCK_BYTES];

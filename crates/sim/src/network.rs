@@ -48,7 +48,13 @@ struct End {
     transfer_scheduled: bool,
     /// Largest piece that travels at once.
     piece_max: u64,
+    /// Bytes that have left so far.
+    sent: u64,
 }
+
+/// After so many bytes a connection that began with tiny pieces has shown what they do; it goes on in larger ones.
+const TINY_PIECES_BYTES: u64 = 20_000;
+const PIECE_BYTES: u64 = 9_000;
 
 pub(crate) struct Network {
     prng: Prng,
@@ -98,6 +104,7 @@ impl Network {
                 receiving: None,
                 transfer_scheduled: false,
                 piece_max,
+                sent: 0,
             });
         }
         first
@@ -183,6 +190,10 @@ impl Inner {
         }
         let length = if self.network.prng.chance(500) { most } else { self.network.prng.between(1, most) };
         let piece = here.outgoing.split_to(length as usize);
+        here.sent += length;
+        if here.sent > TINY_PIECES_BYTES {
+            here.piece_max = here.piece_max.max(PIECE_BYTES);
+        }
         let (left, sending) = (here.outgoing.len(), here.sending);
         self.network.end(peer).inbound.put_slice(&piece);
         self.trace.mix(&[self.now.0, 4, u64::from(end), length]);

@@ -10,7 +10,7 @@ use base::Nanos;
 
 use crate::prng::Prng;
 use crate::process::Simulation;
-use crate::seed::{Options, Plan, PoolTotals, Report, Trouble};
+use crate::seed::{Options, Plan, PoolTotals, Report};
 use crate::workload::{Failure, Runner, Shared};
 use crate::world::World;
 
@@ -28,11 +28,6 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     let mut plan = Plan::draw(&mut prng, options.protection);
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
     plan.volumes.iter_mut().for_each(|volume| volume.blocks = *prng.pick(&[256, 1_024, 4_096]));
-    // the array does not start on a full file system yet
-    plan.troubles.retain(|&trouble| trouble != Trouble::NoSpace);
-    if plan.troubles.is_empty() {
-        plan.course.fault_interval = None;
-    }
     plan.shards = prng.between(1, 3) as u16;
     plan.course.depth = plan.course.depth.min(8);
     if let Some(interval) = &mut plan.course.fault_interval {

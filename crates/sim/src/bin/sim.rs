@@ -14,11 +14,14 @@ use std::time::{Duration, Instant};
 use sim::seed::{Options, Report, run_seed};
 
 const USAGE: &str = "\
-usage: sim SEED [--trace]                  run one seed; with its trace
+usage: sim SEED [--trace]                  run one seed; with its trace (every eighth is the whole array)
        sim --from A --count N [--jobs J] [--seconds S] [--keep-going]
                                            run many seeds, J at a time (default: all cores)
        sim --scenario NAME [--seed S]      run a named scenario
        sim --list                          name the scenarios";
+
+/// Seeds of a scenario, where none is asked for.
+const SCENARIO_SEEDS: u64 = 8;
 
 #[derive(Default)]
 struct Arguments {
@@ -128,13 +131,15 @@ fn scenario(name: &str, arguments: &Arguments) -> ExitCode {
         eprintln!("sim: no scenario {name}; --list names them");
         return ExitCode::from(2);
     };
-    match (scenario.run)(arguments.get("seed", 1), trace_options(arguments.has("trace"))) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            println!("scenario {name} FAILED: {failure}");
-            ExitCode::FAILURE
+    // a script leaves order and timing to the seed
+    let seeds = arguments.values.get("seed").map_or(1..=SCENARIO_SEEDS, |&seed| seed..=seed);
+    for seed in seeds {
+        if let Err(failure) = (scenario.run)(seed, trace_options(arguments.has("trace"))) {
+            println!("scenario {name} FAILED with seed {seed}: {failure}");
+            return ExitCode::FAILURE;
         }
     }
+    ExitCode::SUCCESS
 }
 
 /// Runs every `step`-th seed and says so, line by line, to the process that started it.

@@ -25,6 +25,7 @@ pub const ALL: &[Scenario] = &[
     crashes::KILL_DURING_RECOVERY,
     crashes::CHECKPOINT_CUT_OFF,
     crashes::TORN_BATCH_STAYS_DROPPED,
+    crashes::STALE_EPOCH_IS_NOT_REPLAYED,
     drives::AS_MANY_DRIVES_AS_PROMISED_VANISH,
     drives::ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES,
     drives::STALE_DRIVE_RETURNS,
