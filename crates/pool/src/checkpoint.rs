@@ -288,6 +288,7 @@ impl Lane {
                 pool: membership.pool,
                 lane: self.number,
                 epoch: membership.epoch,
+                tail_epoch: membership.epoch,
                 generation: self.checkpoint.borrow().generation + 1,
                 sequence: cut.sequence,
                 end: Root::NO_END,

@@ -89,7 +89,8 @@ impl Lane {
     /// Records on every drive which batch is the last that counts, in place of the root that said so to this
     /// start alone: no later start can decide otherwise, or go back before this root.
     async fn write_verdict(&self, root: Root, last: Sequence) -> Result<(), PoolError> {
-        let verdict = Root { generation: root.generation + 1, end: last, ..root };
+        let epoch = self.membership.borrow().epoch;
+        let verdict = Root { epoch, generation: root.generation + 1, end: last, ..root };
         self.checkpoint.borrow_mut().generation = verdict.generation;
         self.write_root(&verdict).await.map_err(|_| PoolError::TooManyFailed)
     }
@@ -108,7 +109,7 @@ impl Lane {
         Ok(())
     }
 
-    /// The root with the highest generation, of all slots of all drives.
+    /// The root with the highest (epoch, generation), of all slots of all drives.
     async fn read_newest_root(&self) -> Result<Root, PoolError> {
         let handles: Vec<env::DriveHandle> = {
             let membership = self.membership.borrow();
@@ -126,7 +127,7 @@ impl Lane {
             .filter(|(_, result)| result.is_ok())
             .filter_map(|(buffer, _)| Root::parse(&buffer).ok())
             .filter(|root| root.pool == pool && root.lane == self.number)
-            .max_by_key(|root| root.generation)
+            .max_by_key(|root| (root.epoch, root.generation))
             .ok_or(PoolError::NoRoot { lane: self.number })
     }
 
@@ -186,7 +187,7 @@ impl Lane {
             Scan { expected: root.sequence.next(), found: Vec::new(), own: self.scan_own(root, table).await };
         for (index, &id) in table.tail.iter().enumerate() {
             let row = if index == 0 { table.tail_row as usize } else { 0 };
-            for header in self.scan_segment(id, row, root.epoch).await {
+            for header in self.scan_segment(id, row, root.tail_epoch).await {
                 if header.sequence > root.end || !scan.take(header) {
                     break;
                 }
@@ -200,7 +201,7 @@ impl Lane {
     async fn scan_own(&self, root: &Root, table: &Table) -> BTreeMap<Sequence, BatchHeader> {
         let mut own = BTreeMap::new();
         for columns in root.segments.iter().filter(|columns| !table.tail.contains(&columns.id)) {
-            let headers = self.scan_segment(columns.id, 0, root.epoch).await;
+            let headers = self.scan_segment(columns.id, 0, root.tail_epoch).await;
             own.extend(headers.into_iter().map(|header| (header.sequence, header)));
         }
         own

@@ -2,10 +2,10 @@
 //!
 //! It says where the checkpoint's table stands in the log, and, because the table is what names the
 //! segments' columns, brings along the columns of the segments that the table itself stands in. Two slots
-//! per lane are written in turn; the root with the highest generation counts.
+//! per lane are written in turn; the root with the highest (epoch, generation) counts.
 //!
 //! ```text
-//! | magic | version | crc | length | pool | epoch | generation | sequence | end | lane | table bytes |
+//! | magic | version | crc | length | pool | epoch | tail epoch | generation | sequence | end | lane | table bytes |
 //! | count, segments: id, columns  | count, table blocks: position, crc |
 //! ```
 
@@ -29,7 +29,11 @@ pub const TABLE_BLOCKS_MAX: usize = 1000;
 pub struct Root {
     pub pool: PoolId,
     pub lane: u16,
+    /// Whose root it is. The newest root is the one with the highest (epoch, generation): one that an earlier
+    /// owner left on a drive that was away does not count any more.
     pub epoch: Epoch,
+    /// Whose batches follow the checkpoint.
+    pub tail_epoch: Epoch,
     /// Rises by one with every checkpoint.
     pub generation: u64,
     /// The checkpoint holds the effect of every batch up to this one.
@@ -58,6 +62,7 @@ impl Root {
         out.u32(0); // length
         out.u128(self.pool.0);
         out.u64(self.epoch.0);
+        out.u64(self.tail_epoch.0);
         out.u64(self.generation);
         out.u64(self.sequence.0);
         out.u64(self.end.0);
@@ -92,6 +97,7 @@ impl Root {
         let mut input = Reader(&bytes[START_BYTES..]);
         let pool = PoolId(input.u128()?);
         let epoch = Epoch(input.u64()?);
+        let tail_epoch = Epoch(input.u64()?);
         let generation = input.u64()?;
         let sequence = Sequence(input.u64()?);
         let end = Sequence(input.u64()?);
@@ -108,7 +114,7 @@ impl Root {
         if !input.0.is_empty() || !fits || !table.iter().all(named) {
             return Err(FormatError::Damaged);
         }
-        Ok(Root { pool, lane, epoch, generation, sequence, end, table_bytes, table, segments })
+        Ok(Root { pool, lane, epoch, tail_epoch, generation, sequence, end, table_bytes, table, segments })
     }
 }
 
@@ -125,6 +131,7 @@ mod tests {
             pool: PoolId(5),
             lane: 3,
             epoch: Epoch(2),
+            tail_epoch: Epoch(1),
             generation: 8,
             sequence: Sequence(1234),
             end: Sequence(1300),
