@@ -9,11 +9,12 @@ use task::join_all;
 
 use crate::batch::{Built, ColumnWrite, build};
 use crate::format::LABEL_REGION_BYTES;
-use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX};
+use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
+use crate::space::checkpoint_reserve;
 
 /// How often a write is tried again while the file system under a drive is full.
 pub(crate) const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
@@ -100,9 +101,19 @@ impl Lane {
         task::race(self.space.wait(), self.log_work.wait()).await.ok();
     }
 
-    /// Hosts' batches go only where replay will look for them: into segments that the newest checkpoint lists.
+    /// Whether something that waits may be written to this segment.
     fn may_write(&self, id: SegmentId) -> bool {
-        self.checkpoint.borrow().lists(id) || self.log.borrow().pending.iter().any(Pending::is_checkpoint)
+        let limits = self.limits(id);
+        self.log.borrow().pending.iter().any(|pending| limits.allow(pending))
+    }
+
+    /// Batches go only where replay will look for them: into segments that the newest checkpoint lists. The
+    /// checkpoint's own may go anywhere. The last segments are cleaning's, or nothing would ever be freed.
+    fn limits(&self, id: SegmentId) -> Limits {
+        let segments = self.segments.borrow();
+        let room = segments.free_segments() + segments.queue().len();
+        let reserve = checkpoint_reserve(&segments, self.map.borrow().budget_pages());
+        Limits { listed: self.checkpoint.borrow().lists(id), scarce: room <= reserve }
     }
 
     fn has_room(&self, id: SegmentId, row: usize) -> bool {
@@ -161,14 +172,13 @@ impl Lane {
 
     /// Takes as many pending entries as fit and builds a batch of them.
     fn close_batch(&self, id: SegmentId, row: usize) -> Option<Built> {
+        let limits = self.limits(id);
         let mut segments = self.segments.borrow_mut();
         let rows_left = (segments.rows - row).min(BATCH_ROWS_MAX);
         let segment = segments.get_mut(id);
         let shape = segment.columns.shape();
-        let listed = self.checkpoint.borrow().lists(id);
         let mut log = self.log.borrow_mut();
-        let taken =
-            take(&mut log.pending, shape.blocks_in(rows_left), |pending| listed || pending.is_checkpoint());
+        let taken = take(&mut log.pending, shape.blocks_in(rows_left), |pending| limits.allow(pending));
         if taken.is_empty() {
             return None;
         }
@@ -377,12 +387,7 @@ impl Lane {
         }
     }
 
-    fn finish_rider(
-        &self,
-        entry: &crate::format::header::Entry,
-        rider: &Rider,
-        placed: Option<crate::format::page::MapEntry>,
-    ) {
+    fn finish_rider(&self, entry: &Entry, rider: &Rider, placed: Option<crate::format::page::MapEntry>) {
         self.log.borrow_mut().settle(entry, rider.serial);
         self.promised.set(self.promised.get() - u64::from(rider.promised));
         if let Some(key) = rider.pinned {
@@ -401,6 +406,19 @@ enum Written {
     /// The segment never had this column.
     Absent,
     Lost,
+}
+
+/// Which entries may go into the open segment now.
+struct Limits {
+    listed: bool,
+    scarce: bool,
+}
+
+impl Limits {
+    fn allow(&self, pending: &Pending) -> bool {
+        let moves = matches!(pending.entry, Entry::Move { .. });
+        pending.is_checkpoint() || (self.listed && (moves || !self.scarce))
+    }
 }
 
 /// Takes entries off the queue, in order, as far as they fit one batch; those that may not go now stay.
