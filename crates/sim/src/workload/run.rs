@@ -283,8 +283,9 @@ impl<'a> Runner<'a> {
 
     fn round(&mut self, round: u32) -> Result<(), Failure> {
         let Some(session) = self.open(round, true)? else { return Ok(()) };
+        let mut verified = Vec::new();
         if self.prng.chance(400) {
-            let verified = self.start_verification(&session);
+            verified = self.start_verification(&session);
             if self.prng.chance(500) {
                 self.finish("verification", || verified.iter().all(|done| done.get()))?;
             }
@@ -296,7 +297,7 @@ impl<'a> Runner<'a> {
         let enough = || shared.answered.get() >= target || clients.iter().all(|done| done.get());
         self.finish("clients", enough)?;
         if self.prng.chance(self.course.orderly_permille) {
-            return self.stop(&session, &clients);
+            return self.stop(&session, &[clients, verified].concat());
         }
         // the crash comes at any moment, not only when a request has just been answered
         let time = Nanos(self.prng.skewed(0, 3_000_000));
