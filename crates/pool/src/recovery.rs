@@ -20,19 +20,18 @@ use std::rc::Rc;
 use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
 use task::{Io, join_all};
 
-use crate::append::NO_SPACE_RETRY;
 use crate::create::PoolError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
-use crate::format::table::{SegmentColumns, Table};
+use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::lane::{Lane, LaneHost, LaneOptions, LaneState};
 use crate::map::leaf;
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
-use crate::verify::{BatchCheck, Completion};
+use crate::verify::BatchCheck;
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -239,17 +238,19 @@ impl Lane {
                 true => BatchCheck::Whole,
                 false => self.check_batch(&columns, &header).await,
             };
-            let completion = match check {
-                BatchCheck::Whole => Some(Completion::Done),
-                BatchCheck::Repairable(data) => Some(self.complete(root, &columns, &header, data).await),
-                BatchCheck::Torn => None,
-            };
-            let Some(completion) = completion.filter(|&completion| completion != Completion::Full) else {
-                self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
-                break;
+            let complete = match check {
+                BatchCheck::Whole => true,
+                BatchCheck::Repairable(data) => {
+                    self.counters.borrow_mut().completed += 1;
+                    self.complete_batch(&columns, &header, data).await
+                }
+                BatchCheck::Torn => {
+                    self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
+                    break;
+                }
             };
             self.load_touched(&header).await?;
-            self.replay_batch(&header, completion == Completion::Done);
+            self.replay_batch(&header, complete);
             last = header.sequence;
         }
         self.log.borrow_mut().resume_after(last);
@@ -257,34 +258,6 @@ impl Lane {
         // it is safe
         self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)?;
         Ok(last)
-    }
-
-    /// Completes a batch. That the file system is full proves that the batch was never acknowledged, provided
-    /// that what is there can be written over: tried with the root.
-    async fn complete(
-        &self,
-        root: &Root,
-        columns: &SegmentColumns,
-        header: &BatchHeader,
-        data: AlignedBuffer,
-    ) -> Completion {
-        self.counters.borrow_mut().completed += 1;
-        loop {
-            let completion = self.complete_batch(columns, header, data.clone()).await;
-            if completion != Completion::Full || self.can_overwrite(root).await {
-                return completion;
-            }
-            self.io.sleep(NO_SPACE_RETRY).await;
-        }
-    }
-
-    async fn can_overwrite(&self, root: &Root) -> bool {
-        let offset_bytes = root_offset_bytes(usize::from(self.number), (root.generation % 2) as usize);
-        let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
-        let writes = self.online_drives().into_iter();
-        let writes =
-            writes.map(|(_, drive)| self.io.drive_write(drive, offset_bytes, vec![content.clone()], true));
-        !join_all(writes).await.contains(&Err(env::IoError::NoSpace))
     }
 
     /// Has the leaf pages in memory that a batch changes.

@@ -23,17 +23,6 @@ pub(crate) enum BatchCheck {
     Torn,
 }
 
-/// How completing a batch went.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Completion {
-    Done,
-    /// A column is absent, or its drive is out.
-    Lacking,
-    /// The file system under a drive is full. Then this column has never been written, and the batch never
-    /// been acknowledged.
-    Full,
-}
-
 impl Lane {
     /// Checks every cell of a batch whose header has been read.
     pub(crate) async fn check_batch(&self, columns: &SegmentColumns, header: &BatchHeader) -> BatchCheck {
@@ -80,13 +69,14 @@ impl Lane {
     }
 
     /// Writes all columns of a batch again, in place and durably: the same bytes where they were right, and
-    /// what was missing.
+    /// what was missing. `false` where a column is absent, its drive out, or the file system under it full:
+    /// then cleaning restores the redundancy.
     pub(crate) async fn complete_batch(
         &self,
         columns: &SegmentColumns,
         header: &BatchHeader,
         data: AlignedBuffer,
-    ) -> Completion {
+    ) -> bool {
         let layout =
             Layout::new(columns.shape(), columns.id, usize::from(header.row), usize::from(header.rows));
         let mut image = AlignedBuffer::zeroed(1);
@@ -94,24 +84,23 @@ impl Lane {
         let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), header.blocks());
         let chunk_bytes = self.membership.borrow().chunk_bytes;
         let writes = writes.into_iter().map(|write| async move {
-            let Some(column) = columns.columns[write.column] else { return Completion::Lacking };
+            let Some(column) = columns.columns[write.column] else { return false };
             let offset_bytes = LABEL_REGION_BYTES
                 + u64::from(column.chunk) * chunk_bytes
                 + (u64::from(header.row) + write.row as u64) * BLOCK_BYTES as u64;
             let Some(drive) = self.membership.borrow().handle(column.drive) else {
-                return Completion::Lacking;
+                return false;
             };
             let Err(error) = self.io.drive_write(drive, offset_bytes, write.data, true).await else {
-                return Completion::Done;
+                return true;
             };
             self.counters.borrow_mut().drive(column.drive).write += 1;
-            if error == IoError::NoSpace {
-                return Completion::Full;
+            if error != IoError::NoSpace {
+                self.report_failed_drive(column.drive, error).await;
             }
-            self.report_failed_drive(column.drive, error).await;
-            Completion::Lacking
+            false
         });
-        join_all(writes).await.into_iter().max().expect("a batch has columns")
+        join_all(writes).await.into_iter().all(|written| written)
     }
 }
 
