@@ -256,12 +256,7 @@ impl Lane {
         let floor = checkpoint_reserve(segments, map.budget_pages())
             .min(checkpoint_need(segments, map.dirty_pages()));
         let mut extension = Vec::new();
-        // one at least, or cleaning could not go on
-        let enough = |segments: &Segments, extension: &[SegmentId]| {
-            let listed = segments.queue().len() + extension.len();
-            listed >= target || segments.free_segments() <= if listed == 0 { 1 } else { floor }
-        };
-        while !enough(segments, &extension) {
+        while segments.queue().len() + extension.len() < target && segments.free_segments() > floor {
             let Some(id) = segments.allocate() else { break };
             extension.push(id);
         }

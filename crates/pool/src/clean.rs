@@ -127,14 +127,18 @@ impl Lane {
             .map(|(&id, segment)| (segment.incomplete, gain(u64::from(segment.live), segment.last), id))
             .collect();
         ranked.sort_unstable_by_key(|&(incomplete, gain, id)| (std::cmp::Reverse((incomplete, gain)), id));
-        // no more than what can be moved before the next checkpoint frees something
-        let room = (segments.queue().len() * full as usize / 2) as u64;
-        let mut moved = 0;
+        // no more than what there is room for before the next checkpoint frees something: each moved block may
+        // cost a map page and the page above it besides
+        let listed = segments.queue().len() as u64 * full;
+        let room = ((segments.free_segments() + segments.queue().len()) as u64).saturating_sub(1) * full;
+        let mut left = listed.min(room / 3);
         let fits = |&(_, _, id): &(bool, u64, SegmentId)| {
-            moved += u64::from(segments.get(id).live);
-            moved == u64::from(segments.get(id).live) || moved <= room
+            let live = u64::from(segments.get(id).live);
+            let fits = live <= left;
+            left = left.saturating_sub(live);
+            fits
         };
-        ranked.into_iter().take(VICTIMS_AT_ONCE).take_while(fits).map(|(_, _, id)| id).collect()
+        ranked.into_iter().take(VICTIMS_AT_ONCE).filter(fits).map(|(_, _, id)| id).collect()
     }
 
     /// Moves everything live out of a segment; the last of it stays in `moves`.

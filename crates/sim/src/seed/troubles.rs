@@ -60,9 +60,11 @@ impl Troubles {
                 toggle(&mut self.slow, any);
                 self.set_rates(world, any);
             }
-            (Trouble::NoSpace, _) => {
-                toggle(&mut self.full, any);
-                world.set_no_space(any, self.full.contains(&any));
+            (Trouble::NoSpace, lossy) => {
+                // redundancy that a full file system keeps from being restored counts as lost
+                let drive = lossy.unwrap_or(any);
+                toggle(&mut self.full, drive);
+                world.set_no_space(drive, self.full.contains(&drive));
             }
             (Trouble::Reset, _) => {
                 world.reset_some_connection();
