@@ -131,7 +131,8 @@ impl Lane {
             });
             column.is_none_or(|column| !segments.is_online(column.drive))
         };
-        if offline || self.check_running().is_err() {
+        // where space is short it is cleaning's: the next read finds the block again
+        if offline || self.check_running().is_err() || self.must_wait_for_space() {
             return;
         }
         let lane = self.clone();
