@@ -53,6 +53,13 @@ pub fn batch(from: u64, seconds: u64) -> Result<u64> {
     }
 }
 
+/// Runs seeds 1 to `count`, all of which must pass.
+pub fn known(count: u64) -> Result {
+    let mut sim = build()?;
+    sim.args(["--from", "1", "--count", &count.to_string()]);
+    run(&mut sim)
+}
+
 /// `12 seeds passed, 0 failed`
 fn parse_result(line: &str) -> Option<(u64, u64)> {
     let (passed, failed) = line.split_once(" seeds passed, ")?;
