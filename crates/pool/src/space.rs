@@ -29,7 +29,7 @@ pub(crate) fn dirty_max(segments: &Segments, budget_pages: usize) -> usize {
 
 /// Segments kept from hosts: for cleaning and for checkpoints.
 fn host_reserve(segments: &Segments, budget_pages: usize) -> usize {
-    checkpoint_reserve(segments, budget_pages) + 3 + (segments.total_segments() / 64).min(64)
+    2 * checkpoint_reserve(segments, budget_pages) + 3 + (segments.total_segments() / 32).min(64)
 }
 
 /// Free segments at which cleaning begins.
