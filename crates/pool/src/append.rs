@@ -8,7 +8,6 @@ use env::IoError;
 use task::join_all;
 
 use crate::batch::{Built, ColumnWrite, build};
-use crate::format::LABEL_REGION_BYTES;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
@@ -111,7 +110,7 @@ impl Lane {
     /// checkpoint's own may go anywhere. The last segments are cleaning's, or nothing would ever be freed.
     fn limits(&self, id: SegmentId) -> Limits {
         let segments = self.segments.borrow();
-        let room = segments.free_segments() + segments.queue().len();
+        let room = segments.room();
         let reserve = checkpoint_reserve(&segments, self.map.borrow().budget_pages());
         Limits { listed: self.checkpoint.borrow().lists(id), scarce: room <= reserve }
     }
@@ -240,11 +239,7 @@ impl Lane {
         write: ColumnWrite,
     ) -> Written {
         let Some(column) = columns.columns[write.column] else { return Written::Absent };
-        let row = usize::from(batch.header.row) + write.row;
-        let chunk_bytes = self.membership.borrow().chunk_bytes;
-        let offset_bytes = LABEL_REGION_BYTES
-            + u64::from(column.chunk) * chunk_bytes
-            + row as u64 * base::BLOCK_BYTES as u64;
+        let offset_bytes = self.membership.borrow().offset_bytes(column, usize::from(batch.header.row));
         let mut attempts = 0;
         loop {
             let Some(drive) = self.membership.borrow().handle(column.drive) else { return Written::Lost };

@@ -11,12 +11,10 @@ use crate::layout::Layout;
 use crate::log::{Pending, Rider, Source};
 use crate::protection::Shape;
 
-/// What one column is to be given, from the batch's first row on (or the second, where there is no header).
+/// What one column is to be given, from the batch's first row on.
 pub(crate) struct ColumnWrite {
     /// Index into the segment's columns.
     pub column: usize,
-    /// First row, within the batch.
-    pub row: usize,
     pub data: Vec<Bytes>,
 }
 
@@ -75,7 +73,7 @@ pub(crate) fn column_writes(layout: &Layout, header: Bytes, data: Bytes, blocks:
             pieces.push(data.slice(slots.start * BLOCK_BYTES..slots.end * BLOCK_BYTES));
         }
         if !pieces.is_empty() {
-            writes.push(ColumnWrite { column: layout.column(role), row: 0, data: pieces });
+            writes.push(ColumnWrite { column: layout.column(role), data: pieces });
         }
     }
     for (role, parity) in (layout.shape().data()..).zip(parity_columns(layout, &header, &data, blocks)) {
@@ -84,7 +82,7 @@ pub(crate) fn column_writes(layout: &Layout, header: Bytes, data: Bytes, blocks:
             true => vec![header.clone(), parity.slice(BLOCK_BYTES..)],
             false => vec![parity],
         };
-        writes.push(ColumnWrite { column: layout.column(role), row: 0, data });
+        writes.push(ColumnWrite { column: layout.column(role), data });
     }
     writes
 }

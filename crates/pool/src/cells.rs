@@ -6,11 +6,10 @@
 
 use std::ops::Range;
 
-use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use base::{AlignedBuffer, crc32c};
 use env::IoError;
 use task::join_all;
 
-use crate::format::LABEL_REGION_BYTES;
 use crate::format::header::BatchHeader;
 use crate::format::page::MapEntry;
 use crate::format::table::SegmentColumns;
@@ -33,13 +32,10 @@ impl Lane {
         rows: Range<usize>,
     ) -> Option<AlignedBuffer> {
         let column = columns.columns[layout.column(role)]?;
-        let (drive, chunk_bytes) = {
+        let (drive, offset_bytes) = {
             let membership = self.membership.borrow();
-            (membership.handle(column.drive)?, membership.chunk_bytes)
+            (membership.handle(column.drive)?, membership.offset_bytes(column, layout.row() + rows.start))
         };
-        let row = (layout.row() + rows.start) as u64;
-        let offset_bytes =
-            LABEL_REGION_BYTES + u64::from(column.chunk) * chunk_bytes + row * BLOCK_BYTES as u64;
         let (buffer, result) =
             self.io.drive_read(drive, offset_bytes, AlignedBuffer::zeroed(rows.len())).await;
         match result {

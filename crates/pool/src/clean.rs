@@ -130,7 +130,7 @@ impl Lane {
         // no more than what there is room for before the next checkpoint frees something: each moved block may
         // cost a map page and the page above it besides
         let listed = segments.queue().len() as u64 * full;
-        let room = ((segments.free_segments() + segments.queue().len()) as u64).saturating_sub(1) * full;
+        let room = (segments.room() as u64).saturating_sub(1) * full;
         let mut left = listed.min(room / 3);
         let fits = |&(_, _, id): &(bool, u64, SegmentId)| {
             let live = u64::from(segments.get(id).live);

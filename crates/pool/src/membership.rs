@@ -6,7 +6,8 @@ use task::{Io, join_all};
 
 use crate::append::NO_SPACE_RETRY;
 use crate::format::label::{DriveState, Label, LabelDrive};
-use crate::format::label_offset_bytes;
+use crate::format::table::Column;
+use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
 use crate::protection::Protection;
 
 /// A drive of the pool.
@@ -48,6 +49,11 @@ impl Membership {
     /// Rows of a chunk.
     pub fn rows(&self) -> usize {
         (self.chunk_bytes / BLOCK_BYTES as u64) as usize
+    }
+
+    /// Where a row of a column stands on its drive.
+    pub(crate) fn offset_bytes(&self, column: Column, row: usize) -> u64 {
+        LABEL_REGION_BYTES + u64::from(column.chunk) * self.chunk_bytes + row as u64 * BLOCK_BYTES as u64
     }
 
     pub fn online(&self) -> Vec<bool> {

@@ -188,6 +188,11 @@ impl Segments {
         fit(&counts, self.shape().width() - self.absent_allowed())
     }
 
+    /// Segments that the log could still open.
+    pub fn room(&self) -> usize {
+        self.free_segments() + self.queue.len()
+    }
+
     /// Segments that there can be in all.
     pub fn total_segments(&self) -> usize {
         self.total

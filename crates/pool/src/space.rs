@@ -46,16 +46,10 @@ impl Lane {
         (usable * segments.packed_blocks() * 11 / 12) as u64
     }
 
-    /// Segments that the log could still open.
-    pub(crate) fn room(&self) -> usize {
-        let segments = self.segments.borrow();
-        segments.free_segments() + segments.queue().len()
-    }
-
     pub(crate) fn must_wait_for_space(&self) -> bool {
         let segments = self.segments.borrow();
         let queued = self.log.borrow().pending.len() / segments.packed_blocks().max(1);
-        let room = segments.free_segments() + segments.queue().len();
+        let room = segments.room();
         let map = self.map.borrow();
         room <= host_reserve(&segments, map.budget_pages()) + queued
             || map.dirty_pages() >= dirty_max(&segments, map.budget_pages())
@@ -63,13 +57,13 @@ impl Lane {
 
     pub(crate) fn wants_cleaning(&self) -> bool {
         let segments = self.segments.borrow();
-        self.room() <= clean_start(&segments, self.map.borrow().budget_pages())
+        segments.room() <= clean_start(&segments, self.map.borrow().budget_pages())
     }
 
     /// So few segments are left that only cleaning may use them: unmaps wait too.
     pub(crate) fn is_scarce(&self) -> bool {
         let segments = self.segments.borrow();
-        let room = segments.free_segments() + segments.queue().len();
+        let room = segments.room();
         room <= checkpoint_reserve(&segments, self.map.borrow().budget_pages()) + 2
     }
 

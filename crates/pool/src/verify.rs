@@ -6,7 +6,6 @@ use task::join_all;
 
 use crate::batch::column_writes;
 use crate::cells::solve;
-use crate::format::LABEL_REGION_BYTES;
 use crate::format::header::BatchHeader;
 use crate::format::table::SegmentColumns;
 use crate::lane::Lane;
@@ -82,12 +81,9 @@ impl Lane {
         let mut image = AlignedBuffer::zeroed(1);
         header.emit(&mut image);
         let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), header.blocks());
-        let chunk_bytes = self.membership.borrow().chunk_bytes;
         let writes = writes.into_iter().map(|write| async move {
             let Some(column) = columns.columns[write.column] else { return false };
-            let offset_bytes = LABEL_REGION_BYTES
-                + u64::from(column.chunk) * chunk_bytes
-                + (u64::from(header.row) + write.row as u64) * BLOCK_BYTES as u64;
+            let offset_bytes = self.membership.borrow().offset_bytes(column, usize::from(header.row));
             let Some(drive) = self.membership.borrow().handle(column.drive) else {
                 return false;
             };
