@@ -59,6 +59,11 @@ pub const UNMAP_DESCRIPTORS_MAX: usize = 256;
 /// Largest WRITE SAME, in bytes written; carried out in pieces of [`WRITE_SAME_PIECE_BYTES`].
 pub const WRITE_SAME_BYTES_MAX: usize = 16 << 20;
 pub const WRITE_SAME_PIECE_BYTES: usize = 1 << 20;
+/// Registered I_T nexuses of one volume, and the parameter list that may name them.
+pub const REGISTRATIONS_PER_VOLUME_MAX: usize = 1024;
+pub const RESERVE_OUT_BYTES_MAX: usize = 64 << 10;
+/// Registrations of one array that survive a restart (APTPL).
+pub const REGISTRATIONS_KEPT_MAX: usize = 16384;
 /// LBA status descriptors of one GET LBA STATUS.
 pub const LBA_STATUS_DESCRIPTORS_MAX: usize = 64;
 /// MaxRecvDataSegmentLength that we declare.

@@ -119,6 +119,7 @@ impl Catalog {
                     naa: Naa::derive(next.array, id),
                     serial: serial(next.array, id),
                     created_ms: *created_ms,
+                    reservations: None,
                 };
                 volume.check()?;
                 next.next_volume_id += 1;

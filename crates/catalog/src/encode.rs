@@ -8,8 +8,10 @@ use serde::Deserialize;
 use crate::error::CatalogError;
 use crate::model::{Catalog, VolumeKind};
 
-/// The schema that this program writes. A higher one is refused, untouched.
-pub const SCHEMA_VERSION: u32 = 1;
+/// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
+/// reservations.
+pub const SCHEMA_VERSION: u32 = 2;
+const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
 
@@ -37,10 +39,11 @@ impl Catalog {
         if header.schema > u64::from(SCHEMA_VERSION) {
             return Err(CatalogError::FutureSchema { found: header.schema, known: SCHEMA_VERSION });
         }
-        if header.schema != u64::from(SCHEMA_VERSION) {
+        if header.schema < u64::from(SCHEMA_VERSION_MIN) {
             return Err(damaged(format!("there is no schema {}", header.schema)));
         }
-        let catalog: Catalog = serde_json::from_slice(bytes).map_err(unreadable)?;
+        let mut catalog: Catalog = serde_json::from_slice(bytes).map_err(unreadable)?;
+        catalog.schema = SCHEMA_VERSION;
         catalog.check().map_err(|error| match error {
             CatalogError::Damaged { .. } => error,
             other => damaged(other.to_string()),
@@ -62,6 +65,7 @@ impl Catalog {
         require(self.version >= 1, || "version 0".to_owned())?;
         self.check_pools()?;
         self.check_volumes()?;
+        self.check_reservations().map_err(damaged)?;
         self.check_hosts()?;
         self.check_mappings()
     }

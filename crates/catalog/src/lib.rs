@@ -14,6 +14,7 @@ mod error;
 mod identity;
 mod model;
 mod name;
+mod reservation;
 mod secret;
 
 pub use change::{Change, HostUpdate, NewVolume, Setting};
@@ -22,4 +23,5 @@ pub use error::CatalogError;
 pub use identity::{Naa, target_name};
 pub use model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
 pub use name::{InitiatorName, Name, NameError};
+pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
 pub use secret::{Chap, Secret};

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
+use crate::reservation::KeptReservations;
 use crate::secret::Chap;
 
 /// Where a volume's blocks are.
@@ -45,6 +46,9 @@ pub struct Volume {
     pub serial: String,
     /// Wall clock at creation, milliseconds since 1970.
     pub created_ms: u64,
+    /// Reservations that survive a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reservations: Option<KeptReservations>,
 }
 
 /// A named set of initiators with their credentials.

@@ -21,7 +21,7 @@ use crate::message::{Answer, Call};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::PORTAL_GROUP_TAG;
 use crate::session::{Login, Session};
-use crate::{scsi_command, task_management};
+use crate::{reservation, scsi_command, task_management};
 
 /// Room made for receiving, where no large PDU is expected.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -58,6 +58,7 @@ pub(crate) async fn serve(
     while session.login_pending.get() {
         session.input.wait().await;
     }
+    reservation::nexus_lost(&context, &session).await;
     let registered = session.registered.borrow_mut().take();
     if let Some(key) = registered {
         context.ask(MANAGER, Call::Unregister(key, place)).await;
@@ -156,10 +157,7 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
         let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
         match host {
             Some(host) => {
-                if identity.kind == SessionKind::Normal {
-                    session.populate(&replica, &context.units, &host);
-                }
-                *session.login.borrow_mut() = Some(Login { identity, host });
+                session.log_in(&replica, &context.units, Login { identity, host });
                 session.protocol.borrow_mut().complete_login(tsih);
                 carry_out(&context, &session);
             }

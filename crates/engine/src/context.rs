@@ -5,10 +5,11 @@ use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::ShardId;
+use base::{ShardId, VolumeId};
 use env::ListenerHandle;
 use iscsi::CloseReason;
-use task::{Io, join_all};
+use scsi::{Refusal, Reservations};
+use task::{Io, Semaphore, join_all};
 
 use crate::array::Array;
 use crate::command::{CommandError, CommandErrorKind};
@@ -19,7 +20,7 @@ use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::unit::Units;
-use crate::{StartParameters, listener, task_management};
+use crate::{StartParameters, listener, reservation, task_management};
 
 /// The shard that manages the array and keeps the register of sessions.
 pub(crate) const MANAGER: ShardId = ShardId(0);
@@ -47,7 +48,9 @@ pub(crate) struct Context {
     pub(crate) sessions: Sessions,
     pub(crate) listeners: RefCell<Vec<ListenerHandle>>,
     /// Who is logged in where; shard 0's counts.
-    register: Register,
+    pub(crate) register: Register,
+    /// Changes of reservations take turns, on shard 0.
+    pub(crate) reservation_turn: Semaphore,
     /// The array's management; on shard 0 only.
     array: OnceCell<Rc<Array>>,
 }
@@ -68,6 +71,7 @@ impl Context {
             sessions: Sessions::default(),
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),
+            reservation_turn: Semaphore::new(io, 1),
             array: OnceCell::new(),
         })
     }
@@ -167,6 +171,12 @@ impl Context {
                 task_management::end_sessions_of(&self, &host);
                 Answer::Done
             }
+            Call::Reserve(ask) => Answer::Reserved(reservation::carry_out(&self, ask).await),
+            Call::Reservations(announcement) => {
+                let aborted = reservation::adopt(&self, &announcement);
+                task_management::wait_for(&aborted).await;
+                Answer::Done
+            }
             Call::Reset(reset) => {
                 let aborted = task_management::apply(&self, &reset);
                 task_management::wait_for(&aborted).await;
@@ -185,6 +195,16 @@ impl Context {
                 Answer::Done
             }
         }
+    }
+
+    /// Makes a volume's reservations survive a restart, on shard 0.
+    pub(crate) async fn keep_reservations(
+        &self,
+        volume: VolumeId,
+        reservations: &Reservations,
+    ) -> Result<(), Refusal> {
+        let array = self.array.get().expect("shard 0 manages the array");
+        array.keep_reservations(volume, reservation::to_keep(reservations)).await
     }
 
     /// Takes over the array as it is now, and waits for commands that have lost their LUN by it.

@@ -19,6 +19,7 @@ mod mail;
 mod message;
 mod reinstatement;
 mod replica;
+mod reservation;
 mod scsi_command;
 mod session;
 mod shard;

@@ -7,10 +7,12 @@ use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult};
 use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, Membership, PoolError};
+use scsi::Refusal;
 
 use crate::command::{Command, ReplyChannel, SessionStatus};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
+use crate::reservation::{Announcement, Ask};
 use crate::task_management::Reset;
 
 /// What shards and the control plane say to a shard.
@@ -61,6 +63,12 @@ pub enum Call {
     EndSession(SessionPlace),
     /// End every session of this host. → [`Answer::Done`]
     EndSessionsOf(String),
+    /// To shard 0: change a volume's reservations. Answered when every shard has taken the change over.
+    /// → [`Answer::Reserved`]
+    Reserve(Ask),
+    /// From shard 0: a volume's reservations from now on. Answered when no command that this aborts is at work.
+    /// → [`Answer::Done`]
+    Reservations(Arc<Announcement>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.
     /// → [`Answer::Done`]
     Reset(Reset),
@@ -90,4 +98,5 @@ pub enum Answer {
     /// The session's TSIH.
     Registered(u16),
     Sessions(Vec<SessionStatus>),
+    Reserved(Result<(), Refusal>),
 }

@@ -10,6 +10,7 @@ use std::rc::Rc;
 use base::ShardId;
 use iscsi::SessionIdentity;
 use task::{Io, Semaphore};
+use wire::scsi::reservation::initiator_port_name;
 
 use crate::context::Context;
 use crate::message::Call;
@@ -69,6 +70,13 @@ impl Register {
         let tsih = self.last_tsih.get().checked_add(1).unwrap_or(1);
         self.last_tsih.set(tsih);
         tsih
+    }
+
+    /// The names of all initiator ports that are logged in.
+    pub(crate) fn initiator_ports(&self) -> Vec<String> {
+        let entries = self.entries.borrow();
+        let live = entries.iter().filter(|(_, entry)| entry.owner.get().is_some());
+        live.map(|(key, _)| initiator_port_name(&key.initiator, key.isid)).collect()
     }
 
     /// The session has ended; the name is free unless a newer one has taken it.

@@ -12,6 +12,7 @@ use wire::scsi::Lun;
 
 use crate::connection::carry_out;
 use crate::context::Context;
+use crate::reservation::{self, Ask};
 use crate::session::{Counters, LunNexus, RunningCommand, Session};
 use crate::unit::Unit;
 
@@ -60,6 +61,13 @@ async fn run(
     let response = loop {
         match step {
             Step::Done(response) => break Some(response),
+            Step::Reserve(request, continuation) => {
+                let by = lun.nexus.borrow().name().clone();
+                let command = Some((session.place, running.task));
+                let ask = Ask { volume: lun.volume, by, command, request };
+                let result = reservation::request(&context, ask).await;
+                step = Step::Done(unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result));
+            }
             Step::Block(request, continuation) => {
                 if let BlockRequest::Read { blocks, .. } = request {
                     let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;

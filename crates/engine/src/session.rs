@@ -12,8 +12,9 @@ use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
 use base::{ShardId, VolumeId};
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskTag};
-use scsi::{Nexus, UnitAttention};
+use scsi::{Nexus, NexusName, UnitAttention};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
+use wire::scsi::reservation::initiator_port_name;
 
 use crate::command::SessionStatus;
 use crate::reinstatement::{SessionKey, SessionPlace};
@@ -54,6 +55,13 @@ pub(crate) struct Login {
     pub(crate) identity: SessionIdentity,
     /// Name of the host that the initiator belongs to.
     pub(crate) host: String,
+}
+
+impl Login {
+    fn nexus_name(&self) -> NexusName {
+        let name = initiator_port_name(&self.identity.initiator_name, self.identity.isid);
+        NexusName { initiator: name.into(), port: RELATIVE_PORT }
+    }
 }
 
 /// A connection and all that belongs to it.
@@ -252,6 +260,7 @@ impl Session {
         let mut old = std::mem::take(&mut *self.luns.borrow_mut());
         let mut new = BTreeMap::new();
         let mut changed = false;
+        let name = login.nexus_name();
         for mapping in replica.catalog.luns_of(host.name.as_str()) {
             let Some(unit) = units.get(mapping.volume) else { continue };
             let same =
@@ -261,7 +270,7 @@ impl Session {
                 lost => {
                     changed = true;
                     lost.into_iter().for_each(|lost| drop(old.insert(mapping.lun, lost)));
-                    Rc::new(LunNexus::new(unit.clone(), mapping.read_only))
+                    Rc::new(LunNexus::new(unit.clone(), mapping.read_only, name.clone()))
                 }
             };
             lun.adopt(unit);
@@ -279,14 +288,23 @@ impl Session {
         commands.values().filter(|command| lost.contains(&command.volume)).cloned().collect()
     }
 
-    /// The LUNs of a session that has just logged in.
-    pub(crate) fn populate(&self, replica: &Replica, units: &Units, host: &str) {
-        let mut luns = self.luns.borrow_mut();
-        for mapping in replica.catalog.luns_of(host) {
+    /// The session has just logged in, and gets its LUNs.
+    pub(crate) fn log_in(&self, replica: &Replica, units: &Units, login: Login) {
+        let (name, mut luns) = (login.nexus_name(), self.luns.borrow_mut());
+        let mappings = replica.catalog.luns_of(&login.host);
+        for mapping in mappings.filter(|_| login.identity.kind == SessionKind::Normal) {
             if let Some(unit) = units.get(mapping.volume) {
-                luns.insert(mapping.lun, Rc::new(LunNexus::new(unit, mapping.read_only)));
+                let lun = LunNexus::new(unit, mapping.read_only, name.clone());
+                luns.insert(mapping.lun, Rc::new(lun));
             }
         }
+        drop(luns);
+        *self.login.borrow_mut() = Some(login);
+    }
+
+    /// The name of this session's I_T nexus.
+    pub(crate) fn nexus_name(&self) -> Option<NexusName> {
+        self.login.borrow().as_ref().map(Login::nexus_name)
     }
 
     pub(crate) fn status(&self, shard: ShardId) -> Option<SessionStatus> {
@@ -307,13 +325,10 @@ impl Session {
 }
 
 impl LunNexus {
-    fn new(unit: Rc<Unit>, read_only: bool) -> LunNexus {
-        LunNexus {
-            volume: unit.volume,
-            read_only,
-            unit: RefCell::new(unit),
-            nexus: RefCell::new(Nexus::new(RELATIVE_PORT, read_only)),
-        }
+    fn new(unit: Rc<Unit>, read_only: bool, name: NexusName) -> LunNexus {
+        let mut nexus = Nexus::new(name, read_only);
+        nexus.adopt(unit.reservations.borrow().clone());
+        LunNexus { volume: unit.volume, read_only, unit: RefCell::new(unit), nexus: RefCell::new(nexus) }
     }
 
     /// The volume may have changed its shape since.

@@ -18,6 +18,7 @@ use crate::connection::carry_out;
 use crate::context::Context;
 use crate::message::Call;
 use crate::reinstatement::SessionPlace;
+use crate::reservation;
 use crate::session::{RunningCommand, Session};
 
 /// How far a reset goes.
@@ -82,6 +83,9 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskM
                 let elsewhere = context.ask_others(|| Call::Reset(reset.clone()));
                 wait_for(&aborted).await;
                 elsewhere.await;
+                if reset.kind == ResetKind::LogicalUnit {
+                    reservation::unit_reset(&context, &session, &reset.volumes).await;
+                }
                 complete(&context, &session, request).await;
             });
         }

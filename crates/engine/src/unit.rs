@@ -14,13 +14,14 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
-use scsi::{Identity, LogicalUnit};
+use scsi::{Identity, LogicalUnit, Reservations};
 use task::Io;
 
 use crate::lanes::{Lanes, pool_layer};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
 use crate::replica::Replica;
+use crate::reservation;
 
 /// Product revision level that hosts see.
 const REVISION: [u8; 4] = *b"0001";
@@ -30,6 +31,8 @@ pub(crate) struct Unit {
     pub(crate) volume: VolumeId,
     pub(crate) logical: LogicalUnit,
     pub(crate) target: Rc<Target>,
+    /// As shard 0 has last announced them.
+    pub(crate) reservations: RefCell<Arc<Reservations>>,
     recipe: Recipe,
 }
 
@@ -123,17 +126,40 @@ impl Units {
         self.by_id.borrow().get(&volume).cloned()
     }
 
+    /// The volume's reservations, where it is known.
+    pub(crate) fn reservations(&self, volume: VolumeId) -> Option<Arc<Reservations>> {
+        self.by_id.borrow().get(&volume).map(|unit| unit.reservations.borrow().clone())
+    }
+
+    pub(crate) fn set_reservations(&self, volume: VolumeId, reservations: &Arc<Reservations>) {
+        if let Some(unit) = self.by_id.borrow().get(&volume) {
+            *unit.reservations.borrow_mut() = reservations.clone();
+        }
+    }
+
     /// Takes over the array as it is now. Volumes that are gone stay alive while a command is at work on them.
     pub(crate) fn apply(&self, replica: &Replica) {
         let target_device = Arc::new(replica.target());
+        let keeps_reservations = !replica.pools.is_empty();
         let mut by_id = self.by_id.borrow_mut();
         let mut old = std::mem::take(&mut *by_id);
         for volume in replica.catalog.volumes() {
             let recipe = self.recipe(volume, replica);
             let before = old.remove(&volume.id);
             let unit = match before {
-                Some(unit) if unit.recipe == recipe && *unit.logical.target == *target_device => unit,
+                Some(unit)
+                    if unit.recipe == recipe
+                        && *unit.logical.target == *target_device
+                        && unit.logical.keeps_reservations == keeps_reservations =>
+                {
+                    unit
+                }
                 before => {
+                    // a restart leaves what the catalog keeps; from then on shard 0 announces
+                    let reservations = match &before {
+                        Some(unit) => unit.reservations.borrow().clone(),
+                        None => Arc::new(reservation::kept(volume.reservations.as_ref())),
+                    };
                     let kept = before.filter(|unit| unit.recipe == recipe).map(|unit| unit.target.clone());
                     let target = kept.unwrap_or_else(|| Rc::new(self.make(volume.id, &recipe, replica)));
                     let identity = Identity {
@@ -145,9 +171,16 @@ impl Units {
                         identity,
                         geometry: recipe.geometry,
                         read_only: false,
+                        keeps_reservations,
                         target: target_device.clone(),
                     };
-                    Rc::new(Unit { volume: volume.id, logical, target, recipe })
+                    Rc::new(Unit {
+                        volume: volume.id,
+                        logical,
+                        target,
+                        reservations: RefCell::new(reservations),
+                        recipe,
+                    })
                 }
             };
             by_id.insert(volume.id, unit);

@@ -24,8 +24,9 @@ A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMM
 
 - **CDB usage**: a one for every bit that is evaluated, as REPORT SUPPORTED OPERATION CODES tells it. Any other
   bit that is set is refused with INVALID FIELD IN CDB and a field pointer.
-- **Reservations**: how the command fares under another initiator's reservation: *allowed*; *read*: a conflict
-  with exclusive access; *write*: a conflict with write exclusive as well.
+- **Reservations**: how the command fares under another initiator's reservation: *always* carried out; *allowed*: a
+  conflict with RESERVE only; *read*: a conflict with exclusive access as well; *write*: a conflict with write
+  exclusive as well; *decides itself*: the command is about reservations.
 - **ALUA**: the asymmetric access states in which it is served.
 - **Attention**: whether a pending unit attention is reported instead, or the command is carried out.
 
@@ -47,9 +48,12 @@ fn line(out: &mut String, row: &Row) {
         Direction::Out => "out",
     };
     let reservation = match row.reservation {
+        ReservationClass::Always => "always",
+        ReservationClass::Own => "decides itself",
         ReservationClass::Allowed => "allowed",
         ReservationClass::Read => "read",
         ReservationClass::Write => "write",
+        ReservationClass::WriteUnless { .. } => "write, or allowed by its flags",
     };
     let alua = match row.alua {
         AluaClass::Any => "all",

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
 use bytes::Bytes;
+use wire::scsi::reservation::ReservationType;
 use wire::scsi::{Lun, Sense, Status};
 
 use crate::identity::{AluaState, Identity, PortGroup, Target, TargetPort};
 use crate::nexus::{Nexus, UnitAttention};
+use crate::reservation::{Names, NexusName, ReservationRequest, Reservations};
 use crate::response::{Response, Step};
 use crate::unit::{Command, LogicalUnit, no_such_lun};
 
@@ -19,10 +21,12 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
     let (&[shape, failure], rest) = input.split_first_chunk::<2>()?;
     let (cdb, data) = rest.split_at(rest.len().min(16));
     let unit = sample_unit(shape);
-    let mut nexus = Nexus::new(1, shape & 0x20 != 0);
+    let mut nexus = Nexus::new(sample_name("a"), shape & 0x20 != 0);
     if shape & 0x40 != 0 {
         nexus.clear(UnitAttention::PowerOnOrReset);
     }
+    let mut reservations = sample_reservations(failure >> 4);
+    nexus.adopt(reservations.clone().into());
     let luns = || (0..300).filter_map(Lun::new).collect();
     let command = || Command { cdb, data_out: Payload::from(data.to_vec()), luns: &luns };
     check_response(&no_such_lun(command()));
@@ -32,6 +36,12 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
             Step::Done(response) => {
                 check_response(&response);
                 return Some(response);
+            }
+            Step::Reserve(request, continuation) => {
+                let applied = reservations.apply(nexus.name(), &request, &Vec::new);
+                let result = applied.map(|applied| reservations = applied.next);
+                nexus.adopt(reservations.clone().into());
+                step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
             }
             Step::Block(request, continuation) => {
                 let result = answer(&unit.geometry, &request, failure);
@@ -45,6 +55,26 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
 /// The largest number of block requests of one command: a WRITE SAME's pieces, or an UNMAP's descriptors.
 const STEPS_MAX: usize = 300;
 
+fn sample_name(initiator: &str) -> NexusName {
+    NexusName { initiator: format!("iqn.2026-01.example:{initiator},i,0x000000000001").into(), port: 1 }
+}
+
+/// Two registered nexuses and a reservation of this type, where there is such.
+fn sample_reservations(kind: u8) -> Reservations {
+    let mut reservations = Reservations::default();
+    let Some(kind) = ReservationType::from_code(kind) else { return reservations };
+    for initiator in ["b", "a"] {
+        let register =
+            ReservationRequest::Register { key: None, new_key: 7, names: Names::default(), persist: false };
+        for request in [register, ReservationRequest::Reserve { key: 7, kind }] {
+            if let Ok(applied) = reservations.apply(&sample_name(initiator), &request, &Vec::new) {
+                reservations = applied.next;
+            }
+        }
+    }
+    reservations
+}
+
 fn sample_unit(shape: u8) -> LogicalUnit {
     let port = TargetPort { relative_id: 1, group: 1, name: "iqn.2026-01.example:array,t,0x0001".into() };
     let state = if shape & 0x10 != 0 { AluaState::Standby } else { AluaState::ActiveOptimized };
@@ -56,6 +86,7 @@ fn sample_unit(shape: u8) -> LogicalUnit {
         identity: Identity { naa: [0x60; 16], serial: "0123456789".into(), revision: *b"0001" },
         geometry: Geometry { block_bytes, blocks, thin: shape & 2 != 0, write_back: shape & 4 != 0 },
         read_only: shape & 0x80 != 0,
+        keeps_reservations: shape & 0x08 != 0,
         target: Arc::new(target),
     }
 }
@@ -95,7 +126,7 @@ fn answer(geometry: &Geometry, request: &BlockRequest, failure: u8) -> BlockResu
             BlockOutput::MapStatus { mapped: lba.0 % 2 == 0, blocks: (lba.0 % 7 + 1).min(*blocks) }
         }
     };
-    match failure {
+    match failure & 0x0F {
         1 => Err(BlockError::OutOfSpace),
         2 => Err(BlockError::Medium { lba: base::Lba(1) }),
         3 => Err(BlockError::Aborted),

@@ -37,6 +37,11 @@ pub(crate) enum Fault {
         offset_bytes: u64,
     },
     Attention(UnitAttention),
+    /// RELEASE of another type than the reservation's.
+    InvalidRelease,
+    /// A reservation that is to survive a restart could not be stored.
+    NotKept,
+    NoRoomForRegistrations,
 }
 
 impl Fault {
@@ -74,6 +79,9 @@ impl Fault {
             Fault::AluaStandby => not_ready(SenseCode::AluaStandby),
             Fault::AluaUnavailable => not_ready(SenseCode::AluaUnavailable),
             Fault::Miscompare { offset_bytes } => miscompare(offset_bytes),
+            Fault::InvalidRelease => illegal(SenseCode::InvalidReleaseOfPersistentReservation),
+            Fault::NotKept => Sense::new(SenseKey::HardwareError, SenseCode::InternalTargetFailure),
+            Fault::NoRoomForRegistrations => illegal(SenseCode::InsufficientRegistrationResources),
             Fault::Attention(attention) => Sense::new(SenseKey::UnitAttention, attention.code()),
         }
     }

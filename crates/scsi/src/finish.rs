@@ -32,6 +32,7 @@ pub(crate) fn finish(
     let next = match pending {
         Pending::Read { bytes } => return Step::Done(Response::with_data(read_data(output, bytes))),
         Pending::Last { .. } | Pending::Ready => Ok(None),
+        Pending::Reserve => unreachable!("a reservation is not a block request"),
         Pending::Verify(expected) => verify::compare(&read_pieces(output), &expected).map(|()| None),
         Pending::ReadBack { lba, blocks, expected } => {
             Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
@@ -61,7 +62,11 @@ fn done_with(fault: Fault, nexus: &Nexus, data_out_bytes: usize) -> Step {
 
 fn is_writing(pending: &Pending) -> bool {
     match pending {
-        Pending::Ready | Pending::Read { .. } | Pending::Verify(_) | Pending::LbaStatus { .. } => false,
+        Pending::Ready
+        | Pending::Reserve
+        | Pending::Read { .. }
+        | Pending::Verify(_)
+        | Pending::LbaStatus { .. } => false,
         Pending::Last { writing } => *writing,
         Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame { .. } => true,
     }

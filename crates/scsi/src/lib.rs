@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   cdb, data ─► start ─► Step::Done(response)
+//!                  ├────► Step::Reserve(request, continuation): whoever owns the reservations applies it
 //!                  └────► Step::Block(request, continuation)
 //!                              │ the caller executes the request
 //!                              ▼
@@ -23,6 +24,7 @@ mod fault;
 mod finish;
 mod identity;
 mod nexus;
+mod reservation;
 mod response;
 mod rows;
 mod table;
@@ -34,5 +36,8 @@ pub use document::command_list;
 pub use exercise::exercise;
 pub use identity::{AluaState, Identity, PRODUCT, PortGroup, Target, TargetPort, VENDOR};
 pub use nexus::{Nexus, UnitAttention};
+pub use reservation::{
+    Applied, Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations,
+};
 pub use response::{Continuation, Response, Step};
 pub use unit::{Command, LogicalUnit, command_name, no_such_lun};

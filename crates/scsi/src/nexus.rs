@@ -3,7 +3,12 @@
 //! Mode parameters are kept per I_T nexus (SPC-4 §5.12 allows it): what one initiator sets never surprises
 //! another, and shards need not agree on them.
 
+use std::sync::Arc;
+
 use wire::scsi::{SenseCode, SenseFormat};
+
+use crate::reservation::{NexusName, Reservations, Standing};
+use crate::table::ReservationClass;
 
 /// A condition that an initiator is told of once, before its next command (SAM-5 §5.14). In the order in
 /// which several are told.
@@ -17,6 +22,12 @@ pub enum UnitAttention {
     NexusLoss,
     /// 2Ah/01h: somebody else changed the mode parameters.
     ModeParametersChanged,
+    /// 2Ah/03h: a CLEAR took this nexus's registration.
+    ReservationsPreempted,
+    /// 2Ah/04h: a reservation that let this nexus in has ended.
+    ReservationsReleased,
+    /// 2Ah/05h: a PREEMPT took this nexus's registration.
+    RegistrationsPreempted,
     /// 2Ah/06h: asymmetric access state changed.
     AluaStateChanged,
     /// 2Ah/09h: the volume was resized.
@@ -30,11 +41,14 @@ pub enum UnitAttention {
 }
 
 impl UnitAttention {
-    pub const ALL: [UnitAttention; 9] = [
+    pub const ALL: [UnitAttention; 12] = [
         UnitAttention::PowerOnOrReset,
         UnitAttention::BusDeviceReset,
         UnitAttention::NexusLoss,
         UnitAttention::ModeParametersChanged,
+        UnitAttention::ReservationsPreempted,
+        UnitAttention::ReservationsReleased,
+        UnitAttention::RegistrationsPreempted,
         UnitAttention::AluaStateChanged,
         UnitAttention::CapacityChanged,
         UnitAttention::CommandsCleared,
@@ -48,6 +62,9 @@ impl UnitAttention {
             UnitAttention::BusDeviceReset => SenseCode::BusDeviceReset,
             UnitAttention::NexusLoss => SenseCode::NexusLoss,
             UnitAttention::ModeParametersChanged => SenseCode::ModeParametersChanged,
+            UnitAttention::ReservationsPreempted => SenseCode::ReservationsPreempted,
+            UnitAttention::ReservationsReleased => SenseCode::ReservationsReleased,
+            UnitAttention::RegistrationsPreempted => SenseCode::RegistrationsPreempted,
             UnitAttention::AluaStateChanged => SenseCode::AluaStateChanged,
             UnitAttention::CapacityChanged => SenseCode::CapacityChanged,
             UnitAttention::CommandsCleared => SenseCode::CommandsCleared,
@@ -64,12 +81,14 @@ impl UnitAttention {
 /// One initiator's session to one logical unit (an I_T_L nexus); owned by the caller, one per session and LUN.
 #[derive(Clone, Debug)]
 pub struct Nexus {
-    /// The target port through which the session came.
-    pub relative_port: u16,
+    name: NexusName,
     /// The logical unit is mapped read-only to this initiator.
     pub read_only: bool,
     /// Pending unit attentions, one bit each: bounded by construction.
     pending: u16,
+    /// The unit's reservations, and how this nexus stands to them.
+    reservations: Arc<Reservations>,
+    standing: Standing,
     /// D_SENSE of the control mode page.
     pub(crate) descriptor_sense: bool,
     /// SWP of the control mode page.
@@ -78,14 +97,45 @@ pub struct Nexus {
 
 impl Nexus {
     /// A fresh nexus: [`UnitAttention::PowerOnOrReset`] is pending.
-    pub fn new(relative_port: u16, read_only: bool) -> Nexus {
+    pub fn new(name: NexusName, read_only: bool) -> Nexus {
         Nexus {
-            relative_port,
+            name,
             read_only,
+            reservations: Arc::default(),
+            standing: Standing::Stranger,
             pending: UnitAttention::PowerOnOrReset.mask(),
             descriptor_sense: false,
             software_write_protect: false,
         }
+    }
+
+    /// Who this is.
+    pub fn name(&self) -> &NexusName {
+        &self.name
+    }
+
+    /// Takes over the unit's reservations as they are from now on.
+    pub fn adopt(&mut self, reservations: Arc<Reservations>) {
+        self.standing = reservations.standing(&self.name);
+        self.reservations = reservations;
+    }
+
+    pub fn reservations(&self) -> &Reservations {
+        &self.reservations
+    }
+
+    /// Whether a command of this class conflicts with a reservation.
+    pub(crate) fn conflicts(&self, class: ReservationClass) -> bool {
+        self.reservations.conflicts(class, &self.name, self.standing)
+    }
+
+    /// Whether this nexus may read, and write, as far as reservations go.
+    pub fn may_read(&self) -> bool {
+        !self.conflicts(ReservationClass::Read)
+    }
+
+    pub fn may_write(&self) -> bool {
+        !self.conflicts(ReservationClass::Write)
     }
 
     /// Queues a condition; one that is pending already is not queued again.
@@ -106,7 +156,8 @@ impl Nexus {
 
     /// Back to defaults, as after a LOGICAL UNIT RESET, with that condition pending.
     pub fn reset(&mut self, attention: UnitAttention) {
-        *self = Nexus { pending: attention.mask(), ..Nexus::new(self.relative_port, self.read_only) };
+        self.pending = attention.mask();
+        (self.descriptor_sense, self.software_write_protect) = (false, false);
     }
 
     /// The next condition to tell, which is then no longer pending.
@@ -128,9 +179,13 @@ impl Nexus {
 mod tests {
     use super::*;
 
+    fn name(port: u16) -> NexusName {
+        NexusName { initiator: "iqn.2026-01.example:a,i,0x000000000001".into(), port }
+    }
+
     #[test]
     fn attentions_are_told_once_and_in_order() {
-        let mut nexus = Nexus::new(1, false);
+        let mut nexus = Nexus::new(name(1), false);
         nexus.raise(UnitAttention::ReportedLunsChanged);
         nexus.raise(UnitAttention::CapacityChanged);
         nexus.raise(UnitAttention::CapacityChanged);
@@ -149,7 +204,7 @@ mod tests {
 
     #[test]
     fn a_reset_restores_defaults() {
-        let mut nexus = Nexus::new(3, true);
+        let mut nexus = Nexus::new(name(3), true);
         nexus.descriptor_sense = true;
         nexus.software_write_protect = true;
         nexus.reset(UnitAttention::BusDeviceReset);

@@ -5,6 +5,8 @@ use bytes::Bytes;
 use wire::scsi::provisioning::{LbaStatus, UnmapRange};
 use wire::scsi::{Sense, SenseFormat, Status};
 
+use crate::reservation::{Reason, Refusal, ReservationRequest};
+
 /// The end of a command.
 #[derive(Clone, Debug)]
 pub struct Response {
@@ -28,6 +30,18 @@ impl Response {
         Response { status: Status::Good, sense: None, data_in, data_out_bytes: 0 }
     }
 
+    pub(crate) fn refused(refusal: Refusal, format: SenseFormat, data_out_bytes: usize) -> Response {
+        match refusal.0 {
+            Reason::Fault(fault) => Response::check(fault.sense(), format, data_out_bytes),
+            Reason::Conflict => Response {
+                status: Status::ReservationConflict,
+                sense: None,
+                data_in: Vec::new(),
+                data_out_bytes,
+            },
+        }
+    }
+
     pub(crate) fn check(sense: Sense, format: SenseFormat, data_out_bytes: usize) -> Response {
         let sense = Some(sense.emit(format));
         Response { status: Status::CheckCondition, sense, data_in: Vec::new(), data_out_bytes }
@@ -44,6 +58,8 @@ impl Response {
 pub enum Step {
     /// The command has ended.
     Done(Response),
+    /// Have the reservations' owner carry it out, then call [`crate::LogicalUnit::finish_reserve`].
+    Reserve(ReservationRequest, Continuation),
     /// Execute the request, then call [`crate::LogicalUnit::finish`] with its result.
     Block(BlockRequest, Continuation),
 }
@@ -63,6 +79,8 @@ pub(crate) enum Pending {
     Read { bytes: usize },
     /// Nothing more: an error is about reading or about writing.
     Last { writing: bool },
+    /// The answer of the reservations' owner.
+    Reserve,
     /// Only whether the target can be reached counts.
     Ready,
     /// Compare the data with this.

@@ -1,7 +1,7 @@
 //! The rows of the opcode table, by opcode and service action. A command exists if it is here.
 
 use crate::commands::{
-    access, compare, control, inquiry, lba_status, mode, report, unmap, verify, write_same,
+    access, compare, control, inquiry, lba_status, mode, report, reserve, unmap, verify, write_same,
 };
 use crate::table::AluaClass::{self, Active, ActiveOrStandby};
 use crate::table::AttentionRule::{self, Passes, Reports};
@@ -35,6 +35,41 @@ const fn row(
         availability: Always,
         handler,
     }
+}
+
+/// Usage masks of PERSISTENT RESERVE IN and OUT, by service action.
+static RESERVE_IN: [[u8; 10]; 4] = {
+    let mut usage = [[0x5E, 0, 0, 0, 0, 0, 0, ALL, ALL, 0]; 4];
+    let mut action = 0;
+    while action < usage.len() {
+        usage[action][1] = action as u8;
+        action += 1;
+    }
+    usage
+};
+static RESERVE_OUT: [[u8; 10]; 8] = {
+    let mut usage = [[0x5F, 0, ALL, 0, 0, ALL, ALL, ALL, ALL, 0]; 8];
+    let mut action = 0;
+    while action < usage.len() {
+        usage[action][1] = action as u8;
+        action += 1;
+    }
+    usage
+};
+
+const fn reserve_in(action: u8, name: &'static str, reference: &'static str, handler: Handler) -> Row {
+    row(0x5E, name, reference, &RESERVE_IN[action as usize], handler)
+        .service_action(action)
+        .data(In)
+        .alua(ActiveOrStandby)
+}
+
+const fn reserve_out(action: u8, name: &'static str) -> Row {
+    row(0x5F, name, "SPC-4 §6.16", &RESERVE_OUT[action as usize], reserve::persistent_out)
+        .service_action(action)
+        .data(Out)
+        .reserved(ReservationClass::Own)
+        .alua(ActiveOrStandby)
 }
 
 impl Row {
@@ -89,24 +124,30 @@ pub(crate) static ROWS: &[Row] = &[
     row(0x00, "TEST UNIT READY", "SPC-4 §6.47", &[0x00, 0, 0, 0, 0, 0], control::test_unit_ready),
     row(0x03, "REQUEST SENSE", "SPC-4 §6.39", &[0x03, 0x01, 0, 0, ALL, 0], control::request_sense)
         .data(In)
+        .reserved(ReservationClass::Always)
         .alua(AluaClass::Any)
         .attention(Passes),
     row(0x08, "READ (6)", "SBC-2 §5.5", &[0x08, 0x1F, ALL, ALL, ALL, 0], access::read).reads(),
     row(0x0A, "WRITE (6)", "SBC-2 §5.24", &[0x0A, 0x1F, ALL, ALL, ALL, 0], access::write).writes(),
     row(0x12, "INQUIRY", "SPC-4 §6.6", &[0x12, 0x01, ALL, ALL, ALL, 0], inquiry::inquiry)
         .data(In)
+        .reserved(ReservationClass::Always)
         .alua(AluaClass::Any)
         .attention(Passes),
     row(0x15, "MODE SELECT (6)", "SPC-4 §6.11", &[0x15, 0x11, 0, 0, ALL, 0], mode::select_6)
         .data(Out)
         .reserved(ReservationClass::Write)
         .alua(ActiveOrStandby),
+    row(0x16, "RESERVE (6)", "SPC-2 §7.21", &[0x16, 0, 0, 0, 0, 0], reserve::reserve)
+        .reserved(ReservationClass::Own),
+    row(0x17, "RELEASE (6)", "SPC-2 §7.19", &[0x17, 0, 0, 0, 0, 0], reserve::release)
+        .reserved(ReservationClass::Own),
     row(0x1A, "MODE SENSE (6)", "SPC-4 §6.13", &[0x1A, 0x08, ALL, ALL, ALL, 0], mode::sense_6)
         .data(In)
         .reserved(ReservationClass::Write)
         .alua(ActiveOrStandby),
     row(0x1B, "START STOP UNIT", "SBC-3 §5.25", &[0x1B, 0x01, 0, 0x0F, 0xF7, 0], control::start_stop)
-        .reserved(ReservationClass::Write),
+        .reserved(ReservationClass::WriteUnless { byte: 4, mask: 0xF1, value: 0x01 }),
     row(
         0x1E,
         "PREVENT ALLOW MEDIUM REMOVAL",
@@ -114,7 +155,7 @@ pub(crate) static ROWS: &[Row] = &[
         &[0x1E, 0, 0, 0, 0x01, 0],
         control::prevent_allow,
     )
-    .reserved(ReservationClass::Write),
+    .reserved(ReservationClass::WriteUnless { byte: 4, mask: 0x01, value: 0x00 }),
     row(
         0x25,
         "READ CAPACITY (10)",
@@ -122,7 +163,8 @@ pub(crate) static ROWS: &[Row] = &[
         &[0x25, 0, ALL, ALL, ALL, ALL, 0, 0, 0x01, 0],
         control::read_capacity_10,
     )
-    .data(In),
+    .data(In)
+    .reserved(ReservationClass::Always),
     row(
         0x28,
         "READ (10)",
@@ -187,6 +229,10 @@ pub(crate) static ROWS: &[Row] = &[
         .data(Out)
         .reserved(ReservationClass::Write)
         .alua(ActiveOrStandby),
+    row(0x56, "RESERVE (10)", "SPC-2 §7.20", &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0], reserve::reserve)
+        .reserved(ReservationClass::Own),
+    row(0x57, "RELEASE (10)", "SPC-2 §7.18", &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0], reserve::release)
+        .reserved(ReservationClass::Own),
     row(
         0x5A,
         "MODE SENSE (10)",
@@ -197,6 +243,23 @@ pub(crate) static ROWS: &[Row] = &[
     .data(In)
     .reserved(ReservationClass::Write)
     .alua(ActiveOrStandby),
+    reserve_in(0x00, "PERSISTENT RESERVE IN: READ KEYS", "SPC-4 §6.15.2", reserve::read_keys),
+    reserve_in(0x01, "PERSISTENT RESERVE IN: READ RESERVATION", "SPC-4 §6.15.3", reserve::read_reservation),
+    reserve_in(
+        0x02,
+        "PERSISTENT RESERVE IN: REPORT CAPABILITIES",
+        "SPC-4 §6.15.4",
+        reserve::report_capabilities,
+    ),
+    reserve_in(0x03, "PERSISTENT RESERVE IN: READ FULL STATUS", "SPC-4 §6.15.5", reserve::read_full_status),
+    reserve_out(0x00, "PERSISTENT RESERVE OUT: REGISTER"),
+    reserve_out(0x01, "PERSISTENT RESERVE OUT: RESERVE"),
+    reserve_out(0x02, "PERSISTENT RESERVE OUT: RELEASE"),
+    reserve_out(0x03, "PERSISTENT RESERVE OUT: CLEAR"),
+    reserve_out(0x04, "PERSISTENT RESERVE OUT: PREEMPT"),
+    reserve_out(0x05, "PERSISTENT RESERVE OUT: PREEMPT AND ABORT"),
+    reserve_out(0x06, "PERSISTENT RESERVE OUT: REGISTER AND IGNORE EXISTING KEY"),
+    reserve_out(0x07, "PERSISTENT RESERVE OUT: REGISTER AND MOVE"),
     row(
         0x88,
         "READ (16)",
@@ -270,7 +333,8 @@ pub(crate) static ROWS: &[Row] = &[
         control::read_capacity_16,
     )
     .service_action(0x10)
-    .data(In),
+    .data(In)
+    .reserved(ReservationClass::Always),
     row(
         0x9E,
         "GET LBA STATUS",
@@ -288,6 +352,7 @@ pub(crate) static ROWS: &[Row] = &[
         report::report_luns,
     )
     .data(In)
+    .reserved(ReservationClass::Always)
     .alua(AluaClass::Any)
     .attention(Passes),
     row(
@@ -299,6 +364,7 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .service_action(0x0A)
     .data(In)
+    .reserved(ReservationClass::Always)
     .alua(AluaClass::Any),
     row(
         0xA3,

@@ -17,15 +17,22 @@ pub(crate) enum Direction {
     Out,
 }
 
-/// How a command fares under another nexus's reservation (SPC-4 table 66, SBC-3 table 13).
+/// How a command fares under another nexus's reservation (SPC-4 table 66, SBC-3 table 13; for RESERVE SPC-2
+/// table 10).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReservationClass {
     /// Never a conflict.
+    Always,
+    /// Looks at the reservations itself: PERSISTENT RESERVE OUT, RESERVE, RELEASE.
+    Own,
+    /// A conflict with RESERVE only.
     Allowed,
     /// A conflict with exclusive access.
     Read,
     /// A conflict with exclusive access and with write exclusive.
     Write,
+    /// The same, but only a conflict with RESERVE where this byte of the CDB has this value under the mask.
+    WriteUnless { byte: u8, mask: u8, value: u8 },
 }
 
 /// In which asymmetric access states a command is served (SPC-4 §5.16.2.4).
@@ -102,6 +109,20 @@ impl Row {
             }
         }
         Ok(())
+    }
+
+    /// The reservation class of a command: never [`ReservationClass::WriteUnless`].
+    pub(crate) fn reservation_of(&self, cdb: &[u8]) -> ReservationClass {
+        match self.reservation {
+            ReservationClass::WriteUnless { byte, mask, value } => {
+                if cdb[usize::from(byte)] & mask == value {
+                    ReservationClass::Allowed
+                } else {
+                    ReservationClass::Write
+                }
+            }
+            class => class,
+        }
     }
 
     pub(crate) fn check_alua(&self, state: AluaState) -> Result<(), Fault> {

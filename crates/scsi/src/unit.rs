@@ -1,7 +1,8 @@
 //! The logical unit: the two entry points, and the order in which a command is checked.
 //!
 //! ```text
-//!   known opcode? ─► long enough? ─► unit attention? ─► access state? ─► reserved bits? ─► write-protected? ─► handler
+//!   known opcode? ─► long enough? ─► unit attention? ─► access state? ─► reservation? ─► reserved bits?
+//!   ─► write-protected? ─► handler
 //! ```
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::fault::Fault;
 use crate::finish;
 use crate::identity::{AluaState, Identity, PRODUCT, Target, VENDOR};
 use crate::nexus::Nexus;
+use crate::reservation::Refusal;
 use crate::response::{Continuation, Response, Step};
 use crate::table::{self, AttentionRule, Medium, Row};
 
@@ -28,6 +30,8 @@ pub struct LogicalUnit {
     pub geometry: Geometry,
     /// The volume refuses writes, whoever asks.
     pub read_only: bool,
+    /// Reservations can be made to survive a restart (APTPL).
+    pub keeps_reservations: bool,
     pub target: Arc<Target>,
 }
 
@@ -48,7 +52,7 @@ impl LogicalUnit {
         let format = nexus.sense_format();
         let row = match self.admit(nexus, command.cdb) {
             Ok(row) => row,
-            Err(fault) => return Step::Done(Response::check(fault.sense(), format, delivered)),
+            Err(refusal) => return Step::Done(Response::refused(refusal, format, delivered)),
         };
         let cdb = &command.cdb[..row.cdb_bytes()];
         let (data_out, luns) = (command.data_out, command.luns);
@@ -64,25 +68,42 @@ impl LogicalUnit {
         finish::finish(self, nexus, continuation, result)
     }
 
+    /// Ends a command that has asked for a change of reservations.
+    pub fn finish_reserve(
+        &self,
+        nexus: &Nexus,
+        continuation: Continuation,
+        result: Result<(), Refusal>,
+    ) -> Response {
+        let data_out_bytes = continuation.data_out_bytes;
+        match result {
+            Ok(()) => Response::good(data_out_bytes),
+            Err(refusal) => Response::refused(refusal, nexus.sense_format(), data_out_bytes),
+        }
+    }
+
     /// Everything that is checked alike for all commands.
-    fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Fault> {
-        let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength) };
+    fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Refusal> {
+        let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength.into()) };
         let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
         let row = table::find(opcode, service_action, self.geometry.thin).ok_or(Fault::UnknownCommand)?;
         let cdb = cdb.get(..row.cdb_bytes()).ok_or(Fault::DataOutLength)?;
         if row.attention == AttentionRule::Reports
             && let Some(attention) = nexus.take_attention()
         {
-            return Err(Fault::Attention(attention));
+            return Err(Fault::Attention(attention).into());
         }
-        row.check_alua(self.target.port_state(nexus.relative_port).unwrap_or(AluaState::Unavailable))?;
+        row.check_alua(self.target.port_state(nexus.name().port).unwrap_or(AluaState::Unavailable))?;
+        if nexus.conflicts(row.reservation_of(cdb)) {
+            return Err(Refusal::CONFLICT);
+        }
         row.check_reserved_bits(cdb)?;
         if row.medium == Medium::Written {
             if self.read_only || nexus.read_only {
-                return Err(Fault::WriteProtected);
+                return Err(Fault::WriteProtected.into());
             }
             if nexus.software_write_protect {
-                return Err(Fault::SoftwareWriteProtected);
+                return Err(Fault::SoftwareWriteProtected.into());
             }
         }
         Ok(row)

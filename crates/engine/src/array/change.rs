@@ -1,7 +1,9 @@
 //! How the catalog changes: checked, durable, told to every shard.
 
+use base::VolumeId;
 use bytes::Bytes;
-use catalog::{Catalog, Change};
+use catalog::{Catalog, CatalogError, Change, KeptReservations};
+use scsi::Refusal;
 
 use super::Array;
 use crate::command::{self, CommandError, Made, Reply};
@@ -26,12 +28,37 @@ impl Array {
 
     /// Makes the catalog durable, then takes it over here and on every shard.
     pub(super) async fn commit(&self, next: &Catalog) -> Result<(), CommandError> {
+        let storing = self.storing.acquire(1).await;
+        let next = next.clone().after(&self.state.borrow().catalog);
+        self.store(next).await?;
+        drop(storing);
+        self.broadcast().await;
+        Ok(())
+    }
+
+    /// Makes the catalog durable, then takes it over here.
+    async fn store(&self, next: Catalog) -> Result<(), CommandError> {
         let bytes = Bytes::from(next.encode());
         self.store_catalog(&bytes).await?;
         (self.parameters.save_state)(bytes);
-        self.state.borrow_mut().catalog = next.clone();
-        self.broadcast().await;
+        self.state.borrow_mut().catalog = next;
         Ok(())
+    }
+
+    /// Makes a volume's reservations survive a restart, or not any more. Administrators' changes may be on
+    /// their way at the same time.
+    pub(crate) async fn keep_reservations(
+        &self,
+        volume: VolumeId,
+        reservations: Option<KeptReservations>,
+    ) -> Result<(), Refusal> {
+        let _storing = self.storing.acquire(1).await;
+        let next = self.state.borrow().catalog.keep_reservations(volume, reservations);
+        let next = next.map_err(|error| match error {
+            CatalogError::TooMany { .. } => Refusal::NO_ROOM,
+            _ => Refusal::NO_SUCH_UNIT,
+        })?;
+        self.store(next).await.map_err(|_| Refusal::NOT_KEPT)
     }
 }
 

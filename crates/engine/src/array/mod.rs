@@ -47,6 +47,8 @@ pub(crate) struct Array {
     unsettled: RefCell<Vec<CommandError>>,
     /// Changes take turns.
     changes: Semaphore,
+    /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
+    storing: Semaphore,
     commands_waiting: Cell<usize>,
     began: Cell<Nanos>,
     state: RefCell<State>,
@@ -93,6 +95,7 @@ impl Array {
             failure: RefCell::new(None),
             unsettled: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
+            storing: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),
             began: Cell::new(Nanos::default()),
             state: RefCell::new(State {

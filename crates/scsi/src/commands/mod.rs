@@ -8,6 +8,7 @@ pub(crate) mod inquiry;
 pub(crate) mod lba_status;
 pub(crate) mod mode;
 pub(crate) mod report;
+pub(crate) mod reserve;
 pub(crate) mod unmap;
 pub(crate) mod verify;
 pub(crate) mod write_same;

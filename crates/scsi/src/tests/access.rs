@@ -61,7 +61,7 @@ fn access_states_admit_what_the_table_says() {
     for (port, refusal) in states {
         for row in ROWS {
             let mut rig = Rig::thin();
-            rig.nexus.relative_port = port;
+            rig.come_through(port);
             let mut cdb = vec![0; row.cdb_bytes()];
             (cdb[0], cdb[1]) = (row.opcode, row.service_action.unwrap_or(0));
             let admitted = match row.alua {

@@ -50,7 +50,7 @@ fn pages_that_are_listed_exist_and_no_others() {
 #[test]
 fn identification_names_the_unit_the_port_and_the_target() {
     let mut rig = Rig::thin();
-    rig.nexus.relative_port = 2;
+    rig.come_through(2);
     assert_eq!(page(&mut rig, 0x80), b"5a17f00d");
     let list = vpd::parse_designators(&page(&mut rig, 0x83)).unwrap();
     let mut naa = [0x12; 16];

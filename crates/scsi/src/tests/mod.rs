@@ -7,6 +7,7 @@ mod documented;
 mod identity;
 mod mode;
 mod opcodes;
+mod reservations;
 
 use std::sync::Arc;
 
@@ -14,14 +15,15 @@ use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
 use wire::scsi::{Lun, Sense, SenseCode, Status};
 
 use crate::{
-    AluaState, Command, Identity, LogicalUnit, Nexus, PortGroup, Response, Step, Target, TargetPort,
-    UnitAttention,
+    AluaState, Command, Identity, LogicalUnit, Nexus, NexusName, PortGroup, Reservations, Response, Step,
+    Target, TargetPort, UnitAttention,
 };
 
 /// A logical unit, an initiator that has heard of its power-on, and the memory below.
 pub(crate) struct Rig {
     pub(crate) unit: LogicalUnit,
     pub(crate) nexus: Nexus,
+    pub(crate) reservations: Reservations,
     pub(crate) memory: Memory,
     /// What the target was asked, in order.
     pub(crate) asked: Vec<BlockRequest>,
@@ -50,6 +52,10 @@ pub(crate) fn target() -> Target {
     }
 }
 
+pub(crate) fn nexus_name(port: u16) -> NexusName {
+    NexusName { initiator: "iqn.2026-01.example:a,i,0x000000000001".into(), port }
+}
+
 impl Rig {
     pub(crate) fn new(block_bytes: u32, thin: bool) -> Rig {
         let geometry = Geometry { block_bytes, blocks: BLOCKS, thin, write_back: true };
@@ -59,15 +65,29 @@ impl Rig {
             identity: Identity { naa, serial: "5a17f00d".into(), revision: *b"0001" },
             geometry,
             read_only: false,
+            keeps_reservations: true,
             target: Arc::new(target()),
         };
-        let mut nexus = Nexus::new(1, false);
+        let mut nexus = Nexus::new(nexus_name(1), false);
         nexus.clear(UnitAttention::PowerOnOrReset);
-        Rig { unit, nexus, memory: Memory::new(geometry), asked: Vec::new(), fail: None }
+        Rig {
+            unit,
+            nexus,
+            reservations: Reservations::default(),
+            memory: Memory::new(geometry),
+            asked: Vec::new(),
+            fail: None,
+        }
     }
 
     pub(crate) fn thin() -> Rig {
         Rig::new(512, true)
+    }
+
+    /// The same initiator by another port of the target.
+    pub(crate) fn come_through(&mut self, port: u16) {
+        self.nexus = Nexus::new(nexus_name(port), false);
+        self.nexus.clear(UnitAttention::PowerOnOrReset);
     }
 
     /// Runs a command to its end.
@@ -79,6 +99,12 @@ impl Rig {
         loop {
             match step {
                 Step::Done(response) => return response,
+                Step::Reserve(request, continuation) => {
+                    let applied = self.reservations.apply(self.nexus.name(), &request, &Vec::new);
+                    let result = applied.map(|applied| self.reservations = applied.next);
+                    self.nexus.adopt(self.reservations.clone().into());
+                    return self.unit.finish_reserve(&self.nexus, continuation, result);
+                }
                 Step::Block(request, continuation) => {
                     let result = match self.fail {
                         Some((number, error)) if number == self.asked.len() => Err(error),

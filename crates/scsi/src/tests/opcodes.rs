@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use wire::scsi::provisioning::{UnmapRange, emit_unmap};
 use wire::scsi::{SenseCode, SenseKey, Status};
 
+use super::reservations::{move_list, reserve_list};
 use super::{BLOCKS, Rig, cdb, compare_and_write, sense_of};
 use crate::rows::ROWS;
 use crate::table::{Direction, Medium};
@@ -53,6 +54,7 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
         (0x0A | 0x2A | 0x8A | 0xAA, None) => blocks(0, 1024, 0),
         (0x12, None) => plain(&[0x12, 0, 0, 0, 96, 0], &[], 96),
         (0x15, None) => plain(&[0x15, 0x10, 0, 0, 16, 0], &MODE_LIST_6, 0),
+        (0x16 | 0x17, None) => plain(&[opcode, 0, 0, 0, 0, 0], &[], 0),
         (0x1A, None) => plain(&[0x1A, 0, 0x0A, 0, 255, 0], &[], 24),
         (0x1B, None) => plain(&[0x1B, 0, 0, 0, 1, 0], &[], 0),
         (0x1E, None) => plain(&[0x1E, 0, 0, 0, 1, 0], &[], 0),
@@ -67,7 +69,14 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
             Case { cdb: cdb(0x42, 0, 0, list.len() as u32), data_out: list, data_in: 0, range: Range::List }
         }
         (0x55, None) => plain(&[0x55, 0x10, 0, 0, 0, 0, 0, 0, 20, 0], &MODE_LIST_10, 0),
+        (0x56 | 0x57, None) => plain(&[opcode, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[], 0),
         (0x5A, None) => plain(&[0x5A, 0, 0x0A, 0, 0, 0, 0, 1, 0, 0], &[], 28),
+        (0x5E, Some(action)) => plain(&[0x5E, action, 0, 0, 0, 0, 0, 0, 8, 0], &[], 8),
+        (0x5F, Some(7)) => {
+            let list = move_list(2).emit();
+            plain(&[0x5F, 7, 0, 0, 0, 0, 0, 0, list.len() as u8, 0], &list, 0)
+        }
+        (0x5F, Some(action)) => plain(&[0x5F, action, 1, 0, 0, 0, 0, 0, 24, 0], &reserve_list(1, 1), 0),
         (0x89, None) => {
             Case { cdb: compare_and_write(16, 2), data_out: vec![0; 2048], data_in: 0, range: Range::Blocks }
         }
@@ -83,6 +92,19 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
     })
 }
 
+/// A unit in the state that the good case needs: PERSISTENT RESERVE OUT comes from a nexus that is registered with
+/// key 1, and REGISTER AND MOVE from the holder.
+fn rig_for(opcode: u8, action: Option<u8>) -> Rig {
+    let mut rig = Rig::thin();
+    if opcode == 0x5F {
+        rig.good(&[0x5F, 6, 0, 0, 0, 0, 0, 0, 24, 0], &reserve_list(0, 1));
+        if action == Some(7) {
+            rig.good(&[0x5F, 1, 1, 0, 0, 0, 0, 0, 24, 0], &reserve_list(1, 0));
+        }
+    }
+    rig
+}
+
 fn cases() -> Vec<(&'static crate::table::Row, Case)> {
     ROWS.iter()
         .map(|row| {
@@ -95,7 +117,7 @@ fn cases() -> Vec<(&'static crate::table::Row, Case)> {
 #[test]
 fn the_good_case_is_good() {
     for (row, case) in cases() {
-        let mut rig = Rig::thin();
+        let mut rig = rig_for(row.opcode, row.service_action);
         let response = rig.run(&case.cdb, &case.data_out);
         assert_eq!(response.status, Status::Good, "{}: {:?}", row.name, sense_of(&response));
         assert_eq!(response.data_in_bytes(), case.data_in, "{}", row.name);
@@ -103,7 +125,12 @@ fn the_good_case_is_good() {
         // iSCSI pads every CDB to 16 bytes
         let mut padded = case.cdb.clone();
         padded.resize(16, 0xFF);
-        assert_eq!(Rig::thin().run(&padded, &case.data_out).status, Status::Good, "{}", row.name);
+        assert_eq!(
+            rig_for(row.opcode, row.service_action).run(&padded, &case.data_out).status,
+            Status::Good,
+            "{}",
+            row.name
+        );
     }
 }
 
@@ -118,7 +145,7 @@ fn a_bit_that_is_not_evaluated_is_refused_and_pointed_at() {
                 }
                 let mut wrong = case.cdb.clone();
                 wrong[byte] |= 1 << bit;
-                let mut rig = Rig::thin();
+                let mut rig = rig_for(row.opcode, row.service_action);
                 let sense = rig.refused(&wrong, &case.data_out);
                 assert_eq!(sense.key, SenseKey::IllegalRequest, "{} {wrong:02x?}", row.name);
                 assert_eq!(sense.code, SenseCode::InvalidFieldInCdb, "{} {wrong:02x?}", row.name);
@@ -167,7 +194,7 @@ fn what_reaches_past_the_end_is_refused() {
                     (cdb(0x42, 0, 0, list.len() as u32), list)
                 }
             };
-            let mut rig = Rig::thin();
+            let mut rig = rig_for(row.opcode, row.service_action);
             rig.refused_with(&cdb, &data_out, SenseCode::LbaOutOfRange);
         }
     }
@@ -182,7 +209,7 @@ fn the_last_block_and_nothing_behind_it() {
         // a length of zero exactly at the end: READ (6) and WRITE (6) mean 256 by it
         let at_end =
             if row.opcode == 0x89 { compare_and_write(BLOCKS, 0) } else { cdb(row.opcode, 0, BLOCKS, 0) };
-        let mut rig = Rig::thin();
+        let mut rig = rig_for(row.opcode, row.service_action);
         if case.cdb.len() == 6 {
             rig.refused_with(&at_end, &vec![0; 256 * 512], SenseCode::LbaOutOfRange);
             let last = cdb(row.opcode, 0, BLOCKS - 256, 0);
@@ -206,7 +233,7 @@ fn too_little_data_changes_nothing() {
             continue;
         }
         for short in [0, 1, case.data_out.len() - 1] {
-            let mut rig = Rig::thin();
+            let mut rig = rig_for(row.opcode, row.service_action);
             let response = rig.run(&case.cdb, &case.data_out[..short]);
             let sense = sense_of(&response).unwrap_or_else(|| panic!("{} takes {short} bytes", row.name));
             assert_eq!(sense.code, SenseCode::InvalidFieldInCommandInformationUnit, "{}", row.name);
@@ -222,7 +249,7 @@ fn too_much_data_is_ignored_or_refused_but_never_written() {
         if row.direction != Direction::Out {
             continue;
         }
-        let mut rig = Rig::thin();
+        let mut rig = rig_for(row.opcode, row.service_action);
         let mut long = case.data_out.clone();
         long.extend_from_slice(&[0xEE; 512]);
         let response = rig.run(&case.cdb, &long);
@@ -237,7 +264,7 @@ fn too_much_data_is_ignored_or_refused_but_never_written() {
 fn a_cdb_that_is_cut_short_is_refused() {
     for (row, case) in cases() {
         for length in 0..case.cdb.len() {
-            let mut rig = Rig::thin();
+            let mut rig = rig_for(row.opcode, row.service_action);
             let sense = rig.refused(&case.cdb[..length], &case.data_out);
             // without its second byte, the service action is another one
             let codes =
@@ -250,9 +277,9 @@ fn a_cdb_that_is_cut_short_is_refused() {
 #[test]
 fn write_protection_stops_exactly_what_writes() {
     for (row, case) in cases() {
-        let mut host = Rig::thin();
+        let mut host = rig_for(row.opcode, row.service_action);
         host.nexus.read_only = true;
-        let mut volume = Rig::thin();
+        let mut volume = rig_for(row.opcode, row.service_action);
         volume.unit.read_only = true;
         for mut rig in [host, volume] {
             if row.medium == Medium::Written {
@@ -267,8 +294,8 @@ fn write_protection_stops_exactly_what_writes() {
 #[test]
 fn what_is_not_in_the_table_is_no_command() {
     let mut rig = Rig::thin();
-    // RESERVE, PERSISTENT RESERVE, EXTENDED COPY, FORMAT, an unknown service action, vendor-specific
-    for opcode in [0x16, 0x17, 0x56, 0x57, 0x5E, 0x5F, 0x83, 0x04, 0xC1, 0xFF] {
+    // EXTENDED COPY, FORMAT, an unknown service action, vendor-specific
+    for opcode in [0x83, 0x04, 0xC1, 0xFF] {
         let mut cdb = [0; 16];
         cdb[0] = opcode;
         rig.refused_with(&cdb, &[], SenseCode::InvalidCommandOperationCode);

@@ -10,6 +10,7 @@ pub mod lun;
 pub mod mode;
 pub mod provisioning;
 pub mod report;
+pub mod reservation;
 pub mod sense;
 pub mod sense_code;
 pub mod status;

@@ -1,0 +1,65 @@
+//! Reservations: PERSISTENT RESERVE IN (SPC-4 §6.15) and OUT (§6.16), RESERVE and RELEASE (SPC-2 §7.16-§7.22).
+//!
+//! What is asked of them goes to their owner; what is told of them is what this nexus was last given.
+
+use wire::scsi::reservation::{
+    FullStatus, TransportId, emit_capabilities, emit_full_status, emit_keys, emit_reservation,
+};
+
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::reservation::{self, ReservationRequest};
+use crate::response::{Continuation, Pending, Step};
+
+fn ask(call: &Call<'_>, request: ReservationRequest) -> Result<Step, Fault> {
+    let data_out_bytes = call.data_out_bytes.unwrap_or(0);
+    Ok(Step::Reserve(request, Continuation { data_out_bytes, pending: Pending::Reserve }))
+}
+
+pub(crate) fn persistent_out(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let request = reservation::parse(call)?;
+    ask(call, request)
+}
+
+pub(crate) fn reserve(call: &mut Call<'_>) -> Result<Step, Fault> {
+    ask(call, ReservationRequest::ReserveUnit)
+}
+
+pub(crate) fn release(call: &mut Call<'_>) -> Result<Step, Fault> {
+    ask(call, ReservationRequest::ReleaseUnit)
+}
+
+fn answer(call: &Call<'_>, data: Vec<u8>) -> Result<Step, Fault> {
+    call.parameters(data, usize::from(u16::from_be_bytes([call.cdb[7], call.cdb[8]])))
+}
+
+pub(crate) fn read_keys(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let reservations = call.nexus.reservations();
+    let keys: Vec<u64> = reservations.registrations().iter().map(|one| one.key).collect();
+    answer(call, emit_keys(reservations.generation(), &keys))
+}
+
+pub(crate) fn read_reservation(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let reservations = call.nexus.reservations();
+    answer(call, emit_reservation(reservations.generation(), reservations.held_key()))
+}
+
+pub(crate) fn report_capabilities(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let persists = call.nexus.reservations().persists();
+    answer(call, emit_capabilities(call.unit.keeps_reservations, persists).to_vec())
+}
+
+pub(crate) fn read_full_status(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let reservations = call.nexus.reservations();
+    let row = |one: &reservation::Registration| FullStatus {
+        key: one.key,
+        holds: reservations
+            .held()
+            .filter(|held| held.holder.as_ref().is_none_or(|holder| *holder == one.nexus))
+            .map(|held| held.kind),
+        relative_port: one.nexus.port,
+        transport_id: TransportId::Port(one.nexus.initiator.to_string()),
+    };
+    let rows: Vec<FullStatus> = reservations.registrations().iter().map(row).collect();
+    answer(call, emit_full_status(reservations.generation(), &rows))
+}

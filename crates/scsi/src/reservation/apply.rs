@@ -1,0 +1,293 @@
+//! What a request does to reservations (SPC-4 §5.13.7 to §5.13.11).
+
+use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
+use wire::scsi::reservation::{ReservationType, TransportId};
+
+use super::{Held, Names, NexusName, Registration, ReservationRequest, Reservations, all_hold};
+use crate::fault::Fault;
+use crate::nexus::UnitAttention;
+
+/// What came of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Applied {
+    /// The reservations from now on.
+    pub next: Reservations,
+    /// Who is to be told what.
+    pub attentions: Vec<(NexusName, UnitAttention)>,
+    /// Nexuses whose commands are to be aborted, all but the one that asked for it, before it is answered.
+    pub abort: Vec<NexusName>,
+}
+
+/// Why a request was not carried out. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal(pub(crate) Reason);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// RESERVATION CONFLICT.
+    Conflict,
+    Fault(Fault),
+}
+
+impl Refusal {
+    pub(crate) const CONFLICT: Refusal = Refusal(Reason::Conflict);
+
+    /// The logical unit is not there any more.
+    pub const NO_SUCH_UNIT: Refusal = Refusal(Reason::Fault(Fault::NoSuchUnit));
+
+    /// It could not be made to survive a restart, as it must.
+    pub const NOT_KEPT: Refusal = Refusal(Reason::Fault(Fault::NotKept));
+
+    /// More registrations than the array can keep.
+    pub const NO_ROOM: Refusal = Refusal(Reason::Fault(Fault::NoRoomForRegistrations));
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal(Reason::Fault(fault))
+    }
+}
+
+/// A change in the making.
+pub(super) struct Change<'a> {
+    pub(super) next: Reservations,
+    /// Who asks.
+    pub(super) by: &'a NexusName,
+    pub(super) attentions: Vec<(NexusName, UnitAttention)>,
+    pub(super) abort: Vec<NexusName>,
+}
+
+impl Reservations {
+    /// Carries out a request of `by`. `known` are the initiator ports that are logged in, for a TransportID that
+    /// names an initiator without its port.
+    pub fn apply(
+        &self,
+        by: &NexusName,
+        request: &ReservationRequest,
+        known: &dyn Fn() -> Vec<String>,
+    ) -> Result<Applied, Refusal> {
+        let mut change = Change { next: self.clone(), by, attentions: Vec::new(), abort: Vec::new() };
+        change.carry_out(request, known)?;
+        assert!(change.next.is_sound(), "after {request:?}: {:?}", change.next);
+        Ok(Applied { next: change.next, attentions: change.attentions, abort: change.abort })
+    }
+}
+
+impl Change<'_> {
+    fn carry_out(
+        &mut self,
+        request: &ReservationRequest,
+        known: &dyn Fn() -> Vec<String>,
+    ) -> Result<(), Refusal> {
+        use ReservationRequest as R;
+        match request {
+            R::ReserveUnit => return self.reserve_unit(),
+            R::ReleaseUnit | R::NexusLost => {
+                if self.next.reserved.as_ref() == Some(self.by) {
+                    self.next.reserved = None;
+                }
+                return Ok(());
+            }
+            R::UnitReset => {
+                self.next.reserved = None;
+                return Ok(());
+            }
+            // a unit that is reserved by RESERVE knows no persistent reservations (SPC-2 §5.5.1)
+            _ if self.next.reserved.is_some() => return Err(Refusal::CONFLICT),
+            _ => {}
+        }
+        match request {
+            R::Register { key, new_key, names, persist } => {
+                if self.register(*key, *new_key, names, known)? {
+                    self.next.persist = *persist;
+                }
+            }
+            R::Reserve { key, kind } => self.reserve(*key, *kind)?,
+            R::Release { key, kind } => self.release(*key, *kind)?,
+            R::Clear { key } => self.clear(*key)?,
+            R::Preempt { key, victim, kind, abort } => self.preempt(*key, *victim, *kind, *abort)?,
+            R::Move { key, new_key, to, unregister, persist } => {
+                self.move_to(*key, *new_key, to, *unregister)?;
+                self.next.persist = *persist;
+            }
+            R::ReserveUnit | R::ReleaseUnit | R::NexusLost | R::UnitReset => unreachable!("answered above"),
+        }
+        Ok(())
+    }
+
+    /// RESERVE, compatible with persistent reservations (SPC-4 §5.13.3).
+    fn reserve_unit(&mut self) -> Result<(), Refusal> {
+        let registered = self.next.key_of(self.by).is_some();
+        if let Some(held) = &self.next.held {
+            let member = self.next.is_holder(self.by) || (registered && super::rule(held.kind).registrants);
+            return if member { Ok(()) } else { Err(Refusal::CONFLICT) };
+        }
+        let free = self.next.reserved.as_ref().is_none_or(|reserved| reserved == self.by);
+        if !free || !self.next.registrations.is_empty() {
+            return Err(Refusal::CONFLICT);
+        }
+        self.next.reserved = Some(self.by.clone());
+        Ok(())
+    }
+
+    /// Refuses a nexus that is not registered with this key.
+    pub(super) fn check_key(&self, key: u64) -> Result<(), Refusal> {
+        if self.next.key_of(self.by) == Some(key) { Ok(()) } else { Err(Refusal::CONFLICT) }
+    }
+
+    pub(super) fn count(&mut self) {
+        self.next.generation = self.next.generation.wrapping_add(1);
+    }
+
+    /// Tells every registered nexus but the one that asks.
+    pub(super) fn tell_others(&mut self, attention: UnitAttention) {
+        let others = self.next.registrations.iter().filter(|one| one.nexus != *self.by);
+        self.attentions.extend(others.map(|one| (one.nexus.clone(), attention)));
+    }
+
+    /// `false` where there is nothing to do.
+    fn register(
+        &mut self,
+        key: Option<u64>,
+        new_key: u64,
+        names: &Names,
+        known: &dyn Fn() -> Vec<String>,
+    ) -> Result<bool, Refusal> {
+        let own = self.next.key_of(self.by);
+        // SPC-4 tables 43 and 44
+        if let Some(key) = key
+            && key != own.unwrap_or(0)
+        {
+            return Err(Refusal::CONFLICT);
+        }
+        if names.specified.is_some() && (own.is_some() || new_key == 0) {
+            return Err(Fault::cdb_bit(1, 4).into());
+        }
+        if own.is_none() && new_key == 0 {
+            return Ok(false);
+        }
+        let ports = names.all_ports.clone().unwrap_or_else(|| vec![self.by.port]);
+        let own_names = ports.iter().map(|&port| NexusName { port, ..self.by.clone() });
+        if new_key == 0 {
+            for nexus in own_names.collect::<Vec<_>>() {
+                self.unregister(&nexus);
+            }
+            self.count();
+            return Ok(true);
+        }
+        for nexus in own_names.collect::<Vec<_>>() {
+            self.set_key(&nexus, new_key)?;
+        }
+        for initiator in specified_ports(names, known) {
+            for &port in &ports {
+                let nexus = NexusName { initiator: initiator.as_str().into(), port };
+                if self.next.key_of(&nexus).is_none() {
+                    self.set_key(&nexus, new_key)?;
+                }
+            }
+        }
+        self.count();
+        Ok(true)
+    }
+
+    pub(super) fn set_key(&mut self, nexus: &NexusName, key: u64) -> Result<(), Refusal> {
+        assert_ne!(key, 0, "a registration has a key");
+        if let Some(one) = self.next.registrations.iter_mut().find(|one| one.nexus == *nexus) {
+            one.key = key;
+            return Ok(());
+        }
+        if self.next.registrations.len() >= REGISTRATIONS_PER_VOLUME_MAX {
+            return Err(Refusal::NO_ROOM);
+        }
+        self.next.registrations.push(Registration { nexus: nexus.clone(), key });
+        Ok(())
+    }
+
+    /// Takes a registration away; a reservation that it held is released (SPC-4 §5.13.11.3).
+    pub(super) fn unregister(&mut self, nexus: &NexusName) {
+        self.next.registrations.retain(|one| one.nexus != *nexus);
+        let Some(held) = &self.next.held else { return };
+        let ends = match &held.holder {
+            Some(holder) => holder == nexus,
+            None => self.next.registrations.is_empty(),
+        };
+        if ends {
+            let kind = held.kind;
+            self.next.held = None;
+            self.tell_released(kind);
+        }
+    }
+
+    /// Registrants were let in by a reservation for registrants: they are told when it ends.
+    fn tell_released(&mut self, kind: ReservationType) {
+        if super::rule(kind).registrants {
+            self.tell_others(UnitAttention::ReservationsReleased);
+        }
+    }
+
+    fn reserve(&mut self, key: u64, kind: ReservationType) -> Result<(), Refusal> {
+        self.check_key(key)?;
+        match &self.next.held {
+            None => self.next.held = Some(self.hold(kind)),
+            Some(held) if self.next.is_holder(self.by) && held.kind == kind => {}
+            Some(_) => return Err(Refusal::CONFLICT),
+        }
+        Ok(())
+    }
+
+    pub(super) fn hold(&self, kind: ReservationType) -> Held {
+        Held { kind, holder: (!all_hold(kind)).then(|| self.by.clone()) }
+    }
+
+    fn release(&mut self, key: u64, kind: ReservationType) -> Result<(), Refusal> {
+        self.check_key(key)?;
+        if !self.next.is_holder(self.by) {
+            return Ok(());
+        }
+        if self.next.held.as_ref().is_some_and(|held| held.kind != kind) {
+            return Err(Fault::InvalidRelease.into());
+        }
+        self.next.held = None;
+        self.tell_released(kind);
+        Ok(())
+    }
+
+    fn clear(&mut self, key: u64) -> Result<(), Refusal> {
+        self.check_key(key)?;
+        self.tell_others(UnitAttention::ReservationsPreempted);
+        self.next.registrations.clear();
+        self.next.held = None;
+        self.count();
+        Ok(())
+    }
+
+    fn move_to(&mut self, key: u64, new_key: u64, to: &NexusName, unregister: bool) -> Result<(), Refusal> {
+        self.check_key(key)?;
+        let kind = match &self.next.held {
+            Some(Held { kind, holder: Some(holder) }) if holder == self.by => *kind,
+            _ => return Err(Refusal::CONFLICT),
+        };
+        self.set_key(to, new_key)?;
+        self.next.held = Some(Held { kind, holder: Some(to.clone()) });
+        if unregister {
+            self.unregister(&self.by.clone());
+        }
+        self.count();
+        Ok(())
+    }
+}
+
+/// The initiator ports that SPEC_I_PT names.
+fn specified_ports(names: &Names, known: &dyn Fn() -> Vec<String>) -> Vec<String> {
+    let mut ports = Vec::new();
+    for id in names.specified.iter().flatten() {
+        match id {
+            TransportId::Port(name) => ports.push(name.clone()),
+            TransportId::Device(device) => {
+                let of_device = |port: &String| port.split(",i,").next() == Some(device);
+                ports.extend(known().into_iter().filter(of_device));
+            }
+        }
+    }
+    ports
+}

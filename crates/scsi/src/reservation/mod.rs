@@ -1,0 +1,212 @@
+//! Reservations of one logical unit: who is registered, who holds it, and what others may not do meanwhile
+//! (SPC-4 §5.13; RESERVE and RELEASE: SPC-2 §5.5).
+//!
+//! A pure value, the same for every session and shard. Somebody who owns it applies requests one at a time
+//! ([`Reservations::apply`]) and hands the next value to every nexus ([`crate::Nexus::adopt`]), so that checking
+//! a command is a look at the nexus alone.
+//!
+//! What always holds: a holder is registered; an all-registrants reservation has no holder of its own and ends
+//! with the last registration; no nexus is registered twice; keys are not zero; there is no RESERVE beside
+//! registrations.
+
+mod apply;
+mod preempt;
+mod request;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use wire::scsi::reservation::ReservationType;
+
+pub(crate) use apply::Reason;
+pub use apply::{Applied, Refusal};
+pub(crate) use request::parse;
+pub use request::{Names, ReservationRequest};
+
+use crate::table::ReservationClass;
+
+/// An I_T nexus: an initiator port and a target port.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NexusName {
+    /// SCSI name of the initiator port: for iSCSI `<initiator name>,i,0x<ISID>`, in lower case.
+    pub initiator: Arc<str>,
+    /// Relative target port identifier.
+    pub port: u16,
+}
+
+/// A registered nexus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Registration {
+    pub nexus: NexusName,
+    /// Never 0.
+    pub key: u64,
+}
+
+/// A persistent reservation.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Held {
+    pub kind: ReservationType,
+    /// Nobody in particular, where every registered nexus holds it.
+    pub holder: Option<NexusName>,
+}
+
+/// See the module's words.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reservations {
+    /// PRGENERATION: counts changes of registrations since the last restart.
+    generation: u32,
+    /// APTPL: registrations and reservation survive a restart.
+    persist: bool,
+    /// In order of registration.
+    registrations: Vec<Registration>,
+    held: Option<Held>,
+    /// Who has reserved the unit by RESERVE (6) or (10).
+    reserved: Option<NexusName>,
+}
+
+/// How a nexus stands to the reservations of a unit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    Holder,
+    Registered,
+    Stranger,
+}
+
+/// Who may do what in spite of a reservation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Rule {
+    kind: ReservationType,
+    /// Reading is the members' alone, too.
+    excludes_reads: bool,
+    /// Every registered nexus is a member; otherwise the holder alone.
+    registrants: bool,
+    /// Every registered nexus holds it.
+    all_hold: bool,
+}
+
+/// SPC-4 table 199, from which the columns of tables 66 and SBC-3 table 13 follow.
+const RULES: [Rule; 6] = {
+    use ReservationType::*;
+    const fn rule(kind: ReservationType, excludes_reads: bool, registrants: bool, all_hold: bool) -> Rule {
+        Rule { kind, excludes_reads, registrants, all_hold }
+    }
+    [
+        rule(WriteExclusive, false, false, false),
+        rule(ExclusiveAccess, true, false, false),
+        rule(WriteExclusiveRegistrantsOnly, false, true, false),
+        rule(ExclusiveAccessRegistrantsOnly, true, true, false),
+        rule(WriteExclusiveAllRegistrants, false, true, true),
+        rule(ExclusiveAccessAllRegistrants, true, true, true),
+    ]
+};
+
+fn rule(kind: ReservationType) -> Rule {
+    *RULES.iter().find(|rule| rule.kind == kind).expect("every type has a rule")
+}
+
+pub(crate) fn all_hold(kind: ReservationType) -> bool {
+    rule(kind).all_hold
+}
+
+impl Reservations {
+    /// What a restart has left of them (APTPL).
+    ///
+    /// `None` where it breaks what always holds.
+    pub fn kept(registrations: Vec<Registration>, held: Option<Held>) -> Option<Reservations> {
+        let kept = Reservations { persist: true, registrations, held, ..Reservations::default() };
+        kept.is_sound().then_some(kept)
+    }
+
+    /// What is to survive a restart: registrations and reservation; `None` where nothing is.
+    pub fn to_keep(&self) -> Option<(&[Registration], Option<&Held>)> {
+        (self.persist && !self.registrations.is_empty()).then_some((&self.registrations, self.held.as_ref()))
+    }
+
+    fn is_sound(&self) -> bool {
+        let holder_is_registered = self.held.as_ref().is_none_or(|held| match &held.holder {
+            Some(holder) => !all_hold(held.kind) && self.key_of(holder).is_some(),
+            None => all_hold(held.kind) && !self.registrations.is_empty(),
+        });
+        let unique = |(index, one): (usize, &Registration)| {
+            one.key != 0 && !self.registrations[..index].iter().any(|other| other.nexus == one.nexus)
+        };
+        let apart = self.reserved.is_none() || self.registrations.is_empty();
+        holder_is_registered && apart && self.registrations.iter().enumerate().all(unique)
+    }
+
+    /// PRGENERATION.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// APTPL.
+    pub fn persists(&self) -> bool {
+        self.persist
+    }
+
+    pub fn registrations(&self) -> &[Registration] {
+        &self.registrations
+    }
+
+    pub fn held(&self) -> Option<&Held> {
+        self.held.as_ref()
+    }
+
+    /// Who has reserved the unit by RESERVE (6) or (10).
+    pub fn reserved_by(&self) -> Option<&NexusName> {
+        self.reserved.as_ref()
+    }
+
+    pub(crate) fn key_of(&self, nexus: &NexusName) -> Option<u64> {
+        self.registrations.iter().find(|one| one.nexus == *nexus).map(|one| one.key)
+    }
+
+    fn is_holder(&self, nexus: &NexusName) -> bool {
+        match &self.held {
+            Some(Held { holder: Some(holder), .. }) => holder == nexus,
+            Some(Held { holder: None, .. }) => self.key_of(nexus).is_some(),
+            None => false,
+        }
+    }
+
+    /// The key that READ RESERVATION tells: 0 where every registered nexus holds it.
+    pub(crate) fn held_key(&self) -> Option<(u64, ReservationType)> {
+        let held = self.held.as_ref()?;
+        let key =
+            held.holder.as_ref().map_or(0, |holder| self.key_of(holder).expect("a holder is registered"));
+        Some((key, held.kind))
+    }
+
+    pub(crate) fn standing(&self, nexus: &NexusName) -> Standing {
+        if self.is_holder(nexus) {
+            Standing::Holder
+        } else if self.key_of(nexus).is_some() {
+            Standing::Registered
+        } else {
+            Standing::Stranger
+        }
+    }
+
+    /// Whether a command of this class conflicts with the reservations, for a nexus of this name and standing.
+    pub(crate) fn conflicts(&self, class: ReservationClass, nexus: &NexusName, standing: Standing) -> bool {
+        if let Some(reserved) = &self.reserved {
+            return match class {
+                ReservationClass::Always | ReservationClass::Own => false,
+                _ => reserved != nexus,
+            };
+        }
+        let Some(held) = &self.held else { return false };
+        let rule = rule(held.kind);
+        let is_member = match standing {
+            Standing::Holder => true,
+            Standing::Registered => rule.registrants,
+            Standing::Stranger => false,
+        };
+        match class {
+            ReservationClass::Always | ReservationClass::Own | ReservationClass::Allowed => false,
+            ReservationClass::Read => rule.excludes_reads && !is_member,
+            ReservationClass::Write | ReservationClass::WriteUnless { .. } => !is_member,
+        }
+    }
+}
