@@ -13,7 +13,6 @@ use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
-use crate::space::checkpoint_reserve;
 
 /// How often a write is tried again while the file system under a drive is full.
 pub(crate) const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
@@ -70,9 +69,8 @@ impl Lane {
             && (in_flight == 0 || (in_flight < IN_FLIGHT_MAX && log.pending.len() >= ENTRIES_MAX))
     }
 
-    /// The place of the next batch: in the open segment, or in the next one. Waits for a checkpoint where
-    /// all reserved segments are used up, unless the checkpoint itself is who writes. `None` where there
-    /// is nothing to place after all.
+    /// The place of the next batch: in the open segment, or in the next one. Waits where nothing may be
+    /// written now. `None` where there is nothing to place after all.
     async fn find_place(&self) -> Option<(SegmentId, usize)> {
         loop {
             if self.has_ended() || self.log.borrow().pending.is_empty() {
@@ -84,20 +82,47 @@ impl Lane {
                     if self.may_write(id) {
                         return place;
                     }
-                    self.wait_for_checkpoint().await;
+                    self.wait_for_place().await;
                     continue;
                 }
                 self.seal(id, row);
             }
             if !self.open_next() {
-                self.wait_for_checkpoint().await;
+                self.wait_for_place().await;
             }
         }
     }
 
-    async fn wait_for_checkpoint(&self) {
-        self.want_checkpoint();
+    /// Waits until a checkpoint sets segments aside, or cleaning frees some. Where no checkpoint can help any
+    /// more, those are given up that would wait for themselves: a checkpoint's own entries, and cleaning's.
+    async fn wait_for_place(&self) {
+        self.background.notify();
+        if self.log.borrow().pending.iter().any(Pending::is_checkpoint) {
+            // the one that is being written cannot be: the log is as full as it can get
+            self.give_up_pending(|entry| matches!(entry, Entry::Page { .. } | Entry::Table { .. }));
+        } else if self.checkpoint_could_help() {
+            self.want_checkpoint();
+        } else if self.log.borrow().in_flight.is_empty() {
+            self.give_up_pending(|entry| matches!(entry, Entry::Move { .. }));
+        }
         task::race(self.space.wait(), self.log_work.wait()).await.ok();
+    }
+
+    /// Takes entries out of the queue for which there is no space.
+    pub(crate) fn give_up_pending(&self, which: impl Fn(&Entry) -> bool) {
+        let mut log = self.log.borrow_mut();
+        let (given_up, kept): (Vec<Pending>, Vec<Pending>) =
+            std::mem::take(&mut log.pending).into_iter().partition(|pending| which(&pending.entry));
+        log.pending = kept.into();
+        for pending in given_up {
+            log.settle(&pending.entry, pending.serial);
+            self.take_back(u64::from(pending.promised));
+            if let Some(key) = pending.pinned {
+                self.map.borrow_mut().unpin(key);
+            }
+            pending.ticket.fail(LaneError::OutOfSpace);
+        }
+        self.committed.notify();
     }
 
     /// Whether something that waits may be written to this segment.
@@ -107,19 +132,19 @@ impl Lane {
     }
 
     /// Batches go only where replay will look for them: into segments that the newest checkpoint lists. The
-    /// checkpoint's own may go anywhere. The last segments are cleaning's, or nothing would ever be freed.
+    /// checkpoint's own may go anywhere. Its share of the room is nobody else's, and cleaning's not the hosts',
+    /// except where cleaning has given up.
     fn limits(&self, id: SegmentId) -> Limits {
-        let segments = self.segments.borrow();
-        let room = segments.room();
-        let reserve = checkpoint_reserve(&segments, self.map.borrow().budget_pages());
-        Limits { listed: self.checkpoint.borrow().lists(id), scarce: room <= reserve }
+        let shares = self.shares();
+        let listed = self.checkpoint.borrow().lists(id);
+        let hosts = if self.starved.get() { shares.checkpoint + 1 } else { shares.hosts_wait() };
+        Limits { moves: listed && shares.room > shares.checkpoint, hosts: listed && shares.room > hosts }
     }
 
     fn has_room(&self, id: SegmentId, row: usize) -> bool {
         let segments = self.segments.borrow();
         let segment = segments.get(id);
-        let online = segment.columns.columns.iter().flatten().all(|column| segments.is_online(column.drive));
-        online && segment.columns.shape().blocks_in(segments.rows - row) > 0
+        segments.is_whole(id) && segment.columns.shape().blocks_in(segments.rows - row) > 0
     }
 
     /// No more batches go into the open segment.
@@ -137,20 +162,15 @@ impl Lane {
         let mut segments = self.segments.borrow_mut();
         let mut log = self.log.borrow_mut();
         while let Some(id) = segments.dequeue() {
-            let online = segments
-                .get(id)
-                .columns
-                .columns
-                .iter()
-                .flatten()
-                .all(|column| segments.is_online(column.drive));
+            let online = segments.is_whole(id);
             log.opened.push_back(id);
             let newest = log.newest;
             let segment = segments.get_mut(id);
             if online {
                 segment.state = SegmentState::Open;
                 log.place = Some((id, 0));
-                if segments.queue().len() <= self.checkpoint.borrow().queue_low() {
+                let low = segments.queue().len() <= self.checkpoint.borrow().queue_low();
+                if low && !log.pending.iter().any(Pending::is_checkpoint) {
                     self.want_checkpoint();
                 }
                 return true;
@@ -376,6 +396,9 @@ impl Lane {
             });
             self.apply(entry, placed, sequence);
             self.finish_rider(entry, rider, placed);
+            if matches!(entry, Entry::Unmap { .. } | Entry::Drop { .. }) {
+                self.relieve();
+            }
         }
         if self.wants_flush() {
             self.want_checkpoint();
@@ -403,16 +426,19 @@ enum Written {
     Lost,
 }
 
-/// Which entries may go into the open segment now.
+/// Which entries may go into the open segment now, beside a checkpoint's own.
 struct Limits {
-    listed: bool,
-    scarce: bool,
+    moves: bool,
+    hosts: bool,
 }
 
 impl Limits {
     fn allow(&self, pending: &Pending) -> bool {
-        let moves = matches!(pending.entry, Entry::Move { .. });
-        pending.is_checkpoint() || (self.listed && (moves || !self.scarce))
+        match pending.entry {
+            Entry::Page { .. } | Entry::Table { .. } => true,
+            Entry::Move { .. } => self.moves,
+            Entry::Data { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => self.hosts,
+        }
     }
 }
 

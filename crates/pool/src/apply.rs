@@ -56,7 +56,7 @@ impl Lane {
         segments.add_live(entry.position.segment());
         match old {
             Some(old) => segments.remove_live(old.segment()),
-            None => map.layer_mut(layer).mapped += 1,
+            None => map.count_mapped(layer, true),
         }
     }
 
@@ -73,7 +73,7 @@ impl Lane {
             return;
         }
         if let Some(old) = stored(map.set(key, index, cleared, sequence.0)) {
-            map.layer_mut(layer).mapped -= 1;
+            map.count_mapped(layer, false);
             self.segments.borrow_mut().remove_live(old.segment());
         }
     }

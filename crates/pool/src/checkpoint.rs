@@ -24,8 +24,7 @@ use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::{Layer, stored};
 use crate::position::SegmentId;
-use crate::segments::{SegmentState, Segments};
-use crate::space::{checkpoint_need, checkpoint_reserve};
+use crate::segments::SegmentState;
 
 /// Pages handed to the log at once.
 const PAGES_AT_ONCE: usize = 256;
@@ -36,7 +35,12 @@ pub(crate) struct Newest {
     pub generation: u64,
     pub sequence: Sequence,
     listed: BTreeSet<SegmentId>,
-    queue_target: usize,
+    /// Reserved segments when it was written.
+    queue: usize,
+    /// What was committed, and what was free, when it was written: where nothing has changed since, another
+    /// checkpoint would change nothing.
+    finished: Sequence,
+    free: usize,
 }
 
 impl Newest {
@@ -47,7 +51,7 @@ impl Newest {
 
     /// Reserved segments at which the next checkpoint is due.
     pub fn queue_low(&self) -> usize {
-        self.queue_target / 2
+        self.queue / 2
     }
 }
 
@@ -66,6 +70,12 @@ impl Lane {
     pub(crate) fn want_checkpoint(&self) {
         self.checkpoint_wanted.set(true);
         self.background.notify();
+    }
+
+    /// Whether a checkpoint now would free or set aside something.
+    pub(crate) fn checkpoint_could_help(&self) -> bool {
+        let newest = self.checkpoint.borrow();
+        self.log.borrow().committed > newest.finished || self.segments.borrow().free_segments() > newest.free
     }
 
     /// Runs until the lane fails or is closed: writes a checkpoint when one is wanted, or due.
@@ -92,6 +102,12 @@ impl Lane {
         if self.has_ended() {
             return Err(LaneError::Unavailable);
         }
+        let result = self.write_all().await;
+        self.map.borrow_mut().end_checkpoint();
+        result
+    }
+
+    async fn write_all(&self) -> Result<(), LaneError> {
         let mut cut = self.cut();
         self.write_pages(&mut cut).await?;
         let (table, free, extension) = self.plan_table(&cut);
@@ -205,9 +221,9 @@ impl Lane {
 
     /// The table, the segments that it frees, and those that it reserves.
     fn plan_table(&self, cut: &Cut) -> (Table, Vec<SegmentId>, Vec<SegmentId>) {
-        let mut segments = self.segments.borrow_mut();
+        let extension = self.reserve();
+        let segments = self.segments.borrow();
         let log = self.log.borrow();
-        let extension = self.reserve(&mut segments);
         let live = |id: &SegmentId| cut.live.get(id).copied().unwrap_or(0);
         let free: Vec<SegmentId> = cut.settled.iter().copied().filter(|id| live(id) == 0).collect();
         let tail: Vec<SegmentId> =
@@ -248,15 +264,15 @@ impl Lane {
         (table, free, extension)
     }
 
-    /// Sets more segments aside for the log.
-    fn reserve(&self, segments: &mut Segments) -> Vec<SegmentId> {
-        let target = queue_target(segments);
-        let map = self.map.borrow();
-        // hosts wait long before this; what is left beyond the next checkpoint's need is for cleaning
-        let floor = checkpoint_reserve(segments, map.budget_pages())
-            .min(checkpoint_need(segments, map.dirty_pages()));
+    /// Sets more segments aside for the log: as many as hosts and cleaning may use until the next checkpoint.
+    fn reserve(&self) -> Vec<SegmentId> {
+        let shares = self.shares();
+        let mut segments = self.segments.borrow_mut();
+        let target = (segments.total_segments() / 8).clamp(4, 64).max(shares.working());
         let mut extension = Vec::new();
-        while segments.queue().len() + extension.len() < target && segments.free_segments() > floor {
+        while segments.queue().len() + extension.len() < target
+            && segments.free_segments() > shares.checkpoint
+        {
             let Some(id) = segments.allocate() else { break };
             extension.push(id);
         }
@@ -348,16 +364,20 @@ impl Lane {
             newest.generation += 1;
             newest.sequence = cut.sequence;
             newest.listed = table.tail.iter().copied().collect();
-            newest.queue_target = queue_target(&self.segments.borrow());
             self.log.borrow().place.filter(|&(id, _)| !newest.lists(id))
         };
         if let Some((id, row)) = unlisted {
             self.seal(id, row);
         }
+        let freed = !free.is_empty();
         {
             let mut segments = self.segments.borrow_mut();
             extension.into_iter().for_each(|id| segments.enqueue(id));
             free.into_iter().for_each(|id| segments.release(id));
+            let mut newest = self.checkpoint.borrow_mut();
+            newest.queue = segments.queue().len();
+            newest.free = segments.free_segments();
+            newest.finished = self.log.borrow().committed;
         }
         let kept: BTreeSet<LayerId> = table.layers.iter().map(|layer| layer.id).collect();
         let gone: Vec<LayerId> = cut.layers.keys().filter(|id| !kept.contains(id)).copied().collect();
@@ -368,16 +388,13 @@ impl Lane {
             .into_iter()
             .for_each(|id| map.forget_layer(id));
         self.counters.borrow_mut().checkpoints += 1;
-        self.starved.set(false);
+        if freed {
+            self.relieve();
+        }
         self.space.notify();
         self.log_work.notify();
         self.background.notify();
     }
-}
-
-/// Segments that are set aside for the log at a time.
-fn queue_target(segments: &Segments) -> usize {
-    (segments.total_segments() / 8).clamp(4, 64)
 }
 
 /// An entry of the checkpoint's own.

@@ -121,6 +121,8 @@ pub struct Lane {
     pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
     /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
     pub(crate) starved: Cell<bool>,
+    /// Rounds of cleaning in a row that gained nothing.
+    pub(crate) futile: Cell<u32>,
     /// Blocks promised to writes that are not committed yet.
     pub(crate) promised: Cell<u64>,
 }
@@ -161,6 +163,7 @@ impl Lane {
             ended: Notify::new(io),
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
+            futile: Cell::new(0),
             promised: Cell::new(0),
         }
     }
@@ -173,6 +176,8 @@ impl Lane {
     pub fn set_membership(&self, membership: Membership) {
         self.segments.borrow_mut().set_online(membership.online());
         *self.membership.borrow_mut() = membership;
+        self.relieve();
+        self.space.notify();
         self.log_work.notify();
     }
 

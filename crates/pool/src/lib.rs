@@ -13,8 +13,8 @@
 //! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
 //! | `cells`, `verify` | reading from drives, verifying, rebuilding; whole batches       |
 //! | `segments`, `space` | chunks and segments; who may use what is left                 |
-//! | `map`, `pages`  | layers and their pages, in memory and on their way there          |
-//! | `checkpoint`, `recovery`, `clean` | the three multi-step works                      |
+//! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
+//! | `checkpoint`, `recovery`, `clean`, `round`, `dropping` | the multi-step works         |
 //! | `volume`        | a volume over the lanes of a pool, as a block target              |
 //! | `catalog`       | the array's description, kept in lane 0                         |
 //! | `stats`         | what is counted                                                   |
@@ -27,6 +27,8 @@ mod cells;
 mod checkpoint;
 mod clean;
 mod create;
+mod dropping;
+mod exposure;
 mod format;
 pub mod fuzz;
 mod lane;
@@ -41,6 +43,7 @@ mod protection;
 mod read;
 mod recovery;
 mod request;
+mod round;
 mod segments;
 mod space;
 mod stats;

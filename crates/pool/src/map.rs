@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, HashMap, LayerId};
 
+use crate::exposure::Exposure;
 use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::position::Position;
 
@@ -48,6 +49,14 @@ pub(crate) struct Map {
     pub layers: BTreeMap<LayerId, Layer>,
     pages: HashMap<PageKey, CachedPage>,
     dirty: [BTreeSet<PageKey>; LEVEL_MAX as usize + 1],
+    /// Leaf pages that entries on their way keep in memory: they will be dirty.
+    pinned: BTreeSet<PageKey>,
+    /// What the next checkpoint has to write, those above among them; never less than it is.
+    exposed: Exposure,
+    /// What the checkpoint that is being written had to write when it began.
+    flushing: usize,
+    /// Blocks with a position, of all layers.
+    mapped: u64,
     clock: u64,
     budget_pages: usize,
     pub hits: u64,
@@ -65,6 +74,10 @@ impl Map {
             layers: BTreeMap::new(),
             pages: HashMap::default(),
             dirty: Default::default(),
+            pinned: BTreeSet::new(),
+            exposed: Exposure::default(),
+            flushing: 0,
+            mapped: 0,
             clock: 0,
             budget_pages: (budget_bytes / BLOCK_BYTES).max(8),
             hits: 0,
@@ -83,6 +96,27 @@ impl Map {
 
     pub fn layer_mut(&mut self, id: LayerId) -> &mut Layer {
         self.layers.get_mut(&id).expect("a layer that exists")
+    }
+
+    /// A layer as a checkpoint recorded it.
+    pub fn restore_layer(&mut self, id: LayerId, layer: Layer) {
+        self.mapped += layer.mapped;
+        self.layers.insert(id, layer);
+    }
+
+    /// A block of a layer got a position that had none, or lost it.
+    pub fn count_mapped(&mut self, id: LayerId, gained: bool) {
+        let layer = self.layers.get_mut(&id).expect("a layer that exists");
+        if gained {
+            (layer.mapped, self.mapped) = (layer.mapped + 1, self.mapped + 1);
+        } else {
+            (layer.mapped, self.mapped) = (layer.mapped - 1, self.mapped - 1);
+        }
+    }
+
+    /// Blocks with a position, of all layers.
+    pub fn mapped(&self) -> u64 {
+        self.mapped
     }
 
     /// Blocks that a layer's tree can name.
@@ -138,26 +172,58 @@ impl Map {
     }
 
     pub fn pin(&mut self, key: PageKey, pins: u32) {
-        self.pages.get_mut(&key).expect("a cached page").pins += pins;
+        let cached = self.pages.get_mut(&key).expect("a cached page");
+        cached.pins += pins;
+        if key.level == 1 && pins > 0 && cached.pins == pins {
+            self.pinned.insert(key);
+            self.expose(key);
+        }
     }
 
     pub fn unpin(&mut self, key: PageKey) {
         let cached = self.pages.get_mut(&key).expect("a pinned page is cached");
         assert!(cached.pins > 0);
         cached.pins -= 1;
+        if cached.pins == 0 {
+            self.pinned.remove(&key);
+        }
+    }
+
+    fn expose(&mut self, key: PageKey) {
+        if !self.exposed.contains(&key) {
+            let height = self.layers.get(&key.layer).map_or(key.level, |layer| layer.height);
+            self.exposed.add(key, height);
+        }
+    }
+
+    fn mark_dirty(&mut self, key: PageKey) {
+        if self.dirty[usize::from(key.level)].insert(key) {
+            self.expose(key);
+        }
+    }
+
+    /// Counts anew what the next checkpoint has to write.
+    fn expose_again(&mut self) {
+        self.exposed = Exposure::default();
+        let keys: Vec<PageKey> = self.pinned.iter().chain(self.dirty.iter().flatten()).copied().collect();
+        keys.into_iter().for_each(|key| self.expose(key));
     }
 
     /// Changes an entry of a cached page, which becomes dirty. Gives the old entry.
     pub fn set(&mut self, key: PageKey, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
         let cached = self.pages.get_mut(&key).expect("a page is cached before it is changed");
         let old = Rc::make_mut(&mut cached.page).set(index, entry, birth);
-        self.dirty[usize::from(key.level)].insert(key);
+        self.mark_dirty(key);
         old
     }
 
     /// Takes the dirty pages of a level to write them: as they are now, whatever happens to them later.
     pub fn begin_flush(&mut self, level: u8) -> Vec<(PageKey, Rc<Page>)> {
         let keys = std::mem::take(&mut self.dirty[usize::from(level)]);
+        if level == 1 {
+            self.flushing = self.exposed.len();
+            self.expose_again();
+        }
         let flush = |key: PageKey| {
             let cached = self.pages.get_mut(&key).expect("dirty pages are cached");
             cached.flushing = true;
@@ -171,7 +237,7 @@ impl Map {
         let cached = self.pages.get_mut(&key).expect("flushing pages are cached");
         cached.flushing = false;
         if !written {
-            self.dirty[usize::from(key.level)].insert(key);
+            self.mark_dirty(key);
         } else if cached.page.is_empty()
             && cached.pins == 0
             && !self.dirty[usize::from(key.level)].contains(&key)
@@ -180,14 +246,30 @@ impl Map {
         }
     }
 
+    /// A checkpoint is written, or failed.
+    pub fn end_checkpoint(&mut self) {
+        self.flushing = 0;
+        self.expose_again();
+    }
+
     /// Marks a page dirty without changing it, so that the next checkpoint writes it anew.
     pub fn touch_dirty(&mut self, key: PageKey) {
         assert!(self.pages.contains_key(&key));
-        self.dirty[usize::from(key.level)].insert(key);
+        self.mark_dirty(key);
     }
 
     pub fn dirty_pages(&self) -> usize {
         self.dirty.iter().map(BTreeSet::len).sum()
+    }
+
+    /// Pages that checkpoints have to write at most: the one that is being written, and the next.
+    pub fn pages_to_write(&self) -> usize {
+        self.flushing + self.exposed.len()
+    }
+
+    /// Pages that the next checkpoint has to write at most.
+    pub fn exposed_pages(&self) -> usize {
+        self.exposed.len()
     }
 
     pub fn cached_pages(&self) -> usize {

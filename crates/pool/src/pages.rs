@@ -30,8 +30,13 @@ impl<'a> SegmentPins<'a> {
 impl Drop for SegmentPins<'_> {
     fn drop(&mut self) {
         let mut segments = self.lane.segments.borrow_mut();
+        let awaited = segments.awaits_readers();
         for &segment in &self.segments {
             segments.unpin(segment);
+        }
+        if awaited {
+            self.lane.space.notify();
+            self.lane.background.notify();
         }
     }
 }

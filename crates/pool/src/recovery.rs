@@ -26,8 +26,8 @@ use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
-use crate::lane::{Lane, LaneHost, LaneOptions, LaneState};
-use crate::map::leaf;
+use crate::lane::{Lane, LaneError, LaneHost, LaneOptions, LaneState};
+use crate::map::{Layer, leaf};
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
@@ -101,6 +101,10 @@ impl Lane {
             self.fail();
             return Err(PoolError::Recovery { lane: self.number, error });
         }
+        if self.has_ended() {
+            // closed while its last words were written
+            return Err(PoolError::Recovery { lane: self.number, error: LaneError::Unavailable });
+        }
         self.state.set(LaneState::Running);
         self.clean_until_there_is_room().await;
         self.spawn(self.clone().run_checkpoints());
@@ -171,11 +175,14 @@ impl Lane {
         segments.set_next(table.next_segment);
         let mut map = self.map.borrow_mut();
         for record in &table.layers {
-            map.add_layer(record.id, record.parent, record.height);
-            let layer = map.layer_mut(record.id);
-            layer.mapped = record.mapped;
-            layer.root = record.root;
-            layer.dropping = record.dropping;
+            let layer = Layer {
+                parent: record.parent,
+                height: record.height,
+                mapped: record.mapped,
+                root: record.root,
+                dropping: record.dropping,
+            };
+            map.restore_layer(record.id, layer);
         }
         self.checkpoint.borrow_mut().generation = root.generation;
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::Sequence;
+use base::{BLOCK_BYTES, Sequence};
 
 use crate::format::table::{Column, SegmentColumns};
 use crate::position::SegmentId;
@@ -51,6 +51,13 @@ pub(crate) struct Segments {
     /// Reserved segments, in the order in which the log will open them.
     queue: VecDeque<SegmentId>,
     total: usize,
+    packed: usize,
+    live: u64,
+    /// Segments whose chunks readers hold.
+    condemned: usize,
+    /// Segments that could be made of the free chunks, and those of the queue that can be written.
+    free_segments: usize,
+    queued: usize,
 }
 
 impl Segments {
@@ -78,6 +85,11 @@ impl Segments {
             free,
             queue: VecDeque::new(),
             total: 0,
+            packed: 0,
+            live: 0,
+            condemned: 0,
+            free_segments: 0,
+            queued: 0,
         };
         segments.count_total();
         segments
@@ -93,7 +105,16 @@ impl Segments {
                 self.free[drive].len() + used.filter(|column| usize::from(column.drive) == drive).count()
             })
             .collect();
-        self.total = fit(&counts, self.shape().width());
+        self.total = fit(&counts, self.shape().width() - self.absent_allowed());
+        self.packed = self.count_packed();
+        self.count_room();
+    }
+
+    fn count_room(&mut self) {
+        let free = (0..self.free.len()).filter(|&drive| self.online[drive]);
+        let counts: Vec<usize> = free.map(|drive| self.free[drive].len()).collect();
+        self.free_segments = fit(&counts, self.shape().width() - self.absent_allowed());
+        self.queued = self.queue.iter().filter(|id| self.is_whole(**id)).count();
     }
 
     fn shape(&self) -> crate::protection::Shape {
@@ -102,10 +123,14 @@ impl Segments {
 
     /// Data blocks of one new segment when it is filled with full batches.
     pub fn packed_blocks(&self) -> usize {
+        self.packed
+    }
+
+    fn count_packed(&self) -> usize {
         let shape = self.shape();
         let batch = shape.rows_for(crate::format::header::ENTRIES_MAX).min(self.rows);
         let per_batch = shape.blocks_in(batch).min(crate::format::header::ENTRIES_MAX);
-        self.rows / batch * per_batch + shape.blocks_in(self.rows % batch)
+        (self.rows / batch * per_batch + shape.blocks_in(self.rows % batch)).max(1)
     }
 
     /// Takes in the segments that a checkpoint names.
@@ -121,6 +146,7 @@ impl Segments {
         }
         for segment in segments {
             self.next = self.next.max(segment.columns.id.0 + 1);
+            self.live += u64::from(segment.live);
             self.segments.insert(segment.columns.id, segment);
         }
         self.count_total();
@@ -170,6 +196,7 @@ impl Segments {
             SegmentState::Reserved,
         );
         self.segments.insert(id, segment);
+        self.count_room();
         Some(id)
     }
 
@@ -181,16 +208,28 @@ impl Segments {
 
     /// How many more segments could be made of the free chunks.
     pub fn free_segments(&self) -> usize {
-        let counts: Vec<usize> = (0..self.free.len())
-            .filter(|&drive| self.online[drive])
-            .map(|drive| self.free[drive].len())
-            .collect();
-        fit(&counts, self.shape().width() - self.absent_allowed())
+        self.free_segments
     }
 
     /// Segments that the log could still open.
     pub fn room(&self) -> usize {
-        self.free_segments() + self.queue.len()
+        self.free_segments + self.queued
+    }
+
+    /// Whether every column of a segment stands on a drive that is online.
+    pub fn is_whole(&self, id: SegmentId) -> bool {
+        self.get(id).columns.columns.iter().flatten().all(|column| self.is_online(column.drive))
+    }
+
+    /// Blocks that a checkpoint's table takes.
+    pub fn table_blocks(&self, layers: usize) -> usize {
+        let segment_bytes = 23 + 5 * self.shape().width() + 4;
+        (16 + self.total.max(self.segments.len()) * segment_bytes + layers * 30).div_ceil(BLOCK_BYTES)
+    }
+
+    /// Whether chunks will become free when readers are done.
+    pub fn awaits_readers(&self) -> bool {
+        self.condemned > 0
     }
 
     /// Segments that there can be in all.
@@ -202,10 +241,13 @@ impl Segments {
     pub fn enqueue(&mut self, id: SegmentId) {
         assert_eq!(self.get(id).state, SegmentState::Reserved);
         self.queue.push_back(id);
+        self.count_room();
     }
 
     pub fn dequeue(&mut self) -> Option<SegmentId> {
-        self.queue.pop_front()
+        let id = self.queue.pop_front()?;
+        self.count_room();
+        Some(id)
     }
 
     pub fn queue(&self) -> &VecDeque<SegmentId> {
@@ -235,16 +277,18 @@ impl Segments {
 
     pub fn add_live(&mut self, id: SegmentId) {
         self.get_mut(id).live += 1;
+        self.live += 1;
     }
 
     pub fn remove_live(&mut self, id: SegmentId) {
         let segment = self.get_mut(id);
         assert!(segment.live > 0, "segment {id:?} has no live block to lose");
         segment.live -= 1;
+        self.live -= 1;
     }
 
     pub fn live(&self) -> u64 {
-        self.segments.values().map(|segment| u64::from(segment.live)).sum()
+        self.live
     }
 
     /// Keeps a segment's chunks from being reused until [`Segments::unpin`].
@@ -266,16 +310,19 @@ impl Segments {
         let segment = self.get_mut(id);
         assert_eq!(segment.live, 0, "segment {id:?} still has live blocks");
         segment.state = SegmentState::Condemned;
-        if segment.readers == 0 {
+        self.condemned += 1;
+        if self.segments[&id].readers == 0 {
             self.reclaim(id);
         }
     }
 
     fn reclaim(&mut self, id: SegmentId) {
         let segment = self.segments.remove(&id).expect("a segment that exists");
+        self.condemned -= 1;
         for column in segment.columns.columns.into_iter().flatten() {
             self.free[usize::from(column.drive)].push(column.chunk);
         }
+        self.count_room();
     }
 }
 

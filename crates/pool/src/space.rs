@@ -1,86 +1,147 @@
-//! How full a lane is, who may use what is left, and who has to wait.
+//! How full a lane is, who may use what is left, and who has to wait. The reasons for the numbers are in
+//! `docs/design/0003-space.md`.
 //!
 //! ```text
-//!  segments:  | in use ................ | free: hosts may use | for cleaning | for checkpoints |
+//!  segments:  | in use ............ | hosts | cleaning works here | checkpoints |
+//!                                    `------------- room ----------------------'
 //! ```
 //!
-//! Two bounds, never mixed: *capacity* (live blocks; beyond it writes that add blocks are refused) and *room*
-//! (free segments; beyond it writes wait for cleaning). Capacity is set so that there is always garbage to
-//! clean while a write waits for room.
+//! Three bounds, never mixed: *capacity* (live blocks; beyond it writes that add blocks are refused), *room*
+//! (free segments; beyond it writes wait for cleaning), and *dirty pages* (beyond them writes wait for a
+//! checkpoint). Capacity is set so that whoever waits for room has garbage to wait for.
 
-use crate::lane::{Lane, LaneError};
+use crate::format::header::Entry;
+use crate::lane::{CATALOG_LAYER, Lane, LaneError};
+use crate::map::Map;
 use crate::segments::Segments;
 
-/// Segments kept from hosts and cleaning: enough for a checkpoint of every page that may be dirty, the pages
-/// above them, and the table.
-pub(crate) fn checkpoint_reserve(segments: &Segments, budget_pages: usize) -> usize {
-    1 + checkpoint_need(segments, dirty_max(segments, budget_pages))
+/// Segments that a checkpoint and rounding may leave partly unused.
+const SLACK: usize = 3;
+/// Pages above the leaves that a layer has at least.
+const UPPER_PAGES: usize = 2;
+
+/// A lane's space, divided. In segments where nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Shares {
+    /// Free, set aside for the log or not.
+    pub room: usize,
+    /// For a checkpoint of what has to be written now, and for an empty one after it.
+    pub checkpoint: usize,
+    /// For cleaning to work in.
+    pub cleaning: usize,
+    /// Free segments at which cleaning begins, beyond those where hosts wait.
+    ahead: usize,
+    /// Blocks that can be live at most.
+    pub capacity_blocks: u64,
+    /// Pages that the next checkpoint may have to write: beyond it, writes wait for it.
+    pub dirty_max: usize,
+    /// A checkpoint's table, in blocks.
+    table_blocks: usize,
+    /// Blocks in a segment of full batches.
+    pub packed: usize,
 }
 
-/// Segments that a checkpoint of this many dirty pages takes at most.
-pub(crate) fn checkpoint_need(segments: &Segments, dirty_pages: usize) -> usize {
-    2 + (2 * dirty_pages).div_ceil(segments.packed_blocks().max(1))
+impl Shares {
+    pub fn new(segments: &Segments, map: &Map) -> Shares {
+        let (total, packed) = (segments.total_segments(), segments.packed_blocks());
+        let table_blocks = segments.table_blocks(map.layers.len());
+        let dirty_max = (map.budget_pages() * 3 / 4).min((total / 96).max(1) * packed).max(24);
+        let checkpoint = |pages: usize| SLACK + (pages + 2 * table_blocks).div_ceil(packed);
+
+        // What a round of cleaning costs at most beside the blocks that it moves: every map page once, and the
+        // checkpoints that keep the dirty pages bounded on the way.
+        let stored = segments.live().saturating_sub(map.mapped()) as usize;
+        let pages = (stored + map.exposed_pages()).max(total * packed / 256);
+        let above = pages_above(map.layers.len(), dirty_max);
+        let checkpoints = pages.div_ceil((dirty_max / 2).max(1));
+        let cost = SLACK + (pages + checkpoints * (table_blocks + above)).div_ceil(packed);
+
+        let usable = total.saturating_sub(checkpoint(dirty_max));
+        let cleaning = (cost * usable).isqrt() + 1;
+        let capacity = (usable + cost).saturating_sub(2 * cleaning);
+        let capacity = capacity.min(usable.saturating_sub(cleaning) * 11 / 12);
+        Shares {
+            room: segments.room(),
+            checkpoint: checkpoint(map.pages_to_write()),
+            cleaning,
+            ahead: (total / 32).clamp(4, 128),
+            capacity_blocks: (capacity * packed) as u64,
+            dirty_max,
+            table_blocks,
+            packed,
+        }
+    }
+
+    /// Blocks that each of a round's checkpoints takes beside the leaf pages.
+    pub fn checkpoint_blocks(&self, layers: usize) -> usize {
+        self.table_blocks + pages_above(layers, self.dirty_max)
+    }
+
+    /// Hosts' writes wait at this room.
+    pub fn hosts_wait(&self) -> usize {
+        self.checkpoint + self.cleaning
+    }
+
+    /// Cleaning begins at this room.
+    pub fn cleaning_begins(&self) -> usize {
+        self.hosts_wait() + self.ahead
+    }
+
+    /// Segments that the log may need before a checkpoint sets more aside.
+    pub fn working(&self) -> usize {
+        (self.cleaning + self.ahead).min(512)
+    }
 }
 
-/// Leaf pages that may be dirty: beyond it, writes wait for a checkpoint.
-pub(crate) fn dirty_max(segments: &Segments, budget_pages: usize) -> usize {
-    (budget_pages * 3 / 4).min((segments.total_segments() / 96).max(1) * segments.packed_blocks()).max(6)
-}
-
-/// Segments kept from hosts: for cleaning and for checkpoints.
-fn host_reserve(segments: &Segments, budget_pages: usize) -> usize {
-    2 * checkpoint_reserve(segments, budget_pages) + 3 + (segments.total_segments() / 32).min(64)
-}
-
-/// Free segments at which cleaning begins.
-fn clean_start(segments: &Segments, budget_pages: usize) -> usize {
-    host_reserve(segments, budget_pages) + (segments.total_segments() / 32).clamp(4, 128)
+/// Pages above those that a checkpoint within a round of cleaning writes.
+fn pages_above(layers: usize, dirty_max: usize) -> usize {
+    dirty_max.min(UPPER_PAGES * layers + dirty_max / 128)
 }
 
 impl Lane {
-    /// Blocks that can be live at most: what is left when the reserves are set aside, filled with full
-    /// batches, less a twelfth so that cleaning finds garbage at a bearable rate.
-    pub(crate) fn capacity_blocks(&self, segments: &Segments) -> u64 {
-        let reserve = clean_start(segments, self.map.borrow().budget_pages());
-        let usable = segments.total_segments().saturating_sub(reserve + 1);
-        (usable * segments.packed_blocks() * 11 / 12) as u64
+    pub(crate) fn shares(&self) -> Shares {
+        Shares::new(&self.segments.borrow(), &self.map.borrow())
     }
 
     pub(crate) fn must_wait_for_space(&self) -> bool {
-        let segments = self.segments.borrow();
-        let queued = self.log.borrow().pending.len() / segments.packed_blocks().max(1);
-        let room = segments.room();
-        let map = self.map.borrow();
-        room <= host_reserve(&segments, map.budget_pages()) + queued
-            || map.dirty_pages() >= dirty_max(&segments, map.budget_pages())
+        let shares = self.shares();
+        let queued = self.log.borrow().pending.len() / shares.packed;
+        shares.room <= shares.hosts_wait() + 1 + queued || self.dirty_enough(&shares)
+    }
+
+    fn dirty_enough(&self, shares: &Shares) -> bool {
+        self.map.borrow().exposed_pages() >= shares.dirty_max
     }
 
     pub(crate) fn wants_cleaning(&self) -> bool {
-        let segments = self.segments.borrow();
-        segments.room() <= clean_start(&segments, self.map.borrow().budget_pages())
+        let shares = self.shares();
+        shares.room <= shares.cleaning_begins()
     }
 
-    /// So few segments are left that only cleaning may use them: unmaps wait too.
-    pub(crate) fn is_scarce(&self) -> bool {
-        let segments = self.segments.borrow();
-        let room = segments.room();
-        room <= checkpoint_reserve(&segments, self.map.borrow().budget_pages()) + 2
-    }
-
-    /// Waits until an unmap may go on: it frees space, but takes some first.
+    /// Waits until a change may go on that frees space, or that must be possible in a full pool: it waits
+    /// for cleaning, as long as cleaning makes progress.
     pub(crate) async fn wait_for_scraps(&self) -> Result<(), LaneError> {
-        while self.is_scarce() && !self.starved.get() {
+        loop {
             self.check_running()?;
+            let shares = self.shares();
+            let starved = self.starved.get() && shares.room > shares.checkpoint + 1;
+            if !self.dirty_enough(&shares) && (starved || shares.room > shares.hosts_wait()) {
+                return Ok(());
+            }
+            if self.starved.get() && !starved {
+                return Err(LaneError::OutOfSpace);
+            }
             self.background.notify();
+            if self.wants_flush() {
+                self.want_checkpoint();
+            }
             self.space.wait().await;
         }
-        self.check_running()
     }
 
     /// Dirty pages are near the bound: a checkpoint is due.
     pub(crate) fn wants_flush(&self) -> bool {
-        let map = self.map.borrow();
-        map.dirty_pages() * 2 >= dirty_max(&self.segments.borrow(), map.budget_pages())
+        self.map.borrow().exposed_pages() * 2 >= self.shares().dirty_max
     }
 
     /// Waits until a host's write may go on.
@@ -103,14 +164,11 @@ impl Lane {
         }
     }
 
-    /// Sets space aside for blocks that a write adds. Refused where the pool is full.
-    pub(crate) fn promise(&self, blocks: u64) -> bool {
-        if blocks == 0 {
-            return true;
-        }
-        let segments = self.segments.borrow();
-        let after = segments.live() + self.promised.get() + blocks;
-        if after > self.capacity_blocks(&segments) {
+    /// Sets space aside for blocks that a write adds. Refused where the pool is full, but for those that must
+    /// `always` be possible.
+    pub(crate) fn promise(&self, blocks: u64, always: bool) -> bool {
+        let after = self.segments.borrow().live() + self.promised.get() + blocks;
+        if blocks > 0 && !always && after > self.shares().capacity_blocks {
             return false;
         }
         self.promised.set(self.promised.get() + blocks);
@@ -119,5 +177,23 @@ impl Lane {
 
     pub(crate) fn take_back(&self, blocks: u64) {
         self.promised.set(self.promised.get() - blocks);
+    }
+
+    /// Nothing can be cleaned and no checkpoint would help: writes are refused until something is unmapped,
+    /// and those that wait in the log are given up.
+    pub(crate) fn starve(&self) {
+        self.starved.set(true);
+        let refused = |entry: &Entry| matches!(entry, Entry::Data { layer, .. } if *layer != CATALOG_LAYER);
+        self.give_up_pending(refused);
+        self.space.notify();
+        self.log_work.notify();
+    }
+
+    /// Something was freed: whoever was refused may try again.
+    pub(crate) fn relieve(&self) {
+        if self.starved.replace(false) {
+            self.space.notify();
+            self.background.notify();
+        }
     }
 }

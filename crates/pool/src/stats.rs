@@ -1,6 +1,7 @@
 //! What a lane counts.
 
 use crate::lane::{Lane, LaneState};
+use crate::space::Shares;
 
 /// Errors of one drive, by kind, since the lane was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -79,7 +80,7 @@ impl Lane {
             .count();
         LaneStats {
             counters: self.counters.borrow().clone(),
-            capacity_blocks: self.capacity_blocks(&segments),
+            capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
             live_blocks: segments.live(),
             segments_total: segments.total_segments(),
             segments_free: segments.free_segments(),

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use crate::apply::within_leaf;
 use crate::format::header::Entry;
 use crate::format::page::{MapEntry, PageKey};
-use crate::lane::{Lane, LaneError};
+use crate::lane::{CATALOG_LAYER, Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::leaf;
 use crate::position::Position;
@@ -75,15 +75,20 @@ impl Lane {
     /// this and appending there must be no await.
     async fn admit(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(PageKey, Fresh), LaneError> {
         let (key, _) = leaf(layer, block);
+        // deleting is a change of the catalog: it must be possible in a full pool
+        let always = layer == CATALOG_LAYER;
         loop {
-            self.wait_for_space().await?;
+            match always {
+                true => self.wait_for_scraps().await?,
+                false => self.wait_for_space().await?,
+            }
             let exists = self.ensure_page(key).await?;
             self.check_writable(layer, block)?;
-            if self.must_wait_for_space() {
+            if !always && self.must_wait_for_space() {
                 continue;
             }
             let Some(fresh) = self.fresh(key, exists, block..block + blocks) else { continue };
-            if !self.promise(fresh.0.len() as u64) {
+            if !self.promise(fresh.0.len() as u64, always) {
                 return Err(LaneError::OutOfSpace);
             }
             return Ok((key, fresh));

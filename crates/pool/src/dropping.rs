@@ -1,0 +1,75 @@
+//! Emptying dropped layers, in the background: the other way, beside cleaning, of giving space back.
+
+use std::rc::Rc;
+
+use base::LayerId;
+
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::lane::{Lane, LaneError};
+use crate::map::stored;
+
+impl Lane {
+    pub(crate) fn dropping_layer(&self) -> Option<LayerId> {
+        let map = self.map.borrow();
+        let emptied = |id: &LayerId| {
+            map.layer(*id).mapped == 0 && map.layer(*id).root == MapEntry::ABSENT && map.is_unused(*id)
+        };
+        map.layers.iter().find(|(id, layer)| layer.dropping && !emptied(id)).map(|(&id, _)| id)
+    }
+
+    /// Clears all pages of a layer that is being dropped, depth first, with checkpoints in between where the
+    /// budget asks for them.
+    pub(crate) async fn empty_layer(self: &Rc<Self>, layer: LayerId) -> Result<bool, LaneError> {
+        let top = self.map.borrow().layer(layer).height;
+        let mut todo = vec![PageKey { layer, level: top, index: 0 }];
+        while let Some(key) = todo.pop() {
+            if self.has_ended() {
+                return Err(LaneError::Unavailable);
+            }
+            if self.wants_flush() {
+                self.write_checkpoint().await?;
+            }
+            if self.ensure_page(key).await? {
+                self.expand(key, &mut todo);
+            }
+        }
+        let cached = self.map.borrow().cached_of(layer, 1);
+        for key in cached {
+            self.clear_page(key);
+        }
+        self.write_checkpoint().await?;
+        // entries that were on their way when the layer was dropped may have come in since
+        self.io.yield_now().await;
+        Ok(true)
+    }
+
+    fn expand(&self, key: PageKey, todo: &mut Vec<PageKey>) {
+        if key.level == 1 {
+            return self.clear_page(key);
+        }
+        let map = self.map.borrow();
+        let Some(page) = map.cached(key) else { return };
+        let child = |index: usize| PageKey {
+            layer: key.layer,
+            level: key.level - 1,
+            index: key.index * PAGE_ENTRIES as u64 + index as u64,
+        };
+        todo.extend((0..PAGE_ENTRIES).filter(|&index| stored(page.entry(index)).is_some()).map(child));
+    }
+
+    fn clear_page(&self, key: PageKey) {
+        let mut map = self.map.borrow_mut();
+        let mut segments = self.segments.borrow_mut();
+        let sequence = self.log.borrow().committed;
+        for index in 0..PAGE_ENTRIES {
+            let Some(page) = map.cached(key) else { return };
+            if page.entry(index) == MapEntry::ABSENT {
+                continue;
+            }
+            if let Some(old) = stored(map.set(key, index, MapEntry::ABSENT, sequence.0)) {
+                segments.remove_live(old.segment());
+                map.count_mapped(key.layer, false);
+            }
+        }
+    }
+}
