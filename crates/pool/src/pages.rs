@@ -30,11 +30,8 @@ impl<'a> SegmentPins<'a> {
 impl Drop for SegmentPins<'_> {
     fn drop(&mut self) {
         let mut segments = self.lane.segments.borrow_mut();
-        let awaited = segments.awaits_readers();
-        for &segment in &self.segments {
-            segments.unpin(segment);
-        }
-        if awaited {
+        let freed = self.segments.iter().filter(|&&segment| segments.unpin(segment)).count();
+        if freed > 0 {
             self.lane.space.notify();
             self.lane.background.notify();
         }

@@ -296,13 +296,16 @@ impl Segments {
         self.get_mut(id).readers += 1;
     }
 
-    pub fn unpin(&mut self, id: SegmentId) {
+    /// `true` where its chunks have become free.
+    pub fn unpin(&mut self, id: SegmentId) -> bool {
         let segment = self.get_mut(id);
         assert!(segment.readers > 0);
         segment.readers -= 1;
-        if segment.readers == 0 && segment.state == SegmentState::Condemned {
+        let free = segment.readers == 0 && segment.state == SegmentState::Condemned;
+        if free {
             self.reclaim(id);
         }
+        free
     }
 
     /// Gives a segment up; its chunks are free as soon as nobody reads from it.
@@ -403,7 +406,7 @@ mod tests {
         all.pin(id);
         all.release(id);
         assert!(all.find(id).is_none() && all.allocate().is_none());
-        all.unpin(id);
+        assert!(all.unpin(id));
         assert!(all.allocate().is_some());
     }
 
