@@ -36,6 +36,8 @@ pub enum PoolError {
     },
     /// None of the drives has a label.
     NoLabel,
+    /// The program ended while it was made: nothing has ever been stored in it.
+    Unfinished,
     FutureVersion {
         path: String,
         version: u16,
@@ -83,6 +85,9 @@ impl fmt::Display for PoolError {
                 write!(f, "{path} has {size_bytes} bytes; the smallest drive has {min_bytes}")
             }
             PoolError::NoLabel => f.write_str("none of these drives belongs to a pool"),
+            PoolError::Unfinished => {
+                f.write_str("it was never finished, and nothing has been stored in it: make it again")
+            }
             PoolError::FutureVersion { path, version } => write!(
                 f,
                 "{path} was written by a newer Tangelo (format version {version}); it is left untouched: install that version"
@@ -103,6 +108,10 @@ impl fmt::Display for PoolError {
 }
 
 impl std::error::Error for PoolError {}
+
+/// Of the labels that a pool's creation writes first. Only when every drive has one, those of the next
+/// generation follow: a pool that has none of those is not one yet.
+const FIRST_GENERATION: u64 = 1;
 
 /// What a new pool is to be.
 #[derive(Clone, Debug)]
@@ -131,13 +140,11 @@ pub async fn create(
     options: CreateOptions,
 ) -> Result<Membership, PoolError> {
     let mut membership = plan(io, &drives, &options)?;
+    erase_labels(io, &drives).await?;
     write_first_roots(io, &membership, &drives).await?;
-    membership.generation = 0;
-    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
-    if membership.lost() > 0 {
-        return Err(PoolError::TooManyFailed);
-    }
-    // the second slot too: nothing of an older pool stays behind
+    membership.generation = FIRST_GENERATION;
+    membership.write_first_labels(io).await?;
+    // from the first copy of the second label on there is a pool
     membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
     Ok(membership)
 }
@@ -192,6 +199,20 @@ fn plan(
     })
 }
 
+/// Nothing of an older pool stays behind, whatever happens next.
+async fn erase_labels(io: &Io, drives: &[(DriveHandle, DriveInfo)]) -> Result<(), PoolError> {
+    let zeros = AlignedBuffer::zeroed(1).into_bytes();
+    let slots = drives.iter().flat_map(|drive| [0, 1].map(|slot| (drive, label_offset_bytes(0, slot))));
+    let writes = slots.map(|((handle, info), offset_bytes)| {
+        let zeros = zeros.clone();
+        async move {
+            let written = io.drive_write(*handle, offset_bytes, vec![zeros], true).await;
+            written.map_err(|error| PoolError::Io { path: info.path.clone(), error })
+        }
+    });
+    join_all(writes).await.into_iter().collect()
+}
+
 /// An empty checkpoint for every lane, on every drive.
 async fn write_first_roots(
     io: &Io,
@@ -238,6 +259,9 @@ pub async fn claim(io: &Io, drives: Vec<(DriveHandle, DriveInfo)>) -> Result<Mem
     }
     let newest = labels.iter().map(|(_, label)| label).max_by_key(|label| (label.epoch, label.generation));
     let newest = newest.ok_or(PoolError::NoLabel)?.clone();
+    if newest.epoch == Epoch(1) && newest.generation <= FIRST_GENERATION {
+        return Err(PoolError::Unfinished);
+    }
     labels.retain(|(_, label)| label.pool == newest.pool);
     let highest = labels.iter().map(|(_, label)| label.epoch).max().expect("there is a label");
     let mut membership = join_members(&newest, &labels, &drives);

@@ -63,6 +63,9 @@ pub(crate) struct Map {
     pub misses: u64,
 }
 
+/// Clean pages that are kept whatever the budget says: what reads that are under way need at once.
+const CLEAN_MIN: usize = 32;
+
 /// The lowest tree that maps `blocks` blocks.
 pub(crate) fn height_for(blocks: u64) -> u8 {
     (1..LEVEL_MAX).find(|&level| (PAGE_ENTRIES as u64).pow(u32::from(level)) >= blocks).unwrap_or(LEVEL_MAX)
@@ -319,8 +322,13 @@ impl Map {
             .filter(|(key, cached)| evictable(key, cached) && cached.touched != self.clock)
             .map(|(key, cached)| (cached.touched, *key))
             .collect();
+        // pages that cannot go must not push out those that readers need at once
+        let kept = self.pages.len() - old.len();
+        let target = (self.budget_pages - self.budget_pages / 8).max(kept + CLEAN_MIN);
+        if self.pages.len() <= target {
+            return;
+        }
         old.sort_unstable();
-        let target = self.budget_pages - self.budget_pages / 8;
         for (_, key) in old.into_iter().take(self.pages.len() - target) {
             self.pages.remove(&key);
         }
@@ -402,7 +410,7 @@ mod tests {
         for index in 4..200 {
             map.create(key(index));
         }
-        assert!(map.cached_pages() <= 9);
+        assert!(map.cached_pages() <= 5 + CLEAN_MIN);
         assert!((0..4).all(|index| map.cached(key(index)).is_some()));
     }
 }

@@ -5,6 +5,7 @@ use env::{DriveHandle, IoError};
 use task::{Io, join_all};
 
 use crate::append::NO_SPACE_RETRY;
+use crate::create::PoolError;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
 use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
@@ -114,6 +115,23 @@ impl Membership {
         }
     }
 
+    /// Writes the label of a pool that is being made: every drive must take it.
+    pub(crate) async fn write_first_labels(&self, io: &Io) -> Result<(), PoolError> {
+        let writes = (0..self.members.len()).map(|index| self.write_label(io, index));
+        let results = join_all(writes).await;
+        for (member, result) in self.members.iter().zip(results) {
+            result.map_err(|error| PoolError::Io { path: member.path.clone(), error })?;
+        }
+        Ok(())
+    }
+
+    async fn write_label(&self, io: &Io, index: usize) -> Result<(), IoError> {
+        let offset_bytes = label_offset_bytes(0, (self.generation % 2) as usize);
+        let label = base::AlignedBuffer::copied_from(&self.label(&self.members[index]).emit());
+        let drive = self.handle(index as u8).expect("online drives are open");
+        io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true).await
+    }
+
     /// Writes a new generation of the label to every online drive, until a round succeeds on all that are
     /// left. Drives that refuse are taken out.
     pub async fn write_labels(&mut self, io: &Io) -> Result<(), TooFewDrives> {
@@ -122,15 +140,9 @@ impl Membership {
                 return Err(TooFewDrives);
             }
             self.generation += 1;
-            let offset_bytes = label_offset_bytes(0, (self.generation % 2) as usize);
             let online: Vec<usize> =
                 (0..self.members.len()).filter(|&index| self.handle(index as u8).is_some()).collect();
-            let writes = online.iter().map(|&index| {
-                let label = base::AlignedBuffer::copied_from(&self.label(&self.members[index]).emit());
-                let drive = self.handle(index as u8).expect("online drives are open");
-                io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true)
-            });
-            let results = join_all(writes).await;
+            let results = join_all(online.iter().map(|&index| self.write_label(io, index))).await;
             let (mut failed, mut full) = (false, false);
             for (index, result) in online.into_iter().zip(results) {
                 match result {

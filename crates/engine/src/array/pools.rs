@@ -153,7 +153,12 @@ impl Array {
             for (handle, _) in drives {
                 self.close_drive(handle).await;
             }
-            self.state.borrow_mut().pool_mut(id).expect("just added").offline = Some(error.to_string());
+            let mut state = self.state.borrow_mut();
+            match error {
+                // there is none: its drives can be used for another
+                PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
+                error => state.pool_mut(id).expect("just added").offline = Some(error.to_string()),
+            }
         }
     }
 

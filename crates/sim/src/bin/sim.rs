@@ -7,8 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use sim::seed::{Options, Report, run_seed};
@@ -170,10 +170,34 @@ enum News {
     Ended,
 }
 
-/// Starts workers one after the other until the seeds of one residue class are done.
-fn supervise(from: u64, end: u64, step: u64, news: &mpsc::Sender<News>) -> std::io::Result<()> {
+/// A seed that runs longer than this, in real time, will not end: seconds on a machine that is not busy are few.
+const HUNG: Duration = Duration::from_secs(300);
+
+/// What one job is at: the seed, since when, and the worker's process.
+type Watched = Arc<Mutex<Option<(Instant, Child)>>>;
+
+/// Ends workers whose seed does not end.
+fn end_the_hung(watched: &[Watched]) {
+    for job in watched {
+        if let Some((since, child)) = job.lock().expect("no job panics").as_mut()
+            && since.elapsed() > HUNG
+        {
+            let _it_has_ended = child.kill();
+        }
+    }
+}
+
+/// Starts workers one after the other until the seeds of one residue class are done, or it is time to stop: then
+/// the seed that has begun is the last.
+fn supervise(
+    (from, end, step): (u64, u64, u64),
+    news: &mpsc::Sender<News>,
+    watched: &Watched,
+    deadline: Option<Instant>,
+) -> std::io::Result<()> {
     let mut next = from;
-    while next < end {
+    let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    while next < end && !late() {
         let count = (end - next).min(step * 200);
         let mut child = Command::new(std::env::current_exe()?)
             .args([
@@ -193,14 +217,23 @@ fn supervise(from: u64, end: u64, step: u64, news: &mpsc::Sender<News>) -> std::
             let lines = BufReader::new(errors).lines().map_while(Result::ok);
             lines.filter(|line| !line.trim().is_empty()).take(6).collect::<Vec<_>>().join(" | ")
         });
-        let mut begun = None;
-        for line in BufReader::new(child.stdout.take().expect("it is piped")).lines().map_while(Result::ok) {
+        let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        *watched.lock().expect("no job panics") = Some((Instant::now(), child));
+        let (mut begun, mut stopped) = (None, false);
+        for line in lines.map_while(Result::ok) {
             let mut words = line.splitn(3, ' ');
             let (kind, second, rest) = (words.next(), words.next(), words.next().unwrap_or(""));
             let number = second.and_then(|word| word.parse().ok()).unwrap_or(0);
             let said = match kind {
+                Some("begin") if late() => {
+                    stopped = true;
+                    break;
+                }
                 Some("begin") => {
                     begun = Some(number);
+                    if let Some((since, _)) = watched.lock().expect("no job panics").as_mut() {
+                        *since = Instant::now();
+                    }
                     continue;
                 }
                 Some("ok") => News::Ok,
@@ -213,11 +246,18 @@ fn supervise(from: u64, end: u64, step: u64, news: &mpsc::Sender<News>) -> std::
             }
             let _nobody_listens = news.send(said);
         }
-        child.wait()?;
+        let child = watched.lock().expect("no job panics").take();
+        if let Some((_, mut child)) = child {
+            if stopped {
+                child.kill()?;
+            }
+            child.wait()?;
+        }
         let errors = errors.join().unwrap_or_default();
         next = match begun {
             Some(seed) => {
-                let _nobody_listens = news.send(News::Failed(seed, format!("ended the process: {errors}")));
+                let _nobody_listens =
+                    news.send(News::Failed(seed, format!("ended the process, or did not end: {errors}")));
                 seed + step
             }
             None => next + count.next_multiple_of(step),
@@ -233,10 +273,11 @@ fn many(arguments: &Arguments) -> ExitCode {
     let deadline =
         arguments.values.get("seconds").map(|&seconds| Instant::now() + Duration::from_secs(seconds));
     let (sender, news) = mpsc::channel();
-    for job in 0..jobs {
+    let watched: Vec<Watched> = (0..jobs).map(|_| Watched::default()).collect();
+    for (job, watched) in (0..jobs).zip(watched.clone()) {
         let sender = sender.clone();
         std::thread::spawn(move || {
-            if let Err(why) = supervise(from + job, end, jobs, &sender) {
+            if let Err(why) = supervise((from + job, end, jobs), &sender, &watched, deadline) {
                 eprintln!("sim: a worker could not be run: {why}");
             }
             let _nobody_listens = sender.send(News::Ended);
@@ -245,7 +286,8 @@ fn many(arguments: &Arguments) -> ExitCode {
     drop(sender);
     let (mut passed, mut failed, mut running) = (0u64, 0u64, jobs);
     let mut totals: BTreeMap<String, u64> = BTreeMap::new();
-    while running > 0 && deadline.is_none_or(|deadline| Instant::now() < deadline) {
+    while running > 0 {
+        end_the_hung(&watched);
         match news.recv_timeout(Duration::from_millis(200)) {
             Ok(News::Ok) => passed += 1,
             Ok(News::Failed(seed, why)) => {
