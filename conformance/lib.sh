@@ -131,6 +131,18 @@ compare() {
         --initiator "$2" compare "$4"
 }
 
+# log_says DIR TEXT: the daemon's log has it, or will before patience ends.
+log_says() {
+    local deadline=$((SECONDS + patience_seconds))
+    until grep -qF -- "$2" "$1/tangelo.log"; do
+        [ $SECONDS -lt $deadline ] || {
+            cat "$1/tangelo.log"
+            return 1
+        }
+        sleep 0.1
+    done
+}
+
 status_of() {
     head_command "$1" status -o json | jq -r "$2"
 }

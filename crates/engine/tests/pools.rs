@@ -130,6 +130,42 @@ fn missing_drives_degrade_a_pool_and_too_many_take_it_offline() {
 }
 
 #[test]
+fn a_drive_that_another_program_has_is_waited_for_and_named() {
+    let (world, _, paths) = world(8, 4);
+    let mut lab = lab(world, 2, &paths);
+    lab.change(create(pool("fast", "parity-1", &paths)));
+    lab.change(volume("vm-01", "fast"));
+    lab.kill();
+    lab.hold(&paths[2]);
+    lab.begin_restart();
+    lab.pass(base::Nanos::from_secs(1));
+    let status = lab.status();
+    assert_eq!(status.pools[0].health, Health::Offline);
+    let reason = &status.pools[0].reason;
+    assert!(reason.contains("it waits for /dev/sdc, which is in use by another process"), "{reason}");
+    lab.finish_start();
+    let status = lab.status();
+    assert_eq!((status.pools[0].health, status.volumes[0].health), (Health::Degraded, Health::Healthy));
+    let reason = &status.pools[0].reason;
+    assert!(reason.contains("/dev/sdc cannot be used: in use by another process"), "{reason}");
+}
+
+#[test]
+fn a_pool_that_another_program_may_be_serving_is_left_alone() {
+    let (world, _, paths) = world(9, 2);
+    let mut lab = lab(world, 1, &paths);
+    lab.change(create(pool("fast", "mirror-2", &paths)));
+    lab.kill();
+    lab.hold(&paths[0]);
+    lab.restart();
+    let status = lab.status();
+    assert_eq!((status.pools[0].name.as_str(), status.pools[0].health), ("fast", Health::Offline));
+    let reason = &status.pools[0].reason;
+    assert!(reason.contains("another process has 1 of its drives and may be serving it"), "{reason}");
+    assert!(reason.contains("/dev/sda cannot be used"), "{reason}");
+}
+
+#[test]
 fn a_drive_that_fails_under_way_is_recorded() {
     let (world, drives, paths) = world(5, 4);
     let mut lab = lab(world, 2, &paths);

@@ -47,6 +47,10 @@ pub enum PoolError {
         missing: Vec<DriveId>,
         allowed: usize,
     },
+    /// Another process has so many of the drives that it may be serving the pool.
+    Held {
+        held: usize,
+    },
     /// Drives failed while the pool was being made or opened.
     TooManyFailed,
     NoRoot {
@@ -95,6 +99,9 @@ impl fmt::Display for PoolError {
             PoolError::TooManyMissing { missing, allowed } => {
                 write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;
                 missing.iter().try_for_each(|drive| write!(f, " {drive}"))
+            }
+            PoolError::Held { held } => {
+                write!(f, "another process has {held} of its drives and may be serving it")
             }
             PoolError::TooManyFailed => f.write_str("too many drives refused to be written"),
             PoolError::NoRoot { lane } => write!(f, "lane {lane} has no checkpoint that can be read"),
@@ -244,8 +251,12 @@ async fn write_first_roots(
 }
 
 /// Decides which of `drives` make up the pool, and claims its next epoch. All drives that carry a label of
-/// one pool are given; which of them belong to it is what the newest label says.
-pub async fn claim(io: &Io, drives: Vec<(DriveHandle, DriveInfo)>) -> Result<Membership, PoolError> {
+/// one pool are given; which of them belong to it is what the newest label says. Another process has `held` more.
+pub async fn claim(
+    io: &Io,
+    drives: Vec<(DriveHandle, DriveInfo)>,
+    held: usize,
+) -> Result<Membership, PoolError> {
     let contents = join_all(drives.iter().map(|(handle, _)| probe(io, *handle))).await;
     let mut labels: Vec<(usize, Label)> = Vec::new();
     for (index, content) in contents.into_iter().enumerate() {
@@ -278,6 +289,9 @@ pub async fn claim(io: &Io, drives: Vec<(DriveHandle, DriveInfo)>) -> Result<Mem
             missing: lost.map(|member| member.id).collect(),
             allowed: usize::from(membership.protection.parity()),
         });
+    }
+    if held + usize::from(membership.protection.parity()) >= membership.members.len() {
+        return Err(PoolError::Held { held });
     }
     membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
     Ok(membership)

@@ -57,7 +57,7 @@ pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
 pub use lane::{CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions};
 pub use membership::{Member, Membership, TooFewDrives};
 pub use position::{Position, SegmentId};
-pub use probe::{Content, probe};
+pub use probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
 pub use stats::{DriveErrors, LaneCounters, LaneStats};

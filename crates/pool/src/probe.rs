@@ -1,7 +1,7 @@
 //! What is on a drive, told without changing it: ours, somebody else's, or nothing.
 
-use base::{AlignedBuffer, BLOCK_BYTES};
-use env::{DriveHandle, IoError};
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
+use env::{DriveHandle, DriveInfo, IoError};
 use task::Io;
 
 use crate::create::read_label;
@@ -52,6 +52,23 @@ const ZFS_UBERBLOCKS: std::ops::Range<usize> = (128 << 10)..(256 << 10);
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
 /// How much of the drive's start is looked at.
 const LOOK_BYTES: usize = 256 << 10;
+
+/// How long after a start a drive that is in use by another process is waited for. What a process had in flight
+/// when it was killed keeps its drives locked until the drives have answered; a disk that does not gets 30 s from
+/// the kernel.
+pub const BUSY_PATIENCE: Nanos = Nanos::from_secs(35);
+const BUSY_RETRY: Nanos = Nanos::from_millis(10);
+
+/// Opens a drive for writing. One that is in use is waited for, until this time: the process that had it may have
+/// been killed a moment ago.
+pub async fn open_when_free(io: &Io, path: &str, until: Nanos) -> Result<(DriveHandle, DriveInfo), IoError> {
+    loop {
+        match io.drive_open(path, true).await {
+            Err(IoError::Busy) if io.now() < until => io.sleep(BUSY_RETRY).await,
+            result => return result,
+        }
+    }
+}
 
 /// Looks at a drive.
 pub async fn probe(io: &Io, drive: DriveHandle) -> Content {

@@ -116,6 +116,18 @@ impl Drive {
         }
     }
 
+    /// Puts garbage over so much of what was ever written, from the start of the drive on.
+    pub(crate) fn overwrite(&mut self, permille: usize, prng: &mut Prng, counts: &mut FaultCounts) {
+        counts.add(FaultKind::DriveOverwritten);
+        let blocks = self.medium.allocated();
+        for &block in &blocks[..blocks.len() * permille / 1000] {
+            let mut garbage = vec![0; BLOCK_BYTES];
+            garbage.chunks_mut(8).for_each(|word| word.copy_from_slice(&prng.next_u64().to_le_bytes()));
+            self.latent.remove(&block);
+            self.medium.write(block, Rc::from(garbage), true);
+        }
+    }
+
     /// Flips a bit somewhere in what is stored.
     pub(crate) fn rot_somewhere(&mut self, prng: &mut Prng, counts: &mut FaultCounts) {
         if let Some(block) = self.medium.some_allocated(prng)

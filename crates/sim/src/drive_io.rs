@@ -1,5 +1,7 @@
 //! Operations on drives: how they begin, end, are held up, and are caught by the end of their process.
 
+use std::collections::BTreeSet;
+
 use base::Nanos;
 use bytes::Bytes;
 use env::{DriveHandle, IoError, Operation, Outcome};
@@ -221,12 +223,19 @@ impl Inner {
         blocks.filter(|(block, _)| (first..end).contains(block)).collect()
     }
 
-    /// The process is gone; each of its writes may have been done or not, whole or in part.
+    /// The process is gone; each of its writes may have been done or not, whole or in part. Where it was killed,
+    /// some of its operations go on: the kernel has them.
     pub(crate) fn interrupt_operations(&mut self, ids: &[u64], power_lost: bool) {
         let mut prng = self.prng.fork();
         let keep_or_drop = Mood::draw(&mut prng, false);
         let tearing = Mood::draw(&mut prng, true);
+        let going_on = if power_lost { 0 } else { *prng.pick(&[0, 500, 1000]) };
         for id in ids {
+            let operation = &self.operations[id].operation;
+            if transfers(operation) && prng.chance(going_on) {
+                self.counts.add(FaultKind::OperationOutlives);
+                continue;
+            }
             let in_flight = self.operations.remove(id).expect("it was listed");
             let Operation::DriveWrite { drive, offset_bytes, data, durable } = in_flight.operation else {
                 continue;
@@ -239,6 +248,20 @@ impl Inner {
             let mood = if power_lost && drive.options.tearing { tearing } else { keep_or_drop };
             let durable = durable || power_lost || !drive.options.volatile_cache;
             drive.interrupt_write(offset_bytes, &data, durable, mood, &mut prng, &mut self.counts);
+        }
+    }
+
+    /// Drives that a process that has ended held for writing are free, but for those that it still writes to.
+    pub(crate) fn free_drives_of(&mut self, process: ProcessId) {
+        let flying = self.operations.values().filter(|flying| flying.process == process);
+        let held: BTreeSet<DriveNumber> = flying
+            .filter_map(|flying| drive_of(&flying.operation))
+            .map(|handle| self.handle(process, handle).drive)
+            .collect();
+        for (index, drive) in self.drives.iter_mut().enumerate() {
+            if drive.writer == Some(process) && !held.contains(&DriveNumber(index as u32)) {
+                drive.writer = None;
+            }
         }
     }
 
@@ -319,6 +342,13 @@ impl World {
         self.0.borrow_mut().drives[drive.0 as usize].no_space = full;
     }
 
+    /// Puts garbage over so much of what was ever written to the drive, its labels first.
+    pub fn overwrite(&self, drive: DriveNumber, permille: usize) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        inner.drives[drive.0 as usize].overwrite(permille, &mut inner.prng, &mut inner.counts);
+    }
+
     /// Flips one bit somewhere in what the drive holds.
     pub fn rot_somewhere(&self, drive: DriveNumber) {
         let mut inner = self.0.borrow_mut();
@@ -353,6 +383,11 @@ impl World {
         }
     }
 
+    /// Whether a write to the drive is in flight.
+    pub fn is_written_to(&self, drive: DriveNumber) -> bool {
+        !self.0.borrow().writes_in_flight(drive, 0, u64::MAX).is_empty()
+    }
+
     /// Writes that the drive has ended.
     pub fn writes_ended(&self, drive: DriveNumber) -> u64 {
         self.0.borrow().drives[drive.0 as usize].writes
@@ -385,6 +420,14 @@ pub(crate) fn drive_of(operation: &Operation) -> Option<DriveHandle> {
         | Operation::DriveDiscard { drive, .. } => Some(*drive),
         _ => None,
     }
+}
+
+/// Whether the kernel goes on with an operation when its process has ended.
+fn transfers(operation: &Operation) -> bool {
+    matches!(
+        operation,
+        Operation::DriveRead { .. } | Operation::DriveWrite { .. } | Operation::DriveFlush { .. }
+    )
 }
 
 /// Direct I/O takes whole, aligned blocks; breaking that is a bug of the code under test.

@@ -27,6 +27,8 @@ fault_kinds! {
     PowerLoss = "power loss",
     /// A process died by `kill -9`; what the kernel had completed survives.
     Kill = "kill",
+    /// An operation that the kernel went on with when its process had been killed; its drive was busy meanwhile.
+    OperationOutlives = "operation outlives its process",
     /// A block of an unfinished or unflushed write that power loss let through.
     WriteKept = "unsettled block kept",
     /// A block of an unfinished or unflushed write that power loss dropped.
@@ -37,6 +39,7 @@ fault_kinds! {
     WriteSplit = "write split",
     DriveVanished = "drive vanished",
     DriveReturned = "drive returned",
+    DriveOverwritten = "drive overwritten with garbage",
     /// A place that became unreadable until it is rewritten.
     ReadError = "latent read error",
     WriteError = "write error",

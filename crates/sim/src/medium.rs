@@ -94,6 +94,14 @@ impl Medium {
         self.newest(block).is_some()
     }
 
+    /// Every block that was ever written, in the order of their places.
+    pub(crate) fn allocated(&self) -> Vec<u64> {
+        let mut blocks = self.written.clone();
+        blocks.sort_unstable();
+        blocks.dedup();
+        blocks
+    }
+
     pub(crate) fn write(&mut self, block: u64, data: Block, durable: bool) {
         assert_eq!(data.len(), BLOCK_BYTES);
         self.writes_completed += 1;

@@ -219,6 +219,9 @@ impl Inner {
             ref operation if drive_of(operation).is_some() => self.finish_drive(in_flight),
             _ => self.finish_network(id, in_flight),
         };
+        if !self.process(process).alive {
+            self.free_drives_of(process);
+        }
         self.complete(process, shard, token, outcome);
     }
 }
@@ -316,8 +319,9 @@ impl World {
         self.0.borrow_mut().step()
     }
 
-    /// The process ends at once, as by `kill -9`: writes it had in flight may or may not have been done, what
-    /// was completed stays, its connections are reset.
+    /// The process ends at once, as by `kill -9`: writes it had in flight may or may not have been done, or are
+    /// done later, what was completed stays, its connections are reset. A drive with an operation in flight is
+    /// free when that has ended, as the kernel has it with io_uring.
     pub fn kill(&self, process: ProcessId) {
         let mut inner = self.0.borrow_mut();
         inner.counts.add(FaultKind::Kill);
@@ -345,7 +349,14 @@ impl World {
 
 impl Inner {
     fn end_process(&mut self, process: ProcessId, power_lost: bool) {
-        if !std::mem::replace(&mut self.process(process).alive, false) {
+        let was_alive = std::mem::replace(&mut self.process(process).alive, false);
+        let mut flying: Vec<u64> = self
+            .operations
+            .iter()
+            .filter(|(_, flying)| flying.process == process)
+            .map(|(&id, _)| id)
+            .collect();
+        if !was_alive && (!power_lost || flying.is_empty()) {
             return;
         }
         let now = self.now;
@@ -353,20 +364,10 @@ impl Inner {
         self.trace.line(now, || {
             format!("p{} {}", process.0, if power_lost { "loses its power" } else { "is killed" })
         });
-        let mut ended: Vec<u64> = self
-            .operations
-            .iter()
-            .filter(|(_, flying)| flying.process == process)
-            .map(|(&id, _)| id)
-            .collect();
-        ended.sort_unstable();
-        self.interrupt_operations(&ended, power_lost);
+        flying.sort_unstable();
+        self.interrupt_operations(&flying, power_lost);
         self.reset_connections_of(process);
-        for drive in &mut self.drives {
-            if drive.writer == Some(process) {
-                drive.writer = None;
-            }
-        }
+        self.free_drives_of(process);
         for inbox in &mut self.process(process).inboxes {
             *inbox = Inbox::default();
         }

@@ -1,6 +1,6 @@
 //! Drives: what is found on the configured ones, and which are in use.
 
-use base::{ArrayId, PoolId};
+use base::{ArrayId, Nanos, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Content;
 use task::join_all;
@@ -31,6 +31,24 @@ impl Array {
         let (handle, info) = io.drive_open(path, true).await?;
         let content = pool::probe(io, handle).await;
         Ok(Probed { handle, info, content })
+    }
+
+    /// As [`Array::open_and_probe`], for a drive of a pool that is being opened: where another process has it, that
+    /// is shown, and waited out.
+    pub(super) async fn open_member(&self, pool: PoolId, path: &str) -> Result<Probed, IoError> {
+        let opened = self.open_and_probe(path).await;
+        if opened.as_ref().err() != Some(&IoError::Busy) {
+            return opened;
+        }
+        self.state.borrow_mut().set_offline(pool, format!("it waits for {path}, which is {}", IoError::Busy));
+        let (handle, info) = pool::open_when_free(&self.context.io, path, self.busy_until()).await?;
+        let content = pool::probe(&self.context.io, handle).await;
+        Ok(Probed { handle, info, content })
+    }
+
+    /// Until when drives that are in use are waited for at the start.
+    pub(super) fn busy_until(&self) -> Nanos {
+        self.began.get() + pool::BUSY_PATIENCE
     }
 
     /// Looks at a drive without taking it from anybody.

@@ -71,14 +71,17 @@ struct Condition {
 }
 
 const BRING_BACK: &str = "bring its missing drives back, and restart";
+pub(super) const TOO_MANY_FAILED: &str = "more drives have failed than its protection allows";
 
 fn condition(pool: &Pool, lanes: &[&LaneStats]) -> Condition {
     let condition = |health, reason: &str, action| Condition { health, reason: reason.to_owned(), action };
-    if let Some(reason) = &pool.offline {
-        return condition(Health::Offline, reason, BRING_BACK);
-    }
-    if lanes.iter().any(|lane| lane.failed) {
-        return condition(Health::Offline, "more drives have failed than its protection allows", BRING_BACK);
+    let members = pool.membership.as_ref().map_or(&[][..], |membership| &membership.members);
+    let mut lost: Vec<String> = members.iter().filter_map(lost_drive).collect();
+    lost.extend(pool.unusable.iter().cloned());
+    let failed = lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
+    if let Some(reason) = pool.offline.as_deref().or(failed) {
+        let reasons = [&[reason.to_owned()], &lost[..]].concat();
+        return condition(Health::Offline, &reasons.join("; "), BRING_BACK);
     }
     if lanes.iter().any(|lane| lane.stalled) {
         let reason = "the file system under its drives is full: writes are refused";
@@ -88,8 +91,6 @@ fn condition(pool: &Pool, lanes: &[&LaneStats]) -> Condition {
             "free space in that file system; writes go on by themselves",
         );
     }
-    let members = pool.membership.as_ref().map_or(&[][..], |membership| &membership.members);
-    let lost: Vec<String> = members.iter().filter_map(lost_drive).collect();
     if !lost.is_empty() {
         let action = "bring the drive back and restart; until then keep a backup at hand";
         return condition(Health::Degraded, &lost.join("; "), action);

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use catalog::{Catalog, Change};
 use env::{DriveInfo, IoError};
 use pool::{Content, Membership, PoolError};
-use task::{Semaphore, join_all};
+use task::{Io, Semaphore, join_all};
 
 use super::drives::Probed;
+use super::pool_status::TOO_MANY_FAILED;
 use super::start::decode;
 use super::{Array, State};
-use crate::command::{CommandError, CommandErrorKind};
+use crate::command::{CommandError, CommandErrorKind, DriveContent};
 use crate::lanes;
 use crate::message::{Answer, Call};
 
@@ -26,8 +27,26 @@ pub(super) struct Pool {
     pub(super) infos: Vec<DriveInfo>,
     /// Why it is not served; nothing where it is.
     pub(super) offline: Option<String>,
+    /// Drives with its label that could not be used when it was opened, and why.
+    pub(super) unusable: Vec<String>,
     /// Failed drives are recorded one at a time.
     recording: Semaphore,
+}
+
+const OPENING: &str = "it is being opened";
+
+impl Pool {
+    fn offline(io: &Io, id: PoolId, name: &str, reason: &str) -> Pool {
+        Pool {
+            id,
+            name: name.to_owned(),
+            membership: None,
+            infos: Vec::new(),
+            offline: Some(reason.to_owned()),
+            unusable: Vec::new(),
+            recording: Semaphore::new(io, 1),
+        }
+    }
 }
 
 impl State {
@@ -42,6 +61,10 @@ impl State {
 
     fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
         self.pools.iter_mut().find(|pool| pool.id == id)
+    }
+
+    pub(super) fn set_offline(&mut self, id: PoolId, reason: String) {
+        self.pool_mut(id).expect("a pool that is known").offline = Some(reason);
     }
 
     /// Pools that are served.
@@ -59,10 +82,10 @@ impl Array {
         let found = self.found_pools();
         let array = match &kept {
             Some(kept) if !kept.is_pristine() => Some(kept.array()),
-            _ => most_frequent(found.iter().map(|(_, (array, paths))| (*array, paths.len()))),
+            _ => most_frequent(found.values().map(|found| (found.array, found.paths.len()))),
         };
-        let ours = found.iter().filter(|(_, (of, _))| Some(*of) == array);
-        join_all(ours.map(|(id, (_, paths))| self.claim_pool(*id, paths)).collect::<Vec<_>>()).await;
+        let ours = found.iter().filter(|(_, found)| Some(found.array) == array);
+        join_all(ours.map(|(id, found)| self.claim_pool(*id, found)).collect::<Vec<_>>()).await;
         let kept = kept.filter(|kept| array.is_none_or(|array| kept.array() == array));
         let newest = self.newest_catalog(kept).await?;
         self.look_at_drives().await;
@@ -111,53 +134,56 @@ impl Array {
         Ok(Catalog::new(array, self.parameters.array_name.parse()?))
     }
 
-    /// Pools by the labels of the drives that were looked at: the array that they belong to, and the drives.
-    fn found_pools(&self) -> BTreeMap<PoolId, (ArrayId, Vec<String>)> {
+    /// Pools by the labels of the drives that were looked at.
+    fn found_pools(&self) -> BTreeMap<PoolId, Found> {
         let mut found = BTreeMap::new();
         for drive in &self.state.borrow().drives {
-            if let Some((pool, array)) = drive.member_of {
-                found.entry(pool).or_insert((array, Vec::new())).1.push(drive.path.clone());
+            if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
+                let new = || Found { array, name: name.clone(), paths: Vec::new() };
+                found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
             }
         }
         found
     }
 
     /// Claims a pool of drives that carry its label, and opens it.
-    async fn claim_pool(&self, id: PoolId, paths: &[String]) {
-        let opened = join_all(paths.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>()).await;
-        let mut drives = Vec::new();
-        let mut name = id.to_string();
-        for Probed { handle, info, content } in opened.into_iter().flatten() {
-            match content {
-                Content::Member(label) if label.pool == id => {
-                    name = label.pool_name;
+    async fn claim_pool(&self, id: PoolId, found: &Found) {
+        self.state.borrow_mut().pools.push(Pool::offline(&self.context.io, id, &found.name, OPENING));
+        let open = found.paths.iter().map(|path| self.open_member(id, path));
+        let opened = join_all(open.collect::<Vec<_>>()).await;
+        let (mut drives, mut unusable, mut held) = (Vec::new(), Vec::new(), 0);
+        for (path, opened) in found.paths.iter().zip(opened) {
+            match opened {
+                Ok(Probed { handle, info, content: Content::Member(label) }) if label.pool == id => {
                     drives.push((handle, info));
                 }
-                _ => self.close_drive(handle).await,
+                Ok(Probed { handle, .. }) => self.close_drive(handle).await,
+                Err(error) => {
+                    held += usize::from(error == IoError::Busy);
+                    unusable.push(format!("{path} cannot be used: {error}"));
+                }
             }
         }
-        let infos = drives.iter().map(|(_, info)| info.clone()).collect();
-        self.state.borrow_mut().pools.push(Pool {
-            id,
-            name,
-            membership: None,
-            infos,
-            offline: Some("it is being opened".to_owned()),
-            recording: Semaphore::new(&self.context.io, 1),
-        });
-        let result = match pool::claim(&self.context.io, drives.clone()).await {
+        {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).expect("just added");
+            pool.infos = drives.iter().map(|(_, info)| info.clone()).collect();
+            (pool.offline, pool.unusable) = (Some(OPENING.to_owned()), unusable);
+        }
+        let result = match pool::claim(&self.context.io, drives.clone(), held).await {
             Ok(membership) => self.open_lanes(membership).await,
             Err(error) => Err(error),
         };
         if let Err(error) = result {
-            for (handle, _) in drives {
-                self.close_drive(handle).await;
+            for (handle, _) in &drives {
+                self.close_drive(*handle).await;
             }
             let mut state = self.state.borrow_mut();
             match error {
                 // there is none: its drives can be used for another
                 PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
-                error => state.pool_mut(id).expect("just added").offline = Some(error.to_string()),
+                _ if drives.is_empty() => state.set_offline(id, "none of its drives can be used".to_owned()),
+                error => state.set_offline(id, error.to_string()),
             }
         }
     }
@@ -168,10 +194,8 @@ impl Array {
         membership: Membership,
         infos: Vec<DriveInfo>,
     ) -> Result<(), PoolError> {
-        let (id, name) = (membership.pool, membership.name.clone());
-        let recording = Semaphore::new(&self.context.io, 1);
-        let offline = Some("it is being opened".to_owned());
-        self.state.borrow_mut().pools.push(Pool { id, name, membership: None, infos, offline, recording });
+        let opening = Pool::offline(&self.context.io, membership.pool, &membership.name, OPENING);
+        self.state.borrow_mut().pools.push(Pool { infos, ..opening });
         self.open_lanes(membership).await
     }
 
@@ -234,14 +258,9 @@ impl Array {
             if state.pools.iter().any(|pool| pool.id == entry.id) {
                 continue;
             }
-            state.pools.push(Pool {
-                id: entry.id,
-                name: entry.name.to_string(),
-                membership: None,
-                infos: Vec::new(),
-                offline: Some("none of its drives has been found".to_owned()),
-                recording: Semaphore::new(&self.context.io, 1),
-            });
+            let reason = "none of its drives has been found";
+            let absent = Pool::offline(&self.context.io, entry.id, entry.name.as_str(), reason);
+            state.pools.push(absent);
         }
     }
 
@@ -283,7 +302,7 @@ impl Array {
             let Some(pool) = state.pool_mut(id) else { return false };
             pool.membership = Some(membership.clone());
             if recorded.is_err() {
-                pool.offline = Some("more drives have failed than its protection allows".to_owned());
+                pool.offline = Some(TOO_MANY_FAILED.to_owned());
                 return false;
             }
         }
@@ -336,6 +355,13 @@ impl Array {
         let mut pools = state.pools.iter().filter(|pool| pool.membership.as_ref().is_some_and(has));
         pools.next().map(|pool| pool.name.clone())
     }
+}
+
+/// A pool as drives' labels tell of it.
+struct Found {
+    array: ArrayId,
+    name: String,
+    paths: Vec<String>,
 }
 
 /// The array to which the most drives belong.

@@ -239,7 +239,7 @@ impl Array {
             raw.collect()
         };
         for (volume, path, size_bytes) in wanted {
-            let mut drive = self.context.io.drive_open(&path, true).await;
+            let mut drive = pool::open_when_free(&self.context.io, &path, self.busy_until()).await;
             if let Ok((handle, info)) = &drive
                 && info.size_bytes < size_bytes
             {

@@ -131,6 +131,7 @@ impl Lab {
             sleeper,
         };
         lab.attach(parts);
+        lab.finish_start();
         lab
     }
 
@@ -139,6 +140,10 @@ impl Lab {
             self.simulation.attach(self.process, index as u16, shard.clone());
         }
         self.shards = parts;
+    }
+
+    /// Waits until the array has started.
+    pub fn finish_start(&mut self) {
         let started = self.started.clone();
         self.simulation.step_until(Patience::default(), || started.lock().unwrap().is_some()).unwrap();
     }
@@ -152,11 +157,24 @@ impl Lab {
 
     /// Starts the program again, after it was stopped or killed.
     pub fn restart(&mut self) {
+        self.begin_restart();
+        self.finish_start();
+    }
+
+    pub fn begin_restart(&mut self) {
         self.simulation.bury();
         let (started, process, outside, parts) =
             start(&self.simulation.world, self.shard_count, &self.drives, &self.saved);
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
+    }
+
+    /// Another program opens a drive for writing, for as long as the world lasts.
+    pub fn hold(&mut self, path: &str) {
+        let sleeper = self.sleeper.clone();
+        let (io, path) = (sleeper.borrow().io().clone(), path.to_owned());
+        let opening = async move { pool::open_when_free(&io, &path, io.now() + Nanos::from_secs(1)).await };
+        self.simulation.block_on(&sleeper, opening).unwrap().unwrap();
     }
 
     pub fn kill(&mut self) {

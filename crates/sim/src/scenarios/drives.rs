@@ -5,6 +5,7 @@ use pool::Protection;
 
 use super::script::plain_plan;
 use super::{Scenario, Script};
+use crate::fault::FaultKind;
 use crate::workload::{Answer, Bench, Failure, Request};
 
 fn promised(protection: Protection) -> usize {
@@ -108,6 +109,70 @@ pub const ONE_DRIVE_TOO_MANY_IS_REFUSED: Scenario = Scenario {
         }
         script.start()?;
         script.verify()
+    },
+};
+
+pub const LOCKED_DRIVE_IS_NOT_MISSING: Scenario = Scenario {
+    name: "locked-drive-is-not-missing",
+    property: "a drive that still works for a process that was killed is waited for, not taken for missing",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 300)?;
+        script.crash(false);
+        for drive in 0..promised(protection) {
+            script.world().vanish(script.drive(drive), None, false);
+        }
+        script.start()?;
+        let mut outlived = 0;
+        for round in 0..12 {
+            // every drive has writes in flight, which it does not end soon
+            script.simulation.run_for(Nanos::from_secs(2));
+            script.begin_write(round * 20, 60);
+            let present: Vec<_> = (promised(protection)..5).map(|index| script.drive(index)).collect();
+            while !present.iter().any(|&drive| script.world().is_written_to(drive)) {
+                script.steps(1);
+            }
+            for drive in present {
+                script.world().stick(drive, Nanos::from_millis(300));
+            }
+            script.crash(false);
+            outlived = script.world().fault_counts().get(FaultKind::OperationOutlives);
+            script.start()?;
+            script.verify()?;
+        }
+        match outlived {
+            0 => Err(Failure::Broken("no write outlived its process".to_owned())),
+            _ => Ok(()),
+        }
+    },
+};
+
+pub const DESTROYED_WITH_ITS_LABEL: Scenario = Scenario {
+    name: "destroyed-with-its-label",
+    property: "a drive full of garbage and one that was removed are gone; the rest is served, through kills too",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(Protection::Parity2, 6, 400), options);
+        script.start()?;
+        script.write(0, 200)?;
+        script.world().vanish(script.drive(1), None, true);
+        script.begin_write(150, 100);
+        script.steps(seed * 7 % 40);
+        script.crash(false);
+        script.start()?;
+        script.begin_write(250, 100);
+        script.steps(seed * 11 % 60);
+        script.world().overwrite(script.drive(4), 1000);
+        script.write(300, 50)?;
+        for round in 0..6 {
+            script.begin_write(round * 50, 80);
+            script.steps(round * 13 + seed % 5);
+            script.crash(round % 3 == 2);
+            script.start()?;
+            script.verify()?;
+        }
+        Ok(())
     },
 };
 

@@ -30,6 +30,8 @@ pub const ALL: &[Scenario] = &[
     drives::ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES,
     drives::STALE_DRIVE_RETURNS,
     drives::ONE_DRIVE_TOO_MANY_IS_REFUSED,
+    drives::LOCKED_DRIVE_IS_NOT_MISSING,
+    drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
 ];
 

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use base::{ArrayId, LayerId};
+use env::IoError;
 use pool::{CreateOptions, Lane, LaneOptions, Membership};
 use task::Io;
 
@@ -186,13 +187,16 @@ impl Opener {
     /// Opens every drive that is there, makes or claims the pool, and has the lanes opened.
     async fn open_pool(self: Rc<Self>, state: Rc<ShardState>, shards: u16) {
         let mut drives = Vec::new();
+        let mut held = 0;
+        let until = state.io.now() + pool::BUSY_PATIENCE;
         for options in &self.plan.drives {
-            if let Ok(drive) = state.io.drive_open(&options.path, true).await {
-                drives.push(drive);
+            match pool::open_when_free(&state.io, &options.path, until).await {
+                Ok(drive) => drives.push(drive),
+                Err(error) => held += usize::from(error == IoError::Busy),
             }
         }
         let made = if *self.created.borrow() {
-            pool::claim(&state.io, drives).await
+            pool::claim(&state.io, drives, held).await
         } else {
             let made = pool::create(&state.io, drives, self.create_options()).await;
             *self.created.borrow_mut() = made.is_ok();

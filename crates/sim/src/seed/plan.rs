@@ -30,10 +30,13 @@ pub enum Trouble {
     NoSpace,
     /// A connection breaks.
     Reset,
+    /// Garbage is written over a lossy drive from outside, its labels first.
+    Overwrite,
 }
 
 impl Trouble {
-    pub const ALL: [Trouble; 8] = [
+    /// Those that are drawn first; [`Trouble::Overwrite`] is drawn last, so that seeds without it stay what they were.
+    pub const COMMON: [Trouble; 8] = [
         Trouble::Vanish,
         Trouble::BadSpell,
         Trouble::Rot,
@@ -87,12 +90,12 @@ impl Plan {
                 DriveOptions { volatile_cache, litter, tearing, ..options }
             })
             .collect();
-        let troubles: Vec<Trouble> = Trouble::ALL.into_iter().filter(|_| prng.chance(450)).collect();
+        let mut troubles: Vec<Trouble> = Trouble::COMMON.into_iter().filter(|_| prng.chance(450)).collect();
         let mut course = Course::draw(prng);
         if prng.chance(750) && !troubles.is_empty() {
             course.fault_interval = Some(Nanos(*prng.pick(&[500_000, 5_000_000, 100_000_000])));
         }
-        Plan {
+        let plan = Plan {
             protection,
             width,
             lossy: draw_lossy(protection, count, prng),
@@ -103,11 +106,13 @@ impl Plan {
             checkpoint_interval: Nanos(*prng.pick(&[2_000_000, 50_000_000, 30_000_000_000])),
             volumes: draw_volumes(&drives, lanes, prng),
             drives,
-            troubles,
+            troubles: Vec::new(),
             rates: draw_rates(prng),
             course,
             profile: Profile::draw(prng),
-        }
+        };
+        troubles.extend(prng.chance(200).then_some(Trouble::Overwrite));
+        Plan { troubles, ..plan }
     }
 
     pub fn has(&self, trouble: Trouble) -> bool {

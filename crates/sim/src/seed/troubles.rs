@@ -82,7 +82,13 @@ impl Troubles {
             (Trouble::Latent, Some(drive)) => {
                 (0..prng.skewed(1, 50)).for_each(|_| world.spoil_somewhere(drive))
             }
-            (Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent, None) => {}
+            (Trouble::Overwrite, Some(drive)) => {
+                world.overwrite(drive, *prng.pick(&[1, 10, 500, 1000]));
+            }
+            (
+                Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent | Trouble::Overwrite,
+                None,
+            ) => {}
         }
     }
 

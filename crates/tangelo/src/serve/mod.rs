@@ -12,6 +12,7 @@
 mod glue;
 mod keeper;
 mod notify;
+mod watcher;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use uring::Shards;
 
 use self::glue::EngineArray;
 use self::keeper::Keeper;
+use self::watcher::Watcher;
 use crate::cli;
 
 /// Why the daemon does not run, in a line or two for people.
@@ -109,18 +111,21 @@ async fn attend(
         tracing::info!("API over TCP on {address}, without TLS");
     }
     let api = tokio::spawn(control::server::serve(listeners, array.clone(), stopped));
-    let result = tokio::select! {
-        started = is_started => match started {
-            Ok(Ok(())) => {
-                report_start(&*array, config, drives).await;
-                notify::notify("READY=1");
-                signals.next().await;
-                Ok(())
-            }
-            Ok(Err(error)) => Err(Failure::from(error)),
-            Err(_) => Err(Failure("the shards ended before they had started".to_owned())),
-        },
-        () = signals.next() => Ok(()),
+    let mut watcher = Watcher::default();
+    let started = tokio::select! {
+        started = watcher.until(&*array, is_started) => Some(started),
+        () = signals.next() => None,
+    };
+    let result = match started {
+        Some(Ok(Ok(()))) => {
+            report_start(&*array, &mut watcher, config, drives).await;
+            notify::notify("READY=1");
+            watcher.until(&*array, signals.next()).await;
+            Ok(())
+        }
+        Some(Ok(Err(error))) => Err(Failure::from(error)),
+        Some(Err(_)) => Err(Failure("the shards ended before they had started".to_owned())),
+        None => Ok(()),
     };
     notify::notify("STOPPING=1");
     tracing::info!("stopping: sessions are closed and checkpoints written; another signal ends it at once");
@@ -136,7 +141,7 @@ async fn attend(
 }
 
 /// Says what the array came up with, and what about the configured drives deserves a look.
-async fn report_start(array: &dyn Array, config: &Config, drives: &[NamedDrive]) {
+async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config, drives: &[NamedDrive]) {
     let Ok(Reply::Status(status)) = array.call(Command::Status).await else { return };
     for portal in &status.portals {
         match portal.error.as_str() {
@@ -144,9 +149,7 @@ async fn report_start(array: &dyn Array, config: &Config, drives: &[NamedDrive])
             error => tracing::error!("{} cannot be listened on: {error}", portal.address),
         }
     }
-    for problem in &status.problems {
-        tracing::warn!("{}: {}; {}", problem.subject, problem.reason, problem.action);
-    }
+    watcher.report(&status.problems);
     let file = config.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     for drive in &status.drives {
         let named = drives.iter().find(|named| named.path == drive.path);

@@ -1,0 +1,55 @@
+//! Says in the log what is wrong with the array, and when it is over.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::time::Duration;
+
+use control::api::{Command, Problem, Reply};
+use control::array::Array;
+
+const INTERVAL: Duration = Duration::from_secs(2);
+
+/// The problems that have been named and are not over.
+#[derive(Default)]
+pub struct Watcher {
+    known: BTreeMap<Key, String>,
+}
+
+/// A problem stays the same when only its numbers change.
+type Key = (String, String);
+
+fn key(problem: &Problem) -> Key {
+    (problem.subject.clone(), problem.reason.replace(|c: char| c.is_ascii_digit(), ""))
+}
+
+impl Watcher {
+    /// Looks at the array again and again until `end`, which it gives.
+    pub async fn until<T>(&mut self, array: &dyn Array, end: impl Future<Output = T>) -> T {
+        tokio::pin!(end);
+        loop {
+            let look = async {
+                tokio::time::sleep(INTERVAL).await;
+                array.call(Command::Status).await
+            };
+            tokio::select! {
+                value = &mut end => return value,
+                reply = look => if let Ok(Reply::Status(status)) = reply {
+                    self.report(&status.problems);
+                }
+            }
+        }
+    }
+
+    /// Names what is new since the last time, and what is over.
+    pub fn report(&mut self, problems: &[Problem]) {
+        let now: BTreeMap<Key, String> =
+            problems.iter().map(|problem| (key(problem), problem.reason.clone())).collect();
+        for problem in problems.iter().filter(|problem| !self.known.contains_key(&key(problem))) {
+            tracing::warn!("{}: {}; {}", problem.subject, problem.reason, problem.action);
+        }
+        for ((subject, _), reason) in self.known.iter().filter(|(key, _)| !now.contains_key(*key)) {
+            tracing::info!("{subject}: no longer: {reason}");
+        }
+        self.known = now;
+    }
+}
