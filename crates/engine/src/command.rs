@@ -269,6 +269,8 @@ pub enum DriveState {
     Missing,
     /// Taken out of service because of errors, or because it missed writes.
     Failed,
+    /// Being emptied, so that it can be taken away.
+    Draining,
 }
 
 /// A drive.

@@ -8,6 +8,7 @@ use env::IoError;
 use task::join_all;
 
 use crate::batch::{Built, ColumnWrite, build};
+use crate::evidence::Fault;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
@@ -272,6 +273,11 @@ impl Lane {
             match error {
                 IoError::NoSpace => self.stall(batch).await,
                 IoError::Media | IoError::TimedOut if attempts == 0 => attempts += 1,
+                IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
+                    // what it lacks is written anew elsewhere, and until then known to be lacking
+                    self.want_checkpoint();
+                    return Written::Lost;
+                }
                 _ => {
                     if !self.report_failed_drive(column.drive, error).await {
                         self.fail();

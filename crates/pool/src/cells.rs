@@ -10,6 +10,7 @@ use base::{AlignedBuffer, crc32c};
 use env::IoError;
 use task::join_all;
 
+use crate::evidence::Fault;
 use crate::format::header::BatchHeader;
 use crate::format::page::MapEntry;
 use crate::format::table::SegmentColumns;
@@ -42,7 +43,7 @@ impl Lane {
             Ok(()) => Some(buffer),
             Err(error) => {
                 self.counters.borrow_mut().drive(column.drive).read += 1;
-                if error == IoError::Gone {
+                if error == IoError::Gone || !self.bears_with(column.drive, Fault::Read) {
                     self.report_failed_drive(column.drive, error).await;
                 }
                 None
@@ -53,6 +54,10 @@ impl Lane {
     fn count_checksum_error(&self, columns: &SegmentColumns, layout: &Layout, role: usize) {
         if let Some(column) = columns.columns[layout.column(role)] {
             self.counters.borrow_mut().drive(column.drive).checksum += 1;
+            if !self.bears_with(column.drive, Fault::Checksum) {
+                self.condemned.set(Some(column.drive));
+                self.background.notify();
+            }
         }
     }
 

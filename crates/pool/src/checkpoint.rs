@@ -81,6 +81,9 @@ impl Lane {
     /// Runs until the lane fails or is closed: writes a checkpoint when one is wanted, or due.
     pub(crate) async fn run_checkpoints(self: Rc<Self>) {
         while !self.has_ended() {
+            if let Some(drive) = self.condemned.take() {
+                self.report_failed_drive(drive, env::IoError::Media).await;
+            }
             if self.checkpoint_wanted.replace(false) {
                 if self.write_checkpoint().await.is_err() {
                     self.io.sleep(base::Nanos::from_millis(100)).await;

@@ -58,14 +58,14 @@ impl Lane {
             return Ok(false);
         }
         if let Some(round) = self.choose(Aim::Redundancy).await? {
-            return self.carry_out(round).await.map(|()| true);
+            return self.carry_out(round, true).await.map(|()| true);
         }
         if !self.wants_cleaning() {
             return Ok(false);
         }
         let aim = if self.must_wait_for_space() { Aim::AnyRoom } else { Aim::Room };
         match self.choose(aim).await? {
-            Some(round) => self.carry_out(round).await.map(|()| true),
+            Some(round) => self.carry_out(round, false).await.map(|()| true),
             None => self.find_space().await,
         }
     }
@@ -90,10 +90,10 @@ impl Lane {
         Ok(false)
     }
 
-    async fn carry_out(self: &Rc<Self>, round: Round<'_>) -> Result<(), LaneError> {
+    async fn carry_out(self: &Rc<Self>, round: Round<'_>, repair: bool) -> Result<(), LaneError> {
         let before = self.segments.borrow().room();
         let victims = round.victims.clone();
-        let complete = self.move_round(round).await?;
+        let complete = self.move_round(round, repair).await?;
         self.write_checkpoint().await?;
         let mut segments = self.segments.borrow_mut();
         for id in victims.into_iter().filter(|_| complete) {
@@ -161,7 +161,7 @@ impl Lane {
                 && segment.last <= settled
         };
         let wanted = |segment: &Segment| match aim {
-            Aim::Redundancy => segment.incomplete,
+            Aim::Redundancy => segments.wants_rewriting(segment),
             Aim::Room => u64::from(segment.live) * 16 < full * 15,
             Aim::AnyRoom => u64::from(segment.live) < full,
         };
@@ -169,7 +169,11 @@ impl Lane {
             let live = u64::from(segment.live);
             let age = |last: Sequence| newest - last.0.min(newest) + 1000;
             match aim {
-                Aim::Redundancy | Aim::AnyRoom => full.saturating_sub(live),
+                // the most exposed first
+                Aim::Redundancy => {
+                    segments.lost_columns(segment) as u64 * 2 * full + full.saturating_sub(live)
+                }
+                Aim::AnyRoom => full.saturating_sub(live),
                 Aim::Room => full.saturating_sub(live) * age(segment.last) / (full + live),
             }
         };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base::limits::{DRIVES_MAX, SHARDS_MAX};
 use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence};
-use env::{DriveHandle, DriveInfo};
+use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, NAME_BYTES_MAX};
@@ -14,6 +14,7 @@ use crate::lane::LaneError;
 use crate::membership::{Member, Membership};
 use crate::probe::{Content, probe};
 use crate::protection::{Protection, WidthOutOfRange};
+use crate::stats::DriveErrors;
 
 /// Why a pool cannot be made or opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,7 +148,11 @@ pub async fn create(
     options: CreateOptions,
 ) -> Result<Membership, PoolError> {
     let mut membership = plan(io, &drives, &options)?;
-    erase_labels(io, &drives).await?;
+    // nothing of an older pool stays behind, whatever happens next
+    for (handle, info) in &drives {
+        let erased = erase_labels(io, *handle).await;
+        erased.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
+    }
     write_first_roots(io, &membership, &drives).await?;
     membership.generation = FIRST_GENERATION;
     membership.write_first_labels(io).await?;
@@ -186,9 +191,10 @@ fn plan(
         path: info.path.clone(),
         handle: Some(*handle),
         state: DriveState::Online,
-        chunks: u32::try_from(info.size_bytes.saturating_sub(LABEL_REGION_BYTES) / chunk_bytes)
-            .unwrap_or(u32::MAX),
+        chunks: chunks_of(info.size_bytes, chunk_bytes),
         since: Epoch(1),
+        errors: DriveErrors::default(),
+        counted: DriveErrors::default(),
         returned: false,
     };
     Ok(Membership {
@@ -206,18 +212,16 @@ fn plan(
     })
 }
 
-/// Nothing of an older pool stays behind, whatever happens next.
-async fn erase_labels(io: &Io, drives: &[(DriveHandle, DriveInfo)]) -> Result<(), PoolError> {
+/// Chunks of a drive of this size.
+pub(crate) fn chunks_of(size_bytes: u64, chunk_bytes: u64) -> u32 {
+    u32::try_from(size_bytes.saturating_sub(LABEL_REGION_BYTES) / chunk_bytes).unwrap_or(u32::MAX)
+}
+
+/// Has a drive forget what pool it belonged to.
+pub(crate) async fn erase_labels(io: &Io, drive: DriveHandle) -> Result<(), IoError> {
     let zeros = AlignedBuffer::zeroed(1).into_bytes();
-    let slots = drives.iter().flat_map(|drive| [0, 1].map(|slot| (drive, label_offset_bytes(0, slot))));
-    let writes = slots.map(|((handle, info), offset_bytes)| {
-        let zeros = zeros.clone();
-        async move {
-            let written = io.drive_write(*handle, offset_bytes, vec![zeros], true).await;
-            written.map_err(|error| PoolError::Io { path: info.path.clone(), error })
-        }
-    });
-    join_all(writes).await.into_iter().collect()
+    let erase = |slot| io.drive_write(drive, label_offset_bytes(0, slot), vec![zeros.clone()], true);
+    join_all([erase(0), erase(1)]).await.into_iter().collect()
 }
 
 /// An empty checkpoint for every lane, on every drive.
@@ -278,13 +282,13 @@ pub async fn claim(
     let mut membership = join_members(&newest, &labels, &drives);
     membership.epoch = Epoch(highest.0 + 1);
     for member in &mut membership.members {
-        if member.handle.is_none() && member.state == DriveState::Online {
+        if member.handle.is_none() && member.state.is_readable() {
             member.state = DriveState::Missing;
             member.since = membership.epoch;
         }
     }
     if !membership.is_serviceable() {
-        let lost = membership.members.iter().filter(|member| member.state != DriveState::Online);
+        let lost = membership.members.iter().filter(|member| member.state.is_lost());
         return Err(PoolError::TooManyMissing {
             missing: lost.map(|member| member.id).collect(),
             allowed: usize::from(membership.protection.parity()),
@@ -306,6 +310,7 @@ fn join_members(
 ) -> Membership {
     let member = |known: &crate::format::label::LabelDrive| {
         let here = labels.iter().find(|(_, label)| label.drive == known.id).map(|&(index, _)| &drives[index]);
+        let here = here.filter(|_| known.state != DriveState::Removed);
         let returned = here.is_some() && known.state == DriveState::Missing;
         Member {
             id: known.id,
@@ -314,6 +319,8 @@ fn join_members(
             state: if returned { DriveState::Online } else { known.state },
             chunks: known.chunks,
             since: known.since,
+            errors: known.errors,
+            counted: DriveErrors::default(),
             returned,
         }
     };

@@ -17,10 +17,11 @@ use base::{LayerId, Lba, Nanos};
 use env::IoError;
 use task::{Io, Notify, OneshotReceiver, Semaphore};
 
+use crate::evidence::{Evidence, Patience};
 use crate::format::label::DriveState;
 use crate::log::Log;
 use crate::map::Map;
-use crate::membership::Membership;
+use crate::membership::{Member, Membership};
 use crate::segments::Segments;
 use crate::stats::LaneCounters;
 
@@ -68,11 +69,20 @@ pub struct LaneOptions {
     pub map_budget_bytes: usize,
     /// A checkpoint is written at least this often while there are changes.
     pub checkpoint_interval: Nanos,
+    /// The share of time that rebuilding and scrubbing may take while hosts are served, in percent, 1 to 100.
+    pub repair_share_percent: u8,
+    /// Errors of one drive that are borne before it is taken out.
+    pub patience: Patience,
 }
 
 impl Default for LaneOptions {
     fn default() -> Self {
-        LaneOptions { map_budget_bytes: 256 << 20, checkpoint_interval: Nanos::from_secs(30) }
+        LaneOptions {
+            map_budget_bytes: 256 << 20,
+            checkpoint_interval: Nanos::from_secs(30),
+            repair_share_percent: 50,
+            patience: Patience::default(),
+        }
     }
 }
 
@@ -123,6 +133,11 @@ pub struct Lane {
     pub(crate) starved: Cell<bool>,
     /// Rounds of cleaning in a row that gained nothing.
     pub(crate) futile: Cell<u32>,
+    /// What speaks against each drive.
+    pub(crate) evidence: RefCell<Evidence>,
+    /// A drive that is to be taken out.
+    pub(crate) condemned: Cell<Option<u8>>,
+    pub(crate) scrub: RefCell<crate::scrub::Scrub>,
     /// Blocks promised to writes that are not committed yet.
     pub(crate) promised: Cell<u64>,
 }
@@ -139,7 +154,7 @@ impl Lane {
         let rows = membership.rows();
         let mut segments =
             Segments::new(membership.protection, membership.width, rows, &chunks, number, membership.lanes);
-        segments.set_online(membership.online());
+        segments.set_drives(drives_of(&membership));
         Lane {
             io: io.clone(),
             number,
@@ -164,6 +179,9 @@ impl Lane {
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
             futile: Cell::new(0),
+            evidence: RefCell::new(Evidence::default()),
+            condemned: Cell::new(None),
+            scrub: RefCell::default(),
             promised: Cell::new(0),
         }
     }
@@ -172,13 +190,42 @@ impl Lane {
         self.number
     }
 
-    /// Takes in that drives have failed (or are there again): new segments leave out what is not online.
+    /// Takes in that drives have failed, are there again, are new, or are to go: new segments leave out what
+    /// is not online, and what stands on the others is written anew where there is space.
     pub fn set_membership(&self, membership: Membership) {
-        self.segments.borrow_mut().set_online(membership.online());
-        *self.membership.borrow_mut() = membership;
+        let before = self.membership.replace(membership);
+        let membership = self.membership.borrow();
+        for (index, (then, now)) in before.members.iter().zip(&membership.members).enumerate() {
+            if then.state.is_readable() && !now.state.is_readable() {
+                self.mark_unsettled(index as u8);
+            }
+        }
+        self.segments.borrow_mut().set_drives(drives_of(&membership));
         self.relieve();
         self.space.notify();
         self.log_work.notify();
+    }
+
+    /// A drive is out: should it come back, it may lack what had not been flushed.
+    fn mark_unsettled(&self, drive: u8) {
+        let durable = self.log.borrow().durable();
+        for segment in self.segments.borrow_mut().iter_mut() {
+            let stands = segment.columns.columns.iter().flatten().any(|column| column.drive == drive);
+            segment.incomplete |= stands && segment.used_rows > 0 && segment.last > durable;
+        }
+    }
+
+    /// Segments of this lane that have a column on a drive. When it is 0, nothing on the drive is needed.
+    pub fn segments_on_drive(&self, drive: u8) -> usize {
+        self.segments.borrow().on_drive(drive)
+    }
+
+    /// Whether everything that is stored would fit without a drive.
+    pub fn fits_without(&self, drive: u8) -> bool {
+        let segments = self.segments.borrow();
+        let (total, without) = (segments.total_segments() as u64, segments.total_without(drive) as u64);
+        let capacity = self.shares().capacity_blocks;
+        total > 0 && segments.live() <= capacity * without / total
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {
@@ -207,7 +254,7 @@ impl Lane {
 
     /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
     pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
-        let known = self.membership.borrow().members[usize::from(drive)].state != DriveState::Online;
+        let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
         known || self.host.drive_failed(drive, error).await.unwrap_or(false)
     }
 
@@ -241,6 +288,13 @@ impl Lane {
         }
         result
     }
+}
+
+/// What the segments need to know of each drive.
+fn drives_of(membership: &Membership) -> impl Iterator<Item = (u32, bool, bool)> + '_ {
+    let known =
+        |member: &Member| (member.chunks, member.state == DriveState::Online, member.state.is_readable());
+    membership.members.iter().map(known)
 }
 
 /// Something of a lane that has not ended.

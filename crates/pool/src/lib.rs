@@ -16,6 +16,8 @@
 //! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
 //! | `checkpoint`, `recovery`, `clean`, `round`, `dropping` | the multi-step works         |
 //! | `volume`        | a volume over the lanes of a pool, as a block target              |
+//! | `evidence`      | when a drive is taken out                                         |
+//! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `catalog`       | the array's description, kept in lane 0                         |
 //! | `stats`         | what is counted                                                   |
 
@@ -28,6 +30,7 @@ mod checkpoint;
 mod clean;
 mod create;
 mod dropping;
+mod evidence;
 mod exposure;
 mod format;
 pub mod fuzz;
@@ -36,6 +39,7 @@ mod layout;
 mod log;
 mod map;
 mod membership;
+mod pace;
 mod pages;
 mod position;
 mod probe;
@@ -44,6 +48,7 @@ mod read;
 mod recovery;
 mod request;
 mod round;
+mod scrub;
 mod segments;
 mod space;
 mod stats;
@@ -52,6 +57,7 @@ mod volume;
 mod write;
 
 pub use create::{CreateOptions, PoolError, claim, create};
+pub use evidence::Patience;
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
 pub use lane::{CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions};
@@ -60,5 +66,6 @@ pub use position::{Position, SegmentId};
 pub use probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
+pub use scrub::ScrubStats;
 pub use stats::{DriveErrors, LaneCounters, LaneStats};
 pub use volume::{LaneRef, PoolVolume, RemoteLane};

@@ -1,15 +1,17 @@
 //! Who belongs to a pool, and in what state. The pool's label, joined with the drives that are here.
 
+use base::limits::DRIVES_MAX;
 use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
-use env::{DriveHandle, IoError};
+use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
 use crate::append::NO_SPACE_RETRY;
-use crate::create::PoolError;
+use crate::create::{PoolError, chunks_of, erase_labels};
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
 use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
 use crate::protection::Protection;
+use crate::stats::DriveErrors;
 
 /// A drive of the pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +24,10 @@ pub struct Member {
     pub chunks: u32,
     /// The epoch in which the state last changed.
     pub since: Epoch,
+    /// Errors counted before this start.
+    pub errors: DriveErrors,
+    /// Errors counted since; the next label records both together.
+    pub counted: DriveErrors,
     /// It was missing at the last start and is here again: what was written around that time may lack it.
     pub returned: bool,
 }
@@ -61,9 +67,9 @@ impl Membership {
         self.members.iter().map(|member| member.state == DriveState::Online).collect()
     }
 
-    /// Drives that are not online.
+    /// Drives that hold something of the pool, out of reach.
     pub fn lost(&self) -> usize {
-        self.members.iter().filter(|member| member.state != DriveState::Online).count()
+        self.members.iter().filter(|member| member.state.is_lost()).count()
     }
 
     /// Whether no more drives are lost than the protection allows.
@@ -74,7 +80,7 @@ impl Membership {
     /// The drive of a column, if it can be used.
     pub fn handle(&self, drive: u8) -> Option<DriveHandle> {
         let member = self.members.get(usize::from(drive))?;
-        member.handle.filter(|_| member.state == DriveState::Online)
+        member.handle.filter(|_| member.state.is_readable())
     }
 
     fn label(&self, member: &Member) -> Label {
@@ -83,6 +89,7 @@ impl Membership {
             state: member.state,
             chunks: member.chunks,
             since: member.since,
+            errors: member.errors.plus(member.counted),
         };
         Label {
             array: self.array,
@@ -106,10 +113,66 @@ impl Membership {
         self.write_labels(io).await
     }
 
+    /// Takes a drive whose content nobody needs into the pool. On success, it is on record.
+    pub async fn add(&mut self, io: &Io, handle: DriveHandle, info: &DriveInfo) -> Result<(), PoolError> {
+        if self.members.len() >= DRIVES_MAX {
+            return Err(PoolError::Drives { have: self.members.len() + 1, min: 1, max: DRIVES_MAX });
+        }
+        let erased = erase_labels(io, handle).await;
+        erased.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
+        self.members.push(Member {
+            id: DriveId(io.random_u128()),
+            path: info.path.clone(),
+            handle: Some(handle),
+            state: DriveState::Online,
+            chunks: chunks_of(info.size_bytes, self.chunk_bytes),
+            since: self.epoch,
+            errors: DriveErrors::default(),
+            counted: DriveErrors::default(),
+            returned: false,
+        });
+        self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
+    }
+
+    /// Has nothing new written to a drive, so that it can be emptied. On success, that is on record.
+    pub async fn drain(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
+        self.set_state(usize::from(drive), DriveState::Draining);
+        self.write_labels(io).await
+    }
+
+    /// Records that nothing of the pool stands on a drive any more. If it can be reached, it forgets the pool.
+    pub async fn retire(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
+        let handle = self.handle(drive);
+        self.set_state(usize::from(drive), DriveState::Removed);
+        self.write_labels(io).await?;
+        self.members[usize::from(drive)].handle = None;
+        if let Some(handle) = handle {
+            // one that cannot be written keeps a label that the pool's other drives contradict
+            let _ = erase_labels(io, handle).await;
+        }
+        Ok(())
+    }
+
+    /// Takes back a drive that was missing. On success, it is on record.
+    pub async fn take_back(
+        &mut self,
+        io: &Io,
+        drive: u8,
+        handle: DriveHandle,
+        path: &str,
+    ) -> Result<(), TooFewDrives> {
+        let member = &mut self.members[usize::from(drive)];
+        assert_eq!(member.state, DriveState::Missing, "only a drive that was missing comes back");
+        (member.handle, member.path, member.returned) = (Some(handle), path.to_owned(), true);
+        self.set_state(usize::from(drive), DriveState::Online);
+        self.write_labels(io).await
+    }
+
     fn set_state(&mut self, index: usize, state: DriveState) {
         let epoch = self.epoch;
         let member = &mut self.members[index];
-        if member.state == DriveState::Online || state == DriveState::Online {
+        // a drive that is out already stays out for the reason that was recorded first
+        if member.state.is_readable() || !state.is_lost() {
             member.state = state;
             member.since = epoch;
         }

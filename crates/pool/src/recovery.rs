@@ -337,9 +337,9 @@ impl Lane {
     fn seal_tail(&self, table: &Table) {
         let members = self.membership.borrow().members.clone();
         let whole = |drive: u8| {
-            members.get(usize::from(drive)).is_some_and(|member| {
-                member.state == crate::format::label::DriveState::Online && !member.returned
-            })
+            members
+                .get(usize::from(drive))
+                .is_some_and(|member| member.state.is_readable() && !member.returned)
         };
         let mut segments = self.segments.borrow_mut();
         for &id in &table.tail {

@@ -142,7 +142,11 @@ impl Lane {
 
     /// Moves everything that is live in the round's segments. `false` where space ran out on the way, so that
     /// some of it has not been moved.
-    pub(crate) async fn move_round(self: &Rc<Self>, round: Round<'_>) -> Result<bool, LaneError> {
+    pub(crate) async fn move_round(
+        self: &Rc<Self>,
+        round: Round<'_>,
+        repair: bool,
+    ) -> Result<bool, LaneError> {
         let Round { victims, mut moves, renewals, pins, .. } = round;
         for key in renewals {
             self.renew_page(key).await?;
@@ -156,7 +160,12 @@ impl Lane {
             if !self.make_ready(slice.len(), pages).await? {
                 return Ok(false);
             }
+            let piece = self.begin_repair();
             self.move_slice(slice).await?;
+            if repair {
+                self.counters.borrow_mut().blocks_restored += slice.len() as u64;
+                self.end_repair(piece).await;
+            }
         }
         self.counters.borrow_mut().segments_cleaned += victims.len() as u64;
         drop(pins);

@@ -47,7 +47,12 @@ pub(crate) struct Segments {
     next: u32,
     /// Free chunks of each drive, by index.
     free: Vec<Vec<u32>>,
+    /// Drives that new segments may stand on.
     online: Vec<bool>,
+    /// Drives that can be read.
+    readable: Vec<bool>,
+    /// This lane, and how many share the drives' chunks.
+    lane: (u16, u16),
     /// Reserved segments, in the order in which the log will open them.
     queue: VecDeque<SegmentId>,
     total: usize,
@@ -71,10 +76,7 @@ impl Segments {
         lane: u16,
         lanes: u16,
     ) -> Segments {
-        let own = |&count: &u32| {
-            (0..count).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
-        };
-        let free: Vec<Vec<u32>> = chunks.iter().map(own).collect();
+        let free: Vec<Vec<u32>> = chunks.iter().map(|&count| own_chunks(count, (lane, lanes))).collect();
         let mut segments = Segments {
             rows,
             protection,
@@ -82,6 +84,8 @@ impl Segments {
             segments: BTreeMap::new(),
             next: 1,
             online: vec![true; free.len()],
+            readable: vec![true; free.len()],
+            lane: (lane, lanes),
             free,
             queue: VecDeque::new(),
             total: 0,
@@ -97,17 +101,21 @@ impl Segments {
 
     /// Segments that fit the drives that are online, used or not.
     fn count_total(&mut self) {
-        let counts: Vec<usize> = (0..self.free.len())
-            .filter(|&drive| self.online[drive])
-            .map(|drive| {
-                let used =
-                    self.segments.values().flat_map(|segment| segment.columns.columns.iter().flatten());
-                self.free[drive].len() + used.filter(|column| usize::from(column.drive) == drive).count()
-            })
-            .collect();
-        self.total = fit(&counts, self.shape().width() - self.absent_allowed());
+        self.total = self.count_total_of(&self.online);
         self.packed = self.count_packed();
         self.count_room();
+    }
+
+    /// Segments that fit these drives, used or not.
+    fn count_total_of(&self, online: &[bool]) -> usize {
+        let mut counts: Vec<usize> = self.free.iter().map(Vec::len).collect();
+        for column in self.segments.values().flat_map(|segment| segment.columns.columns.iter().flatten()) {
+            counts[usize::from(column.drive)] += 1;
+        }
+        let counts: Vec<usize> =
+            counts.into_iter().zip(online).filter(|(_, online)| **online).map(|(count, _)| count).collect();
+        let width = self.protection.segment_shape(self.width, counts.len()).width();
+        fit(&counts, width.min(counts.len()))
     }
 
     fn count_room(&mut self) {
@@ -163,6 +171,53 @@ impl Segments {
     pub fn set_online(&mut self, online: Vec<bool>) {
         self.online = online;
         self.count_total();
+    }
+
+    /// Takes in what drives there are now, by index: chunks, whether new segments may stand on them, and
+    /// whether they can be read.
+    pub fn set_drives(&mut self, drives: impl Iterator<Item = (u32, bool, bool)>) {
+        let (mut online, mut readable) = (Vec::new(), Vec::new());
+        for (index, (chunks, is_online, is_readable)) in drives.enumerate() {
+            if index >= self.free.len() {
+                self.free.push(own_chunks(chunks, self.lane));
+            }
+            online.push(is_online);
+            readable.push(is_readable);
+        }
+        self.readable = readable;
+        self.set_online(online);
+    }
+
+    /// Segments that there would be without a drive.
+    pub fn total_without(&self, drive: u8) -> usize {
+        let mut without = self.online.clone();
+        without[usize::from(drive)] = false;
+        let (online, total) = (&without, self.count_total_of(&without));
+        if online.iter().any(|&online| online) { total } else { 0 }
+    }
+
+    /// Columns of a segment that cannot be read: never written, or on a drive that is out.
+    pub fn lost_columns(&self, segment: &Segment) -> usize {
+        let lost = |column: &&Option<Column>| {
+            column
+                .is_none_or(|column| !self.readable.get(usize::from(column.drive)).copied().unwrap_or(false))
+        };
+        segment.columns.columns.iter().filter(lost).count()
+    }
+
+    /// Whether writing a segment's blocks anew would make them safer, or empty a drive that is to go.
+    pub fn wants_rewriting(&self, segment: &Segment) -> bool {
+        let drains = |column: &Column| !self.is_online(column.drive);
+        segment.incomplete
+            || self.lost_columns(segment) > self.absent_allowed()
+            || segment.columns.columns.iter().flatten().any(drains) && self.lost_columns(segment) == 0
+    }
+
+    /// Segments that have a column on a drive.
+    pub fn on_drive(&self, drive: u8) -> usize {
+        let stands =
+            |segment: &&Segment| segment.columns.columns.iter().flatten().any(|column| column.drive == drive);
+        self.segments.values().filter(stands).count()
     }
 
     pub fn is_online(&self, drive: u8) -> bool {
@@ -342,6 +397,11 @@ impl Segment {
             readers: 0,
         }
     }
+}
+
+/// The chunks of a drive that are a lane's.
+fn own_chunks(chunks: u32, (lane, lanes): (u16, u16)) -> Vec<u32> {
+    (0..chunks).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
 }
 
 /// How many segments of `width` columns fit drives with `counts` chunks, no drive twice in a segment.

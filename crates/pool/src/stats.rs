@@ -1,9 +1,10 @@
 //! What a lane counts.
 
 use crate::lane::{Lane, LaneState};
+use crate::scrub::ScrubStats;
 use crate::space::Shares;
 
-/// Errors of one drive, by kind, since the lane was opened.
+/// Errors of one drive, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct DriveErrors {
     pub read: u64,
@@ -24,12 +25,25 @@ pub struct LaneCounters {
     pub batches: u64,
     pub checkpoints: u64,
     pub segments_cleaned: u64,
+    /// Blocks written anew because something that they stood in lacked redundancy, or was to be emptied.
+    pub blocks_restored: u64,
     /// Recovery: batches replayed, found torn and dropped, completed from parity.
     pub replayed: u64,
     pub dropped: u64,
     pub completed: u64,
     /// Recovery: conditional entries that did not apply any more.
     pub moves_stale: u64,
+}
+
+impl DriveErrors {
+    /// Together with those of `other`.
+    pub fn plus(self, other: DriveErrors) -> DriveErrors {
+        DriveErrors {
+            read: self.read + other.read,
+            write: self.write + other.write,
+            checksum: self.checksum + other.checksum,
+        }
+    }
 }
 
 impl LaneCounters {
@@ -54,6 +68,11 @@ pub struct LaneStats {
     pub segments_free: usize,
     /// Segments in which some batch lacks a column, or which have a column on a drive that is not online.
     pub segments_degraded: usize,
+    /// Live blocks by how many columns of their segment are lost: what stands at index 1 would survive one failure
+    /// less than the protection promises, and so on. Segments with damage, or with a column on a drive that is
+    /// being emptied, count at index 0, where the whole ones do not.
+    pub exposed_blocks: [u64; 3],
+    pub scrub: ScrubStats,
     pub map_pages_cached: usize,
     pub map_pages_dirty: usize,
     pub map_hits: u64,
@@ -68,16 +87,14 @@ impl Lane {
     pub fn stats(&self) -> LaneStats {
         let segments = self.segments.borrow();
         let map = self.map.borrow();
-        let degraded = segments
-            .iter()
-            .filter(|(_, segment)| {
-                let lacking = |column: &Option<_>| {
-                    column
-                        .is_none_or(|column: crate::format::table::Column| !segments.is_online(column.drive))
-                };
-                segment.incomplete || (segment.used_rows > 0 && segment.columns.columns.iter().any(lacking))
-            })
-            .count();
+        let (mut degraded, mut exposed) = (0, [0; 3]);
+        for (_, segment) in segments.iter().filter(|(_, segment)| segment.used_rows > 0) {
+            let lost = segments.lost_columns(segment);
+            degraded += usize::from(segment.incomplete || lost > 0);
+            if lost > 0 || segments.wants_rewriting(segment) {
+                exposed[lost.min(2)] += u64::from(segment.live);
+            }
+        }
         LaneStats {
             counters: self.counters.borrow().clone(),
             capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
@@ -85,6 +102,8 @@ impl Lane {
             segments_total: segments.total_segments(),
             segments_free: segments.free_segments(),
             segments_degraded: degraded,
+            exposed_blocks: exposed,
+            scrub: self.scrub_stats(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),
             map_hits: map.hits,

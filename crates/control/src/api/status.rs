@@ -41,6 +41,8 @@ words! {
         Missing,
         /// Taken out of service because of errors, or because it missed writes.
         Failed,
+        /// Being emptied, so that it can be taken away.
+        Draining,
     }
 
     /// What a drive was found to hold.

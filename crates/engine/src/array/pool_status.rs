@@ -40,8 +40,9 @@ fn status(pool: &Pool, lanes: &[&LaneStats]) -> (PoolStatus, Vec<Problem>) {
     let blocks =
         |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64;
     let drives = membership.map_or_else(Vec::new, |membership| {
+        let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
         let drive = |(index, member)| drive_status(pool, index, member, lanes);
-        membership.members.iter().enumerate().map(drive).collect()
+        membership.members.iter().enumerate().filter(in_pool).map(drive).collect()
     });
     let status = PoolStatus {
         name: pool.name.clone(),
@@ -140,9 +141,7 @@ fn drive_problem(drive: &DriveStatus) -> Option<Problem> {
     Some(Problem {
         health: Health::Degraded,
         subject: format!("drive {}", drive.path),
-        reason: format!(
-            "it has made errors since the start ({errors}); what it got wrong comes from the others"
-        ),
+        reason: format!("it has made errors ({errors}); what it got wrong was rebuilt from the others"),
         action: "check the drive and its cabling; replace it if they go on".to_owned(),
     })
 }
@@ -150,7 +149,7 @@ fn drive_problem(drive: &DriveStatus) -> Option<Problem> {
 fn lost_drive(member: &Member) -> Option<String> {
     let name = if member.path.is_empty() { format!("drive {}", member.id) } else { member.path.clone() };
     match member.state {
-        pool::DriveState::Online => None,
+        pool::DriveState::Online | pool::DriveState::Draining | pool::DriveState::Removed => None,
         pool::DriveState::Missing => Some(format!("{name} is missing")),
         pool::DriveState::Failed => Some(format!("{name} has failed")),
     }
@@ -158,7 +157,11 @@ fn lost_drive(member: &Member) -> Option<String> {
 
 fn drive_status(pool: &Pool, index: usize, member: &Member, lanes: &[&LaneStats]) -> DriveStatus {
     let info = pool.infos.iter().find(|info| info.path == member.path);
-    let mut errors = DriveErrors::default();
+    let mut errors = DriveErrors {
+        read: member.errors.read,
+        write: member.errors.write,
+        checksum: member.errors.checksum,
+    };
     for counted in lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index)) {
         errors.read += counted.read;
         errors.write += counted.write;
@@ -175,6 +178,7 @@ fn drive_status(pool: &Pool, index: usize, member: &Member, lanes: &[&LaneStats]
             pool::DriveState::Online => DriveState::Online,
             pool::DriveState::Missing => DriveState::Missing,
             pool::DriveState::Failed => DriveState::Failed,
+            pool::DriveState::Draining | pool::DriveState::Removed => DriveState::Draining,
         },
         errors,
     }

@@ -10,6 +10,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
 use crate::protection::{Protection, Shape};
+use crate::stats::DriveErrors;
 
 const MAGIC: &[u8; 8] = b"TANGELO\x01";
 const CRC_OFFSET: usize = 12;
@@ -25,6 +26,10 @@ pub enum DriveState {
     Missing,
     /// Taken out after errors.
     Failed,
+    /// Reads, and gets nothing new: it is being emptied.
+    Draining,
+    /// Nothing of the pool stands on it any more.
+    Removed,
 }
 
 impl DriveState {
@@ -33,13 +38,24 @@ impl DriveState {
             DriveState::Online => 1,
             DriveState::Missing => 2,
             DriveState::Failed => 3,
+            DriveState::Draining => 4,
+            DriveState::Removed => 5,
         }
     }
 
     fn from_code(code: u8) -> Option<DriveState> {
-        [DriveState::Online, DriveState::Missing, DriveState::Failed]
-            .into_iter()
-            .find(|state| state.code() == code)
+        use DriveState::{Draining, Failed, Missing, Online, Removed};
+        [Online, Missing, Failed, Draining, Removed].into_iter().find(|state| state.code() == code)
+    }
+
+    /// Whether what stands on it can be read.
+    pub fn is_readable(self) -> bool {
+        matches!(self, DriveState::Online | DriveState::Draining)
+    }
+
+    /// Whether what stands on it is out of reach.
+    pub fn is_lost(self) -> bool {
+        matches!(self, DriveState::Missing | DriveState::Failed)
     }
 }
 
@@ -52,6 +68,8 @@ pub struct LabelDrive {
     pub chunks: u32,
     /// The epoch in which the state last changed.
     pub since: Epoch,
+    /// Counted since the drive joined the pool, as of the label before.
+    pub errors: DriveErrors,
 }
 
 /// A drive's label.
@@ -80,7 +98,10 @@ struct RawDrive {
     since: U64,
     chunks: U32,
     state: u8,
-    reserved: [u8; 19],
+    reserved: [u8; 7],
+    read_errors: U32,
+    write_errors: U32,
+    checksum_errors: U32,
 }
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
@@ -137,6 +158,10 @@ impl Label {
             slot.since = U64::new(drive.since.0);
             slot.chunks = U32::new(drive.chunks);
             slot.state = drive.state.code();
+            let count = |count: u64| U32::new(u32::try_from(count).unwrap_or(u32::MAX));
+            slot.read_errors = count(drive.errors.read);
+            slot.write_errors = count(drive.errors.write);
+            slot.checksum_errors = count(drive.errors.checksum);
         }
         let mut bytes = raw.as_bytes().to_vec();
         seal(&mut bytes, CRC_OFFSET);
@@ -194,6 +219,11 @@ impl RawDrive {
             state: DriveState::from_code(self.state)?,
             chunks: self.chunks.get(),
             since: Epoch(self.since.get()),
+            errors: DriveErrors {
+                read: self.read_errors.get().into(),
+                write: self.write_errors.get().into(),
+                checksum: self.checksum_errors.get().into(),
+            },
         })
     }
 }
@@ -210,6 +240,7 @@ pub(crate) fn example() -> Label {
         state,
         chunks: 1000 + n as u32,
         since: Epoch(n as u64),
+        errors: DriveErrors { read: n as u64, write: 0, checksum: 7 },
     };
     Label {
         array: ArrayId(0xA11A),

@@ -251,6 +251,7 @@ impl Opener {
         let options = LaneOptions {
             map_budget_bytes: self.plan.map_budget_bytes,
             checkpoint_interval: self.plan.checkpoint_interval,
+            ..LaneOptions::default()
         };
         let host = Rc::new(Host(state.clone()));
         let lane = Lane::open(&state.io, membership, number, host, options)

@@ -183,6 +183,7 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
         shard::DriveState::Online => api::DriveState::Online,
         shard::DriveState::Missing => api::DriveState::Missing,
         shard::DriveState::Failed => api::DriveState::Failed,
+        shard::DriveState::Draining => api::DriveState::Draining,
     };
     let shard::DriveErrors { read, write, checksum } = drive.errors;
     api::Drive {

@@ -44,6 +44,7 @@ fn drive_state(state: DriveState) -> &'static str {
         DriveState::Online => "online",
         DriveState::Missing => "MISSING",
         DriveState::Failed => "FAILED",
+        DriveState::Draining => "draining",
     }
 }
 

@@ -1,0 +1,112 @@
+//! Scrubbing: every batch is read, all of it, and compared with what its header says: header copies, data,
+//! parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning.
+
+use std::rc::Rc;
+
+use crate::lane::{Lane, LaneError};
+use crate::pages::SegmentPins;
+use crate::position::SegmentId;
+use crate::segments::SegmentState;
+use crate::verify::BatchCheck;
+
+/// A scrub: one that runs, or the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScrubStats {
+    pub running: bool,
+    pub segments_done: usize,
+    pub segments_total: usize,
+    /// Batches in which something was wrong; all of their data is there, and is being written anew.
+    pub batches_repaired: u64,
+    /// Batches of which some data can neither be read nor rebuilt.
+    pub batches_unreadable: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Scrub {
+    pub stats: ScrubStats,
+    stop: bool,
+}
+
+impl Lane {
+    /// Begins to read everything; nothing happens where that is under way.
+    pub fn start_scrub(self: &Rc<Self>) {
+        let mut scrub = self.scrub.borrow_mut();
+        scrub.stop = false;
+        if !scrub.stats.running && self.check_running().is_ok() {
+            scrub.stats = ScrubStats { running: true, ..ScrubStats::default() };
+            self.spawn(self.clone().run_scrub());
+        }
+    }
+
+    /// Ends a scrub where it is.
+    pub fn stop_scrub(&self) {
+        self.scrub.borrow_mut().stop = true;
+    }
+
+    pub fn scrub_stats(&self) -> ScrubStats {
+        self.scrub.borrow().stats
+    }
+
+    async fn run_scrub(self: Rc<Self>) {
+        // what is open now is sealed, and settled, by the time its turn comes
+        let ids: Vec<SegmentId> = self.segments.borrow().iter().map(|(&id, _)| id).collect();
+        self.scrub.borrow_mut().stats.segments_total = ids.len();
+        for id in ids {
+            let stopped = self.scrub.borrow().stop || self.check_running().is_err();
+            if stopped {
+                break;
+            }
+            let pause = self.begin_repair();
+            // a lane that cannot go on is noticed above
+            let _ = self.scrub_segment(id).await;
+            self.scrub.borrow_mut().stats.segments_done += 1;
+            self.end_repair(pause).await;
+        }
+        self.scrub.borrow_mut().stats.running = false;
+        self.background.notify();
+    }
+
+    async fn scrub_segment(&self, id: SegmentId) -> Result<(), LaneError> {
+        let mut pins = SegmentPins::new(self);
+        let (columns, used_rows, last) = {
+            let segments = self.segments.borrow();
+            let committed = self.log.borrow().committed;
+            let Some(segment) = segments.find(id) else { return Ok(()) };
+            // an open segment, and one that lacks a column anyway, will be written anew or read the next time
+            let settled = segment.state == SegmentState::Sealed && segment.last <= committed;
+            if !settled || segment.incomplete {
+                return Ok(());
+            }
+            (segment.columns.clone(), segment.used_rows as usize, segment.last)
+        };
+        pins.pin(id);
+        let mut row = 0;
+        while row < used_rows {
+            self.check_running()?;
+            let header = self.read_header(&columns, row).await.filter(|header| header.sequence <= last);
+            let Some(header) = header else {
+                self.scrub.borrow_mut().stats.batches_unreadable += 1;
+                return Ok(());
+            };
+            match self.check_batch(&columns, &header).await {
+                BatchCheck::Whole => {}
+                BatchCheck::Repairable(_) => self.found_damage(id, true),
+                BatchCheck::Torn => self.found_damage(id, false),
+            }
+            row += usize::from(header.rows);
+        }
+        Ok(())
+    }
+
+    fn found_damage(&self, id: SegmentId, repairable: bool) {
+        let mut scrub = self.scrub.borrow_mut();
+        if repairable {
+            scrub.stats.batches_repaired += 1;
+        } else {
+            scrub.stats.batches_unreadable += 1;
+        }
+        // what can be read of it is moved, too
+        self.segments.borrow_mut().get_mut(id).incomplete = true;
+        self.background.notify();
+    }
+}
