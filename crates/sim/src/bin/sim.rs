@@ -187,6 +187,15 @@ fn end_the_hung(watched: &[Watched]) {
     }
 }
 
+fn start_worker(from: u64, count: u64, step: u64) -> std::io::Result<Child> {
+    let (from, count, step) = (from.to_string(), count.to_string(), step.to_string());
+    Command::new(std::env::current_exe()?)
+        .args(["--worker", "--from", &from, "--count", &count, "--step", &step])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+}
+
 /// Starts workers one after the other until the seeds of one residue class are done, or it is time to stop: then
 /// the seed that has begun is the last.
 fn supervise(
@@ -199,19 +208,7 @@ fn supervise(
     let late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
     while next < end && !late() {
         let count = (end - next).min(step * 200);
-        let mut child = Command::new(std::env::current_exe()?)
-            .args([
-                "--worker",
-                "--from",
-                &next.to_string(),
-                "--count",
-                &count.to_string(),
-                "--step",
-                &step.to_string(),
-            ])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()?;
+        let mut child = start_worker(next, count, step)?;
         let errors = child.stderr.take().expect("it is piped");
         let errors = std::thread::spawn(move || {
             let lines = BufReader::new(errors).lines().map_while(Result::ok);
