@@ -18,11 +18,13 @@
 //! | `volume`        | a volume over the lanes of a pool, as a block target              |
 //! | `evidence`      | when a drive is taken out                                         |
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
+//! | `audit`         | whether the books are right                                       |
 //! | `catalog`       | the array's description, kept in lane 0                         |
 //! | `stats`         | what is counted                                                   |
 
 mod append;
 mod apply;
+mod audit;
 mod batch;
 mod catalog;
 mod cells;

@@ -265,6 +265,11 @@ impl Map {
         self.dirty.iter().map(BTreeSet::len).sum()
     }
 
+    /// Whether a checkpoint is being written.
+    pub fn is_flushing(&self) -> bool {
+        self.flushing > 0 || self.pages.values().any(|cached| cached.flushing)
+    }
+
     /// Pages that checkpoints have to write at most: the one that is being written, and the next.
     pub fn pages_to_write(&self) -> usize {
         self.flushing + self.exposed.len()

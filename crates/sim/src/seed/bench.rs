@@ -154,6 +154,31 @@ impl Bench for PoolBench {
         closed
     }
 
+    fn unsettled(&self) -> Option<String> {
+        let due = self.lanes().into_iter().find(|lane| lane.repairs_are_due())?;
+        Some(format!("lane {} still lacks redundancy: {:?}", due.number(), due.stats().exposed_blocks))
+    }
+
+    fn audit(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let mut audited = Vec::new();
+        for state in &self.states {
+            for lane in state.lanes.borrow().iter() {
+                let (lane, shared) = (lane.clone(), self.shared.clone());
+                let task = async move {
+                    let what = match lane.audit().await {
+                        Ok(None) => return,
+                        Ok(Some(what)) => what,
+                        Err(error) => format!("it cannot be audited: {error}"),
+                    };
+                    let what = format!("lane {}: {what}", lane.number());
+                    shared.fail(crate::workload::Failure::Broken(what));
+                };
+                audited.push(spawn_flagged(world, session.process, state.shard, &state.io, task));
+            }
+        }
+        audited
+    }
+
     fn inject(&mut self, world: &World, prng: &mut Prng) {
         // a pool is made of drives that are there and well
         if *self.created.borrow() {

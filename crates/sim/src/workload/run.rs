@@ -55,6 +55,17 @@ pub trait Bench {
     /// What the subject counted, before its process ends.
     fn collect(&mut self, session: &Session);
 
+    /// What is not as it should be long after the last fault, if anything.
+    fn unsettled(&self) -> Option<String> {
+        None
+    }
+
+    /// Begins to audit the subject's books; when all flags are set, it is done, and has failed the run where they
+    /// are wrong.
+    fn audit(&mut self, _world: &World, _session: &Session) -> Vec<Rc<Cell<bool>>> {
+        Vec::new()
+    }
+
     /// The process under test has ended: end whatever used it.
     fn ended(&mut self, _world: &World) {}
 }
@@ -76,6 +87,9 @@ pub fn spawn_flagged(
     world.nudge(process, shard);
     done
 }
+
+/// Within this time without faults, everything is as redundant as it can be.
+const CONVERGENCE: Nanos = Nanos::from_secs(600);
 
 /// How long and how rough a run is.
 #[derive(Clone, Debug)]
@@ -331,7 +345,24 @@ impl<'a> Runner<'a> {
         let session = self.open(self.course.rounds + 1, false)?.expect("it is not cut off");
         let verified = self.start_verification(&session);
         self.finish("verification", || verified.iter().all(|done| done.get()))?;
+        self.converge()?;
+        let audited = self.bench.audit(&self.simulation.world, &session);
+        self.finish("the audit", || audited.iter().all(|done| done.get()))?;
         self.bench.collect(&session);
+        Ok(())
+    }
+
+    /// Nothing goes wrong any more: what can be repaired is, before long.
+    fn converge(&mut self) -> Result<(), Failure> {
+        let deadline = self.simulation.world.now() + CONVERGENCE;
+        while let Some(what) = self.bench.unsettled() {
+            if self.simulation.world.now() >= deadline {
+                return Err(Failure::Broken(format!("after {CONVERGENCE:?} without faults, {what}")));
+            }
+            self.step_until(Nanos::from_secs(1), || false)
+                .map_err(|why| Failure::Stuck { what: "convergence".to_owned(), why })?;
+            self.check()?;
+        }
         Ok(())
     }
 }

@@ -1,0 +1,138 @@
+//! An audit of a lane's books: every block that the map names is counted, and the counts must be those that the
+//! lane keeps. A block that is counted and not named has leaked; one that is named twice is owned twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use base::{HashSet, LayerId};
+
+use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
+use crate::lane::{Lane, LaneError};
+use crate::map::{Found, stored};
+use crate::position::{Position, SegmentId};
+
+/// How often an audit begins again because something was committed while it counted.
+const ATTEMPTS: u32 = 64;
+
+/// What the map names.
+#[derive(Default)]
+struct Tally {
+    places: HashSet<Position>,
+    live: BTreeMap<SegmentId, u32>,
+    mapped: BTreeMap<LayerId, u64>,
+    twice: Option<Position>,
+}
+
+impl Tally {
+    fn count(&mut self, entry: MapEntry) -> bool {
+        let Some(position) = stored(entry) else { return false };
+        if !self.places.insert(position) {
+            self.twice.get_or_insert(position);
+        }
+        *self.live.entry(position.segment()).or_default() += 1;
+        true
+    }
+}
+
+impl Lane {
+    /// Compares what the map names with what is kept of it. `Ok(Some(why))`: they differ. `Ok(None)`: they agree,
+    /// or the lane was never at rest long enough to tell.
+    pub async fn audit(&self) -> Result<Option<String>, LaneError> {
+        for _ in 0..ATTEMPTS {
+            let before = self.at_rest();
+            let tally = self.tally().await?;
+            if before.is_some() && before == self.at_rest() {
+                return Ok(self.compare(&tally));
+            }
+            self.io.sleep(base::Nanos::from_millis(10)).await;
+        }
+        Ok(None)
+    }
+
+    /// Changes whenever something is committed or written down; `None` while something is on its way.
+    fn at_rest(&self) -> Option<(u64, u64)> {
+        let log = self.log.borrow();
+        let idle = log.is_idle() && !self.map.borrow().is_flushing();
+        idle.then(|| (log.committed.0, self.checkpoint.borrow().generation))
+    }
+
+    async fn tally(&self) -> Result<Tally, LaneError> {
+        let mut tally = Tally::default();
+        let layers: Vec<(LayerId, u8, MapEntry)> =
+            self.map.borrow().layers.iter().map(|(&id, layer)| (id, layer.height, layer.root)).collect();
+        for (layer, height, root) in layers {
+            let mut leaves: BTreeSet<PageKey> = self.map.borrow().cached_of(layer, 1).into_iter().collect();
+            let mut todo = vec![PageKey { layer, level: height, index: 0 }];
+            if !tally.count(root) {
+                todo.clear();
+            }
+            while let Some(key) = todo.pop() {
+                if key.level == 1 {
+                    leaves.insert(key);
+                    continue;
+                }
+                let Some(page) = self.page(key).await? else { continue };
+                for index in (0..PAGE_ENTRIES).filter(|&index| tally.count(page.entry(index))) {
+                    let below = key.index * PAGE_ENTRIES as u64 + index as u64;
+                    todo.push(PageKey { layer, level: key.level - 1, index: below });
+                }
+            }
+            for key in leaves {
+                let Some(page) = self.page(key).await? else { continue };
+                let mapped = (0..PAGE_ENTRIES).filter(|&index| tally.count(page.entry(index))).count();
+                *tally.mapped.entry(layer).or_default() += mapped as u64;
+            }
+        }
+        Ok(tally)
+    }
+
+    async fn page(&self, key: PageKey) -> Result<Option<Rc<Page>>, LaneError> {
+        loop {
+            let found = self.map.borrow_mut().find(key);
+            match found {
+                Found::Cached(page) => return Ok(Some(page)),
+                Found::Absent => return Ok(None),
+                Found::Load(key, entry) => self.load_page(key, entry).await?,
+            }
+        }
+    }
+
+    fn compare(&self, tally: &Tally) -> Option<String> {
+        if let Some(position) = tally.twice {
+            return Some(format!("{position:?} is named twice"));
+        }
+        let segments = self.segments.borrow();
+        for (id, named) in &tally.live {
+            if segments.find(*id).is_none() {
+                return Some(format!("the map names {named} blocks of segment {}, which is not there", id.0));
+            }
+        }
+        for (id, segment) in segments.iter() {
+            let named = tally.live.get(id).copied().unwrap_or(0);
+            if named != segment.live {
+                return Some(format!("segment {}: {named} blocks are named, {} counted", id.0, segment.live));
+            }
+        }
+        let total: u64 = tally.live.values().map(|&live| u64::from(live)).sum();
+        if total != segments.live() {
+            return Some(format!("{total} blocks are named, {} counted in all", segments.live()));
+        }
+        let map = self.map.borrow();
+        let named = |id| tally.mapped.get(id).copied().unwrap_or(0);
+        let wrong = map.layers.iter().find(|(id, layer)| named(id) != layer.mapped);
+        wrong.map(|(id, layer)| {
+            format!("layer {}: {} blocks are named, {} counted", id.0, named(id), layer.mapped)
+        })
+    }
+
+    /// Whether something stored lacks redundancy, could have it, and there is room to write it anew.
+    pub fn repairs_are_due(&self) -> bool {
+        let shares = self.shares();
+        let segments = self.segments.borrow();
+        let due = |segment: &crate::segments::Segment| {
+            segment.live > 0 && !segment.stuck && segments.wants_rewriting(segment)
+        };
+        // what one segment's blocks and pages may take, rounded up
+        shares.room > shares.hosts_wait() + 8 && segments.iter().any(|(_, segment)| due(segment))
+    }
+}
