@@ -10,6 +10,6 @@ demo:
 test:
 	@scripts/run-tests
 
-# 4 KiB random reads and writes through iSCSI, beside Debian's tgt.
+# Side by side in a few minutes: Tangelo, Debian's tgt, raw drives, the TCP echo floor.
 bench:
 	@scripts/run-bench

@@ -1,7 +1,7 @@
 # Sourced by the scripts of this directory: verdicts, a place to work in, and clean-up by process id.
 #
-# A script is run by itself, from anywhere, or by `cargo xtask test`. It builds what it needs unless TANGELO, BENCH
-# and XTASK name programs. It works in target/conformance/NAME and leaves that there only when something failed.
+# A script is run by itself, from anywhere, or by `cargo xtask test`. It builds what it needs unless TANGELO and XTASK name
+# programs. It works in target/conformance/NAME and leaves that there only when something failed.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/environment.sh"
 cd "$tree"
@@ -15,10 +15,9 @@ passed=0
 failed=0
 heads=()
 
-if [ -z "${TANGELO:-}" ] || [ -z "${BENCH:-}" ] || [ -z "${XTASK:-}" ]; then
-    cargo build --quiet --release -p tangelo -p bench -p xtask
+if [ -z "${TANGELO:-}" ] || [ -z "${XTASK:-}" ]; then
+    cargo build --quiet --release -p tangelo -p xtask
 fi
-bench_program=${BENCH:-$target/release/bench}
 xtask_program=${XTASK:-$target/release/xtask}
 
 rm -rf "$work"
@@ -119,6 +118,11 @@ url() {
     echo "iscsi://${3:-}127.0.0.1:$(cat "$1/port")/$(cat "$1/target")/$2"
 }
 
+# lab_target DIR INITIATOR LUN: how `tangelo bench` names a logical unit.
+lab_target() {
+    echo "iscsi://127.0.0.1:$(cat "$1/port")/$(cat "$1/target")/$3?initiator=$2"
+}
+
 # serve DIR: starts the daemon and notes the target's name.
 serve() {
     head_start "$1"
@@ -127,8 +131,7 @@ serve() {
 
 # compare DIR INITIATOR LUN FILE: another client than QEMU's reads the whole unit and compares.
 compare() {
-    "$bench_program" --portal "127.0.0.1:$(cat "$1/port")" --target "$(cat "$1/target")" --lun "$3" \
-        --initiator "$2" compare "$4"
+    "$tangelo_program" bench verify "$(lab_target "$1" "$2" "$3")" "$4"
 }
 
 # log_says DIR TEXT: the daemon's log has it, or will before patience ends.

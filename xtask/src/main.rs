@@ -8,7 +8,6 @@
     reason = "tools start processes and read files"
 )]
 
-mod bench;
 mod fuzz;
 mod label;
 mod licences;
@@ -55,8 +54,6 @@ enum Task {
         /// Only patches with this in their name
         name: Option<String>,
     },
-    /// 4 KiB random reads and writes through iSCSI, beside tgt
-    Bench(bench::Options),
     /// For conformance/: tools that scripts cannot be
     #[command(subcommand)]
     Helper(Helper),
@@ -77,7 +74,6 @@ fn main() -> ExitCode {
         Task::Licences => licences::check_all(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
         Task::Mutate { name } => mutate::run_all(name.as_deref()),
-        Task::Bench(options) => bench::run_bench(&options),
         Task::Helper(Helper::LabelVersion { drive, version }) => label::set_version(&drive, version),
     };
     match result {

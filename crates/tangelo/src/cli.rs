@@ -67,6 +67,9 @@ pub enum Command {
     /// Which host sees which volume
     #[command(subcommand)]
     Mapping(Mapping),
+    /// Load drives and volumes, and see where the limit is
+    #[command(subcommand)]
+    Bench(Box<lab::cli::Bench>),
     /// Print a completion script for a shell
     Completions {
         #[arg(value_enum)]

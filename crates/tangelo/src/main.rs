@@ -13,13 +13,14 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let (mut out, mut errors) = (io::stdout().lock(), io::stderr());
     let result = match &cli.command {
         Command::Serve(serve) => return serve::run(serve),
+        Command::Bench(bench) => return measure(bench, cli.global.output, &mut out),
         Command::Completions { shell } => generate::completions(*shell, &mut out).map(|()| 0),
         Command::Man { directory } => generate::man_pages(directory).map(|()| 0),
         _ => client::run(&cli, &mut out, &mut errors),
@@ -30,6 +31,21 @@ fn main() -> ExitCode {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// The lab knows nothing of the array's API: it measures whatever is there.
+fn measure(bench: &lab::cli::Bench, output: Output, out: &mut dyn io::Write) -> ExitCode {
+    let form = match output {
+        Output::Table => lab::Form::Table,
+        Output::Json => lab::Form::Json,
+    };
+    match lab::run_command(bench, form, out) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
             ExitCode::from(2)
         }
     }

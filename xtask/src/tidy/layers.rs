@@ -25,8 +25,8 @@ const ROOMS: [(&str, &[&str]); 18] = [
         "sim",
         &["base", "block", "catalog", "engine", "env", "iscsi", "parity", "pool", "scsi", "task", "wire"],
     ),
-    ("tangelo", &["base", "catalog", "control", "engine", "env", "uring"]),
-    ("bench", &["base", "block", "iscsi", "wire"]),
+    ("lab", &["base", "block", "env", "iscsi", "uring", "wire"]),
+    ("tangelo", &["base", "catalog", "control", "engine", "env", "lab", "uring"]),
     ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
     ("xtask", &["base"]),
 ];

@@ -173,6 +173,16 @@ pub enum Fault {
 /// Text of one answer, over all its PDUs.
 const TEXT_BYTES_MAX: usize = 1 << 20;
 
+/// Where a session stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionNumbers {
+    /// The next command's.
+    pub cmd_sn: u32,
+    pub max_cmd_sn: u32,
+    /// The next status's.
+    pub exp_stat_sn: u32,
+}
+
 /// The window is full: wait for an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WindowFull;
@@ -257,6 +267,13 @@ impl Initiator {
     /// Whether [`Initiator::command`] would be let in.
     pub fn can_send(&self) -> bool {
         matches!(self.phase, Phase::FullFeature) && !serial::is_before(self.max_cmd_sn, self.cmd_sn)
+    }
+
+    /// For one who goes on with the session by other means; nothing may be outstanding.
+    pub fn numbers(&self) -> SessionNumbers {
+        assert!(self.outstanding() == 0 && self.output.is_empty(), "a session is handed on at rest");
+        let &Initiator { cmd_sn, max_cmd_sn, exp_stat_sn, .. } = self;
+        SessionNumbers { cmd_sn, max_cmd_sn, exp_stat_sn }
     }
 
     pub fn is_over(&self) -> bool {

@@ -121,7 +121,10 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Mapping(cli::Mapping::List) => {
             Ok(show(server.get::<MappingList>("/v1/mappings").await?))
         }
-        cli::Command::Serve(_) | cli::Command::Completions { .. } | cli::Command::Man { .. } => {
+        cli::Command::Serve(_)
+        | cli::Command::Bench(_)
+        | cli::Command::Completions { .. }
+        | cli::Command::Man { .. } => {
             unreachable!("these ask nobody")
         }
     }

@@ -5,17 +5,18 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::session::{Result, Session, Unit, failure};
+use crate::target::Unit;
+use crate::worker::{Session, World, failure};
 
 const PIECE_BYTES: u32 = 256 << 10;
 const DEPTH: usize = 16;
 
 /// How many bytes are the same, which is all of them; or where the first difference is.
-pub fn run(unit: &Unit, path: &Path, copy: Option<&Path>) -> Result<u64> {
+pub fn verify(env: &mut World, unit: &Unit, path: &Path, copy: Option<&Path>) -> Result<u64, String> {
     let why = |error: std::io::Error| format!("{}: {error}", path.display());
     let file = File::open(path).map_err(why)?;
     let file_bytes = file.metadata().map_err(why)?.len();
-    let mut session = Session::open(unit)?;
+    let mut session = Session::open(env, unit, 0)?;
     let size_bytes = session.blocks * u64::from(session.block_bytes);
     if file_bytes > size_bytes {
         return Err(format!("the file has {file_bytes} bytes, the unit only {size_bytes}"));
@@ -29,12 +30,12 @@ pub fn run(unit: &Unit, path: &Path, copy: Option<&Path>) -> Result<u64> {
     while next < size_bytes || !asked.is_empty() {
         while next < size_bytes && asked.len() < DEPTH && session.can_send() {
             let bytes = u64::from(PIECE_BYTES).min(size_bytes - next);
-            let tag =
-                session.read(next / u64::from(session.block_bytes), bytes as u32 / session.block_bytes)?;
+            let block_bytes = session.block_bytes;
+            let tag = session.read(next / u64::from(block_bytes), bytes as u32 / block_bytes)?;
             asked.insert(tag, (next, bytes));
             next += bytes;
         }
-        let (tag, completion) = session.next_completion()?;
+        let (tag, completion) = session.next_completion(env)?;
         let (offset, bytes) = asked.remove(&tag).ok_or("an answer to nothing that was asked")?;
         if completion.status != 0 || completion.data_in.len() as u64 != bytes {
             return Err(format!("reading {bytes} bytes at {offset}: {}", failure(&completion)));
@@ -68,4 +69,16 @@ fn read_with_zeros(file: &File, offset: u64, bytes: usize) -> std::io::Result<Ve
         }
     }
     Ok(data)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_ends_in_zeros() {
+        let path = tempfile::NamedTempFile::new().expect("a file");
+        path.as_file().write_all_at(&[7; 5], 0).expect("written");
+        assert_eq!(read_with_zeros(path.as_file(), 3, 6).expect("read"), [7, 7, 0, 0, 0, 0]);
+    }
 }

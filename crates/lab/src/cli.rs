@@ -1,0 +1,216 @@
+//! The command line of the lab, defined once: `tangelo bench` is this.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::job::{Job, Limit, Pattern};
+use crate::suite::Named;
+use crate::target::Target;
+use crate::units::parse_bytes;
+
+#[derive(Subcommand, Debug)]
+pub enum Bench {
+    /// One load on one target
+    Run(RunArgs),
+    /// Write a whole target once, in order, so that reads find something
+    Fill(Fill),
+    /// Load on behalf of a leader elsewhere (`run --agent`); does what anybody says who can connect
+    Agent {
+        /// Address and port; port 0 takes a free one, which is printed
+        #[arg(long)]
+        listen: SocketAddr,
+        /// Cores of the generator
+        #[arg(long, value_delimiter = ',')]
+        cores: Vec<usize>,
+    },
+    /// Serve the echo floor: the same bytes over TCP with no protocol
+    Floor(FloorArgs),
+    /// The same loads on several targets side by side, in rounds, with ratios
+    Suite(SuiteArgs),
+    /// Two files of results beside each other
+    Compare { before: PathBuf, after: PathBuf },
+    /// Read a whole logical unit and compare it with a file; what is behind the file's end must be zeros
+    Verify {
+        /// iscsi://HOST[:PORT]/TARGET/LUN
+        target: Target,
+        file: PathBuf,
+        /// Keep what was read
+        #[arg(long, value_name = "FILE")]
+        copy: Option<PathBuf>,
+    },
+}
+
+/// What a single load is made of.
+#[derive(Args, Debug, Clone)]
+pub struct JobArgs {
+    /// read, write, randread, randwrite, or rwN and randrwN with N percent of reads
+    #[arg(long, default_value = "randread", value_parser = parse_workload)]
+    pub workload: (Pattern, u8),
+    /// Bytes of one request: a multiple of 512, 4 MiB at most
+    #[arg(long, default_value = "4k", value_parser = parse_bytes)]
+    pub block: u64,
+    /// Requests outstanding on each connection
+    #[arg(long, default_value = "64")]
+    pub depth: u32,
+    /// Connections of each thread
+    #[arg(long, default_value = "1")]
+    pub connections: u32,
+    /// Threads, each on a core of its own
+    #[arg(long, default_value = "1")]
+    pub threads: u16,
+    /// Seconds to measure
+    #[arg(long, default_value = "5")]
+    pub seconds: f64,
+    /// End after so many bytes instead
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, conflicts_with_all = ["seconds", "warm_up"])]
+    pub bytes: Option<u64>,
+    /// Seconds before measuring begins
+    #[arg(long, default_value = "0.5")]
+    pub warm_up: f64,
+    /// Only the first so many bytes of the target
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub span: Option<u64>,
+    /// Milliseconds of an interval of the time line
+    #[arg(long, default_value = "100")]
+    pub interval: u32,
+    #[arg(long, default_value = "1")]
+    pub seed: u64,
+}
+
+impl JobArgs {
+    pub fn job(&self) -> Job {
+        Job {
+            pattern: self.workload.0,
+            read_percent: self.workload.1,
+            block_bytes: u32::try_from(self.block).unwrap_or(u32::MAX),
+            queue_depth: self.depth,
+            channels: self.connections,
+            threads: self.threads,
+            span_bytes: self.span,
+            limit: self.bytes.map_or(Limit::Seconds(self.seconds), Limit::Bytes),
+            warm_up_seconds: self.warm_up,
+            interval_ms: self.interval,
+            seed: self.seed,
+        }
+    }
+}
+
+/// Where the generator runs and what becomes of the results.
+#[derive(Args, Debug, Clone)]
+pub struct Common {
+    /// Cores of the generator, such as 1 or 2,3 [default: wherever the system likes]
+    #[arg(long, value_delimiter = ',')]
+    pub cores: Vec<usize>,
+    /// Process id of the target, where it runs here and cannot be found by its port
+    #[arg(long, value_name = "PID")]
+    pub target_process: Option<u32>,
+    /// A setting that only you know, such as strip=64KiB; may be given several times
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parse_note)]
+    pub note: Vec<(String, String)>,
+    /// Keep the results in this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub save: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// /dev/sdb[,/dev/sdc...], a file, iscsi://HOST[:PORT]/TARGET/LUN or echo://HOST:PORT
+    pub target: Target,
+    #[command(flatten)]
+    pub job: JobArgs,
+    /// Load from this agent too, started at the same moment and summed; may be given several times
+    #[arg(long, value_name = "HOST:PORT")]
+    pub agent: Vec<SocketAddr>,
+    /// Load from the agents only
+    #[arg(long, requires = "agent")]
+    pub not_here: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct Fill {
+    /// As for `run`; what it holds is lost
+    pub target: Target,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct FloorArgs {
+    /// Address and port; port 0 takes a free one, which is printed
+    #[arg(long, default_value = "127.0.0.1:0")]
+    pub listen: SocketAddr,
+    /// Memory that is read, and as much again on each core that is written
+    #[arg(long, default_value = "2GiB", value_parser = parse_bytes)]
+    pub size: u64,
+    /// One thread on each of these cores
+    #[arg(long, value_delimiter = ',')]
+    pub cores: Vec<usize>,
+}
+
+#[derive(Args, Debug)]
+pub struct SuiteArgs {
+    /// What is measured, under which name; at least one
+    #[arg(required = true, value_name = "NAME=TARGET")]
+    pub targets: Vec<Named>,
+    /// Compare with the target of this name
+    #[arg(long, value_name = "NAME")]
+    pub base: Option<String>,
+    /// Times that everything is run; medians count
+    #[arg(long, default_value = "3")]
+    pub rounds: u32,
+    /// Seconds of each run
+    #[arg(long, default_value = "1.5")]
+    pub seconds: f64,
+    /// Only jobs with this in their name, such as "4 KiB randread"; may be given several times
+    #[arg(long, value_name = "TEXT")]
+    pub only: Vec<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// `randread`, `write`, `rw70`, `randrw90`.
+pub fn parse_workload(text: &str) -> Result<(Pattern, u8), String> {
+    let wrong =
+        || format!("\"{text}\" is no workload: use read, write, randread, randwrite, rw70, randrw90 ...");
+    let (pattern, rest) = match text.strip_prefix("rand") {
+        Some(rest) => (Pattern::Random, rest),
+        None => (Pattern::Sequential, text),
+    };
+    match rest {
+        "read" => Ok((pattern, 100)),
+        "write" => Ok((pattern, 0)),
+        rest => {
+            let percent = rest.strip_prefix("rw").and_then(|percent| percent.parse().ok());
+            percent.filter(|&percent: &u8| percent <= 100).map(|percent| (pattern, percent)).ok_or_else(wrong)
+        }
+    }
+}
+
+fn parse_note(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("use NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_are_called_as_fio_calls_them() {
+        for (text, expected) in [
+            ("read", (Pattern::Sequential, 100)),
+            ("randwrite", (Pattern::Random, 0)),
+            ("rw70", (Pattern::Sequential, 70)),
+            ("randrw90", (Pattern::Random, 90)),
+        ] {
+            assert_eq!(parse_workload(text), Ok(expected));
+        }
+        for text in ["", "rand", "rw101", "trim"] {
+            assert!(parse_workload(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Carries commands out: from the command line's words to runs, tables and files.
+
+use std::io::Write;
+use std::sync::mpsc::channel;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uring::{Options, spawn_shards};
+
+use crate::cli::{Bench, Common, Fill, FloorArgs, RunArgs, SuiteArgs};
+use crate::floor::{self, Floor};
+use crate::job::{Job, Limit, Pattern};
+use crate::progress::Progress;
+use crate::result::{Results, Run, SCHEMA};
+use crate::run::{self, Plan};
+use crate::target::Target;
+use crate::verify;
+use crate::worker::World;
+use crate::{agent, compare, settings, suite, table};
+
+/// How a command's answer is printed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    Table,
+    Json,
+}
+
+/// Carries out one command of the lab.
+pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String> {
+    match bench {
+        Bench::Run(args) => run_one(args, form, out),
+        Bench::Fill(args) => fill(args, out),
+        Bench::Agent { listen, cores } => agent::serve(*listen, cores, |address| {
+            // Whoever started it may not care; it serves all the same.
+            let _ = say(out, &format!("agent on {address}\n"));
+        }),
+        Bench::Floor(args) => serve_floor(args, out),
+        Bench::Suite(args) => run_suite(args, form, out),
+        Bench::Compare { before, after } => {
+            say(out, &compare::report(&Results::load(before)?, &Results::load(after)?))
+        }
+        Bench::Verify { target, file, copy } => {
+            let Target::Iscsi(unit) = target else {
+                return Err(format!(
+                    "{target}: only logical units are compared; use iscsi://HOST[:PORT]/TARGET/LUN"
+                ));
+            };
+            let (unit, file, copy) = (unit.clone(), file.clone(), copy.clone());
+            let bytes = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
+            say(out, &format!("identical: {bytes} bytes\n"))
+        }
+    }
+}
+
+fn say(out: &mut dyn Write, text: &str) -> Result<(), String> {
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("output: {error}"))
+}
+
+/// Something that is done on one thread with io_uring.
+fn in_world<T: Send + 'static>(
+    work: impl FnOnce(&mut World) -> Result<T, String> + Clone + Send + 'static,
+) -> Result<T, String> {
+    let (send, result) = channel();
+    let shards = spawn_shards(&Options::new(1), move |mut env: World| drop(send.send(work(&mut env))));
+    let shards = shards.map_err(|error| format!("io_uring: {error}"))?;
+    let result = result.recv().map_err(|_| "the thread is gone".to_owned())?;
+    shards.threads.into_iter().for_each(|thread| drop(thread.join()));
+    result
+}
+
+/// A file of results without runs: what holds for all of them.
+pub fn results(title: &str, common: &Common) -> Results {
+    let mut settings = settings::of_machine();
+    settings.extend(common.note.iter().map(|(name, value)| (format!("note.{name}"), value.clone())));
+    Results {
+        schema: SCHEMA,
+        title: title.to_owned(),
+        time: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        commit: settings::commit(),
+        settings,
+        runs: Vec::new(),
+    }
+}
+
+/// Keeps and prints results.
+pub fn finish(
+    results: &Results,
+    common: &Common,
+    form: Form,
+    text: &str,
+    out: &mut dyn Write,
+) -> Result<(), String> {
+    if let Some(path) = &common.save {
+        results.save(path)?;
+    }
+    match form {
+        Form::Table => say(out, text),
+        Form::Json => say(out, &(serde_json::to_string(results).expect("plain values") + "\n")),
+    }
+}
+
+pub fn plan(target: &Target, job: Job, common: &Common) -> Plan {
+    Plan {
+        name: target.to_string(),
+        target: target.clone(),
+        job,
+        round: 1,
+        cores: common.cores.clone(),
+        target_process: common.target_process,
+    }
+}
+
+fn run_one(args: &RunArgs, form: Form, out: &mut dyn Write) -> Result<(), String> {
+    let mut progress = Progress::new(1);
+    progress.next();
+    let plan = plan(&args.target, args.job.job(), &args.common);
+    let mut results = results("run", &args.common);
+    let run = if args.agent.is_empty() {
+        run::run(&plan, &mut progress)?
+    } else {
+        let sum = agent::lead(&plan, &args.agent, !args.not_here, &mut progress)?;
+        progress.clear();
+        let hosts: Vec<String> = args.agent.iter().map(ToString::to_string).collect();
+        results.settings.push(("generator.agents".to_owned(), hosts.join(" ")));
+        results.settings.push(("generator.here".to_owned(), (!args.not_here).to_string()));
+        run::to_run(&plan, &sum)
+    };
+    let text = table::one(&run);
+    results.runs.push(run);
+    finish(&results, &args.common, form, &text, out)
+}
+
+fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), String> {
+    if let Some(base) = &args.base
+        && !args.targets.iter().any(|named| named.name == *base)
+    {
+        return Err(format!("--base {base}: there is no target of this name"));
+    }
+    let mut jobs = suite::jobs(args.seconds);
+    jobs.retain(|job| args.only.is_empty() || args.only.iter().any(|text| job.title().contains(text)));
+    let mut results = results("suite", &args.common);
+    suite::run(&mut results, &args.targets, &jobs, args.rounds, &args.common)?;
+    let text = suite::report(&results, args.base.as_deref());
+    finish(&results, &args.common, form, &text, out)
+}
+
+fn fill(args: &Fill, out: &mut dyn Write) -> Result<(), String> {
+    let run = fill_target(&args.target, &args.common)?;
+    say(out, &format!("filled: {:.0} MiB, {:.0} MiB/s\n", run.mib_s * run.seconds, run.mib_s))
+}
+
+/// Writes all of a target, once, in order.
+pub fn fill_target(target: &Target, common: &Common) -> Result<Run, String> {
+    let mut progress = Progress::new(1);
+    progress.next();
+    let job = |bytes: u64, block_bytes: u32| Job {
+        pattern: Pattern::Sequential,
+        read_percent: 0,
+        block_bytes,
+        queue_depth: 16,
+        limit: Limit::Bytes(bytes),
+        ..Job::default()
+    };
+    // A short read tells how large the target is.
+    let look = Job { read_percent: 100, queue_depth: 1, ..job(4096, 4096) };
+    let seen = run::run(&plan(target, look, common), &mut progress)?;
+    let size = seen.settings.iter().find(|(name, _)| name == "size_bytes");
+    let size: u64 =
+        size.and_then(|(_, value)| value.parse().ok()).ok_or("the target does not tell its size")?;
+    run::run(&plan(target, job(size / 65536 * 65536, 65536), common), &mut progress)
+}
+
+fn serve_floor(args: &FloorArgs, out: &mut dyn Write) -> Result<(), String> {
+    let floor = Floor { listen: args.listen, size_bytes: args.size, cores: args.cores.clone() };
+    let (send, listening) = channel();
+    let server = std::thread::spawn(move || floor::serve(&floor, send));
+    if let Ok(address) = listening.recv() {
+        say(out, &format!("echo floor on echo://{address}\n"))?;
+    }
+    server.join().map_err(|_| "the echo floor panicked")?
+}

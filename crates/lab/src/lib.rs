@@ -1,0 +1,38 @@
+//! The lab: loads on drives, logical units and the echo floor, what they show, and where the limit is.
+//!
+//! ```text
+//!   job + target ─► run: threads on io_uring, started together ─► tally ─► result (JSON) ─► tables, report
+//!                    worker/: channels over drives, iSCSI, echo           compare, against, history
+//! ```
+//! What always holds: every figure can be traced to a job, a target and the settings in force; a comparison is a ratio
+//! of runs taken side by side. Of a server it knows only the wire, so it serves any target alike.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "a load generator is at the edge to the world"
+)]
+
+mod agent;
+mod bottleneck;
+pub mod cli;
+mod command;
+mod compare;
+mod cpu;
+mod floor;
+mod job;
+mod measure;
+mod place;
+mod progress;
+mod result;
+mod run;
+mod settings;
+mod suite;
+mod table;
+mod target;
+#[cfg(test)]
+mod testing;
+mod units;
+mod verify;
+mod worker;
+
+pub use command::{Form, run as run_command};

@@ -1,0 +1,42 @@
+//! Made-up results for tests.
+
+use crate::cpu::CpuUse;
+use crate::job::Job;
+use crate::measure::{Interval, Latency};
+use crate::result::{Bottleneck, Limit, Results, Run, SCHEMA};
+
+pub fn run(target: &str, round: u32, iops: f64) -> Run {
+    let latency =
+        Latency { operations: 1000, p50_ns: 50_000, p99_ns: 99_000, max_ns: 120_000, ..Latency::default() };
+    Run {
+        target: target.to_owned(),
+        address: format!("/dev/{target}"),
+        job: Job::default(),
+        round,
+        seconds: 1.0,
+        iops,
+        mib_s: iops / 256.0,
+        reads: latency.clone(),
+        writes: Latency::default(),
+        all: latency,
+        interval_seconds: 0.1,
+        line: (0..10).map(|n| Interval { operations: 100 + n, latency_ns_max: 100_000 + n }).collect(),
+        freezes: Vec::new(),
+        client_cpu: CpuUse { seconds: 0.5, busiest_thread: 0.5, us_per_io: 1.0 },
+        target_cpu: Some(CpuUse { seconds: 0.9, busiest_thread: 0.9, us_per_io: 2.0 }),
+        bottleneck: Bottleneck { name: Limit::TargetCpu, why: "it is <full>".to_owned() },
+        settings: vec![("size_bytes".to_owned(), "1".to_owned())],
+    }
+}
+
+pub fn results(runs: Vec<Run>) -> Results {
+    Results {
+        schema: SCHEMA,
+        title: "test".to_owned(),
+        time: 1_700_000_000,
+        version: "0".to_owned(),
+        commit: Some("abc".to_owned()),
+        settings: vec![("machine.cpu".to_owned(), "an <abacus>".to_owned())],
+        runs,
+    }
+}

@@ -1,0 +1,179 @@
+//! Connecting, logging in, and the few commands before a load: the work of the sans-IO initiator.
+
+use std::net::SocketAddr;
+
+use bytes::BytesMut;
+use env::{ConnectionHandle, Operation, Outcome};
+use iscsi::Parameters;
+use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, Tag};
+
+use super::iscsi::cdb_16;
+use super::{World, wait_for};
+use crate::target::Unit;
+
+const RECEIVE_BYTES: usize = 512 << 10;
+/// CHECK CONDITION with UNIT ATTENTION (SPC-4 §5.14) is worth another try.
+const CHECK_CONDITION: u8 = 0x02;
+const UNIT_ATTENTION: u8 = 0x06;
+
+pub fn connect(env: &mut World, address: SocketAddr) -> Result<ConnectionHandle, String> {
+    match wait_for(env, Operation::Connect { address })? {
+        Outcome::Connected { connection, .. } => Ok(connection),
+        Outcome::Failed(error) => Err(format!("{address}: {error}")),
+        outcome => Err(format!("{address}: {outcome:?}")),
+    }
+}
+
+/// A session in full feature phase, with nothing outstanding.
+pub struct Session {
+    pub connection: ConnectionHandle,
+    pub initiator: Initiator,
+    pub parameters: Parameters,
+    input: BytesMut,
+    pub lun: u64,
+    /// Logical blocks and their size in bytes.
+    pub blocks: u64,
+    pub block_bytes: u32,
+}
+
+impl Session {
+    /// Logs in, clears what is to be reported first, and asks for the capacity. `number` tells the sessions of one
+    /// process from each other.
+    pub fn open(env: &mut World, unit: &Unit, number: u64) -> Result<Session, String> {
+        let why = |error: String| format!("{} at {}: {error}", unit.target, unit.portal);
+        let connection = connect(env, unit.portal)?;
+        let mut params = InitiatorParams::new(&unit.initiator, Some(&unit.target));
+        // Another ISID for every session, also of processes that run beside each other (RFC 7143 §11.12.5: random).
+        params.isid[1..4].copy_from_slice(&std::process::id().to_be_bytes()[1..]);
+        params.isid[4..6].copy_from_slice(&(number as u16).to_be_bytes());
+        params.wanted.receive_segment_bytes = 1 << 20;
+        let mut session = Session {
+            connection,
+            initiator: Initiator::new(params),
+            parameters: Parameters::DEFAULT,
+            input: BytesMut::with_capacity(RECEIVE_BYTES),
+            // Flat space addressing from 256 on (SAM-5 §4.7.7.4).
+            lun: u64::from(if unit.lun < 256 { unit.lun } else { 0x4000 | unit.lun }) << 48,
+            blocks: 0,
+            block_bytes: 0,
+        };
+        loop {
+            if let Event::LoggedIn { parameters, .. } = session.next_event(env).map_err(why)? {
+                session.parameters = parameters;
+                break;
+            }
+        }
+        session.read_capacity(env).map_err(why)?;
+        Ok(session)
+    }
+
+    /// READ CAPACITY (16), SBC-3 §5.16.
+    fn read_capacity(&mut self, env: &mut World) -> Result<(), String> {
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x10, 32);
+        for _ in 0..8 {
+            let mut request = Request::new(self.lun, cdb);
+            request.expected_in = 32;
+            self.command(request)?;
+            let (_, completion) = self.next_completion(env)?;
+            if completion.status == 0 {
+                let data = completion.data_in.to_vec();
+                let (Some(last), Some(size)) =
+                    (data.first_chunk::<8>(), data.get(8..).and_then(<[u8]>::first_chunk))
+                else {
+                    return Err("READ CAPACITY (16) came back too short".to_owned());
+                };
+                self.blocks = u64::from_be_bytes(*last) + 1;
+                self.block_bytes = u32::from_be_bytes(*size);
+                return Ok(());
+            }
+            let key = completion.sense.get(2).map(|byte| byte & 0x0f);
+            if completion.status != CHECK_CONDITION || key != Some(UNIT_ATTENTION) {
+                return Err(failure(&completion));
+            }
+        }
+        Err("the unit reports one attention after the other".to_owned())
+    }
+
+    /// Whether the target lets one more command in.
+    pub fn can_send(&self) -> bool {
+        self.initiator.can_send()
+    }
+
+    /// READ (16) of whole blocks; it goes out with the next wait.
+    pub fn read(&mut self, block: u64, blocks: u32) -> Result<Tag, String> {
+        let mut request = Request::new(self.lun, cdb_16(0x88, block, blocks));
+        request.expected_in = blocks * self.block_bytes;
+        self.command(request)
+    }
+
+    fn command(&mut self, request: Request) -> Result<Tag, String> {
+        self.initiator.command(request).map_err(|_| "the target's window is full".to_owned())
+    }
+
+    /// Waits for a command to end; one that failed is an error of the caller's choice.
+    pub fn next_completion(&mut self, env: &mut World) -> Result<(Tag, Completion), String> {
+        loop {
+            if let Event::Completed(tag, completion) = self.next_event(env)? {
+                return Ok((tag, completion));
+            }
+        }
+    }
+
+    fn next_event(&mut self, env: &mut World) -> Result<Event, String> {
+        loop {
+            match self.initiator.next_event() {
+                Some(Event::Failed(fault)) => return Err(format!("the session ended: {fault:?}")),
+                Some(event) => return Ok(event),
+                None => self.exchange(env)?,
+            }
+        }
+    }
+
+    /// Sends everything that is ready, then waits for something to come.
+    fn exchange(&mut self, env: &mut World) -> Result<(), String> {
+        let connection = self.connection;
+        let data = self.initiator.take_output();
+        if !data.is_empty()
+            && let Outcome::Failed(error) = wait_for(env, Operation::Send { connection, data })?
+        {
+            return Err(format!("the connection broke: {error}"));
+        }
+        let mut buffer = std::mem::take(&mut self.input);
+        buffer.reserve(self.initiator.receive_bytes_wanted().max(RECEIVE_BYTES / 2));
+        let before = buffer.len();
+        match wait_for(env, Operation::Receive { connection, buffer })? {
+            Outcome::Received(received, Ok(())) if received.len() > before => self.input = received,
+            Outcome::Received(_, Ok(())) => return Err("the target closed the connection".to_owned()),
+            outcome => return Err(format!("the connection broke: {outcome:?}")),
+        }
+        // Randomness is for CHAP's challenges alone, which nobody is asked for here.
+        self.initiator.on_receive(&mut self.input, &mut || 0x5eed);
+        Ok(())
+    }
+
+    /// What was agreed on, for the settings of a result.
+    pub fn facts(&self) -> Vec<(String, String)> {
+        let Parameters { immediate_data, initial_r2t, first_burst_bytes, max_burst_bytes, .. } =
+            self.parameters;
+        let yes = |is: bool| if is { "Yes" } else { "No" }.to_owned();
+        let facts = [
+            ("iscsi.ImmediateData", yes(immediate_data)),
+            ("iscsi.InitialR2T", yes(initial_r2t)),
+            ("iscsi.FirstBurstLength", first_burst_bytes.to_string()),
+            ("iscsi.MaxBurstLength", max_burst_bytes.to_string()),
+            ("iscsi.MaxRecvDataSegmentLength.target", self.parameters.send_segment_bytes.to_string()),
+            ("iscsi.MaxRecvDataSegmentLength.initiator", self.parameters.receive_segment_bytes.to_string()),
+            ("iscsi.HeaderDigest", yes(self.parameters.header_digest)),
+            ("iscsi.DataDigest", yes(self.parameters.data_digest)),
+            ("logical_block_bytes", self.block_bytes.to_string()),
+            ("size_bytes", (self.blocks * u64::from(self.block_bytes)).to_string()),
+        ];
+        facts.map(|(name, value)| (name.to_owned(), value)).into()
+    }
+}
+
+/// Status and sense data of a command that did not succeed.
+pub fn failure(completion: &Completion) -> String {
+    format!("a command ended with status {:#04x}, sense {:02x?}", completion.status, &completion.sense[..])
+}
