@@ -1,13 +1,13 @@
-//! A target in memory: a sparse map of 4 KiB blocks. For tests, and for measuring without drives.
+//! A target in memory: a sparse map of slabs of 128 KiB. For tests, and for measuring without drives.
 //!
-//! Every request takes effect as a whole when it is executed, so that nothing overlaps. A block is immutable
-//! once stored: a read shares it, a write puts another in its place.
+//! Every request takes effect as a whole when it is executed, so that nothing overlaps. A read shares its slab; a write
+//! changes the slab in place where nobody reads it any more, and a copy of it otherwise.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use base::{BLOCK_BYTES, HashMap, Lba};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 
 use crate::null::zeros;
 use crate::payload::Payload;
@@ -15,22 +15,34 @@ use crate::request::{BlockError, BlockOutput, BlockRequest, BlockResult, BlockTa
 
 /// How many 4 KiB blocks one map status looks at.
 const STATUS_BLOCKS_MAX: u64 = 4096;
+/// Small enough that a write seldom meets a read of the same slab, large enough that the map stays in the caches.
+const SLAB_BYTES: usize = 128 << 10;
+const SLAB_BLOCKS: usize = SLAB_BYTES / BLOCK_BYTES;
+const _: () = assert!(SLAB_BLOCKS == u32::BITS as usize);
 
-/// Keeps what is written for as long as it lives. Holds as much memory as is mapped.
+/// Zeros wherever no block is mapped.
+struct Slab {
+    data: Bytes,
+    /// One bit for each block.
+    mapped: u32,
+}
+
+/// Keeps what is written for as long as it lives. Holds as much memory as the slabs that are touched.
 pub struct Memory {
     geometry: Geometry,
-    blocks: RefCell<HashMap<u64, Bytes>>,
+    slabs: RefCell<HashMap<u64, Slab>>,
 }
 
 impl Memory {
     /// The size need not be whole 4 KiB blocks.
     pub fn new(geometry: Geometry) -> Memory {
-        Memory { geometry, blocks: RefCell::default() }
+        Memory { geometry, slabs: RefCell::default() }
     }
 
-    /// Memory in use, in bytes.
+    /// Blocks in use, in bytes.
     pub fn mapped_bytes(&self) -> u64 {
-        (self.blocks.borrow().len() * BLOCK_BYTES) as u64
+        let blocks: u32 = self.slabs.borrow().values().map(|slab| slab.mapped.count_ones()).sum();
+        u64::from(blocks) * BLOCK_BYTES as u64
     }
 
     /// Carries out a request at once.
@@ -50,7 +62,7 @@ impl Memory {
             }
             BlockRequest::CompareAndWrite { lba, expected, data, .. } => {
                 let blocks = expected.len() as u64 / u64::from(self.geometry.block_bytes);
-                let now = self.read(self.bytes(*lba, blocks)).concat();
+                let now = self.read(self.bytes(*lba, blocks)).to_vec();
                 if let Some(at) = now.iter().zip(expected.to_vec()).position(|(have, want)| *have != want) {
                     return Err(BlockError::Miscompare { offset_bytes: at as u32 });
                 }
@@ -67,69 +79,102 @@ impl Memory {
         lba.0 * block_bytes..(lba.0 + blocks) * block_bytes
     }
 
-    fn read(&self, range: Range<u64>) -> Vec<Bytes> {
-        let blocks = self.blocks.borrow();
-        let mut pieces = Vec::with_capacity(split(range.clone()).count());
+    fn read(&self, range: Range<u64>) -> Payload {
+        let slabs = self.slabs.borrow();
+        let mut data = Payload::new();
         for (index, within) in split(range) {
-            match blocks.get(&index) {
-                Some(block) => pieces.push(block.slice(within)),
-                None => pieces.extend(zeros(within.len())),
+            match slabs.get(&index) {
+                Some(slab) => data.push(slab.data.slice(within)),
+                None => zeros(within.len()).into_iter().for_each(|piece| data.push(piece)),
             }
         }
-        pieces
+        data
     }
 
     fn write(&self, start_bytes: u64, data: &Payload) {
-        let mut blocks = self.blocks.borrow_mut();
+        let mut slabs = self.slabs.borrow_mut();
         let mut offset = 0;
         for (index, within) in split(start_bytes..start_bytes + data.len() as u64) {
-            let mut block = match blocks.get(&index) {
-                Some(block) if within.len() < BLOCK_BYTES => block.to_vec(),
-                _ => vec![0; BLOCK_BYTES],
-            };
+            let slab = slabs.entry(index).or_insert_with(Slab::new);
+            slab.mapped |= mask(within.start / BLOCK_BYTES..within.end.div_ceil(BLOCK_BYTES));
             let length = within.len();
-            data.copy_to(offset, &mut block[within]);
+            slab.change(|bytes| data.copy_to(offset, &mut bytes[within]));
             offset += length;
-            blocks.insert(index, Bytes::from(block));
         }
     }
 
     fn clear(&self, range: Range<u64>) {
-        let mut blocks = self.blocks.borrow_mut();
-        let whole = range.start.div_ceil(BLOCK_BYTES as u64)..range.end / BLOCK_BYTES as u64;
-        if whole.end.saturating_sub(whole.start) > blocks.len() as u64 {
-            blocks.retain(|index, _| !whole.contains(index));
+        let mut slabs = self.slabs.borrow_mut();
+        let size = SLAB_BYTES as u64;
+        let whole = range.start.div_ceil(size)..range.end / size;
+        if whole.end.saturating_sub(whole.start) > slabs.len() as u64 {
+            slabs.retain(|index, _| !whole.contains(index));
         } else {
-            whole.for_each(|index| drop(blocks.remove(&index)));
+            whole.for_each(|index| drop(slabs.remove(&index)));
         }
         for (index, within) in edges(range) {
-            if let Some(block) = blocks.get_mut(&index) {
-                let mut changed = block.to_vec();
-                changed[within].fill(0);
-                *block = Bytes::from(changed);
+            let Some(slab) = slabs.get_mut(&index) else { continue };
+            slab.mapped &= !mask(within.start.div_ceil(BLOCK_BYTES)..within.end / BLOCK_BYTES);
+            slab.change(|bytes| bytes[within].fill(0));
+            if slab.mapped == 0 {
+                slabs.remove(&index);
             }
         }
     }
 
     fn map_status(&self, range: Range<u64>) -> BlockOutput {
-        let blocks = self.blocks.borrow();
-        let mut pieces = split(range.clone()).take(STATUS_BLOCKS_MAX as usize);
-        let (first, within) = pieces.next().expect("the range is not empty");
-        let mapped = blocks.contains_key(&first);
-        let mut end = first * BLOCK_BYTES as u64 + within.end as u64;
-        for (index, within) in pieces {
-            if blocks.contains_key(&index) != mapped {
-                break;
-            }
-            end = index * BLOCK_BYTES as u64 + within.end as u64;
-        }
+        let slabs = self.slabs.borrow();
+        let is_mapped = |block: u64| {
+            let slab = slabs.get(&(block / SLAB_BLOCKS as u64));
+            slab.is_some_and(|slab| slab.mapped >> (block % SLAB_BLOCKS as u64) & 1 != 0)
+        };
+        let size = BLOCK_BYTES as u64;
+        let blocks = range.start / size..range.end.div_ceil(size);
+        let mapped = is_mapped(blocks.start);
+        let mut same =
+            blocks.take(STATUS_BLOCKS_MAX as usize).take_while(|&block| is_mapped(block) == mapped);
+        let last = same.by_ref().last().expect("the range is not empty");
+        let end = range.end.min((last + 1) * size);
         BlockOutput::MapStatus { mapped, blocks: (end - range.start) / u64::from(self.geometry.block_bytes) }
     }
 }
 
-/// A byte range as 4 KiB blocks: each index with the part of the block that lies in the range.
+impl Slab {
+    fn new() -> Slab {
+        Slab { data: shared(BytesMut::zeroed(SLAB_BYTES + 1)).freeze(), mapped: 0 }
+    }
+
+    /// Changes the slab, in place if nobody shares it.
+    fn change(&mut self, change: impl FnOnce(&mut [u8])) {
+        let mut data = match std::mem::take(&mut self.data).try_into_mut() {
+            Ok(data) => data,
+            Err(read_by_others) => {
+                let mut copy = BytesMut::with_capacity(SLAB_BYTES + 1);
+                copy.extend_from_slice(&read_by_others);
+                copy.extend_from_slice(&[0]);
+                shared(copy)
+            }
+        };
+        change(&mut data);
+        self.data = data.freeze();
+    }
+}
+
+/// Cuts a buffer to a slab. It is counted from here on, so that sharing it allocates nothing.
+fn shared(mut buffer: BytesMut) -> BytesMut {
+    drop(buffer.split_off(SLAB_BYTES));
+    buffer
+}
+
+/// Bits of blocks of a slab.
+fn mask(blocks: Range<usize>) -> u32 {
+    let below = |end: usize| ((1u64 << end) - 1) as u32;
+    if blocks.is_empty() { 0 } else { below(blocks.end) & !below(blocks.start) }
+}
+
+/// A byte range as slabs: each index with the part of the slab that lies in the range.
 fn split(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let size = BLOCK_BYTES as u64;
+    let size = SLAB_BYTES as u64;
     (range.start / size..range.end.div_ceil(size)).map(move |index| {
         let start = range.start.max(index * size) - index * size;
         let end = range.end.min((index + 1) * size) - index * size;
@@ -137,13 +182,13 @@ fn split(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
     })
 }
 
-/// Those of [`split`] that are parts of a block: at most the first and the last.
+/// Those of [`split`] that are parts of a slab: at most the first and the last.
 fn edges(range: Range<u64>) -> impl Iterator<Item = (u64, Range<usize>)> {
-    let last = (range.end - 1) / BLOCK_BYTES as u64;
-    let first = range.start / BLOCK_BYTES as u64;
-    let tail = range.start.max(last * BLOCK_BYTES as u64)..range.end;
+    let last = (range.end - 1) / SLAB_BYTES as u64;
+    let first = range.start / SLAB_BYTES as u64;
+    let tail = range.start.max(last * SLAB_BYTES as u64)..range.end;
     let tail = split(tail).filter(move |_| last != first);
-    split(range).take(1).chain(tail).filter(|(_, within)| within.len() < BLOCK_BYTES)
+    split(range).take(1).chain(tail).filter(|(_, within)| within.len() < SLAB_BYTES)
 }
 
 impl BlockTarget for Memory {

@@ -8,8 +8,8 @@ use crate::request::{BlockError, BlockOutput, BlockRequest, BlockResult, BlockTa
 static ZEROS: [u8; 1 << 20] = [0; 1 << 20];
 
 /// `bytes` of zeros, sharing one piece of memory.
-pub(crate) fn zeros(mut bytes: usize) -> Vec<Bytes> {
-    let mut pieces = Vec::with_capacity(bytes.div_ceil(ZEROS.len()));
+pub(crate) fn zeros(mut bytes: usize) -> Payload {
+    let mut pieces = Payload::new();
     while bytes > 0 {
         let take = bytes.min(ZEROS.len());
         pieces.push(Bytes::from_static(&ZEROS[..take]));
@@ -41,7 +41,8 @@ impl Null {
         Null { geometry }
     }
 
-    fn answer(&self, request: &BlockRequest) -> BlockResult {
+    /// Carries out a request at once.
+    pub fn answer(&self, request: &BlockRequest) -> BlockResult {
         self.geometry.assert_valid(request);
         Ok(match request {
             BlockRequest::Read { blocks, .. } => {
@@ -85,8 +86,8 @@ mod tests {
         else {
             panic!("reads give data")
         };
-        assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), 4 << 20);
-        assert!(pieces.iter().all(|piece| piece.iter().all(|&byte| byte == 0)));
+        assert_eq!(pieces.len(), 4 << 20);
+        assert!(pieces.pieces().iter().all(|piece| piece.iter().all(|&byte| byte == 0)));
         let compare = |expected: Vec<u8>| BlockRequest::CompareAndWrite {
             lba: Lba(1),
             data: vec![1; expected.len()].into(),

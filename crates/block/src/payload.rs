@@ -2,11 +2,20 @@
 
 use bytes::Bytes;
 
-/// An ordered list of byte pieces. Pieces need no alignment.
+/// An ordered list of byte pieces. Pieces need no alignment. A single piece, which is most of them, needs no memory of
+/// its own.
 #[derive(Clone, Default)]
 pub struct Payload {
-    pieces: Vec<Bytes>,
+    pieces: Pieces,
     length_bytes: usize,
+}
+
+#[derive(Clone, Default)]
+enum Pieces {
+    #[default]
+    None,
+    One(Bytes),
+    Many(Vec<Bytes>),
 }
 
 impl Payload {
@@ -17,7 +26,14 @@ impl Payload {
     pub fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
             self.length_bytes += piece.len();
-            self.pieces.push(piece);
+            self.pieces = match std::mem::take(&mut self.pieces) {
+                Pieces::None => Pieces::One(piece),
+                Pieces::One(first) => Pieces::Many(vec![first, piece]),
+                Pieces::Many(mut pieces) => {
+                    pieces.push(piece);
+                    Pieces::Many(pieces)
+                }
+            };
         }
     }
 
@@ -30,7 +46,11 @@ impl Payload {
     }
 
     pub fn pieces(&self) -> &[Bytes] {
-        &self.pieces
+        match &self.pieces {
+            Pieces::None => &[],
+            Pieces::One(piece) => std::slice::from_ref(piece),
+            Pieces::Many(pieces) => pieces,
+        }
     }
 
     /// Bytes `range` of this payload, sharing its memory. Panics where the range is outside.
@@ -42,7 +62,7 @@ impl Payload {
         );
         let mut out = Payload::new();
         let mut at = 0;
-        for piece in &self.pieces {
+        for piece in self.pieces() {
             let start = range.start.max(at);
             let end = range.end.min(at + piece.len());
             if start < end {
@@ -57,7 +77,7 @@ impl Payload {
     pub fn copy_to(&self, offset_bytes: usize, target: &mut [u8]) {
         assert!(offset_bytes + target.len() <= self.length_bytes, "copy past the end of a payload");
         let (mut skip, mut filled) = (offset_bytes, 0);
-        for piece in &self.pieces {
+        for piece in self.pieces() {
             if filled == target.len() {
                 break;
             }
@@ -79,6 +99,34 @@ impl Payload {
     }
 }
 
+impl IntoIterator for Payload {
+    type Item = Bytes;
+    type IntoIter = std::iter::Chain<std::option::IntoIter<Bytes>, std::vec::IntoIter<Bytes>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        let (one, many) = match self.pieces {
+            Pieces::None => (None, Vec::new()),
+            Pieces::One(piece) => (Some(piece), Vec::new()),
+            Pieces::Many(pieces) => (None, pieces),
+        };
+        one.into_iter().chain(many)
+    }
+}
+
+impl FromIterator<Bytes> for Payload {
+    fn from_iter<I: IntoIterator<Item = Bytes>>(pieces: I) -> Payload {
+        let mut payload = Payload::new();
+        pieces.into_iter().for_each(|piece| payload.push(piece));
+        payload
+    }
+}
+
+impl From<Vec<Bytes>> for Payload {
+    fn from(pieces: Vec<Bytes>) -> Payload {
+        pieces.into_iter().collect()
+    }
+}
+
 impl From<Bytes> for Payload {
     fn from(piece: Bytes) -> Payload {
         let mut payload = Payload::new();
@@ -95,7 +143,7 @@ impl From<Vec<u8>> for Payload {
 
 impl std::fmt::Debug for Payload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Payload({} bytes in {} pieces)", self.length_bytes, self.pieces.len())
+        write!(f, "Payload({} bytes in {} pieces)", self.length_bytes, self.pieces().len())
     }
 }
 

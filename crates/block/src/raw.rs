@@ -236,7 +236,7 @@ impl BlockTarget for Raw {
         match request {
             BlockRequest::Read { lba, blocks } => {
                 let data = self.read(self.bytes(lba, u64::from(blocks))).await?;
-                return Ok(BlockOutput::Data(vec![data]));
+                return Ok(BlockOutput::Data(data.into()));
             }
             BlockRequest::Write { lba, data, durable } => {
                 self.write(self.bytes(lba, 0).start, &data, durable).await?;

@@ -3,10 +3,8 @@
 use std::fmt;
 use std::future::Future;
 
-use base::Lba;
-use bytes::Bytes;
-
 use crate::payload::Payload;
+use base::Lba;
 
 /// The shape of a volume as its hosts see it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,7 +71,7 @@ pub enum BlockRequest {
 pub enum BlockOutput {
     None,
     /// Pieces of a read's data, in order, without a copy.
-    Data(Vec<Bytes>),
+    Data(Payload),
     /// The first `blocks` (at least 1) of the range are all mapped or all not.
     MapStatus {
         mapped: bool,

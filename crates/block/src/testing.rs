@@ -133,7 +133,7 @@ impl Bench {
 
 pub(crate) fn data_of(result: BlockResult) -> Vec<u8> {
     match result {
-        Ok(BlockOutput::Data(pieces)) => pieces.concat(),
+        Ok(BlockOutput::Data(data)) => data.to_vec(),
         other => panic!("no data: {other:?}"),
     }
 }

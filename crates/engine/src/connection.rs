@@ -96,6 +96,10 @@ async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
         let before = input.len();
         let (buffer, result) = context.io.receive(session.handle, input).await;
         input = buffer;
+        // more was there than there was room for: small PDUs in a row fill as much as large ones
+        if input.len() == input.capacity() {
+            room = (2 * room).min(RECEIVE_BYTES_MAX);
+        }
         if result.is_err() || input.len() == before {
             return;
         }

@@ -81,7 +81,7 @@ pub(crate) struct Session {
     /// Room for the data of reads, in units of [`ROOM_BYTES`].
     room: Semaphore,
     /// What the data that waits to be sent holds of `room`.
-    unsent: RefCell<Vec<SemaphorePermit>>,
+    unsent: RefCell<Option<SemaphorePermit>>,
     /// Output may be ready, or the session has ended.
     pub(crate) output: Notify,
     /// The protocol may take input again, or the session has ended.
@@ -120,7 +120,7 @@ impl Session {
             command_ended: Notify::new(io),
             aborting: Notify::new(io),
             room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),
-            unsent: RefCell::new(Vec::new()),
+            unsent: RefCell::default(),
             output: Notify::new(io),
             input: Notify::new(io),
             ended: Cell::new(false),
@@ -214,6 +214,11 @@ impl Session {
         }
     }
 
+    /// Room for the data of a read, where it can be had without waiting.
+    pub(crate) fn room_now(&self, bytes: usize) -> Option<SemaphorePermit> {
+        self.room.try_acquire(bytes.div_ceil(ROOM_BYTES))
+    }
+
     /// Waits for room for the data of a read. Reads are let in in order, so that a large one gets its turn.
     /// `None`: the command was aborted while it waited.
     pub(crate) async fn room_for(&self, command: &RunningCommand, bytes: usize) -> Option<SemaphorePermit> {
@@ -233,12 +238,15 @@ impl Session {
 
     /// The data waits to be sent, and keeps its room until it has been.
     pub(crate) fn keep_until_sent(&self, room: SemaphorePermit) {
-        self.unsent.borrow_mut().push(room);
+        match &mut *self.unsent.borrow_mut() {
+            Some(unsent) => unsent.absorb(room),
+            none => *none = Some(room),
+        }
     }
 
     /// The room of all data that waits to be sent; dropped when it has been.
-    pub(crate) fn take_unsent(&self) -> Vec<SemaphorePermit> {
-        std::mem::take(&mut *self.unsent.borrow_mut())
+    pub(crate) fn take_unsent(&self) -> Option<SemaphorePermit> {
+        self.unsent.borrow_mut().take()
     }
 
     /// Brings the session in line with the array as it is now. The commands given back have lost their LUN

@@ -88,7 +88,7 @@ pub struct CommandResponse {
     pub sense: Option<Bytes>,
     /// All data that the CDB asks for, even where the initiator expects less (the surplus is cut off and
     /// reported as overflow).
-    pub data_in: Vec<Bytes>,
+    pub data_in: Payload,
     /// How many bytes the CDB asks the initiator to send, where that may differ from what it announced
     /// (over- and underflow of writes, RFC 7143 §11.4.5.1). None: exactly the announced length.
     pub data_out_wanted: Option<u64>,

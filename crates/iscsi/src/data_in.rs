@@ -1,5 +1,6 @@
 //! Answers to commands: Data-In PDUs, then status, with it or apart (RFC 7143 §11.4, §11.7).
 
+use block::Payload;
 use bytes::Bytes;
 use wire::iscsi::{DataIn, DataInStatus, Lengths, RESERVED_TAG, Residual, ScsiResponse, ServiceResponse};
 
@@ -29,12 +30,12 @@ fn residuals(transfer: &Transfer, data_in: u64, data_out_wanted: Option<u64>) ->
 
 /// Cuts data into lengths as asked for, without copying.
 struct Cutter {
-    pieces: std::vec::IntoIter<Bytes>,
+    pieces: <Payload as IntoIterator>::IntoIter,
     current: Bytes,
 }
 
 impl Cutter {
-    fn new(pieces: Vec<Bytes>) -> Cutter {
+    fn new(pieces: Payload) -> Cutter {
         Cutter { pieces: pieces.into_iter(), current: Bytes::new() }
     }
 
@@ -62,7 +63,7 @@ impl Session {
         }
         let Some(task) = self.drop_task(link, tag) else { return };
         let Work::Running(mut transfer) = task.work else { return };
-        let presented: usize = response.data_in.iter().map(Bytes::len).sum();
+        let presented: usize = response.data_in.len();
         let (residual, read_residual) = residuals(&transfer, presented as u64, response.data_out_wanted);
         let length = presented.min(transfer.expected_in as usize);
         let quiet = matches!(response.status, STATUS_GOOD | STATUS_CONDITION_MET) && response.sense.is_none();
@@ -91,7 +92,7 @@ impl Session {
         link: &mut Link,
         initiator_tag: u32,
         transfer: &mut Transfer,
-        data: Vec<Bytes>,
+        data: Payload,
         length: usize,
         status: Option<(u8, Residual)>,
     ) {

@@ -227,7 +227,7 @@ fn answer(target: &mut Connection, held: &mut Vec<TaskTag>, control: u8) {
     match control >> 5 {
         0..4 => {
             while let Some(task) = held.pop() {
-                let data_in = vec![Bytes::from_static(&[7; 1500])];
+                let data_in = Bytes::from_static(&[7; 1500]).into();
                 target.respond(task, CommandResponse { data_in, ..CommandResponse::default() });
             }
         }

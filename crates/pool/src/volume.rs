@@ -197,7 +197,7 @@ impl PoolVolume {
                 );
             }
         }
-        Ok(BlockOutput::Data(data))
+        Ok(BlockOutput::Data(data.into()))
     }
 
     async fn write(&self, lba: Lba, data: Payload, durable: bool) -> BlockResult {

@@ -3,7 +3,6 @@
 use base::Lba;
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockRequest, Payload};
-use bytes::Bytes;
 use wire::scsi::Lun;
 use wire::scsi::cdb::{BlockFields, length_byte};
 
@@ -88,8 +87,7 @@ impl<'a> Call<'a> {
     /// Parameter data, cut to the allocation length (SPC-4 §4.2.5.6).
     pub(crate) fn parameters(&self, mut data: Vec<u8>, allocation_bytes: usize) -> Result<Step, Fault> {
         data.truncate(allocation_bytes);
-        let pieces = if data.is_empty() { Vec::new() } else { vec![Bytes::from(data)] };
-        Ok(Step::Done(Response::with_data(pieces)))
+        Ok(Step::Done(Response::with_data(data.into())))
     }
 
     pub(crate) fn block(&self, request: BlockRequest, pending: Pending) -> Result<Step, Fault> {

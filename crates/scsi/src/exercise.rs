@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
-use bytes::Bytes;
 use wire::scsi::reservation::ReservationType;
 use wire::scsi::{Lun, Sense, Status};
 
@@ -105,7 +104,7 @@ fn answer(geometry: &Geometry, request: &BlockRequest, failure: u8) -> BlockResu
         BlockRequest::Read { lba, blocks } => {
             within(lba.0, u64::from(*blocks));
             assert!(*blocks as usize * block_bytes <= TRANSFER_BYTES_MAX, "{request:?}");
-            BlockOutput::Data(vec![Bytes::from(vec![0; *blocks as usize * block_bytes])])
+            BlockOutput::Data(vec![0; *blocks as usize * block_bytes].into())
         }
         BlockRequest::Write { lba, data, .. } => {
             within(lba.0, whole(data));

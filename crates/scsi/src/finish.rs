@@ -1,8 +1,7 @@
 //! After a block request: what its result means for the command that asked for it.
 
 use base::Lba;
-use block::{BlockError, BlockOutput, BlockRequest, BlockResult};
-use bytes::Bytes;
+use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Payload};
 
 use crate::commands::{lba_status, unmap, verify, write_same};
 use crate::fault::{Fault, block_error};
@@ -26,14 +25,14 @@ pub(crate) fn finish(
         Err(error) => {
             let (status, sense) = block_error(error, is_writing(&pending));
             let sense = sense.map(|sense| sense.emit(nexus.sense_format()));
-            return Step::Done(Response { status, sense, data_in: Vec::new(), data_out_bytes });
+            return Step::Done(Response { status, sense, data_in: Payload::new(), data_out_bytes });
         }
     };
     let next = match pending {
         Pending::Read { bytes } => return Step::Done(Response::with_data(read_data(output, bytes))),
         Pending::Last { .. } | Pending::Ready => Ok(None),
         Pending::Reserve => unreachable!("a reservation is not a block request"),
-        Pending::Verify(expected) => verify::compare(&read_pieces(output), &expected).map(|()| None),
+        Pending::Verify(expected) => verify::compare(read_pieces(output).pieces(), &expected).map(|()| None),
         Pending::ReadBack { lba, blocks, expected } => {
             Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
         }
@@ -72,15 +71,15 @@ fn is_writing(pending: &Pending) -> bool {
     }
 }
 
-fn read_pieces(output: BlockOutput) -> Vec<Bytes> {
+fn read_pieces(output: BlockOutput) -> Payload {
     match output {
         BlockOutput::Data(pieces) => pieces,
         output => unreachable!("a read is answered with data, not {output:?}"),
     }
 }
 
-fn read_data(output: BlockOutput, bytes: usize) -> Vec<Bytes> {
+fn read_data(output: BlockOutput, bytes: usize) -> Payload {
     let pieces = read_pieces(output);
-    assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), bytes, "a target reads what it was asked for");
+    assert_eq!(pieces.len(), bytes, "a target reads what it was asked for");
     pieces
 }

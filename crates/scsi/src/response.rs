@@ -14,7 +14,7 @@ pub struct Response {
     /// Sense data as it goes on the wire, in the format the initiator chose (D_SENSE); with CHECK CONDITION only.
     pub sense: Option<Bytes>,
     /// Data for the initiator, in order, already cut to the CDB's allocation or transfer length.
-    pub data_in: Vec<Bytes>,
+    pub data_in: Payload,
     /// How many bytes of data-out the CDB called for, whatever was delivered: the transport's residual is
     /// this against what it expected (RFC 7143 §11.4.5.1). Where the CDB was refused before it said so, what
     /// was delivered.
@@ -23,10 +23,10 @@ pub struct Response {
 
 impl Response {
     pub(crate) fn good(data_out_bytes: usize) -> Response {
-        Response { status: Status::Good, sense: None, data_in: Vec::new(), data_out_bytes }
+        Response { status: Status::Good, sense: None, data_in: Payload::new(), data_out_bytes }
     }
 
-    pub(crate) fn with_data(data_in: Vec<Bytes>) -> Response {
+    pub(crate) fn with_data(data_in: Payload) -> Response {
         Response { status: Status::Good, sense: None, data_in, data_out_bytes: 0 }
     }
 
@@ -36,7 +36,7 @@ impl Response {
             Reason::Conflict => Response {
                 status: Status::ReservationConflict,
                 sense: None,
-                data_in: Vec::new(),
+                data_in: Payload::new(),
                 data_out_bytes,
             },
         }
@@ -44,12 +44,12 @@ impl Response {
 
     pub(crate) fn check(sense: Sense, format: SenseFormat, data_out_bytes: usize) -> Response {
         let sense = Some(sense.emit(format));
-        Response { status: Status::CheckCondition, sense, data_in: Vec::new(), data_out_bytes }
+        Response { status: Status::CheckCondition, sense, data_in: Payload::new(), data_out_bytes }
     }
 
     /// Bytes of data-in.
     pub fn data_in_bytes(&self) -> usize {
-        self.data_in.iter().map(Bytes::len).sum()
+        self.data_in.len()
     }
 }
 

@@ -134,7 +134,7 @@ pub fn no_such_lun(command: Command<'_>) -> Response {
     let Some(cdb) = command.cdb.get(..row.cdb_bytes()) else { return refused() };
     let answer = |mut data: Vec<u8>, allocation: usize| {
         data.truncate(allocation);
-        Response::with_data(vec![data.into()])
+        Response::with_data(data.into())
     };
     match row.opcode {
         0x12 => match InquiryCdb::read_from_bytes(cdb) {

@@ -249,6 +249,14 @@ impl Drop for Ticket<'_> {
     }
 }
 
+impl SemaphorePermit {
+    /// Takes another permit of the same semaphore in: both are given back together.
+    pub fn absorb(&mut self, mut other: SemaphorePermit) {
+        assert!(Rc::ptr_eq(&self.semaphore.0, &other.semaphore.0), "permits of different semaphores");
+        self.permits += std::mem::take(&mut other.permits);
+    }
+}
+
 impl Drop for SemaphorePermit {
     fn drop(&mut self) {
         self.semaphore.release(self.permits);

@@ -73,7 +73,7 @@ fn check_command(command: &Command, jobs: &[Job]) -> CommandResponse {
     CommandResponse {
         status: if job.check_condition { 2 } else { 0 },
         sense: job.check_condition.then(|| Bytes::from(vec![0x70, 0, 5, index as u8])),
-        data_in: pieces(&pattern(!index, job.presented), 30_011),
+        data_in: pieces(&pattern(!index, job.presented), 30_011).into(),
         data_out_wanted: None,
     }
 }
@@ -161,7 +161,7 @@ fn payload_is_not_copied() {
     pair.run();
     let command = pair.commands.remove(0);
     let block = Bytes::from(vec![5; 4096]);
-    let data_in = vec![block.clone()];
+    let data_in = block.clone().into();
     pair.target.respond(command.task, CommandResponse { data_in, ..Default::default() });
     let output = pair.target.take_output();
     assert!(output.iter().any(|piece| piece.as_ptr() == block.as_ptr() && piece.len() == 4096));

@@ -11,7 +11,7 @@ use crate::harness::{Hosts, Pair, Raw, counter, frames, pattern, pieces, word};
 
 fn respond(raw: &mut Raw, data: &[u8], status: u8, sense: Option<&'static [u8]>) -> Vec<(Header, Vec<u8>)> {
     let task = raw.take_commands().remove(0).task;
-    let data_in = pieces(data, 700);
+    let data_in = pieces(data, 700).into();
     let sense = sense.map(Bytes::from_static);
     raw.target.respond(task, CommandResponse { status, sense, data_in, data_out_wanted: None });
     frames(&raw.target.take_output())
@@ -210,7 +210,7 @@ fn every_pdu_of_a_send_comes_in_one_piece_list() {
     }
     let block = Bytes::from(vec![1; 4096]);
     for command in raw.take_commands() {
-        let data_in = vec![block.clone()];
+        let data_in = block.clone().into();
         raw.target.respond(command.task, CommandResponse { data_in, ..Default::default() });
     }
     let output = raw.target.take_output();

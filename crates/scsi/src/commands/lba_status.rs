@@ -61,5 +61,5 @@ pub(crate) fn on_status(
     }
     let mut data = emit_lba_status(&list);
     data.truncate(allocation_bytes);
-    Progress::Done(Response::with_data(if data.is_empty() { Vec::new() } else { vec![data.into()] }))
+    Progress::Done(Response::with_data(data.into()))
 }

@@ -59,11 +59,11 @@ fn ask_nobody(cdb: &[u8]) -> crate::Response {
 
 #[test]
 fn a_lun_that_is_not_there_says_so() {
-    let inquiry = ask_nobody(&INQUIRY).data_in.concat();
+    let inquiry = ask_nobody(&INQUIRY).data_in.to_vec();
     assert_eq!((inquiry.len(), inquiry[0]), (36, 0x7F));
-    let luns = ask_nobody(&cdb(0xA0, 0, 0, 64)).data_in.concat();
+    let luns = ask_nobody(&cdb(0xA0, 0, 0, 64)).data_in.to_vec();
     assert_eq!(luns, [0, 0, 0, 8, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0]);
-    let sense = ask_nobody(&REQUEST_SENSE).data_in.concat();
+    let sense = ask_nobody(&REQUEST_SENSE).data_in.to_vec();
     assert_eq!(Sense::parse(&sense).unwrap().0.code, SenseCode::LogicalUnitNotSupported);
     let vital = [0x12, 1, 0x83, 0, 255, 0];
     for cdb in [&TEST_UNIT_READY[..], &cdb(0x28, 0, 0, 1), &vital, &[], &[0x12], &[0xC0; 16], &[0xA0, 0, 0]] {

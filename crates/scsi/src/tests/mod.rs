@@ -122,7 +122,7 @@ impl Rig {
         let response = self.run(cdb, data_out);
         assert_eq!(response.status, Status::Good, "{cdb:02x?}: {:?}", sense_of(&response));
         assert!(response.sense.is_none());
-        response.data_in.concat()
+        response.data_in.to_vec()
     }
 
     /// Runs a command that must end with CHECK CONDITION; its sense data.

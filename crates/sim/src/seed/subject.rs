@@ -84,7 +84,7 @@ impl Subject for LaneSubject {
         let target = self.volumes[&volume].1.clone();
         Box::pin(async move {
             match target.execute(request).await {
-                Ok(BlockOutput::Data(pieces)) => Answer::Data(pieces.concat()),
+                Ok(BlockOutput::Data(data)) => Answer::Data(data.to_vec()),
                 Ok(BlockOutput::None | BlockOutput::MapStatus { .. }) => Answer::Done,
                 Err(BlockError::Miscompare { .. }) => Answer::Miscompare,
                 Err(BlockError::OutOfSpace) => Answer::OutOfSpace,
