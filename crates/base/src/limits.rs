@@ -64,6 +64,14 @@ pub const REGISTRATIONS_PER_VOLUME_MAX: usize = 1024;
 pub const RESERVE_OUT_BYTES_MAX: usize = 64 << 10;
 /// Registrations of one array that survive a restart (APTPL).
 pub const REGISTRATIONS_KEPT_MAX: usize = 16384;
+/// EXTENDED COPY: descriptors of one command, bytes of one segment, and the pieces that it is copied in.
+pub const COPY_TARGETS_MAX: usize = 16;
+pub const COPY_SEGMENTS_MAX: usize = 64;
+pub const COPY_DESCRIPTORS_BYTES_MAX: usize = 4096;
+pub const COPY_SEGMENT_BYTES_MAX: usize = 64 << 20;
+pub const COPY_PIECE_BYTES: usize = 1 << 20;
+/// Copies of one nexus whose results are kept.
+pub const COPIES_REMEMBERED_MAX: usize = 16;
 /// LBA status descriptors of one GET LBA STATUS.
 pub const LBA_STATUS_DESCRIPTORS_MAX: usize = 64;
 /// MaxRecvDataSegmentLength that we declare.
@@ -78,6 +86,10 @@ pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
 pub const NOP_IDLE_NS: u64 = 15_000_000_000;
 pub const NOP_ANSWER_NS_MAX: u64 = 15_000_000_000;
 
+/// How full a pool must be before its hosts are told, and how often that is looked at.
+pub const SPACE_THRESHOLD_PERCENT: u64 = 90;
+pub const SPACE_WATCH_NS: u64 = 10_000_000_000;
+
 /// Commands waiting from the control plane to one shard.
 pub const CONTROL_QUEUE_MAX: usize = 256;
 /// Messages waiting from one shard to another.
@@ -90,6 +102,8 @@ const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
 const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);
 const _: () = assert!(2 * COMPARE_AND_WRITE_BYTES_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(COPY_TARGETS_MAX * 32 + COPY_SEGMENTS_MAX * 28 <= COPY_DESCRIPTORS_BYTES_MAX);
+const _: () = assert!(COPY_PIECE_BYTES <= TRANSFER_BYTES_MAX);
 const _: () = assert!(WRITE_SAME_PIECE_BYTES <= TRANSFER_BYTES_MAX);
 
 /// MaxBurstLength that we agree to: the largest piece of a write that one R2T asks for.

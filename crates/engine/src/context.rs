@@ -160,32 +160,6 @@ impl Context {
                 self.register.unregister(&key, place);
                 Answer::Done
             }
-            Call::EndSession(place) => {
-                if let Some(session) = self.sessions.get(place) {
-                    session.drop_now();
-                    session.wait_for_all().await;
-                }
-                Answer::Done
-            }
-            Call::EndSessionsOf(host) => {
-                task_management::end_sessions_of(&self, &host);
-                Answer::Done
-            }
-            Call::Reserve(ask) => Answer::Reserved(reservation::carry_out(&self, ask).await),
-            Call::Reservations(announcement) => {
-                let aborted = reservation::adopt(&self, &announcement);
-                task_management::wait_for(&aborted).await;
-                Answer::Done
-            }
-            Call::Reset(reset) => {
-                let aborted = task_management::apply(&self, &reset);
-                task_management::wait_for(&aborted).await;
-                Answer::Done
-            }
-            Call::Sessions => {
-                let sessions = self.sessions.all();
-                Answer::Sessions(sessions.iter().filter_map(|session| session.status(self.shard)).collect())
-            }
             Call::Quiesce => {
                 self.quiesce().await;
                 Answer::Done
@@ -194,6 +168,47 @@ impl Context {
                 self.stage.set(Stage::Stopped);
                 Answer::Done
             }
+            call => self.handle_for_sessions(call).await,
+        }
+    }
+
+    /// Those calls that are about this shard's sessions.
+    async fn handle_for_sessions(self: &Rc<Context>, call: Call) -> Answer {
+        match call {
+            Call::EndSession(place) => {
+                if let Some(session) = self.sessions.get(place) {
+                    session.drop_now();
+                    session.wait_for_all().await;
+                }
+                Answer::Done
+            }
+            Call::EndSessionsOf(host) => {
+                task_management::end_sessions_of(self, &host);
+                Answer::Done
+            }
+            Call::Reserve(ask) => Answer::Reserved(reservation::carry_out(self, ask).await),
+            Call::Reservations(announcement) => {
+                let aborted = reservation::adopt(self, &announcement);
+                task_management::wait_for(&aborted).await;
+                Answer::Done
+            }
+            Call::Spaces(spaces) => {
+                self.units.set_spaces(&spaces.pools);
+                for session in self.sessions.all() {
+                    session.tell_threshold(&spaces.crossed);
+                }
+                Answer::Done
+            }
+            Call::Reset(reset) => {
+                let aborted = task_management::apply(self, &reset);
+                task_management::wait_for(&aborted).await;
+                Answer::Done
+            }
+            Call::Sessions => {
+                let sessions = self.sessions.all();
+                Answer::Sessions(sessions.iter().filter_map(|session| session.status(self.shard)).collect())
+            }
+            other => unreachable!("{other:?} is not about sessions"),
         }
     }
 

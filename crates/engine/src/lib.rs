@@ -24,6 +24,7 @@ mod scsi_command;
 mod session;
 mod shard;
 mod task_management;
+mod task_set;
 mod unit;
 
 use std::net::SocketAddr;

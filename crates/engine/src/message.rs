@@ -9,6 +9,7 @@ use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, Membership, PoolError};
 use scsi::Refusal;
 
+use crate::array::space::Spaces;
 use crate::command::{Command, ReplyChannel, SessionStatus};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
@@ -69,6 +70,8 @@ pub enum Call {
     /// From shard 0: a volume's reservations from now on. Answered when no command that this aborts is at work.
     /// → [`Answer::Done`]
     Reservations(Arc<Announcement>),
+    /// From shard 0: how full pools are. → [`Answer::Done`]
+    Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.
     /// → [`Answer::Done`]
     Reset(Reset),

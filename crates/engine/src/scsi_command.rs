@@ -6,21 +6,67 @@
 use std::rc::Rc;
 
 use block::{BlockRequest, BlockTarget};
-use iscsi::{CommandResponse, TaskTag};
-use scsi::{Response, Step};
+use iscsi::{CommandResponse, TaskAttribute, TaskTag};
+use scsi::{Naa, Response, Step};
 use wire::scsi::Lun;
 
 use crate::connection::carry_out;
 use crate::context::Context;
 use crate::reservation::{self, Ask};
 use crate::session::{Counters, LunNexus, RunningCommand, Session};
+use crate::task_set::Place;
 use crate::unit::Unit;
 
 /// A command has arrived, with all its data.
 pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi::Command) {
     Counters::add(&session.counters.commands, 1);
     Counters::add(&session.counters.written_bytes, command.data_out.len());
-    let task = command.task;
+    let lun = Lun::parse(command.lun).ok().and_then(|lun| session.lun(lun.number()));
+    let (task, attribute) = (command.task, command.attribute);
+    let Some(lun) = lun else {
+        let response = with_plan(context, session, None, command, scsi::no_such_lun);
+        return respond(session, task, response);
+    };
+    if attribute == TaskAttribute::Aca {
+        return respond(session, task, scsi::no_auto_contingent_allegiance(command.data_out.len()));
+    }
+    if lun.tasks.must_wait(attribute) {
+        let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+        context.io.spawn(run_in_turn(context.clone(), session.clone(), running, lun, place, command));
+        return;
+    }
+    let (unit, step) = start(context, session, &lun, command);
+    match at_once(session, &lun, &unit, step) {
+        Step::Done(response) => respond(session, task, response),
+        step => {
+            let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+            context.io.spawn(run(context.clone(), session.clone(), running, lun, place, (unit, step)));
+        }
+    }
+}
+
+/// Begins a command in its logical unit.
+fn start(
+    context: &Rc<Context>,
+    session: &Session,
+    lun: &LunNexus,
+    command: iscsi::Command,
+) -> (Rc<Unit>, Step) {
+    let unit = lun.unit.borrow().clone();
+    let step = with_plan(context, session, Some(&unit), command, |plan| {
+        unit.logical.start(&mut lun.nexus.borrow_mut(), plan)
+    });
+    (unit, step)
+}
+
+/// Calls `act` with the command as the logical unit takes it.
+fn with_plan<T>(
+    context: &Context,
+    session: &Session,
+    unit: Option<&Unit>,
+    command: iscsi::Command,
+    act: impl FnOnce(scsi::Command<'_>) -> T,
+) -> T {
     let long: Vec<u8>;
     let cdb: &[u8] = if command.cdb_extra.is_empty() {
         &command.cdb
@@ -32,19 +78,30 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi
         let known = session.luns();
         known.iter().map(|(number, _)| Lun::new(*number).expect("the catalog bounds LUNs")).collect()
     };
-    let plan = scsi::Command { cdb, data_out: command.data_out, luns: &luns };
-    let lun = Lun::parse(command.lun).ok().and_then(|lun| session.lun(lun.number()));
-    let Some(lun) = lun else {
-        return respond(session, task, scsi::no_such_lun(plan));
+    let peers = |naa: &Naa| {
+        let lun = session.lun_of(naa)?;
+        let peer = lun.unit.borrow().logical.peer(&lun.nexus.borrow());
+        Some(peer)
     };
-    let unit = lun.unit.borrow().clone();
-    let step = unit.logical.start(&mut lun.nexus.borrow_mut(), plan);
-    match at_once(session, &lun, &unit, step) {
-        Step::Done(response) => respond(session, task, response),
-        step => {
-            let running = session.begin(task, lun.volume);
-            context.io.spawn(run(context.clone(), session.clone(), running, lun, unit, step));
-        }
+    let space = || unit.and_then(|unit| context.units.space(unit));
+    act(scsi::Command { cdb, data_out: command.data_out, luns: &luns, peers: &peers, space: &space })
+}
+
+/// Runs a command that has to wait for older ones.
+async fn run_in_turn(
+    context: Rc<Context>,
+    session: Rc<Session>,
+    running: Rc<RunningCommand>,
+    lun: Rc<LunNexus>,
+    place: Place,
+    command: iscsi::Command,
+) {
+    if session.wait_for_turn(&lun, (command.attribute, place), &running).await {
+        let (unit, step) = start(&context, &session, &lun, command);
+        run(context, session, running, lun, place, (unit, step)).await;
+    } else {
+        lun.tasks.leave(place);
+        session.finish(&running);
     }
 }
 
@@ -78,10 +135,12 @@ async fn run(
     session: Rc<Session>,
     running: Rc<RunningCommand>,
     lun: Rc<LunNexus>,
-    unit: Rc<Unit>,
-    mut step: Step,
+    place: Place,
+    (unit, mut step): (Rc<Unit>, Step),
 ) {
     let mut room = None;
+    // a copy is in the task sets of all that it reaches
+    let mut visits = vec![(lun.clone(), place)];
     let response = loop {
         match step {
             Step::Done(response) => break Some(response),
@@ -91,6 +150,28 @@ async fn run(
                 let ask = Ask { volume: lun.volume, by, command, request };
                 let result = reservation::request(&context, ask).await;
                 step = Step::Done(unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result));
+            }
+            Step::BlockOf(naa, request, continuation) => {
+                // what the initiator has lost meanwhile is not copied
+                let Some(other) = session.lun_of(&naa).filter(|_| !running.aborted.get()) else {
+                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
+                    break (!running.aborted.get()).then(|| unit.logical.copy_lost());
+                };
+                if running.reach(other.volume) {
+                    visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
+                }
+                let target = other.unit.borrow().clone();
+                if let BlockRequest::Read { blocks, .. } = request {
+                    let bytes = blocks as usize * target.logical.geometry.block_bytes as usize;
+                    drop(room.take());
+                    room = session.room_for(&running, bytes).await;
+                }
+                if running.aborted.get() {
+                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
+                    break None;
+                }
+                let result = target.target.execute(request).await;
+                step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
             Step::Block(request, continuation) => {
                 if let BlockRequest::Read { blocks, .. } = request {
@@ -107,6 +188,7 @@ async fn run(
             }
         }
     };
+    visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
     session.finish(&running);
     if let Some(response) = response.filter(|_| !running.aborted.get()) {
         room.into_iter().for_each(|room| session.keep_until_sent(room));

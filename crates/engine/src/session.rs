@@ -9,16 +9,17 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
-use base::{ShardId, VolumeId};
+use base::{PoolId, ShardId, VolumeId};
 use env::ConnectionHandle;
-use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskTag};
-use scsi::{Nexus, NexusName, UnitAttention};
+use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
+use scsi::{Naa, Nexus, NexusName, UnitAttention};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
 use crate::command::SessionStatus;
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
+use crate::task_set::{Place, TaskSet};
 use crate::unit::{Unit, Units};
 
 /// The relative target port identifier of the one portal group of a head.
@@ -33,13 +34,32 @@ pub(crate) struct LunNexus {
     pub(crate) read_only: bool,
     pub(crate) unit: RefCell<Rc<Unit>>,
     pub(crate) nexus: RefCell<Nexus>,
+    pub(crate) tasks: TaskSet,
 }
 
 /// A command that may touch a volume.
 pub(crate) struct RunningCommand {
     pub(crate) task: TaskTag,
     pub(crate) volume: VolumeId,
+    /// Other volumes that it has reached: a copy's.
+    others: RefCell<Vec<VolumeId>>,
     pub(crate) aborted: Cell<bool>,
+}
+
+impl RunningCommand {
+    /// From now on it may touch this volume, too. `false` where that is so already.
+    pub(crate) fn reach(&self, volume: VolumeId) -> bool {
+        let is_new = !self.touches(volume);
+        if is_new {
+            self.others.borrow_mut().push(volume);
+        }
+        is_new
+    }
+
+    /// Whether it may touch this volume.
+    pub(crate) fn touches(&self, volume: VolumeId) -> bool {
+        self.volume == volume || self.others.borrow().contains(&volume)
+    }
 }
 
 /// What a session has done, for people to read.
@@ -66,6 +86,7 @@ impl Login {
 
 /// A connection and all that belongs to it.
 pub(crate) struct Session {
+    io: Io,
     pub(crate) place: SessionPlace,
     pub(crate) handle: ConnectionHandle,
     peer: SocketAddr,
@@ -109,6 +130,7 @@ impl Session {
         protocol: Connection,
     ) -> Session {
         Session {
+            io: io.clone(),
             place,
             handle,
             peer: addresses.0,
@@ -167,6 +189,12 @@ impl Session {
         self.luns.borrow().get(&number).cloned()
     }
 
+    /// The LUN of the volume with this NAA designator, where this session has it.
+    pub(crate) fn lun_of(&self, naa: &Naa) -> Option<Rc<LunNexus>> {
+        let luns = self.luns.borrow();
+        luns.values().find(|lun| lun.unit.borrow().logical.identity.naa == *naa).cloned()
+    }
+
     /// All LUNs of this session, in order.
     pub(crate) fn luns(&self) -> Vec<(u16, Rc<LunNexus>)> {
         self.luns.borrow().iter().map(|(&number, lun)| (number, lun.clone())).collect()
@@ -175,7 +203,8 @@ impl Session {
     /// A command is about to touch its volume.
     pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
         assert!(!self.ended.get(), "no command begins in a session that has ended");
-        let command = Rc::new(RunningCommand { task, volume, aborted: Cell::new(false) });
+        let command =
+            Rc::new(RunningCommand { task, volume, others: RefCell::default(), aborted: Cell::new(false) });
         let replaced = self.commands.borrow_mut().insert(task, command.clone());
         assert!(replaced.is_none(), "task tags are not reused while their command is at work");
         command
@@ -236,6 +265,22 @@ impl Session {
         None
     }
 
+    /// Waits until the task set lets the command begin. `false`: it was aborted while it waited.
+    pub(crate) async fn wait_for_turn(
+        &self,
+        lun: &LunNexus,
+        (attribute, place): (TaskAttribute, Place),
+        command: &RunningCommand,
+    ) -> bool {
+        while !command.aborted.get() {
+            if lun.tasks.may_begin(attribute, place) {
+                return true;
+            }
+            let _ = race(lun.tasks.ended.wait(), self.aborting.wait()).await;
+        }
+        false
+    }
+
     /// The data waits to be sent, and keeps its room until it has been.
     pub(crate) fn keep_until_sent(&self, room: SemaphorePermit) {
         match &mut *self.unsent.borrow_mut() {
@@ -278,7 +323,7 @@ impl Session {
                 lost => {
                     changed = true;
                     lost.into_iter().for_each(|lost| drop(old.insert(mapping.lun, lost)));
-                    Rc::new(LunNexus::new(unit.clone(), mapping.read_only, name.clone()))
+                    Rc::new(LunNexus::new(&self.io, unit.clone(), mapping.read_only, name.clone()))
                 }
             };
             lun.adopt(unit);
@@ -293,7 +338,8 @@ impl Session {
         *self.luns.borrow_mut() = new;
         let lost: Vec<VolumeId> = old.values().map(|lun| lun.volume).collect();
         let commands = self.commands.borrow();
-        commands.values().filter(|command| lost.contains(&command.volume)).cloned().collect()
+        let touches_lost = |command: &&Rc<RunningCommand>| lost.iter().any(|&volume| command.touches(volume));
+        commands.values().filter(touches_lost).cloned().collect()
     }
 
     /// The session has just logged in, and gets its LUNs.
@@ -302,12 +348,22 @@ impl Session {
         let mappings = replica.catalog.luns_of(&login.host);
         for mapping in mappings.filter(|_| login.identity.kind == SessionKind::Normal) {
             if let Some(unit) = units.get(mapping.volume) {
-                let lun = LunNexus::new(unit, mapping.read_only, name.clone());
+                let lun = LunNexus::new(&self.io, unit, mapping.read_only, name.clone());
                 luns.insert(mapping.lun, Rc::new(lun));
             }
         }
         drop(luns);
         *self.login.borrow_mut() = Some(login);
+    }
+
+    /// These pools have crossed the threshold of their space.
+    pub(crate) fn tell_threshold(&self, pools: &[PoolId]) {
+        for (_, lun) in self.luns().into_iter().filter(|_| !pools.is_empty()) {
+            let crossed = lun.unit.borrow().pool().is_some_and(|pool| pools.contains(&pool));
+            if crossed {
+                lun.nexus.borrow_mut().raise(UnitAttention::ThinProvisioningThreshold);
+            }
+        }
     }
 
     /// The name of this session's I_T nexus.
@@ -333,10 +389,16 @@ impl Session {
 }
 
 impl LunNexus {
-    fn new(unit: Rc<Unit>, read_only: bool, name: NexusName) -> LunNexus {
+    fn new(io: &Io, unit: Rc<Unit>, read_only: bool, name: NexusName) -> LunNexus {
         let mut nexus = Nexus::new(name, read_only);
         nexus.adopt(unit.reservations.borrow().clone());
-        LunNexus { volume: unit.volume, read_only, unit: RefCell::new(unit), nexus: RefCell::new(nexus) }
+        LunNexus {
+            volume: unit.volume,
+            read_only,
+            unit: RefCell::new(unit),
+            nexus: RefCell::new(nexus),
+            tasks: TaskSet::new(io),
+        }
     }
 
     /// The volume may have changed its shape since.

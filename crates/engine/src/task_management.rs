@@ -21,19 +21,10 @@ use crate::reinstatement::SessionPlace;
 use crate::reservation;
 use crate::session::{RunningCommand, Session};
 
-/// How far a reset goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ResetKind {
-    /// Commands are aborted; other sessions that lost some are told.
-    ClearTaskSet,
-    /// Commands are aborted and what the unit remembers of its initiators is forgotten; all are told.
-    LogicalUnit,
-}
-
-/// A reset of some volumes, for every session of a shard.
+/// A reset of some volumes, for every session of a shard: commands are aborted and what the unit remembers of its
+/// initiators is forgotten; all are told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reset {
-    pub kind: ResetKind,
     pub volumes: Vec<VolumeId>,
     /// The session that asked for it: its protocol forgets the commands by itself.
     pub by: SessionPlace,
@@ -46,7 +37,7 @@ pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
 pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskManagement) {
     let lun = Lun::parse(request.lun).ok().and_then(|lun| session.lun(lun.number()));
     let volume = lun.map(|lun| lun.volume);
-    let reset = |kind, volumes| Plan::Reset(Reset { kind, volumes, by: session.place });
+    let reset = |volumes| Plan::Reset(Reset { volumes, by: session.place });
     let every_volume = || session.luns().iter().map(|(_, lun)| lun.volume).collect();
     let plan = match (request.function, volume) {
         (TaskManagementFunction::AbortTask, _) => {
@@ -54,16 +45,14 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskM
         }
         (TaskManagementFunction::ClearAca, _) => Plan::Refuse(TaskManagementResponse::NotSupported),
         (TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset, _) => {
-            reset(ResetKind::LogicalUnit, every_volume())
+            reset(every_volume())
         }
         (_, None) => Plan::Refuse(TaskManagementResponse::LunDoesNotExist),
-        (TaskManagementFunction::AbortTaskSet, Some(volume)) => {
+        // every nexus has a task set of its own (TST 001b)
+        (TaskManagementFunction::AbortTaskSet | TaskManagementFunction::ClearTaskSet, Some(volume)) => {
             Plan::Abort(session.abort(|c| c.volume == volume))
         }
-        (TaskManagementFunction::ClearTaskSet, Some(volume)) => reset(ResetKind::ClearTaskSet, vec![volume]),
-        (TaskManagementFunction::LogicalUnitReset, Some(volume)) => {
-            reset(ResetKind::LogicalUnit, vec![volume])
-        }
+        (TaskManagementFunction::LogicalUnitReset, Some(volume)) => reset(vec![volume]),
     };
     match plan {
         Plan::Refuse(response) => {
@@ -83,9 +72,7 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskM
                 let elsewhere = context.ask_others(|| Call::Reset(reset.clone()));
                 wait_for(&aborted).await;
                 elsewhere.await;
-                if reset.kind == ResetKind::LogicalUnit {
-                    reservation::unit_reset(&context, &session, &reset.volumes).await;
-                }
+                reservation::unit_reset(&context, &session, &reset.volumes).await;
                 complete(&context, &session, request).await;
             });
         }
@@ -126,17 +113,11 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
     let mut all = Vec::new();
     for session in context.sessions.all() {
         let own = session.place == reset.by;
-        let commands = session.abort(|command| reset.volumes.contains(&command.volume));
+        let commands = session.abort(|command| reset.volumes.iter().any(|&volume| command.touches(volume)));
         for (_, lun) in session.luns() {
-            if !reset.volumes.contains(&lun.volume) {
-                continue;
-            }
-            let lost = commands.iter().any(|command| command.volume == lun.volume);
-            let mut nexus = lun.nexus.borrow_mut();
-            match reset.kind {
-                ResetKind::LogicalUnit => nexus.reset(UnitAttention::BusDeviceReset),
-                ResetKind::ClearTaskSet if lost && !own => nexus.raise(UnitAttention::CommandsCleared),
-                ResetKind::ClearTaskSet => {}
+            if reset.volumes.contains(&lun.volume) {
+                lun.tasks.fence();
+                lun.nexus.borrow_mut().reset(UnitAttention::BusDeviceReset);
             }
         }
         if !own {

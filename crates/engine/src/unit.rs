@@ -14,7 +14,7 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
-use scsi::{Identity, LogicalUnit, Reservations};
+use scsi::{Identity, LogicalUnit, Reservations, Space};
 use task::Io;
 
 use crate::lanes::{Lanes, pool_layer};
@@ -34,6 +34,16 @@ pub(crate) struct Unit {
     /// As shard 0 has last announced them.
     pub(crate) reservations: RefCell<Arc<Reservations>>,
     recipe: Recipe,
+}
+
+impl Unit {
+    /// The open pool that it is in.
+    pub(crate) fn pool(&self) -> Option<PoolId> {
+        match self.recipe.source {
+            Source::Pool { pool, .. } => Some(pool),
+            _ => None,
+        }
+    }
 }
 
 /// Where a volume's blocks live, seen from this shard.
@@ -126,16 +136,26 @@ pub(crate) struct Units {
     shard: ShardId,
     shards: u16,
     by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
+    spaces: RefCell<BTreeMap<PoolId, Space>>,
 }
 
 impl Units {
     pub(crate) fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
-        let by_id = RefCell::new(BTreeMap::new());
-        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id }
+        let (by_id, spaces) = (RefCell::default(), RefCell::default());
+        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces }
     }
 
     pub(crate) fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
         self.by_id.borrow().get(&volume).cloned()
+    }
+
+    pub(crate) fn set_spaces(&self, pools: &[(PoolId, Space)]) {
+        *self.spaces.borrow_mut() = pools.iter().copied().collect();
+    }
+
+    /// How full the pool of a unit is, as shard 0 has last told.
+    pub(crate) fn space(&self, unit: &Unit) -> Option<Space> {
+        self.spaces.borrow().get(&unit.pool()?).copied()
     }
 
     /// The volume's reservations, where it is known.

@@ -4,9 +4,10 @@ mod common;
 
 use base::Nanos;
 use common::Lab;
-use common::host::{Host, read_10, sense, write_10};
+use common::host::{Host, inquiry, read_10, sense, test_unit_ready, write_10};
 use engine::Command;
 use engine::command::{NewBacking, NewVolume};
+use iscsi::TaskAttribute;
 use iscsi::initiator::Tag;
 use sim::{DriveNumber, DriveOptions, World};
 use wire::iscsi::{TaskManagementFunction as Function, TaskManagementResult};
@@ -80,30 +81,31 @@ fn an_aborted_write_is_not_answered_and_does_not_land_after_its_abort_is() {
 }
 
 #[test]
-fn abort_task_set_ends_the_commands_of_one_session_and_one_lun() {
-    let (mut lab, drive) = array(3, 2);
-    let alpha = login(&mut lab, 0, ALPHA, &[0, 2]);
-    let beta = login(&mut lab, 1, BETA, &[1]);
-    lab.simulation.world.stick(drive, STUCK);
-    let mine: Vec<Tag> = (0..20).map(|n| alpha.send(&mut lab, write_10(0, n * 8, &filled(1)))).collect();
-    let theirs = beta.send(&mut lab, write_10(1, 800, &filled(2)));
-    a_while(&mut lab);
-    let abort = alpha.manage(&mut lab, Function::AbortTaskSet, 0, None);
-    assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
-    lab.pass(STUCK);
-    assert!(mine.iter().all(|&tag| alpha.completion(tag).is_none()));
-    assert_eq!(beta.completion(theirs).unwrap().status, 0);
-    assert!(beta.settle(&mut lab, 1).is_empty(), "beta is not told of what does not concern it");
-    let nowhere = alpha.manage(&mut lab, Function::AbortTaskSet, 77, None);
-    assert_eq!(alpha.wait_result(&mut lab, nowhere), TaskManagementResult::LunDoesNotExist);
+fn task_sets_are_of_one_session_and_one_lun() {
+    for function in [Function::AbortTaskSet, Function::ClearTaskSet] {
+        let (mut lab, drive) = array(3, 2);
+        let alpha = login(&mut lab, 0, ALPHA, &[0, 2]);
+        let beta = login(&mut lab, 1, BETA, &[1]);
+        lab.simulation.world.stick(drive, STUCK);
+        let mine: Vec<Tag> = (0..20).map(|n| alpha.send(&mut lab, write_10(0, n * 8, &filled(1)))).collect();
+        let theirs = beta.send(&mut lab, write_10(1, 800, &filled(2)));
+        a_while(&mut lab);
+        let abort = alpha.manage(&mut lab, function, 0, None);
+        assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
+        lab.pass(STUCK);
+        assert!(mine.iter().all(|&tag| alpha.completion(tag).is_none()));
+        assert_eq!(beta.completion(theirs).unwrap().status, 0);
+        assert!(beta.settle(&mut lab, 1).is_empty(), "beta is not told of what does not concern it");
+        let nowhere = alpha.manage(&mut lab, function, 77, None);
+        assert_eq!(alpha.wait_result(&mut lab, nowhere), TaskManagementResult::LunDoesNotExist);
+    }
 }
 
 #[test]
-fn clear_task_set_and_resets_reach_every_session_of_the_volume() {
+fn resets_reach_every_session_of_the_volume() {
     let cases = [
-        (Function::ClearTaskSet, vec![], vec![(0x2F, 0x00)]),
-        (Function::LogicalUnitReset, vec![(0x29, 0x03)], vec![(0x29, 0x03)]),
-        (Function::TargetWarmReset, vec![(0x29, 0x03)], vec![(0x29, 0x03)]),
+        (Function::LogicalUnitReset, vec![(0x29, 0x03)], (6, 0x29, 0x03)),
+        (Function::TargetWarmReset, vec![(0x29, 0x03)], (6, 0x29, 0x03)),
     ];
     for (seed, (function, own, other)) in cases.into_iter().enumerate() {
         let (mut lab, drive) = array(10 + seed as u64, 3);
@@ -116,11 +118,16 @@ fn clear_task_set_and_resets_reach_every_session_of_the_volume() {
         let reset = alpha.manage(&mut lab, function, 0, None);
         a_while(&mut lab);
         assert_eq!(alpha.result(reset), None, "{function:?}: both writes may still land");
+        // nobody hears of it before: what is written in a lost write's place must not be overtaken by it
+        let early = beta.send(&mut lab, test_unit_ready(1));
+        a_while(&mut lab);
+        assert!(beta.completion(early).is_none(), "{function:?}: its write may still land");
         assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
         lab.pass(STUCK);
         assert!(alpha.completion(mine).is_none() && beta.completion(theirs).is_none(), "{function:?}");
         assert_eq!(alpha.settle(&mut lab, 0), own, "{function:?}");
-        assert_eq!(beta.settle(&mut lab, 1), other, "{function:?}");
+        assert_eq!(sense(&beta.completion(early).unwrap()), other, "{function:?}");
+        assert!(beta.settle(&mut lab, 1).is_empty(), "{function:?}");
         assert!(!alpha.is_closed() && !beta.is_closed());
     }
 }
@@ -213,5 +220,40 @@ fn an_abort_storm_on_a_stalling_drive_is_weathered() {
             host.write(&mut lab, lun as u16, 0, &filled(7));
             assert_eq!(host.read(&mut lab, lun as u16, 0, 8), filled(7));
         }
+    }
+}
+
+#[test]
+fn ordered_commands_wait_for_older_ones_and_hold_up_later_ones() {
+    for (seed, shards) in [(60, 1), (61, 2)] {
+        let (mut lab, drive) = array(seed, shards);
+        let alpha = login(&mut lab, 0, ALPHA, &[0, 2]);
+        lab.simulation.world.stick(drive, STUCK);
+        let with = |attribute, mut request: iscsi::initiator::Request| {
+            request.attribute = attribute;
+            request
+        };
+        let stuck = alpha.send(&mut lab, write_10(0, 8, &filled(1)));
+        let ordered = alpha.send(&mut lab, with(TaskAttribute::Ordered, test_unit_ready(0)));
+        let aborted = alpha.send(&mut lab, with(TaskAttribute::Ordered, write_10(0, 8, &filled(7))));
+        let later = alpha.send(&mut lab, write_10(0, 8, &filled(2)));
+        let urgent = alpha.send(&mut lab, with(TaskAttribute::HeadOfQueue, inquiry(0)));
+        let elsewhere = alpha.send(&mut lab, with(TaskAttribute::Ordered, test_unit_ready(2)));
+        let aca = alpha.run(&mut lab, with(TaskAttribute::Aca, test_unit_ready(0)));
+        assert_eq!(sense(&aca), (5, 0x49, 0));
+        a_while(&mut lab);
+        assert_eq!(alpha.completion(urgent).unwrap().status, 0);
+        assert_eq!(alpha.completion(elsewhere).unwrap().status, 0, "another unit has another task set");
+        assert!([stuck, ordered, aborted, later].iter().all(|&tag| alpha.completion(tag).is_none()));
+        // one that waits can be aborted at once
+        let abort = alpha.manage(&mut lab, Function::AbortTask, 0, Some(aborted));
+        assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
+        assert!(alpha.completion(stuck).is_none(), "nothing had to be waited for");
+        lab.pass(STUCK);
+        for tag in [stuck, ordered, later] {
+            assert_eq!(alpha.completion(tag).unwrap().status, 0);
+        }
+        assert!(alpha.completion(aborted).is_none());
+        assert_eq!(alpha.read(&mut lab, 0, 8, 8), filled(2));
     }
 }

@@ -6,11 +6,12 @@ use block::{BlockRequest, Payload};
 use wire::scsi::Lun;
 use wire::scsi::cdb::{BlockFields, length_byte};
 
+use crate::commands::copy::{Naa, Peer};
 use crate::fault::Fault;
 use crate::nexus::Nexus;
 use crate::response::{Continuation, Pending, Response, Step};
 use crate::table::Row;
-use crate::unit::LogicalUnit;
+use crate::unit::{LogicalUnit, Space};
 
 pub(crate) struct Call<'a> {
     pub(crate) unit: &'a LogicalUnit,
@@ -20,6 +21,8 @@ pub(crate) struct Call<'a> {
     pub(crate) cdb: &'a [u8],
     pub(crate) data_out: Payload,
     pub(crate) luns: &'a dyn Fn() -> Vec<Lun>,
+    pub(crate) peers: &'a dyn Fn(&Naa) -> Option<Peer>,
+    pub(crate) space: &'a dyn Fn() -> Option<Space>,
     /// What the CDB calls for, as soon as the handler knows.
     pub(crate) data_out_bytes: Option<usize>,
 }

@@ -20,7 +20,8 @@ const INTRODUCTION: &str = "\
 # SCSI commands
 
 Made from the opcode table in `crates/scsi/src/rows.rs`; `UPDATE_DOCS=1 cargo test -p scsi` writes it anew.
-A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE.
+A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE, or with INVALID
+FIELD IN CDB where it is the service action that does not exist.
 
 - **CDB usage**: a one for every bit that is evaluated, as REPORT SUPPORTED OPERATION CODES tells it. Any other
   bit that is set is refused with INVALID FIELD IN CDB and a field pointer.
@@ -36,7 +37,16 @@ A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMM
 
 const NOTES: &str = "
 Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE and SWP of page 0Ah can be changed, by every initiator for itself;
-saving is not supported. VPD pages: 00h, 80h, 83h, 86h, B0h, B1h, B2h.
+saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h,
+B3h. Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
+
+Refused on purpose, as operation codes that do not exist:
+
+- FORMAT UNIT: a volume has one block size for ever; delete it and make another one.
+- SANITIZE: an append-only log on drives that remap their own blocks cannot promise that old content is gone from every
+  drive; discard the volume, and sanitize the drives themselves when they leave.
+- WRITE ATOMIC, and every other command of standards later than SPC-4 and SBC-3.
+- ANCHOR of UNMAP and WRITE SAME, and RDPROTECT, WRPROTECT and VRPROTECT: INVALID FIELD IN CDB.
 ";
 
 fn line(out: &mut String, row: &Row) {

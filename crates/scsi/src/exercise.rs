@@ -7,11 +7,12 @@ use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payloa
 use wire::scsi::reservation::ReservationType;
 use wire::scsi::{Lun, Sense, Status};
 
+use crate::commands::copy::{Naa, Peer};
 use crate::identity::{AluaState, Identity, PortGroup, Target, TargetPort};
 use crate::nexus::{Nexus, UnitAttention};
 use crate::reservation::{Names, NexusName, ReservationRequest, Reservations};
 use crate::response::{Response, Step};
-use crate::unit::{Command, LogicalUnit, no_such_lun};
+use crate::unit::{Command, LogicalUnit, Space, no_such_lun};
 
 /// Runs `input` as a command against a logical unit: two bytes choose the unit, up to 16 are the CDB, the rest
 /// is data-out. Asserts what always holds: every block request lies within the volume, the command ends, the
@@ -27,7 +28,15 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
     let mut reservations = sample_reservations(failure >> 4);
     nexus.adopt(reservations.clone().into());
     let luns = || (0..300).filter_map(Lun::new).collect();
-    let command = || Command { cdb, data_out: Payload::from(data.to_vec()), luns: &luns };
+    let other = Peer { block_bytes: 512, blocks: 100_000, may_read: true, may_write: true };
+    let peers = |naa: &Naa| (naa[0] == 0x60).then_some(other);
+    let command = || Command {
+        cdb,
+        data_out: Payload::from(data.to_vec()),
+        luns: &luns,
+        peers: &peers,
+        space: &|| Some(Space { capacity_bytes: 1 << 50, used_bytes: 1 << 40 }),
+    };
     check_response(&no_such_lun(command()));
     let mut step = unit.start(&mut nexus, command());
     for _ in 0..STEPS_MAX {
@@ -42,7 +51,7 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
                 nexus.adopt(reservations.clone().into());
                 step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
             }
-            Step::Block(request, continuation) => {
+            Step::Block(request, continuation) | Step::BlockOf(_, request, continuation) => {
                 let result = answer(&unit.geometry, &request, failure);
                 step = unit.finish(&mut nexus, continuation, result);
             }
@@ -51,8 +60,8 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
     panic!("the command does not end: {cdb:02x?}");
 }
 
-/// The largest number of block requests of one command: a WRITE SAME's pieces, or an UNMAP's descriptors.
-const STEPS_MAX: usize = 300;
+/// The largest number of block requests of one command: an EXTENDED COPY's pieces, read and written.
+const STEPS_MAX: usize = 10_000;
 
 fn sample_name(initiator: &str) -> NexusName {
     NexusName { initiator: format!("iqn.2026-01.example:{initiator},i,0x000000000001").into(), port: 1 }

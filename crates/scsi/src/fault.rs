@@ -42,6 +42,20 @@ pub(crate) enum Fault {
     /// A reservation that is to survive a restart could not be stored.
     NotKept,
     NoRoomForRegistrations,
+    /// EXTENDED COPY: what it names cannot be, or cannot be reached, or failed.
+    InlineData,
+    TooManyCopyTargets,
+    TooManyCopySegments,
+    UnsupportedCopyTarget,
+    UnsupportedCopySegment,
+    CopyUnreachable,
+    CopyRange,
+    CopyFailed,
+    /// A copy with this list identifier is at work.
+    CopyInProgress,
+    NoRoomForCopy,
+    /// The ACA task attribute without that condition.
+    NoAca,
 }
 
 impl Fault {
@@ -82,6 +96,17 @@ impl Fault {
             Fault::InvalidRelease => illegal(SenseCode::InvalidReleaseOfPersistentReservation),
             Fault::NotKept => Sense::new(SenseKey::HardwareError, SenseCode::InternalTargetFailure),
             Fault::NoRoomForRegistrations => illegal(SenseCode::InsufficientRegistrationResources),
+            Fault::InlineData => illegal(SenseCode::InlineDataLengthExceeded),
+            Fault::TooManyCopyTargets => illegal(SenseCode::TooManyTargetDescriptors),
+            Fault::TooManyCopySegments => illegal(SenseCode::TooManySegmentDescriptors),
+            Fault::UnsupportedCopyTarget => illegal(SenseCode::UnsupportedTargetDescriptor),
+            Fault::UnsupportedCopySegment => illegal(SenseCode::UnsupportedSegmentDescriptor),
+            Fault::CopyUnreachable => Sense::new(SenseKey::CopyAborted, SenseCode::CopyTargetNotReachable),
+            Fault::CopyRange => Sense::new(SenseKey::CopyAborted, SenseCode::NoAdditionalSense),
+            Fault::CopyFailed => Sense::new(SenseKey::CopyAborted, SenseCode::ThirdPartyDeviceFailure),
+            Fault::CopyInProgress => illegal(SenseCode::OperationInProgress),
+            Fault::NoAca => Sense::new(SenseKey::IllegalRequest, SenseCode::InvalidMessage),
+            Fault::NoRoomForCopy => illegal(SenseCode::InsufficientResources),
             Fault::Attention(attention) => Sense::new(SenseKey::UnitAttention, attention.code()),
         }
     }

@@ -3,7 +3,7 @@
 use base::Lba;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Payload};
 
-use crate::commands::{lba_status, unmap, verify, write_same};
+use crate::commands::{copy, lba_status, or_write, unmap, verify, write_same};
 use crate::fault::{Fault, block_error};
 use crate::nexus::Nexus;
 use crate::response::{Continuation, Pending, Response, Step};
@@ -11,11 +11,16 @@ use crate::unit::LogicalUnit;
 
 pub(crate) fn finish(
     unit: &LogicalUnit,
-    nexus: &Nexus,
+    nexus: &mut Nexus,
     continuation: Continuation,
     result: BlockResult,
 ) -> Step {
     let Continuation { data_out_bytes, pending } = continuation;
+    let pending = match pending {
+        Pending::Copy(job) => return copy::on_piece(nexus, job, data_out_bytes, result),
+        Pending::OrWrite(job) => return or_write::on_piece(unit, nexus, job, data_out_bytes, result),
+        pending => pending,
+    };
     let output = match result {
         Ok(output) => output,
         // whatever is wrong with that one block, the unit is there
@@ -31,7 +36,7 @@ pub(crate) fn finish(
     let next = match pending {
         Pending::Read { bytes } => return Step::Done(Response::with_data(read_data(output, bytes))),
         Pending::Last { .. } | Pending::Ready => Ok(None),
-        Pending::Reserve => unreachable!("a reservation is not a block request"),
+        Pending::Reserve | Pending::Copy(_) | Pending::OrWrite(_) => unreachable!("continued elsewhere"),
         Pending::Verify(expected) => verify::compare(read_pieces(output).pieces(), &expected).map(|()| None),
         Pending::ReadBack { lba, blocks, expected } => {
             Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
@@ -68,6 +73,7 @@ fn is_writing(pending: &Pending) -> bool {
         | Pending::LbaStatus { .. } => false,
         Pending::Last { writing } => *writing,
         Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame { .. } => true,
+        Pending::Copy(_) | Pending::OrWrite(_) => true,
     }
 }
 

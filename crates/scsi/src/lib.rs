@@ -26,12 +26,14 @@ mod identity;
 mod nexus;
 mod reservation;
 mod response;
+mod row;
 mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
 mod unit;
 
+pub use commands::copy::{Naa, Peer};
 pub use document::command_list;
 pub use exercise::exercise;
 pub use identity::{AluaState, Identity, PRODUCT, PortGroup, Target, TargetPort, VENDOR};
@@ -40,4 +42,4 @@ pub use reservation::{
     Applied, Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations,
 };
 pub use response::{Continuation, Response, Step};
-pub use unit::{Command, LogicalUnit, command_name, no_such_lun};
+pub use unit::{Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_such_lun};

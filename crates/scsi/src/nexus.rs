@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::scsi::{SenseCode, SenseFormat};
 
+use crate::commands::copy::Record;
 use crate::reservation::{NexusName, Reservations, Standing};
 use crate::table::ReservationClass;
 
@@ -89,6 +90,8 @@ pub struct Nexus {
     /// The unit's reservations, and how this nexus stands to them.
     reservations: Arc<Reservations>,
     standing: Standing,
+    /// Copies whose results may be asked for, oldest first; bounded by their limit.
+    pub(crate) copies: Vec<Record>,
     /// D_SENSE of the control mode page.
     pub(crate) descriptor_sense: bool,
     /// SWP of the control mode page.
@@ -103,6 +106,7 @@ impl Nexus {
             read_only,
             reservations: Arc::default(),
             standing: Standing::Stranger,
+            copies: Vec::new(),
             pending: UnitAttention::PowerOnOrReset.mask(),
             descriptor_sense: false,
             software_write_protect: false,
@@ -130,11 +134,11 @@ impl Nexus {
     }
 
     /// Whether this nexus may read, and write, as far as reservations go.
-    pub fn may_read(&self) -> bool {
+    pub(crate) fn may_read(&self) -> bool {
         !self.conflicts(ReservationClass::Read)
     }
 
-    pub fn may_write(&self) -> bool {
+    pub(crate) fn may_write(&self) -> bool {
         !self.conflicts(ReservationClass::Write)
     }
 

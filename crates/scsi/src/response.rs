@@ -5,6 +5,8 @@ use bytes::Bytes;
 use wire::scsi::provisioning::{LbaStatus, UnmapRange};
 use wire::scsi::{Sense, SenseFormat, Status};
 
+use crate::commands::copy::{self, Naa};
+use crate::commands::or_write;
 use crate::reservation::{Reason, Refusal, ReservationRequest};
 
 /// The end of a command.
@@ -62,6 +64,8 @@ pub enum Step {
     Reserve(ReservationRequest, Continuation),
     /// Execute the request, then call [`crate::LogicalUnit::finish`] with its result.
     Block(BlockRequest, Continuation),
+    /// The same, on the logical unit of this NAA designator: a copy's source or destination.
+    BlockOf(Naa, BlockRequest, Continuation),
 }
 
 /// Where a command stands while its block request is executed.
@@ -79,6 +83,10 @@ pub(crate) enum Pending {
     Read { bytes: usize },
     /// Nothing more: an error is about reading or about writing.
     Last { writing: bool },
+    /// A copy's next piece.
+    Copy(Box<copy::Job>),
+    /// An ORWRITE's next piece.
+    OrWrite(Box<or_write::Job>),
     /// The answer of the reservations' owner.
     Reserve,
     /// Only whether the target can be reached counts.

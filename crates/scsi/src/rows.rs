@@ -1,116 +1,16 @@
 //! The rows of the opcode table, by opcode and service action. A command exists if it is here.
 
 use crate::commands::{
-    access, compare, control, inquiry, lba_status, mode, report, reserve, unmap, verify, write_same,
+    access, compare, control, copy, inquiry, lba_status, log, mode, or_write, report, reserve, unmap, verify,
+    write_same,
 };
-use crate::table::AluaClass::{self, Active, ActiveOrStandby};
-use crate::table::AttentionRule::{self, Passes, Reports};
-use crate::table::Availability::{self, Always, Thin};
-use crate::table::Direction::{self, In, Out};
-use crate::table::Medium::{self, Untouched, Written};
-use crate::table::ReservationClass::{self, Allowed};
+use crate::row::{reserve_in, reserve_out, row};
+use crate::table::AluaClass::{self, ActiveOrStandby};
+use crate::table::AttentionRule::Passes;
+use crate::table::Availability::Thin;
+use crate::table::Direction::{In, Out};
+use crate::table::ReservationClass;
 use crate::table::Row;
-
-type Handler = fn(&mut crate::call::Call<'_>) -> Result<crate::response::Step, crate::fault::Fault>;
-
-/// A command with the most common properties; the builders below change them.
-const fn row(
-    opcode: u8,
-    name: &'static str,
-    reference: &'static str,
-    usage: &'static [u8],
-    handler: Handler,
-) -> Row {
-    Row {
-        opcode,
-        service_action: None,
-        name,
-        reference,
-        usage,
-        direction: Direction::None,
-        reservation: Allowed,
-        alua: Active,
-        attention: Reports,
-        medium: Untouched,
-        availability: Always,
-        handler,
-    }
-}
-
-/// Usage masks of PERSISTENT RESERVE IN and OUT, by service action.
-static RESERVE_IN: [[u8; 10]; 4] = {
-    let mut usage = [[0x5E, 0, 0, 0, 0, 0, 0, ALL, ALL, 0]; 4];
-    let mut action = 0;
-    while action < usage.len() {
-        usage[action][1] = action as u8;
-        action += 1;
-    }
-    usage
-};
-static RESERVE_OUT: [[u8; 10]; 8] = {
-    let mut usage = [[0x5F, 0, ALL, 0, 0, ALL, ALL, ALL, ALL, 0]; 8];
-    let mut action = 0;
-    while action < usage.len() {
-        usage[action][1] = action as u8;
-        action += 1;
-    }
-    usage
-};
-
-const fn reserve_in(action: u8, name: &'static str, reference: &'static str, handler: Handler) -> Row {
-    row(0x5E, name, reference, &RESERVE_IN[action as usize], handler)
-        .service_action(action)
-        .data(In)
-        .alua(ActiveOrStandby)
-}
-
-const fn reserve_out(action: u8, name: &'static str) -> Row {
-    row(0x5F, name, "SPC-4 §6.16", &RESERVE_OUT[action as usize], reserve::persistent_out)
-        .service_action(action)
-        .data(Out)
-        .reserved(ReservationClass::Own)
-        .alua(ActiveOrStandby)
-}
-
-impl Row {
-    const fn service_action(self, service_action: u8) -> Row {
-        Row { service_action: Some(service_action), ..self }
-    }
-
-    const fn data(self, direction: Direction) -> Row {
-        Row { direction, ..self }
-    }
-
-    const fn reserved(self, reservation: ReservationClass) -> Row {
-        Row { reservation, ..self }
-    }
-
-    const fn alua(self, alua: AluaClass) -> Row {
-        Row { alua, ..self }
-    }
-
-    const fn attention(self, attention: AttentionRule) -> Row {
-        Row { attention, ..self }
-    }
-
-    const fn only(self, availability: Availability) -> Row {
-        Row { availability, ..self }
-    }
-
-    const fn medium(self, medium: Medium) -> Row {
-        Row { medium, ..self }
-    }
-
-    /// Reads the medium.
-    const fn reads(self) -> Row {
-        self.data(In).reserved(ReservationClass::Read)
-    }
-
-    /// Changes the medium.
-    const fn writes(self) -> Row {
-        self.data(Out).reserved(ReservationClass::Write).medium(Written)
-    }
-}
 
 // Byte 1 of reads and writes: DPO, FUA and the obsolete FUA_NV. RDPROTECT and WRPROTECT must be zero.
 const DPO_FUA: u8 = 0x1A;
@@ -148,6 +48,9 @@ pub(crate) static ROWS: &[Row] = &[
         .alua(ActiveOrStandby),
     row(0x1B, "START STOP UNIT", "SBC-3 §5.25", &[0x1B, 0x01, 0, 0x0F, 0xF7, 0], control::start_stop)
         .reserved(ReservationClass::WriteUnless { byte: 4, mask: 0xF1, value: 0x01 }),
+    row(0x1D, "SEND DIAGNOSTIC", "SPC-4 §6.42", &[0x1D, 0x04, 0, 0, 0, 0], control::send_diagnostic)
+        .reserved(ReservationClass::Write)
+        .alua(ActiveOrStandby),
     row(
         0x1E,
         "PREVENT ALLOW MEDIUM REMOVAL",
@@ -215,6 +118,14 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .reserved(ReservationClass::Write),
     row(
+        0x37,
+        "READ DEFECT DATA (10)",
+        "SBC-3 §5.17",
+        &[0x37, 0, 0x1F, 0, 0, 0, 0, ALL, ALL, 0],
+        control::read_defect_data,
+    )
+    .data(In),
+    row(
         0x41,
         "WRITE SAME (10)",
         "SBC-3 §5.43",
@@ -225,6 +136,10 @@ pub(crate) static ROWS: &[Row] = &[
     row(0x42, "UNMAP", "SBC-3 §5.28", &[0x42, 0, 0, 0, 0, 0, GROUP, ALL, ALL, 0], unmap::unmap)
         .writes()
         .only(Thin),
+    row(0x4D, "LOG SENSE", "SPC-4 §6.8", &[0x4D, 0x01, ALL, ALL, 0, ALL, ALL, ALL, ALL, 0], log::log_sense)
+        .data(In)
+        .reserved(ReservationClass::Always)
+        .alua(ActiveOrStandby),
     row(0x55, "MODE SELECT (10)", "SPC-4 §6.12", &[0x55, 0x11, 0, 0, 0, 0, 0, ALL, ALL, 0], mode::select_10)
         .data(Out)
         .reserved(ReservationClass::Write)
@@ -261,6 +176,46 @@ pub(crate) static ROWS: &[Row] = &[
     reserve_out(0x06, "PERSISTENT RESERVE OUT: REGISTER AND IGNORE EXISTING KEY"),
     reserve_out(0x07, "PERSISTENT RESERVE OUT: REGISTER AND MOVE"),
     row(
+        0x83,
+        "EXTENDED COPY (LID1)",
+        "SPC-4 §6.4",
+        &[0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        copy::extended_copy,
+    )
+    .service_action(0x00)
+    .data(Out)
+    .reserved(ReservationClass::Write),
+    row(
+        0x84,
+        "RECEIVE COPY RESULTS: COPY STATUS (LID1)",
+        "SPC-4 §6.18.2",
+        &[0x84, 0, ALL, 0, 0, 0, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        copy::copy_status,
+    )
+    .service_action(0x00)
+    .data(In)
+    .reserved(ReservationClass::Write),
+    row(
+        0x84,
+        "RECEIVE COPY RESULTS: OPERATING PARAMETERS",
+        "SPC-4 §6.18.4",
+        &[0x84, 0x03, 0, 0, 0, 0, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        copy::operating_parameters,
+    )
+    .service_action(0x03)
+    .data(In)
+    .reserved(ReservationClass::Write),
+    row(
+        0x84,
+        "RECEIVE COPY RESULTS: FAILED SEGMENT DETAILS (LID1)",
+        "SPC-4 §6.18.5",
+        &[0x84, 0x04, ALL, 0, 0, 0, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        copy::failed_segment,
+    )
+    .service_action(0x04)
+    .data(In)
+    .reserved(ReservationClass::Write),
+    row(
         0x88,
         "READ (16)",
         "SBC-3 §5.13",
@@ -282,6 +237,14 @@ pub(crate) static ROWS: &[Row] = &[
         "SBC-3 §5.35",
         &[0x8A, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
         access::write,
+    )
+    .writes(),
+    row(
+        0x8B,
+        "ORWRITE (16)",
+        "SBC-3 §5.7",
+        &[0x8B, DPO_FUA, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, ALL, GROUP, 0],
+        or_write::or_write,
     )
     .writes(),
     row(
@@ -389,6 +352,17 @@ pub(crate) static ROWS: &[Row] = &[
     .reserved(ReservationClass::Write)
     .alua(ActiveOrStandby),
     row(
+        0xA3,
+        "REPORT TIMESTAMP",
+        "SPC-4 §6.38",
+        &[0xA3, 0x0F, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        report::timestamp,
+    )
+    .service_action(0x0F)
+    .data(In)
+    .reserved(ReservationClass::Always)
+    .alua(AluaClass::Any),
+    row(
         0xA8,
         "READ (12)",
         "SBC-3 §5.12",
@@ -421,4 +395,12 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .reads()
     .data(Out),
+    row(
+        0xB7,
+        "READ DEFECT DATA (12)",
+        "SBC-3 §5.18",
+        &[0xB7, 0x1F, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        control::read_defect_data,
+    )
+    .data(In),
 ];

@@ -14,13 +14,14 @@ use wire::scsi::{Lun, SenseFormat};
 use zerocopy::FromBytes;
 
 use crate::call::Call;
+use crate::commands::copy::{Naa, Peer};
 use crate::commands::{inquiry, report};
 use crate::fault::Fault;
 use crate::finish;
 use crate::identity::{AluaState, Identity, PRODUCT, Target, VENDOR};
 use crate::nexus::Nexus;
 use crate::reservation::Refusal;
-use crate::response::{Continuation, Response, Step};
+use crate::response::{Continuation, Pending, Response, Step};
 use crate::table::{self, AttentionRule, Medium, Row};
 
 /// A volume as a disk. Immutable: a resize or a new name makes a new one.
@@ -35,6 +36,13 @@ pub struct LogicalUnit {
     pub target: Arc<Target>,
 }
 
+/// How full a pool is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Space {
+    pub capacity_bytes: u64,
+    pub used_bytes: u64,
+}
+
 /// A command as the transport delivered it.
 pub struct Command<'a> {
     /// Bytes beyond the opcode's CDB length are ignored (iSCSI pads to 16); fewer are refused.
@@ -43,6 +51,11 @@ pub struct Command<'a> {
     pub data_out: Payload,
     /// The LUNs that this initiator may see, ascending; called for REPORT LUNS only.
     pub luns: &'a dyn Fn() -> Vec<Lun>,
+    /// Another logical unit of this NAA designator, where this initiator sees it; called for EXTENDED COPY only.
+    pub peers: &'a dyn Fn(&Naa) -> Option<Peer>,
+    /// How full the pool is that the logical unit shares with others, where there is one;
+    /// called for the commands that tell of it.
+    pub space: &'a dyn Fn() -> Option<Space>,
 }
 
 impl LogicalUnit {
@@ -55,12 +68,44 @@ impl LogicalUnit {
             Err(refusal) => return Step::Done(Response::refused(refusal, format, delivered)),
         };
         let cdb = &command.cdb[..row.cdb_bytes()];
-        let (data_out, luns) = (command.data_out, command.luns);
-        let mut call = Call { unit: self, nexus, row, cdb, data_out, luns, data_out_bytes: None };
+        let mut call = Call {
+            unit: self,
+            nexus,
+            row,
+            cdb,
+            data_out: command.data_out,
+            luns: command.luns,
+            peers: command.peers,
+            space: command.space,
+            data_out_bytes: None,
+        };
         (row.handler)(&mut call).unwrap_or_else(|fault| {
             let data_out_bytes = call.data_out_bytes.unwrap_or(delivered);
             Step::Done(Response::check(fault.sense(), format, data_out_bytes))
         })
+    }
+
+    /// Whether this nexus may read, and write, here: as the source or destination of a copy.
+    pub fn peer(&self, nexus: &Nexus) -> Peer {
+        let protected = self.read_only || nexus.read_only || nexus.software_write_protect;
+        Peer {
+            block_bytes: self.geometry.block_bytes,
+            blocks: self.geometry.blocks,
+            may_read: nexus.may_read(),
+            may_write: nexus.may_write() && !protected,
+        }
+    }
+
+    /// The end of a copy whose source or destination the initiator does not see any more.
+    pub fn copy_lost(&self) -> Response {
+        Response::check(Fault::CopyUnreachable.sense(), SenseFormat::Fixed, 0)
+    }
+
+    /// A command that waits for a block request was aborted: it is not continued.
+    pub fn abandon(&self, nexus: &mut Nexus, continuation: Continuation) {
+        if let Pending::Copy(job) = continuation.pending {
+            job.abandon(nexus);
+        }
     }
 
     /// Continues a command with the result of the request that it asked for.
@@ -86,7 +131,7 @@ impl LogicalUnit {
     fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Refusal> {
         let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength.into()) };
         let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
-        let row = table::find(opcode, service_action, self.geometry.thin).ok_or(Fault::UnknownCommand)?;
+        let row = table::find(opcode, service_action, self.geometry.thin).ok_or(unknown(opcode))?;
         let cdb = cdb.get(..row.cdb_bytes()).ok_or(Fault::DataOutLength)?;
         if row.attention == AttentionRule::Reports
             && let Some(attention) = nexus.take_attention()
@@ -114,6 +159,17 @@ impl LogicalUnit {
         let size = self.geometry.blocks;
         if lba > size || blocks > size - lba { Err(Fault::LbaOutOfRange) } else { Ok(()) }
     }
+}
+
+/// Why a command does not exist: its operation code, or its service action alone.
+fn unknown(opcode: u8) -> Fault {
+    let has_actions = table::rows_of(opcode).any(|row| row.service_action.is_some());
+    if has_actions { Fault::cdb_bit(1, 4) } else { Fault::UnknownCommand }
+}
+
+/// Answers a command with the ACA attribute: there is no such condition here (NormACA is 0; SAM-5 §8.6.5).
+pub fn no_auto_contingent_allegiance(delivered: usize) -> Response {
+    Response::check(Fault::NoAca.sense(), SenseFormat::Fixed, delivered)
 }
 
 /// What the CDB is called in the standards, for people to read.

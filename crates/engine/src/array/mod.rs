@@ -10,6 +10,7 @@ mod layers;
 mod pool_create;
 mod pool_status;
 mod pools;
+pub(crate) mod space;
 mod start;
 mod status;
 mod volumes;

@@ -21,6 +21,9 @@ impl Array {
             *self.failure.borrow_mut() = Some(error.clone());
         }
         self.ready.open();
+        if result.is_ok() {
+            self.context.io.spawn(self.clone().watch_space());
+        }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);
     }

@@ -257,6 +257,12 @@ pub fn test_unit_ready(lun: u16) -> Request {
     Request::new(field(lun), [0; 16])
 }
 
+pub fn inquiry(lun: u16) -> Request {
+    let mut request = Request::new(field(lun), cdb(&[0x12, 0, 0, 0, 96, 0]));
+    request.expected_in = 96;
+    request
+}
+
 /// In logical blocks of 512 bytes.
 pub fn write_10(lun: u16, lba: u32, data: &[u8]) -> Request {
     let (l, b) = (lba.to_be_bytes(), ((data.len() / 512) as u16).to_be_bytes());

@@ -103,3 +103,26 @@ pub(crate) fn start_stop(call: &mut Call<'_>) -> Result<Step, Fault> {
 pub(crate) fn prevent_allow(call: &mut Call<'_>) -> Result<Step, Fault> {
     call.good()
 }
+
+/// SBC-3 §5.17, §5.18: the lists asked for, in the format asked for, and nothing in them: the array replaces what is
+/// defective by itself.
+pub(crate) fn read_defect_data(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let (flags, length) = match call.cdb.len() {
+        10 => (call.cdb[2], u32::from(u16::from_be_bytes([call.cdb[7], call.cdb[8]]))),
+        _ => (call.cdb[1], call.fields().length),
+    };
+    let mut data = vec![0, flags & 0x1F, 0, 0];
+    if call.cdb.len() == 12 {
+        data.extend_from_slice(&[0; 4]);
+    }
+    call.parameters(data, length as usize)
+}
+
+/// SPC-4 §6.42: the default self-test, which has nothing to test that is not tested all the time.
+pub(crate) fn send_diagnostic(call: &mut Call<'_>) -> Result<Step, Fault> {
+    const SELF_TEST: u8 = 0x04;
+    if call.cdb[1] & SELF_TEST == 0 && call.cdb[1] != 0 {
+        return Err(Fault::cdb_bit(1, 2));
+    }
+    call.good()
+}

@@ -9,6 +9,7 @@ use wire::scsi::vpd::{self, Association, BlockLimits, Designator};
 use zerocopy::FromBytes;
 
 use crate::call::Call;
+use crate::commands::copy;
 use crate::fault::Fault;
 use crate::identity::{PRODUCT, VENDOR};
 use crate::response::Step;
@@ -25,9 +26,20 @@ const PAGES: &[(u8, MakeBody)] = &[
     (vpd::UNIT_SERIAL_NUMBER, |call| call.unit.identity.serial.clone().into_bytes()),
     (vpd::DEVICE_IDENTIFICATION, |call| vpd::emit_designators(&designators(call))),
     (vpd::EXTENDED_INQUIRY, |call| vpd::emit_extended_inquiry(call.unit.geometry.write_back)),
+    (vpd::MODE_PAGE_POLICY, |_| vpd::emit_mode_page_policy()),
+    (vpd::SCSI_PORTS, |call| {
+        let ports = call.unit.target.ports.iter();
+        vpd::emit_ports(&ports.map(|port| (port.relative_id, port.name.as_str())).collect::<Vec<_>>())
+    }),
+    (vpd::THIRD_PARTY_COPY, |_| copy::page()),
     (vpd::BLOCK_LIMITS, |call| call.unit.block_limits().emit()),
     (vpd::BLOCK_CHARACTERISTICS, |_| vpd::emit_block_characteristics()),
-    (vpd::LOGICAL_BLOCK_PROVISIONING, |call| vpd::emit_provisioning(call.unit.geometry.thin)),
+    (vpd::LOGICAL_BLOCK_PROVISIONING, |call| {
+        vpd::emit_provisioning(
+            call.unit.geometry.thin.then(|| (call.space)().map_or(0, |_| call.unit.threshold_exponent())),
+        )
+    }),
+    (vpd::REFERRALS, |_| vpd::emit_referrals()),
 ];
 
 pub(crate) fn inquiry(call: &mut Call<'_>) -> Result<Step, Fault> {
@@ -70,7 +82,20 @@ fn designators(call: &Call<'_>) -> Vec<Designator> {
     list
 }
 
+/// Log2 of the bytes of a threshold set.
+const THRESHOLD_SET_SHIFT: u32 = 20;
+
 impl LogicalUnit {
+    /// Bytes as threshold sets of the logical block provisioning pages, as many as a field holds.
+    pub(crate) fn threshold_sets(&self, bytes: u64) -> u32 {
+        u32::try_from(bytes >> THRESHOLD_SET_SHIFT).unwrap_or(u32::MAX)
+    }
+
+    /// THRESHOLD EXPONENT: log2 of the logical blocks of a threshold set.
+    pub(crate) fn threshold_exponent(&self) -> u8 {
+        (THRESHOLD_SET_SHIFT - self.geometry.block_bytes.trailing_zeros()) as u8
+    }
+
     /// MAXIMUM COMPARE AND WRITE LENGTH.
     pub(crate) fn compare_and_write_blocks_max(&self) -> u8 {
         (COMPARE_AND_WRITE_BYTES_MAX / self.geometry.block_bytes as usize).min(255) as u8

@@ -4,9 +4,12 @@
 pub(crate) mod access;
 pub(crate) mod compare;
 pub(crate) mod control;
+pub(crate) mod copy;
 pub(crate) mod inquiry;
 pub(crate) mod lba_status;
+pub(crate) mod log;
 pub(crate) mod mode;
+pub(crate) mod or_write;
 pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod unmap;

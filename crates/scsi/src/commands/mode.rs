@@ -30,7 +30,7 @@ fn pages(call: &Call<'_>) -> [Page; 5] {
     changeable[0] = mode::CONTROL_D_SENSE;
     changeable[2] = mode::CONTROL_SWP;
     [
-        fixed(mode::PAGE_ERROR_RECOVERY, &mode::error_recovery_body()),
+        fixed(mode::PAGE_ERROR_RECOVERY, &mode::error_recovery_body(call.unit.geometry.thin)),
         fixed(mode::PAGE_DISCONNECT_RECONNECT, &mode::disconnect_reconnect_body()),
         // WCE is a property of the volume (--write-back), not of one initiator
         fixed(mode::PAGE_CACHING, &mode::caching_body(call.unit.geometry.write_back)),

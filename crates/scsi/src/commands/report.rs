@@ -134,3 +134,9 @@ fn state(state: AluaState) -> PortGroupState {
         AluaState::Transitioning => PortGroupState::Transitioning,
     }
 }
+
+/// SPC-4 §6.38: no clock is set, so that there is no time to tell.
+pub(crate) fn timestamp(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let view = view(call);
+    call.parameters(vec![0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], view.allocation_length.get() as usize)
+}

@@ -2,6 +2,7 @@
 
 mod access;
 mod attention;
+mod copy;
 mod data;
 mod documented;
 mod identity;
@@ -15,8 +16,8 @@ use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
 use wire::scsi::{Lun, Sense, SenseCode, Status};
 
 use crate::{
-    AluaState, Command, Identity, LogicalUnit, Nexus, NexusName, PortGroup, Reservations, Response, Step,
-    Target, TargetPort, UnitAttention,
+    AluaState, Command, Identity, LogicalUnit, Nexus, NexusName, Peer, PortGroup, Reservations, Response,
+    Space, Step, Target, TargetPort, UnitAttention,
 };
 
 /// A logical unit, an initiator that has heard of its power-on, and the memory below.
@@ -25,6 +26,9 @@ pub(crate) struct Rig {
     pub(crate) nexus: Nexus,
     pub(crate) reservations: Reservations,
     pub(crate) memory: Memory,
+    /// Another logical unit of the same size.
+    pub(crate) other: Memory,
+    pub(crate) other_may_write: bool,
     /// What the target was asked, in order.
     pub(crate) asked: Vec<BlockRequest>,
     /// Fails the request of this number.
@@ -32,6 +36,8 @@ pub(crate) struct Rig {
 }
 
 pub(crate) const BLOCKS: u64 = 20_000;
+/// The other logical unit that the initiator sees.
+pub(crate) const OTHER_NAA: [u8; 16] = [0x67; 16];
 
 pub(crate) fn target() -> Target {
     let port = |relative_id, group| TargetPort {
@@ -75,6 +81,8 @@ impl Rig {
             nexus,
             reservations: Reservations::default(),
             memory: Memory::new(geometry),
+            other: Memory::new(geometry),
+            other_may_write: true,
             asked: Vec::new(),
             fail: None,
         }
@@ -93,7 +101,17 @@ impl Rig {
     /// Runs a command to its end.
     pub(crate) fn run(&mut self, cdb: &[u8], data_out: &[u8]) -> Response {
         let luns = || [0, 5, 300].into_iter().filter_map(Lun::new).collect();
-        let command = Command { cdb, data_out: Payload::from(data_out.to_vec()), luns: &luns };
+        let other =
+            Peer { block_bytes: 512, blocks: BLOCKS, may_read: true, may_write: self.other_may_write };
+        let peers = |naa: &[u8; 16]| (*naa == OTHER_NAA).then_some(other);
+        let space = || Some(Space { capacity_bytes: 1 << 40, used_bytes: 1 << 30 });
+        let command = Command {
+            cdb,
+            data_out: Payload::from(data_out.to_vec()),
+            luns: &luns,
+            peers: &peers,
+            space: &space,
+        };
         let mut step = self.unit.start(&mut self.nexus, command);
         self.asked.clear();
         loop {
@@ -104,6 +122,15 @@ impl Rig {
                     let result = applied.map(|applied| self.reservations = applied.next);
                     self.nexus.adopt(self.reservations.clone().into());
                     return self.unit.finish_reserve(&self.nexus, continuation, result);
+                }
+                Step::BlockOf(naa, request, continuation) => {
+                    let memory = if naa == OTHER_NAA { &mut self.other } else { &mut self.memory };
+                    let result = match self.fail {
+                        Some((number, error)) if number == self.asked.len() => Err(error),
+                        _ => memory.answer(&request),
+                    };
+                    self.asked.push(request);
+                    step = self.unit.finish(&mut self.nexus, continuation, result);
                 }
                 Step::Block(request, continuation) => {
                     let result = match self.fail {

@@ -96,7 +96,7 @@ fn d_sense_changes_the_format_of_sense_data() {
 fn software_write_protect_protects() {
     let mut rig = Rig::thin();
     let list =
-        |protect: u8| [&[0; 4][..], &emit_page(0x0A, &[2, 0x10, protect, 0, 0, 0, 0, 0, 0, 0])].concat();
+        |protect: u8| [&[0; 4][..], &emit_page(0x0A, &[0x22, 0x10, protect, 0, 0, 0, 0, 0, 0, 0])].concat();
     assert!(select_6(&mut rig, &list(0x08)).sense.is_none());
     assert!(sense_6(&mut rig, 0, 0x0A).0.write_protected);
     rig.refused_with(&cdb(0x2A, 0, 0, 1), &[0; 512], SenseCode::SoftwareWriteProtected);
@@ -108,14 +108,14 @@ fn software_write_protect_protects() {
 #[test]
 fn what_cannot_be_changed_is_refused_as_a_whole() {
     let mut rig = Rig::thin();
-    let control = |flags: u8| emit_page(0x0A, &[flags, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]);
+    let control = |flags: u8| emit_page(0x0A, &[flags | 0x20, 0x10, 0, 0, 0, 0, 0, 0, 0, 0]);
     let mut caching = vec![0; 18];
     let without_cache = emit_page(0x08, &caching);
     caching[0] = 0x04;
     let as_it_is = emit_page(0x08, &caching);
     let header = vec![0; 4];
     let parameter = SenseCode::InvalidFieldInParameterList;
-    let long = [header.clone(), vec![0x0A, 0x09, 6, 0x10, 0, 0, 0, 0, 0, 0, 0]].concat();
+    let long = [header.clone(), vec![0x0A, 0x09, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 0]].concat();
     let other_block_size = [vec![0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0x10, 0], control(6)].concat();
     let other_capacity = [vec![0, 0, 0, 8, 0, 0, 0, 9, 0, 0, 2, 0], control(6)].concat();
     let table: [(Vec<u8>, SenseCode, Option<u16>); 9] = [

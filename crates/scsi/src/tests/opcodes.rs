@@ -30,8 +30,8 @@ struct Case {
     range: Range,
 }
 
-const MODE_LIST_6: [u8; 16] = [0, 0, 0, 0, 0x0A, 0x0A, 0x06, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
-const MODE_LIST_10: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0x0A, 0x0A, 0x06, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+const MODE_LIST_6: [u8; 16] = [0, 0, 0, 0, 0x0A, 0x0A, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
+const MODE_LIST_10: [u8; 20] = [0, 0, 0, 0, 0, 0, 0, 0, 0x0A, 0x0A, 0x26, 0x10, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// The good case of every command, on a thin volume of 512-byte blocks.
 fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
@@ -57,12 +57,24 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
         (0x16 | 0x17, None) => plain(&[opcode, 0, 0, 0, 0, 0], &[], 0),
         (0x1A, None) => plain(&[0x1A, 0, 0x0A, 0, 255, 0], &[], 24),
         (0x1B, None) => plain(&[0x1B, 0, 0, 0, 1, 0], &[], 0),
+        (0x1D, None) => plain(&[0x1D, 4, 0, 0, 0, 0], &[], 0),
         (0x1E, None) => plain(&[0x1E, 0, 0, 0, 1, 0], &[], 0),
         (0x25, None) => plain(&[0x25, 0, 0, 0, 0, 0, 0, 0, 0, 0], &[], 8),
         (0x2E | 0x8E | 0xAE, None) => blocks(0x02, 1024, 0),
         (0x2F | 0x8F | 0xAF, None) => blocks(0x02, 1024, 0),
         (0x34 | 0x90, None) => blocks(0, 0, 0),
         (0x35 | 0x91, None) => blocks(0, 0, 0),
+        (0x37, None) => plain(&[0x37, 0, 0x18, 0, 0, 0, 0, 0, 8, 0], &[], 4),
+        (0xB7, None) => plain(&cdb(0xB7, 0x18, 0, 8), &[], 8),
+        (0x4D, None) => plain(&[0x4D, 0, 0x4D, 0, 0, 0, 0, 0, 255, 0], &[], 16),
+        (0x83, Some(0)) => {
+            let list = super::copy::one_segment(0);
+            plain(&cdb(0x83, 0, 0, list.len() as u32), &list, 0)
+        }
+        (0x84, Some(0)) => plain(&cdb(0x84, 0, 0, 255), &[], 12),
+        (0x84, Some(3)) => plain(&cdb(0x84, 3, 0, 255), &[], 46),
+        (0x84, Some(4)) => plain(&cdb(0x84, 4, 0, 255), &[], 60 + 18),
+        (0x8B, None) => blocks(0, 1024, 0),
         (0x41 | 0x93, None) => blocks(0x08, 512, 0),
         (0x42, None) => {
             let list = emit_unmap(&[UnmapRange { lba: 16, blocks: 2 }]);
@@ -87,15 +99,23 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
         (0xA0, None) => plain(&cdb(0xA0, 0, 0, 32), &[], 32),
         (0xA3, Some(0x0A)) => plain(&cdb(0xA3, 0x0A, 0, 255), &[], 4 + 4 * 8 + 5 * 4),
         (0xA3, Some(0x0C)) => plain(&cdb(0xA3, 0x0C, 0, 4096), &[], 4 + 8 * ROWS.len()),
+        (0xA3, Some(0x0F)) => plain(&cdb(0xA3, 0x0F, 0, 12), &[], 12),
         (0xA3, Some(0x0D)) => plain(&cdb(0xA3, 0x0D, 0, 4), &[], 4),
         _ => return None,
     })
 }
 
 /// A unit in the state that the good case needs: PERSISTENT RESERVE OUT comes from a nexus that is registered with
-/// key 1, and REGISTER AND MOVE from the holder.
+/// key 1, and REGISTER AND MOVE from the holder; results are of a copy that has ended or failed.
 fn rig_for(opcode: u8, action: Option<u8>) -> Rig {
     let mut rig = Rig::thin();
+    if opcode == 0x84 {
+        let list = super::copy::one_segment(0);
+        rig.fail = (action == Some(4)).then_some((1, block::BlockError::OutOfSpace));
+        rig.run(&cdb(0x83, 0, 0, list.len() as u32), &list);
+        rig.fail = None;
+        rig.asked.clear();
+    }
     if opcode == 0x5F {
         rig.good(&[0x5F, 6, 0, 0, 0, 0, 0, 0, 24, 0], &reserve_list(0, 1));
         if action == Some(7) {
@@ -267,8 +287,7 @@ fn a_cdb_that_is_cut_short_is_refused() {
             let mut rig = rig_for(row.opcode, row.service_action);
             let sense = rig.refused(&case.cdb[..length], &case.data_out);
             // without its second byte, the service action is another one
-            let codes =
-                [SenseCode::InvalidFieldInCommandInformationUnit, SenseCode::InvalidCommandOperationCode];
+            let codes = [SenseCode::InvalidFieldInCommandInformationUnit, SenseCode::InvalidFieldInCdb];
             assert!(codes.contains(&sense.code), "{} of {length} bytes", row.name);
         }
     }
@@ -282,7 +301,10 @@ fn write_protection_stops_exactly_what_writes() {
         let mut volume = rig_for(row.opcode, row.service_action);
         volume.unit.read_only = true;
         for mut rig in [host, volume] {
-            if row.medium == Medium::Written {
+            if row.opcode == 0x83 {
+                // its destination is what is written
+                rig.refused_with(&case.cdb, &case.data_out, SenseCode::ThirdPartyDeviceFailure);
+            } else if row.medium == Medium::Written {
                 rig.refused_with(&case.cdb, &case.data_out, SenseCode::WriteProtected);
             } else {
                 assert_eq!(rig.run(&case.cdb, &case.data_out).status, Status::Good, "{}", row.name);
@@ -294,13 +316,13 @@ fn write_protection_stops_exactly_what_writes() {
 #[test]
 fn what_is_not_in_the_table_is_no_command() {
     let mut rig = Rig::thin();
-    // EXTENDED COPY, FORMAT, an unknown service action, vendor-specific
-    for opcode in [0x83, 0x04, 0xC1, 0xFF] {
+    // FORMAT, SANITIZE, an unknown service action, vendor-specific
+    for opcode in [0x04, 0x48, 0xC1, 0xFF] {
         let mut cdb = [0; 16];
         cdb[0] = opcode;
         rig.refused_with(&cdb, &[], SenseCode::InvalidCommandOperationCode);
     }
-    rig.refused_with(&cdb(0x9E, 0x1F, 0, 0), &[], SenseCode::InvalidCommandOperationCode);
+    rig.refused_with(&cdb(0x9E, 0x1F, 0, 0), &[], SenseCode::InvalidFieldInCdb);
     let unmap = good_case(0x42, None).unwrap();
     Rig::new(512, false).refused_with(&unmap.cdb, &unmap.data_out, SenseCode::InvalidCommandOperationCode);
 }

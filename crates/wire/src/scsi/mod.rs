@@ -5,7 +5,9 @@
 
 pub mod capacity;
 pub mod cdb;
+pub mod copy;
 pub mod inquiry;
+pub mod log;
 pub mod lun;
 pub mod mode;
 pub mod provisioning;

@@ -192,9 +192,10 @@ pub fn emit_page(code: u8, body: &[u8]) -> Vec<u8> {
     [&[code & 0x3F, length], body].concat()
 }
 
-/// Read-write error recovery (SBC-3 §6.5.8): AWRE and ARRE, bad blocks are replaced by the array itself.
-pub const fn error_recovery_body() -> [u8; 10] {
-    [0xC0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+/// Read-write error recovery (SBC-3 §6.5.8): AWRE and ARRE, bad blocks are replaced by the array itself; LBPERE where
+/// thin provisioning thresholds are told.
+pub const fn error_recovery_body(thin: bool) -> [u8; 10] {
+    [0xC0, if thin { 0x80 } else { 0 }, 0, 0, 0, 0, 0, 0, 0, 0]
 }
 
 /// Disconnect-reconnect (SPC-4 §7.5.11): no limits.
@@ -209,10 +210,10 @@ pub const fn caching_body(write_cache: bool) -> [u8; 18] {
     body
 }
 
-/// Control (SPC-4 §7.5.8): one task set, unrestricted reordering, no log saving.
+/// Control (SPC-4 §7.5.8): a task set for each I_T nexus, unrestricted reordering, no log saving.
 pub const fn control_body(descriptor_sense: bool, software_write_protect: bool) -> [u8; 10] {
     let mut body = [0; 10];
-    body[0] = 0x02 | if descriptor_sense { CONTROL_D_SENSE } else { 0 }; // GLTSD
+    body[0] = 0x20 | 0x02 | if descriptor_sense { CONTROL_D_SENSE } else { 0 }; // TST 001b, GLTSD
     body[1] = 0x10; // QUEUE ALGORITHM MODIFIER: unrestricted reordering
     body[2] = if software_write_protect { CONTROL_SWP } else { 0 };
     body
@@ -240,7 +241,7 @@ mod tests {
         assert_eq!(ten[..8], [0, 34, 0, 0x90, 0, 0, 0, 8]);
         assert_eq!(
             emit_page(PAGE_CONTROL, &control_body(true, true))[..6],
-            [0x0A, 0x0A, 0x06, 0x10, 0x08, 0]
+            [0x0A, 0x0A, 0x26, 0x10, 0x08, 0]
         );
         assert_eq!(split_page(&list[12..]), Some((0x08, &page[2..], &[][..])));
         assert_eq!(split_page(&page[..19]), None);

@@ -74,6 +74,7 @@ macro_rules! sense_codes {
 
 sense_codes! {
     NoAdditionalSense = 0x00 / 0x00, "NO ADDITIONAL SENSE INFORMATION";
+    OperationInProgress = 0x00 / 0x16, "OPERATION IN PROGRESS";
     NotReadyCauseNotReportable = 0x04 / 0x00, "LOGICAL UNIT NOT READY, CAUSE NOT REPORTABLE";
     BecomingReady = 0x04 / 0x01, "LOGICAL UNIT IS IN PROCESS OF BECOMING READY";
     InitializingCommandRequired = 0x04 / 0x02, "LOGICAL UNIT NOT READY, INITIALIZING COMMAND REQUIRED";
@@ -86,6 +87,8 @@ sense_codes! {
     WriteError = 0x0C / 0x00, "WRITE ERROR";
     UnexpectedUnsolicitedData = 0x0C / 0x0C, "WRITE ERROR - UNEXPECTED UNSOLICITED DATA";
     NotEnoughUnsolicitedData = 0x0C / 0x0D, "WRITE ERROR - NOT ENOUGH UNSOLICITED DATA";
+    ThirdPartyDeviceFailure = 0x0D / 0x01, "THIRD PARTY DEVICE FAILURE";
+    CopyTargetNotReachable = 0x0D / 0x02, "COPY TARGET DEVICE NOT REACHABLE";
     InvalidFieldInCommandInformationUnit = 0x0E / 0x03, "INVALID FIELD IN COMMAND INFORMATION UNIT";
     UnrecoveredReadError = 0x11 / 0x00, "UNRECOVERED READ ERROR";
     ParameterListLengthError = 0x1A / 0x00, "PARAMETER LIST LENGTH ERROR";
@@ -99,6 +102,11 @@ sense_codes! {
     ParameterNotSupported = 0x26 / 0x01, "PARAMETER NOT SUPPORTED";
     ParameterValueInvalid = 0x26 / 0x02, "PARAMETER VALUE INVALID";
     InvalidReleaseOfPersistentReservation = 0x26 / 0x04, "INVALID RELEASE OF PERSISTENT RESERVATION";
+    TooManyTargetDescriptors = 0x26 / 0x06, "TOO MANY TARGET DESCRIPTORS";
+    UnsupportedTargetDescriptor = 0x26 / 0x07, "UNSUPPORTED TARGET DESCRIPTOR TYPE CODE";
+    TooManySegmentDescriptors = 0x26 / 0x08, "TOO MANY SEGMENT DESCRIPTORS";
+    UnsupportedSegmentDescriptor = 0x26 / 0x09, "UNSUPPORTED SEGMENT DESCRIPTOR TYPE CODE";
+    InlineDataLengthExceeded = 0x26 / 0x0B, "INLINE DATA LENGTH EXCEEDED";
     WriteProtected = 0x27 / 0x00, "WRITE PROTECTED";
     SoftwareWriteProtected = 0x27 / 0x02, "LOGICAL UNIT SOFTWARE WRITE PROTECTED";
     SpaceAllocationFailedWriteProtect = 0x27 / 0x07, "SPACE ALLOCATION FAILED WRITE PROTECT";
@@ -120,6 +128,7 @@ sense_codes! {
     ReportedLunsChanged = 0x3F / 0x0E, "REPORTED LUNS DATA HAS CHANGED";
     InternalTargetFailure = 0x44 / 0x00, "INTERNAL TARGET FAILURE";
     ProtocolServiceCrcError = 0x47 / 0x05, "PROTOCOL SERVICE CRC ERROR";
+    InvalidMessage = 0x49 / 0x00, "INVALID MESSAGE ERROR";
     OverlappedCommands = 0x4E / 0x00, "OVERLAPPED COMMANDS ATTEMPTED";
     MediumRemovalPrevented = 0x53 / 0x02, "MEDIUM REMOVAL PREVENTED";
     InsufficientResources = 0x55 / 0x03, "INSUFFICIENT RESOURCES";

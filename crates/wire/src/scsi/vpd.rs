@@ -9,9 +9,13 @@ pub const SUPPORTED_PAGES: u8 = 0x00;
 pub const UNIT_SERIAL_NUMBER: u8 = 0x80;
 pub const DEVICE_IDENTIFICATION: u8 = 0x83;
 pub const EXTENDED_INQUIRY: u8 = 0x86;
+pub const MODE_PAGE_POLICY: u8 = 0x87;
+pub const SCSI_PORTS: u8 = 0x88;
+pub const THIRD_PARTY_COPY: u8 = 0x8F;
 pub const BLOCK_LIMITS: u8 = 0xB0;
 pub const BLOCK_CHARACTERISTICS: u8 = 0xB1;
 pub const LOGICAL_BLOCK_PROVISIONING: u8 = 0xB2;
+pub const REFERRALS: u8 = 0xB3;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -254,10 +258,40 @@ pub fn emit_block_characteristics() -> Vec<u8> {
 }
 
 /// The body of the logical block provisioning page (SBC-3 §6.6.4): UNMAP and both WRITE SAMEs unmap, what is
-/// unmapped reads as zeros. All zero where the logical unit is not thin.
-pub fn emit_provisioning(thin: bool) -> Vec<u8> {
+/// unmapped reads as zeros; a threshold set has two to the power of the exponent blocks. All zero where the logical
+/// unit is not thin.
+pub fn emit_provisioning(threshold_exponent: Option<u8>) -> Vec<u8> {
     // LBPU, LBPWS, LBPWS10, LBPRZ; provisioning type 2, thin
-    if thin { vec![0, 0xE4, 0x02, 0] } else { vec![0; 4] }
+    threshold_exponent.map_or(vec![0; 4], |exponent| vec![exponent, 0xE4, 0x02, 0])
+}
+
+/// The body of the mode page policy page (SPC-4 §7.8.10): every page is each initiator's own.
+pub fn emit_mode_page_policy() -> Vec<u8> {
+    const ALL_PAGES: u8 = 0x3F;
+    const ALL_SUBPAGES: u8 = 0xFF;
+    const PER_NEXUS: u8 = 0x03;
+    vec![ALL_PAGES, ALL_SUBPAGES, PER_NEXUS, 0]
+}
+
+/// The body of the SCSI ports page (SPC-4 §7.8.14): each port with its SCSI name.
+pub fn emit_ports(ports: &[(u16, &str)]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for (relative_id, name) in ports {
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&relative_id.to_be_bytes());
+        // no initiator port
+        out.extend_from_slice(&[0; 4]);
+        let name = emit_designators(&[Designator::ScsiName(Association::TargetPort, (*name).to_owned())]);
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&(name.len() as u16).to_be_bytes());
+        out.extend_from_slice(&name);
+    }
+    out
+}
+
+/// The body of the referrals page (SBC-3 §6.6.6): there are none to segments of the logical unit.
+pub fn emit_referrals() -> Vec<u8> {
+    vec![0; 12]
 }
 
 #[cfg(test)]
@@ -285,8 +319,13 @@ mod tests {
     #[test]
     fn golden_pages() {
         assert_eq!(emit_extended_inquiry(true)[..4], [0, 7, 1, 0]);
+        assert_eq!(emit_mode_page_policy(), [0x3F, 0xFF, 3, 0]);
+        assert_eq!(
+            emit_ports(&[(1, "iqn.a")])[..16],
+            [0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 12, 0x53, 0x98, 0, 8]
+        );
         assert_eq!(emit_block_characteristics()[..5], [0, 1, 0, 0, 2]);
-        assert_eq!(emit_provisioning(true), [0, 0xE4, 2, 0]);
+        assert_eq!(emit_provisioning(Some(11)), [11, 0xE4, 2, 0]);
         assert_eq!([emit_extended_inquiry(false).len(), emit_block_characteristics().len()], [60, 60]);
         let limits = BlockLimits {
             write_same_nonzero: true,
