@@ -178,6 +178,7 @@ impl Lane {
         for (tag, (key, page)) in pages.iter().enumerate().filter(|(_, (_, page))| !page.is_empty()) {
             let entry = Entry::Page { layer: key.layer, level: key.level, index: key.index, crc: 0 };
             self.append(own_entry(entry, Bytes::copy_from_slice(page.bytes()), tag, &ticket));
+            self.counters.borrow_mut().map_blocks_written += 1;
         }
         ticket.wait().await?;
         let mut placed = vec![MapEntry::ABSENT; pages.len()];
@@ -291,6 +292,7 @@ impl Lane {
         for (index, block) in blocks.iter().enumerate() {
             let content = AlignedBuffer::copied_from(block).into_bytes();
             self.append(own_entry(Entry::Table { index: index as u64, crc: 0 }, content, index, &ticket));
+            self.counters.borrow_mut().map_blocks_written += 1;
         }
         ticket.wait().await?;
         let mut placed = ticket.placed.borrow().clone();

@@ -24,6 +24,8 @@ pub struct LaneCounters {
     pub blocks_cleaned: u64,
     pub batches: u64,
     pub checkpoints: u64,
+    /// Map pages and tables that checkpoints have written, in blocks.
+    pub map_blocks_written: u64,
     pub segments_cleaned: u64,
     /// Blocks written anew because something that they stood in lacked redundancy, or was to be emptied.
     pub blocks_restored: u64,
@@ -65,6 +67,8 @@ pub struct LaneStats {
     /// Blocks in use, map pages among them.
     pub live_blocks: u64,
     pub segments_total: usize,
+    /// Blocks that one segment takes when it is filled with full batches.
+    pub segment_blocks: usize,
     pub segments_free: usize,
     /// Segments in which some batch lacks a column, or which have a column on a drive that is not online.
     pub segments_degraded: usize,
@@ -100,6 +104,7 @@ impl Lane {
             capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
             live_blocks: segments.live(),
             segments_total: segments.total_segments(),
+            segment_blocks: segments.packed_blocks(),
             segments_free: segments.free_segments(),
             segments_degraded: degraded,
             exposed_blocks: exposed,

@@ -28,6 +28,7 @@ mod prng;
 mod process;
 pub mod scenarios;
 pub mod seed;
+pub mod steady;
 mod trace;
 pub mod workload;
 mod world;

@@ -12,12 +12,16 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use sim::seed::{Options, Report, run_seed};
+use sim::steady::{Steady, measure};
 
 const USAGE: &str = "\
 usage: sim SEED [--trace]                  run one seed; with its trace (every eighth is the whole array)
        sim --from A --count N [--jobs J] [--seconds S] [--keep-going]
                                            run many seeds, J at a time (default: all cores)
        sim --scenario NAME [--seed S]      run a named scenario
+       sim --steady PERCENT [--hot P] [--minutes M] [--rate W]
+                                           overwrite a pool that is PERCENT full at random: P of 100 writes to a
+                                           tenth of it (10), M simulated minutes (60), W writes a millisecond (1)
        sim --list                          name the scenarios";
 
 /// Seeds of a scenario, where none is asked for.
@@ -50,6 +54,10 @@ impl Arguments {
                 "--jobs" => number("jobs", arguments.next())?,
                 "--seconds" => number("seconds", arguments.next())?,
                 "--seed" => number("seed", arguments.next())?,
+                "--steady" => number("steady", arguments.next())?,
+                "--hot" => number("hot", arguments.next())?,
+                "--minutes" => number("minutes", arguments.next())?,
+                "--rate" => number("rate", arguments.next())?,
                 "--trace" => parsed.flags.push("trace"),
                 "--worker" => parsed.flags.push("worker"),
                 "--list" => parsed.flags.push("list"),
@@ -92,6 +100,9 @@ fn main() -> ExitCode {
     if let Some(name) = &arguments.scenario {
         return scenario(name, &arguments);
     }
+    if let Some(&full_percent) = arguments.values.get("steady") {
+        return steady(full_percent, &arguments);
+    }
     if arguments.has("worker") {
         return worker(&arguments);
     }
@@ -111,6 +122,26 @@ fn trace_options(trace: bool) -> Options {
         let _closed = writeln!(std::io::stdout(), "{now:?} {line}");
     };
     Options { trace: trace.then(|| Box::new(sink) as sim::TraceSink), protection: None }
+}
+
+fn steady(full_percent: u64, arguments: &Arguments) -> ExitCode {
+    let steady = Steady {
+        protection: pool::Protection::Parity1,
+        full_percent,
+        hot_percent: arguments.get("hot", 10),
+        time: base::Nanos::from_secs(60 * arguments.get("minutes", 60)),
+        writes_per_ms: arguments.get("rate", 1),
+    };
+    match measure(&steady, arguments.get("seed", 1), Options::default()) {
+        Ok(outcome) => {
+            println!("{full_percent} % full, {} of 100 writes to a tenth:\n{outcome}", steady.hot_percent);
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            println!("FAILED: {failure}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn one(seed: u64, trace: bool) -> ExitCode {

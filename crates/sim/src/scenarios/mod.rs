@@ -9,7 +9,7 @@ mod script;
 use crate::seed::Options;
 use crate::workload::Failure;
 
-pub use script::Script;
+pub use script::{Script, plain_plan};
 
 /// One scenario.
 pub struct Scenario {

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use base::Nanos;
 use pool::Protection;
+use task::Io;
 
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::fault::FaultRates;
@@ -132,6 +133,27 @@ impl Script {
         let shared = self.shared.clone();
         self.simulation
             .step_until(Patience::default(), || done.get() || shared.has_failed())
+            .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
+        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
+    }
+
+    /// The way of the pool's shard to its world.
+    pub fn io(&self) -> Io {
+        self.session().lanes[0].io.clone()
+    }
+
+    /// As [`Script::run`], for work of any length.
+    pub fn run_long(&mut self, what: &str, task: impl Future<Output = ()> + 'static) -> Result<(), Failure> {
+        let done = self.spawn(task);
+        self.until(what, || done.get())
+    }
+
+    /// Lets events happen, as many as it takes.
+    pub fn until(&mut self, what: &str, done: impl Fn() -> bool) -> Result<(), Failure> {
+        let shared = self.shared.clone();
+        let patience = Patience { time: Nanos(u64::MAX / 2), events: u64::MAX / 2 };
+        self.simulation
+            .step_until(patience, || done() || shared.has_failed())
             .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
         self.shared.failure.borrow().clone().map_or(Ok(()), Err)
     }
