@@ -5,6 +5,7 @@
 //! would have changed. Secrets travel in here only towards the array, never back.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
@@ -31,6 +32,8 @@ pub enum Command {
     Unmap { volume: String, host: String, dry_run: bool },
     /// → [`Reply::Status`]
     Status,
+    /// The head's file has changed: listen on these portals, look at these drives. → [`Reply::Changed`]
+    Reload { portals: Vec<SocketAddr>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
     /// → [`Reply::Stopped`]
     Shutdown,

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ pub(crate) struct Context {
     pub(crate) units: Units,
     pub(crate) lanes: Rc<Lanes>,
     pub(crate) sessions: Sessions,
-    pub(crate) listeners: RefCell<Vec<ListenerHandle>>,
+    pub(crate) listeners: RefCell<Vec<(SocketAddr, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
@@ -155,6 +156,10 @@ impl Context {
                 Answer::Done
             }
             Call::Listen(addresses) => Answer::Listening(listener::listen(&self, addresses).await),
+            Call::Unlisten(addresses) => {
+                listener::stop(&self, |address| addresses.contains(&address)).await;
+                Answer::Done
+            }
             Call::Register(key, place) => Answer::Registered(self.register.register(&self, key, place).await),
             Call::Unregister(key, place) => {
                 self.register.unregister(&key, place);
@@ -237,7 +242,7 @@ impl Context {
     /// Stops serving hosts: no listener, no session, no command at work.
     async fn quiesce(&self) {
         self.stage.set(Stage::Quiescing);
-        listener::stop(self).await;
+        listener::stop(self, |_| true).await;
         let sessions = self.sessions.all();
         sessions.iter().for_each(|session| session.close(CloseReason::Requested));
         for session in sessions {

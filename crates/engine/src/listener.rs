@@ -22,8 +22,8 @@ pub(crate) async fn listen(
     let mut bound = Vec::new();
     for address in addresses {
         let result = context.io.listen(address).await;
-        if let Ok((listener, _)) = result {
-            context.listeners.borrow_mut().push(listener);
+        if let Ok((listener, bound)) = result {
+            context.listeners.borrow_mut().push((bound, listener));
             context.io.spawn(accept(context.clone(), listener));
         }
         bound.push(result.map(|(_, address)| address));
@@ -31,10 +31,12 @@ pub(crate) async fn listen(
     bound
 }
 
-/// Stops listening. Connections stay.
-pub(crate) async fn stop(context: &Context) {
-    let listeners = std::mem::take(&mut *context.listeners.borrow_mut());
-    for listener in listeners {
+/// Stops listening on those addresses. Connections stay.
+pub(crate) async fn stop(context: &Context, which: impl Fn(SocketAddr) -> bool) {
+    let all = std::mem::take(&mut *context.listeners.borrow_mut());
+    let (go, stay): (Vec<_>, Vec<_>) = all.into_iter().partition(|(address, _)| which(*address));
+    context.listeners.borrow_mut().extend(stay);
+    for (_, listener) in go {
         // a listener that fails to close is closed
         let _ = context.io.close_listener(listener).await;
     }

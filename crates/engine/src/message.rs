@@ -55,6 +55,8 @@ pub enum Call {
     Replicate(Arc<Replica>),
     /// From shard 0: listen on these addresses. → [`Answer::Listening`]
     Listen(Vec<SocketAddr>),
+    /// From shard 0: stop listening on these addresses. Connections stay. → [`Answer::Done`]
+    Unlisten(Vec<SocketAddr>),
     /// To shard 0: a session wants to begin. Answered when the older session that it replaces has ended.
     /// → [`Answer::Registered`]
     Register(SessionKey, SessionPlace),

@@ -78,7 +78,8 @@ impl Array {
 
     /// Looks at every configured drive that no open pool uses, all at once.
     pub(super) async fn look_at_drives(&self) {
-        let paths = self.parameters.drives.iter().filter(|path| self.pool_of_drive(path).is_none());
+        let configured = self.parameters.drives.borrow().clone();
+        let paths = configured.iter().filter(|path| self.pool_of_drive(path).is_none());
         let drives = join_all(paths.map(|path| self.look_at(path.clone())).collect::<Vec<_>>()).await;
         self.state.borrow_mut().drives = drives;
     }

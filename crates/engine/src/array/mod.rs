@@ -10,6 +10,7 @@ mod layers;
 mod pool_create;
 mod pool_status;
 mod pools;
+mod reload;
 pub(crate) mod space;
 mod start;
 mod status;
@@ -55,10 +56,10 @@ pub(crate) struct Array {
     state: RefCell<State>,
 }
 
-/// What stays as it was at the start.
+/// What the head was started with.
 struct Parameters {
     portals: Vec<SocketAddr>,
-    drives: Vec<String>,
+    drives: RefCell<Vec<String>>,
     array_name: String,
     save_state: Box<dyn Fn(Bytes) + Send>,
     state: RefCell<Option<Bytes>>,
@@ -108,7 +109,7 @@ impl Array {
             }),
             parameters: Parameters {
                 portals: parameters.portals,
-                drives: parameters.drives,
+                drives: RefCell::new(parameters.drives),
                 array_name: parameters.array_name,
                 save_state: parameters.save_state,
                 state: RefCell::new(parameters.state),
@@ -144,6 +145,7 @@ impl Array {
         let _turn = self.changes.acquire(1).await;
         match command {
             Command::Status | Command::Shutdown => unreachable!("answered above"),
+            Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
             Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,

@@ -135,7 +135,7 @@ impl Array {
     }
 
     /// Pools by the labels of the drives that were looked at.
-    fn found_pools(&self) -> BTreeMap<PoolId, Found> {
+    pub(super) fn found_pools(&self) -> BTreeMap<PoolId, Found> {
         let mut found = BTreeMap::new();
         for drive in &self.state.borrow().drives {
             if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
@@ -147,7 +147,7 @@ impl Array {
     }
 
     /// Claims a pool of drives that carry its label, and opens it.
-    async fn claim_pool(&self, id: PoolId, found: &Found) {
+    pub(super) async fn claim_pool(&self, id: PoolId, found: &Found) {
         self.state.borrow_mut().pools.push(Pool::offline(&self.context.io, id, &found.name, OPENING));
         let open = found.paths.iter().map(|path| self.open_member(id, path));
         let opened = join_all(open.collect::<Vec<_>>()).await;
@@ -358,8 +358,8 @@ impl Array {
 }
 
 /// A pool as drives' labels tell of it.
-struct Found {
-    array: ArrayId,
+pub(super) struct Found {
+    pub(super) array: ArrayId,
     name: String,
     paths: Vec<String>,
 }

@@ -8,9 +8,8 @@ use base::ArrayId;
 use bytes::Bytes;
 use catalog::Catalog;
 
-use super::{Array, Portal};
+use super::Array;
 use crate::command::{CommandError, CommandErrorKind};
-use crate::message::{Answer, Call};
 
 impl Array {
     /// Starts the array, and says how that went.
@@ -41,7 +40,7 @@ impl Array {
         (self.parameters.save_state)(bytes);
         self.open_raw_volumes().await;
         self.broadcast().await;
-        self.listen().await;
+        self.listen(self.parameters.portals.clone()).await;
         self.broadcast().await;
         Ok(())
     }
@@ -50,19 +49,6 @@ impl Array {
     fn new_catalog(&self) -> Result<Catalog, CommandError> {
         let name = self.parameters.array_name.parse()?;
         Ok(Catalog::new(ArrayId(self.context.io.random_u128()), name))
-    }
-
-    /// Listens on every portal: here first, which settles port 0, then on the other shards.
-    async fn listen(&self) {
-        let wanted = self.parameters.portals.clone();
-        let answer = self.context.ask(self.context.shard, Call::Listen(wanted.clone())).await;
-        let Answer::Listening(bound) = answer else { unreachable!("the answer to listening") };
-        let addresses: Vec<_> = bound.iter().filter_map(|result| result.ok()).collect();
-        let others = self.context.ask_others(|| Call::Listen(addresses.clone())).await;
-        // where the system lets one shard alone have an address, that shard serves it alone
-        drop(others);
-        let portals = wanted.into_iter().zip(bound).map(|(address, result)| Portal { address, result });
-        self.state.borrow_mut().portals = portals.collect();
     }
 }
 

@@ -1,5 +1,7 @@
 //! Between the API's words and the engine's: one command, one answer. No decisions.
 
+use std::net::SocketAddr;
+
 use control::api;
 use control::array::{Answer, Array};
 use engine::command as shard;
@@ -26,6 +28,15 @@ impl EngineArray {
             Ok(Reply::Stopped) => Ok(()),
             Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
             Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
+        }
+    }
+
+    /// Has the array take over what the head's file says now. Gives what has changed, in lines for people.
+    pub async fn reload(&self, portals: Vec<SocketAddr>, drives: Vec<String>) -> Result<Vec<String>, String> {
+        match self.ask(engine::Command::Reload { portals, drives }, vec![]).await {
+            Ok(Reply::Changed(change)) => Ok(change.lines),
+            Ok(other) => unreachable!("the array answered a reload with {other:?}"),
+            Err(error) => Err(error.message),
         }
     }
 

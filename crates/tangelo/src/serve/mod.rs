@@ -70,7 +70,8 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let config = Config::load(serve.config.as_deref())?;
     let state = StateDirectory::open(&config.state_dir)?;
     let saved = state.load_catalog()?;
-    let drives = config.expand_drives(&state.load_drives()?)?;
+    let remembered = state.load_drives()?;
+    let drives = config.expand_drives(&remembered)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let listeners = runtime.block_on(Listeners::open(&config))?;
     let signals = runtime.block_on(async { Signals::new() })?;
@@ -87,7 +88,8 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     };
     let shards = start_shards(&config.cores, parameters)?;
     let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper));
-    runtime.block_on(attend(&config, &drives, listeners, array, signals, is_started))?;
+    let head = Head { config, remembered, serve };
+    runtime.block_on(attend(&head, &drives, listeners, array, signals, is_started))?;
     for thread in shards.threads {
         thread.join().expect("a shard that panics ends the process");
     }
@@ -96,15 +98,63 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What this head was started with.
+struct Head<'a> {
+    config: Config,
+    /// Drives that pools were made of here.
+    remembered: Vec<String>,
+    serve: &'a cli::Serve,
+}
+
+/// Until a signal ends the daemon; one of them asks it to read its file again.
+async fn serve_until_stopped(
+    head: &Head<'_>,
+    array: &EngineArray,
+    watcher: &mut Watcher,
+    signals: &mut Signals,
+) {
+    loop {
+        let reload = async { signals.next_or_reload().await };
+        if !watcher.until(array, reload).await {
+            return;
+        }
+        notify::notify("RELOADING=1");
+        if let Err(Failure(reason)) = reload_file(head, array).await {
+            tracing::error!("the configuration stays as it was: {reason}");
+        }
+        notify::notify("READY=1");
+    }
+}
+
+/// Takes over what the head's file says now, as a whole or not at all.
+async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(), Failure> {
+    let config = Config::load(head.serve.config.as_deref())?;
+    let before = &head.config;
+    let fixed = [
+        ("[cores]", config.cores != before.cores),
+        ("[api]", config.socket != before.socket || config.tcp != before.tcp),
+        ("state_dir", config.state_dir != before.state_dir),
+    ];
+    for (key, _) in fixed.iter().filter(|(_, changed)| *changed) {
+        tracing::warn!("{key} has changed: that takes effect at the next start");
+    }
+    let drives = config.expand_drives(&head.remembered)?.into_iter().map(|drive| drive.path).collect();
+    let lines = array.reload(config.iscsi, drives).await.map_err(Failure)?;
+    tracing::info!("the configuration has been read again");
+    lines.iter().for_each(|line| tracing::info!("{line}"));
+    Ok(())
+}
+
 /// From the start of the shards to their end.
 async fn attend(
-    config: &Config,
+    head: &Head<'_>,
     drives: &[NamedDrive],
     listeners: Listeners,
     array: Arc<EngineArray>,
     mut signals: Signals,
     is_started: oneshot::Receiver<Result<(), CommandError>>,
 ) -> Result<(), Failure> {
+    let config = &head.config;
     let (stop, stopped) = watch::channel(false);
     tracing::info!("tangelo {}, API on {}", env!("CARGO_PKG_VERSION"), config.socket.display());
     if let Some(address) = listeners.tcp_address() {
@@ -120,7 +170,7 @@ async fn attend(
         Some(Ok(Ok(()))) => {
             report_start(&*array, &mut watcher, config, drives).await;
             notify::notify("READY=1");
-            watcher.until(&*array, signals.next()).await;
+            serve_until_stopped(head, &array, &mut watcher, &mut signals).await;
             Ok(())
         }
         Some(Ok(Err(error))) => Err(Failure::from(error)),
@@ -210,16 +260,27 @@ fn array_name() -> String {
     }
 }
 
-/// Both ways of asking for an orderly stop.
+/// Both ways of asking for an orderly stop, and the one of having the head's file read again.
 struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     fn new() -> std::io::Result<Signals> {
         let terminate = signal(SignalKind::terminate())?;
-        Ok(Signals { terminate, interrupt: signal(SignalKind::interrupt())? })
+        let (interrupt, hangup) = (signal(SignalKind::interrupt())?, signal(SignalKind::hangup())?);
+        Ok(Signals { terminate, interrupt, hangup })
+    }
+
+    /// `true` where the file is to be read again, `false` where it is time to stop.
+    async fn next_or_reload(&mut self) -> bool {
+        tokio::select! {
+            _ = self.terminate.recv() => false,
+            _ = self.interrupt.recv() => false,
+            _ = self.hangup.recv() => true,
+        }
     }
 
     async fn next(&mut self) {
