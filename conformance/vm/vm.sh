@@ -1,0 +1,100 @@
+# Sourced by scripts that need a Linux whose kernel is the initiator: one virtual machine under QEMU, in software
+# alone. Needs `target`, `tree`, and `work`, a directory to work in; vm_kill ends it by its process id.
+#
+# Its network is QEMU's own: no root, no address of this machine. 127.0.0.1 and 127.0.0.2 are the host's, each behind
+# a network card whose cable vm_cable pulls. Three agents carry out commands side by side: fd 11-13 are their answers,
+# 21-23 their orders.
+
+vm_image=$target/vm
+vm_dir=""
+# Software emulation on a busy machine: longer than anything takes.
+vm_patience_seconds=${VM_PATIENCE:-300}
+
+# vm_boot: makes the image if need be, starts the machine and waits for its agents.
+vm_boot() {
+    local n arguments
+    "$tree/conformance/vm/build-image" "$vm_image"
+    vm_dir=$work/vm
+    mkdir -p "$vm_dir/added"
+    # An initrd may be several archives, one after the other.
+    install -m 755 "$tree/conformance/vm/init" "$tree/conformance/vm/guest.sh" "$vm_dir/added"
+    cp "$vm_image/root.cpio" "$vm_dir/initrd"
+    (cd "$vm_dir/added" && printf '%s\n' init guest.sh | cpio --quiet -o -H newc -R 0:0) >>"$vm_dir/initrd"
+    arguments=(
+        -accel tcg,thread=multi,tb-size=256 -machine q35,usb=off,hpet=off -cpu max -smp 2 -m 1024
+        -nodefaults -no-user-config -display none -no-reboot
+        -kernel "$vm_image/linux" -initrd "$vm_dir/initrd"
+        -append "console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr tsc=reliable panic=-1"
+        -serial "file:$vm_dir/console.log"
+        -chardev "pipe,id=monitor,path=$vm_dir/monitor" -mon chardev=monitor
+        -device virtio-rng-pci -device virtio-serial-pci
+    )
+    mkfifo "$vm_dir"/monitor.{in,out}
+    for n in 0 1; do
+        arguments+=(-netdev "user,id=net$n,net=10.0.$((n + 2)).0/24,restrict=off"
+            -device "virtio-net-pci,id=card$n,netdev=net$n,mac=52:54:00:00:00:0$n,romfile=")
+    done
+    for n in 1 2 3; do
+        mkfifo "$vm_dir/agent-$n".{in,out}
+        arguments+=(-chardev "pipe,id=agent$n,path=$vm_dir/agent-$n"
+            -device "virtserialport,chardev=agent$n,name=agent$n")
+    done
+    setsid nice -n "${VM_NICE:-5}" qemu-system-x86_64 "${arguments[@]}" >"$vm_dir/qemu.log" 2>&1 </dev/null &
+    echo $! >"$vm_dir/qemu-pid"
+    disown
+    # Read and write, so that opening waits for nobody.
+    exec 10<>"$vm_dir/monitor.out" 20<>"$vm_dir/monitor.in"
+    exec 11<>"$vm_dir/agent-1.out" 21<>"$vm_dir/agent-1.in"
+    exec 12<>"$vm_dir/agent-2.out" 22<>"$vm_dir/agent-2.in"
+    exec 13<>"$vm_dir/agent-3.out" 23<>"$vm_dir/agent-3.in"
+    local deadline=$((SECONDS + vm_patience_seconds))
+    until grep -q "VM: ready" "$vm_dir/console.log" 2>/dev/null; do
+        if ! kill -0 "$(cat "$vm_dir/qemu-pid")" 2>/dev/null || [ $SECONDS -ge $deadline ]; then
+            echo "the virtual machine does not come up; it said:" >&2
+            tail -n 20 "$vm_dir/qemu.log" "$vm_dir/console.log" >&2
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+# vm_start AGENT SCRIPT: gives an order, of which every command must succeed; vm_finish AGENT waits for its end,
+# prints what it said, and returns its status.
+vm_start() {
+    base64 -w 0 <<<"set -euo pipefail
+$2" >&"2$1"
+    echo >&"2$1"
+}
+vm_finish() {
+    local status answer
+    # An agent that did not answer in time might answer the wrong question later.
+    if [ -e "$vm_dir/lost" ]; then
+        echo "the virtual machine did not answer before: $(cat "$vm_dir/lost")"
+        return 1
+    fi
+    if ! read -r -t "$vm_patience_seconds" status answer <&"1$1"; then
+        echo "agent $1, after $vm_patience_seconds s" >"$vm_dir/lost"
+        echo "the virtual machine does not answer; its console:"
+        tail -n 20 "$vm_dir/console.log"
+        return 1
+    fi
+    base64 -d <<<"$answer"
+    return "$status"
+}
+
+# vm SCRIPT: carries it out in the machine.
+vm() {
+    vm_start 1 "$1"
+    vm_finish 1
+}
+
+# vm_cable CARD on|off
+vm_cable() {
+    echo "set_link card$1 $2" >&20
+}
+
+vm_kill() {
+    [ -n "$vm_dir" ] && [ -e "$vm_dir/qemu-pid" ] || return 0
+    kill -9 "$(cat "$vm_dir/qemu-pid")" 2>/dev/null || true
+    rm -f "$vm_dir/qemu-pid"
+}
