@@ -32,12 +32,13 @@ says "blocks=1048576" sg_readcap $a
 says "blocks=1048576" sg_readcap --16 $a
 says "lbpme=1, lbprz=1" sg_readcap --16 $a
 says "block length=4096" sg_readcap $l'
-verdict "sg_luns: alice has two units, bob one" vm '
-says "imples 2 lun" sg_luns $a
+verdict "sg_luns: alice has three units, bob one" vm '
+says "imples 3 lun" sg_luns $a
 says "imples 1 lun" sg_luns $b'
 verdict "sg_opcodes: the commands that hosts rely on" vm '
 sg_opcodes $a >/run/opcodes
-for command in "Compare and write" "Unmap" "Write same(16)" "Report luns" "Persistent reserve out" "Get LBA status"; do
+for command in "Compare and write" "Unmap" "Write same(16)" "Report luns" "Persistent reserve out" "Get LBA status" \
+    "Extended copy"; do
     grep -qi "$command" /run/opcodes || { echo "missing: $command"; cat /run/opcodes; exit 1; }
 done
 says "Command is supported" sg_opcodes --opcode=0x89 $a
@@ -91,16 +92,18 @@ verdict "sg_sync" vm 'sg_sync $a; sg_sync --16 $a'
 verdict "past the end: LOGICAL BLOCK ADDRESS OUT OF RANGE" vm '
 fails 22 sg_raw -r 512 $a 88 00 00 00 00 00 00 10 00 00 00 00 00 01 00 00
 fails 22 sg_raw -s 1024 -i /dev/zero $a 8a 00 00 00 00 00 00 0f ff ff 00 00 00 02 00 00'
-if vm 'says "NOT supported" sg_opcodes --opcode=0x83 $a' >/dev/null; then
-    verdict "sg_xcopy: not offered, and refused as unknown" vm '
-    fails 9 sg_raw -s 16 -i /dev/zero $a 83 00 00 00 00 00 00 00 00 00 00 00 00 10 00 00
-    says "3PC=0" sg_inq $a'
-else
-    verdict "sg_xcopy: inside a unit" vm '
-    sg_dd if=/tmp/blocks of=$a bs=512 seek=32768 2>/dev/null
-    sg_xcopy if=$a of=$a bs=512 skip=32768 seek=65536 count=32
-    holds $b 65536 32 /tmp/blocks'
-fi
+verdict "sg_xcopy: inside a unit" vm '
+says "Command is supported" sg_opcodes --opcode=0x83,0 $a
+says "3PC=1" sg_inq $a
+sg_dd if=/tmp/blocks of=$a bs=512 seek=32768 2>/dev/null
+sg_xcopy if=$a of=$a bs=512 skip=32768 seek=65536 count=32
+holds $b 65536 32 /tmp/blocks'
+verdict "sg_xcopy: from one unit to another, 8 MiB" vm '
+head -c 8388608 /dev/urandom >/tmp/much
+dd if=/tmp/much of=$small bs=1M seek=48 oflag=direct
+sg_xcopy if=$a of=$s bs=512 skip=98304 seek=1024 count=16384
+holds $s 1024 16384 /tmp/much
+rm /tmp/much'
 verdict "FORMAT UNIT is refused" vm '
 fails 9 sg_raw $a 04 00 00 00 00 00
 sg_turs $a'

@@ -1,10 +1,13 @@
 # Part of linux-initiator: file systems on both kinds of block, and space that comes back.
 
 echo "-- file systems"
-verdict "blkdiscard of both units" vm 'blkdiscard -f $small; blkdiscard -f $large'
+verdict "blkdiscard of all units" vm '
+blkdiscard -f $small
+blkdiscard -f $large
+blkdiscard -f "$(disk alice $one 3)"'
 verdict "nothing is used then" used_at_most 8
 
-# on_disk KIND NAME CHECK: mkfs, noise, fstrim, check, blkdiscard.
+# on_disk KIND UNIT MKFS-OPTIONS CHECK: mkfs, noise, fstrim, check, blkdiscard.
 on_disk() {
     local kind=$1 disk="\$$2" options=$3 check=$4
     verdict "$kind: mkfs and mount, $2 blocks" vm "

@@ -123,7 +123,7 @@ keys() {
 # fsync. What is noted was acknowledged.
 content() {
     echo "file $1"
-    tail -c "+$(($1 * 61 % 60000 + 1))" /tmp/noise | head -c 1000000
+    head -c "$(($1 * 61 % 60000 + 1000000))" /tmp/noise | tail -c 1000000
 }
 load_start() {
     [ -e /tmp/noise ] || head -c 1200000 /dev/urandom >/tmp/noise

@@ -12,7 +12,9 @@ vm_patience_seconds=${VM_PATIENCE:-300}
 
 # vm_boot: makes the image if need be, starts the machine and waits for its agents.
 vm_boot() {
-    local n arguments
+    local n arguments kernel_options="console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr"
+    # Software emulation that waits for a processor: its clocks are not to be compared with each other.
+    kernel_options+=" tsc=reliable no_timer_check panic=-1"
     "$tree/conformance/vm/build-image" "$vm_image"
     vm_dir=$work/vm
     mkdir -p "$vm_dir/added"
@@ -24,7 +26,7 @@ vm_boot() {
         -accel tcg,thread=multi,tb-size=256 -machine q35,usb=off,hpet=off -cpu max -smp 2 -m 1024
         -nodefaults -no-user-config -display none -no-reboot
         -kernel "$vm_image/linux" -initrd "$vm_dir/initrd"
-        -append "console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr tsc=reliable panic=-1"
+        -append "$kernel_options"
         -serial "file:$vm_dir/console.log"
         -chardev "pipe,id=monitor,path=$vm_dir/monitor" -mon chardev=monitor
         -device virtio-rng-pci -device virtio-serial-pci
