@@ -248,6 +248,7 @@ impl Lane {
         }
         if lost > 0 {
             self.segments.borrow_mut().get_mut(batch.header.segment).incomplete = true;
+            self.want_repairs();
         }
         batch.written.set(true);
         self.advance();
@@ -357,6 +358,7 @@ impl Lane {
             }
             // what it had not flushed is lost to it: every segment that could be meant is rewritten
             self.mark_incomplete(drive);
+            self.want_repairs();
         }
         let mut log = self.log.borrow_mut();
         log.flushed = log.flushed.max(committed);

@@ -396,6 +396,9 @@ impl Lane {
         if freed {
             self.relieve();
         }
+        // what has settled by it can be cleaned now
+        self.no_repairs.set(None);
+        self.nothing_to_clean.set(None);
         self.space.notify();
         self.log_work.notify();
         self.background.notify();

@@ -18,6 +18,11 @@ const ROUND_BLOCKS_MAX: usize = 64 << 10;
 /// Rounds in a row that may gain nothing, in the hope that the garbage they make is gathered by the next.
 const FUTILE_MAX: u32 = 32;
 
+/// Repairs that were looked for in vain are looked for again after this time.
+const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
+/// Where nothing was worth cleaning, it is looked again after so many batches.
+const BATCHES_AGAIN: u64 = 64;
+
 /// What a round is chosen for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Aim {
@@ -57,17 +62,43 @@ impl Lane {
         if self.starved.get() {
             return Ok(false);
         }
-        if let Some(round) = self.choose(Aim::Redundancy).await? {
-            return self.carry_out(round, true).await.map(|()| true);
+        if self.may_look_for_repairs() {
+            if let Some(round) = self.choose(Aim::Redundancy).await? {
+                return self.carry_out(round, true).await.map(|()| true);
+            }
+            self.no_repairs.set(Some(self.io.now()));
         }
         if !self.wants_cleaning() {
             return Ok(false);
         }
         let aim = if self.must_wait_for_space() { Aim::AnyRoom } else { Aim::Room };
+        if aim == Aim::Room && !self.may_look_for_room() {
+            return Ok(false);
+        }
         match self.choose(aim).await? {
             Some(round) => self.carry_out(round, false).await.map(|()| true),
-            None => self.find_space().await,
+            None => {
+                self.nothing_to_clean.set(Some(self.log.borrow().committed));
+                self.find_space().await
+            }
         }
+    }
+
+    /// Every segment is looked at for repairs: not for each write that has the cleaning look around.
+    fn may_look_for_repairs(&self) -> bool {
+        self.no_repairs.get().is_none_or(|then| self.io.now().0 > then.0 + LOOK_AGAIN.0)
+    }
+
+    /// Something lacks redundancy that did not before, or has a place to go.
+    pub(crate) fn want_repairs(&self) {
+        self.no_repairs.set(None);
+        self.background.notify();
+    }
+
+    /// Where nothing was worth cleaning, enough has to be written before something can be.
+    fn may_look_for_room(&self) -> bool {
+        let committed = self.log.borrow().committed;
+        self.nothing_to_clean.get().is_none_or(|then| committed.0 >= then.0 + BATCHES_AGAIN)
     }
 
     /// Writes wait, and there is nothing to clean: a checkpoint may free what is empty by now. Where even

@@ -133,6 +133,10 @@ pub struct Lane {
     pub(crate) starved: Cell<bool>,
     /// Rounds of cleaning in a row that gained nothing.
     pub(crate) futile: Cell<u32>,
+    /// When repairs were last looked for in vain; nothing has asked for another look since.
+    pub(crate) no_repairs: Cell<Option<Nanos>>,
+    /// What was committed when there was last nothing worth cleaning.
+    pub(crate) nothing_to_clean: Cell<Option<base::Sequence>>,
     /// What speaks against each drive.
     pub(crate) evidence: RefCell<Evidence>,
     /// A drive that is to be taken out.
@@ -179,6 +183,8 @@ impl Lane {
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
             futile: Cell::new(0),
+            no_repairs: Cell::new(None),
+            nothing_to_clean: Cell::new(None),
             evidence: RefCell::new(Evidence::default()),
             condemned: Cell::new(None),
             scrub: RefCell::default(),
@@ -202,6 +208,7 @@ impl Lane {
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
         self.relieve();
+        self.want_repairs();
         self.space.notify();
         self.log_work.notify();
     }

@@ -107,6 +107,6 @@ impl Lane {
         }
         // what can be read of it is moved, too
         self.segments.borrow_mut().get_mut(id).incomplete = true;
-        self.background.notify();
+        self.want_repairs();
     }
 }
