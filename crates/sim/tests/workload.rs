@@ -140,7 +140,9 @@ impl Bench for DirectBench {
         let opening = sim::workload::Opening::default();
         let (place, tasks, bug, write_back) = (opening.clone(), io.clone(), self.bug, self.write_back);
         io.spawn(async move {
-            let (drive, _) = tasks.drive_open("/sim/0", true).await.expect("the drive is healthy");
+            let until = tasks.now() + pool::BUSY_PATIENCE;
+            let opened = pool::open_when_free(&tasks, "/sim/0", until).await;
+            let (drive, _) = opened.expect("the drive is healthy");
             // what an earlier process left in the cache was promised
             tasks.drive_flush(drive).await.expect("the drive is healthy");
             let one_at_a_time = Semaphore::new(&tasks, 1);
