@@ -1,12 +1,15 @@
 # Known to every script that the virtual machine carries out: see vm.sh.
 
+# Longer than anything takes in an emulation on a busy machine.
+patience_seconds=300
+
 # disk IFACE ADDRESS LUN: the block device of a logical unit, by the session it is seen through; waits for it.
 disk() { unit block /dev "$@"; }
 # generic IFACE ADDRESS LUN: the same unit's sg device, which nobody but us opens.
 generic() { unit scsi_generic /dev "$@"; }
 
 unit() {
-    local kind=$1 in=$2 session deadline=$((SECONDS + 60)) found
+    local kind=$1 in=$2 session deadline=$((SECONDS + patience_seconds)) found
     while true; do
         session=$(session_of "$3" "$4") &&
             for found in /sys/class/iscsi_session/"$session"/device/target*/*:*:*:"$5"/"$kind"/*; do
@@ -38,10 +41,9 @@ session_of() {
     return 1
 }
 
-# within SECONDS COMMAND...: until it succeeds.
+# within COMMAND...: again and again until it succeeds, or patience ends.
 within() {
-    local deadline=$((SECONDS + $1))
-    shift
+    local deadline=$((SECONDS + patience_seconds))
     until "$@"; do
         [ $SECONDS -lt $deadline ] || {
             echo "not in time: $*"
@@ -129,7 +131,7 @@ load_start() {
     [ -e /tmp/noise ] || head -c 1200000 /dev/urandom >/tmp/noise
     rm -f /run/stop /run/load.*
     setsid bash -c 'load_run "$1"' load "$1" >/run/load.out 2>&1 </dev/null &
-    within 120 test -s /run/load.done
+    within test -s /run/load.done
 }
 load_run() {
     local n=0
@@ -147,12 +149,12 @@ load_run() {
 load_goes_on() {
     local before
     before=$(wc -l </run/load.done)
-    within "${1:-120}" eval '[ "$(wc -l </run/load.done)" -gt '$((before + 1))' ] || [ -e /run/load.errors ]'
+    within eval '[ "$(wc -l </run/load.done)" -gt '$((before + 1))' ] || [ -e /run/load.errors ]'
     [ ! -e /run/load.errors ] || { cat /run/load.errors /run/load.out; return 1; }
 }
 load_stop() {
     touch /run/stop
-    within 240 eval '! kill -0 "$(cat /run/load.pid)" 2>/dev/null'
+    within eval '! kill -0 "$(cat /run/load.pid)" 2>/dev/null'
     awk 'NR > 1 && $3 - last > longest { longest = $3 - last } { last = $3 }
         END { printf "%d files written, the longest wait %.1f s\n", NR, longest }' /run/load.done >/run/load.summary
     cat /run/load.summary

@@ -152,8 +152,8 @@ says "PTPL_A): 1" sg_persist --no-inquiry --report-capabilities $a'
 head_kill "$dir"
 head_start "$dir"
 verdict "APTPL: all of it is there after kill -9" vm "$quiet"'
-within 60 sg_turs $a
-within 60 sg_turs $b
+within sg_turs $a
+within sg_turs $b
 same "$(keys $b)" "0xa11ce 0xb0b "
 same "$(reservation $b)" "0xa11ce Write Exclusive, registrants only"
 same "$(access $b)" "read yes, write yes"
@@ -167,8 +167,8 @@ out reserve --param-rk=0xa11ce --prout-type=3 $a'
 head_kill "$dir"
 head_start "$dir"
 verdict "without APTPL: nothing is left after kill -9" vm "$quiet"'
-within 60 sg_turs $a
-within 60 sg_turs $b
+within sg_turs $a
+within sg_turs $b
 same "$(keys $b)" ""
 same "$(reservation $b)" none
 same "$(access $b)" "read yes, write yes"'

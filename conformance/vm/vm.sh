@@ -8,7 +8,7 @@
 vm_image=$target/vm
 vm_dir=""
 # Software emulation on a busy machine: longer than anything takes.
-vm_patience_seconds=${VM_PATIENCE:-300}
+vm_patience_seconds=${VM_PATIENCE:-900}
 
 # vm_boot: makes the image if need be, starts the machine and waits for its agents.
 vm_boot() {
