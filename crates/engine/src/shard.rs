@@ -13,7 +13,7 @@
 use std::rc::Rc;
 
 use base::{Nanos, ShardId};
-use env::{Env, Event, Wait};
+use env::{Env, Event, Operation, Token, Wait};
 use task::Executor;
 
 use crate::StartParameters;
@@ -28,6 +28,7 @@ pub struct Shard {
     executor: Executor,
     context: Rc<Context>,
     events: Vec<Event<ShardMessage>>,
+    operations: Vec<(Token, Operation)>,
     started: bool,
 }
 
@@ -41,7 +42,7 @@ impl Shard {
         if let Some(parameters) = parameters {
             context.clone().start_array(parameters);
         }
-        Shard { executor, context, events: Vec::new(), started: false }
+        Shard { executor, context, events: Vec::new(), operations: Vec::new(), started: false }
     }
 
     /// One turn. With `may_wait` it waits for an event where there is nothing to do; without, it only takes
@@ -62,7 +63,8 @@ impl Shard {
             }
         }
         self.executor.run_ready();
-        for (token, operation) in self.executor.take_operations() {
+        self.executor.take_operations_into(&mut self.operations);
+        for (token, operation) in self.operations.drain(..) {
             env.submit(token, operation);
         }
         self.context.mail.flush(env);

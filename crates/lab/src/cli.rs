@@ -5,8 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::grid::Grid;
 use crate::job::{Job, Limit, Pattern};
 use crate::suite::Named;
+use crate::sweep::Vary;
 use crate::target::Target;
 use crate::units::parse_bytes;
 
@@ -14,6 +16,27 @@ use crate::units::parse_bytes;
 pub enum Bench {
     /// One load on one target
     Run(RunArgs),
+    /// A grid of loads, as the classic tools print it
+    Grid(GridArgs),
+    /// One parameter at a time, everything else as it was
+    Sweep(SweepArgs),
+    /// The same load again and again until its rate is steady; the target is written over twice before, if asked
+    Steady(SteadyArgs),
+    /// Copy one file or drive onto another
+    Copy {
+        from: String,
+        /// It must be there, and as large; what it holds is lost
+        to: String,
+        #[arg(long, default_value = "1M", value_parser = parse_bytes)]
+        block: u64,
+        /// Pieces on their way at once
+        #[arg(long, default_value = "8")]
+        depth: usize,
+    },
+    /// The same load by our generator and by fio, in turn: do they agree?
+    Fio(FioArgs),
+    /// Parity and checksums against what memory allows
+    Kernels,
     /// Write a whole target once, in order, so that reads find something
     Fill(Fill),
     /// Load on behalf of a leader elsewhere (`run --agent`); does what anybody says who can connect
@@ -31,6 +54,27 @@ pub enum Bench {
     Suite(SuiteArgs),
     /// Two files of results beside each other
     Compare { before: PathBuf, after: PathBuf },
+    /// Results as one page with charts, which fetches nothing
+    Report {
+        results: PathBuf,
+        /// The page to write
+        page: PathBuf,
+        /// Compare with the target of this name
+        #[arg(long, value_name = "NAME")]
+        base: Option<String>,
+    },
+    /// Results beside published figures of known systems
+    Against { results: PathBuf },
+    /// Keep the ratios of a suite in a file of history, or show it
+    History {
+        /// One line of JSON for each suite
+        history: PathBuf,
+        /// The results of a suite to add
+        #[arg(long, value_name = "FILE", requires = "base")]
+        add: Option<PathBuf>,
+        #[arg(long, value_name = "NAME")]
+        base: Option<String>,
+    },
     /// Read a whole logical unit and compare it with a file; what is behind the file's end must be zeros
     Verify {
         /// iscsi://HOST[:PORT]/TARGET/LUN
@@ -112,6 +156,12 @@ pub struct Common {
     /// Keep the results in this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
+    /// Write them as a page with charts, which fetches nothing
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Show published figures of the same requests beside them
+    #[arg(long)]
+    pub against: bool,
 }
 
 #[derive(Args, Debug)]
@@ -168,6 +218,64 @@ pub struct SuiteArgs {
     /// Only jobs with this in their name, such as "4 KiB randread"; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct GridArgs {
+    #[arg(value_enum)]
+    pub grid: Grid,
+    /// As for `run`
+    pub target: Target,
+    /// Seconds of each cell
+    #[arg(long, default_value = "1")]
+    pub seconds: f64,
+    /// Only the first so many bytes of the target
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    pub span: Option<u64>,
+    /// Leave out everything that writes
+    #[arg(long)]
+    pub read_only: bool,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct SweepArgs {
+    /// As for `run`
+    pub target: Target,
+    /// Such as depth=1,4,16 or block=4k,64k; depth, block, connections, threads, reads, span; may be given several times
+    #[arg(long, required = true, value_name = "NAME=VALUE,...")]
+    pub vary: Vec<Vary>,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct SteadyArgs {
+    /// As for `run`
+    pub target: Target,
+    /// Write the whole target twice before; what it holds is lost
+    #[arg(long)]
+    pub precondition: bool,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+#[derive(Args, Debug)]
+pub struct FioArgs {
+    /// One drive or file, or a logical unit where fio was built with libiscsi
+    pub target: Target,
+    /// Times that each is run
+    #[arg(long, default_value = "5")]
+    pub rounds: u32,
+    #[command(flatten)]
+    pub job: JobArgs,
     #[command(flatten)]
     pub common: Common,
 }

@@ -1,12 +1,14 @@
 //! Carries commands out: from the command line's words to runs, tables and files.
 
 use std::io::Write;
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use uring::{Options, spawn_shards};
 
 use crate::cli::{Bench, Common, Fill, FloorArgs, RunArgs, SuiteArgs};
+use crate::copy::Copy;
 use crate::floor::{self, Floor};
 use crate::job::{Job, Limit, Pattern};
 use crate::progress::Progress;
@@ -15,7 +17,7 @@ use crate::run::{self, Plan};
 use crate::target::Target;
 use crate::verify;
 use crate::worker::World;
-use crate::{agent, compare, settings, suite, table};
+use crate::{against, agent, compare, copy, history, html, kernels, more, settings, suite, table, units};
 
 /// How a command's answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,6 +36,32 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let _ = say(out, &format!("agent on {address}\n"));
         }),
         Bench::Floor(args) => serve_floor(args, out),
+        Bench::Grid(args) => more::grid(args, form, out),
+        Bench::Sweep(args) => more::sweep(args, form, out),
+        Bench::Steady(args) => more::steady(args, form, out),
+        Bench::Fio(args) => more::beside_fio(args, out),
+        Bench::Kernels => say(out, &kernels::report(&kernels::measure())),
+        Bench::Copy { from, to, block, depth } => {
+            let copy =
+                Copy { from: from.clone(), to: to.clone(), block_bytes: *block as usize, depth: *depth };
+            let (bytes, seconds) = in_world(move |env| copy::copy(env, &copy))?;
+            let rate = bytes as f64 / f64::from(1 << 20) / seconds;
+            say(
+                out,
+                &format!("copied: {} in {} s, {rate:.0} MiB/s\n", units::bytes(bytes), units::short(seconds)),
+            )
+        }
+        Bench::Report { results, page, base } => {
+            write_page(&Results::load(results)?, base.as_deref(), page)?;
+            say(out, &format!("written: {}\n", page.display()))
+        }
+        Bench::Against { results } => say(out, &against::report(&Results::load(results)?)),
+        Bench::History { history, add, base } => {
+            if let (Some(results), Some(base)) = (add, base) {
+                history::append(&history::entry(&Results::load(results)?, base)?, history)?;
+            }
+            say(out, &history::report(&history::load(history)?))
+        }
         Bench::Suite(args) => run_suite(args, form, out),
         Bench::Compare { before, after } => {
             say(out, &compare::report(&Results::load(before)?, &Results::load(after)?))
@@ -51,7 +79,7 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
     }
 }
 
-fn say(out: &mut dyn Write, text: &str) -> Result<(), String> {
+pub fn say(out: &mut dyn Write, text: &str) -> Result<(), String> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|error| format!("output: {error}"))
 }
 
@@ -82,9 +110,14 @@ pub fn results(title: &str, common: &Common) -> Results {
     }
 }
 
+fn write_page(results: &Results, base: Option<&str>, path: &Path) -> Result<(), String> {
+    std::fs::write(path, html::page(results, base)).map_err(|error| format!("{}: {error}", path.display()))
+}
+
 /// Keeps and prints results.
 pub fn finish(
     results: &Results,
+    base: Option<&str>,
     common: &Common,
     form: Form,
     text: &str,
@@ -93,7 +126,11 @@ pub fn finish(
     if let Some(path) = &common.save {
         results.save(path)?;
     }
+    if let Some(path) = &common.report {
+        write_page(results, base, path)?;
+    }
     match form {
+        Form::Table if common.against => say(out, &format!("{text}\n{}", against::report(results))),
         Form::Table => say(out, text),
         Form::Json => say(out, &(serde_json::to_string(results).expect("plain values") + "\n")),
     }
@@ -127,7 +164,7 @@ fn run_one(args: &RunArgs, form: Form, out: &mut dyn Write) -> Result<(), String
     };
     let text = table::one(&run);
     results.runs.push(run);
-    finish(&results, &args.common, form, &text, out)
+    finish(&results, None, &args.common, form, &text, out)
 }
 
 fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), String> {
@@ -141,7 +178,7 @@ fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), St
     let mut results = results("suite", &args.common);
     suite::run(&mut results, &args.targets, &jobs, args.rounds, &args.common)?;
     let text = suite::report(&results, args.base.as_deref());
-    finish(&results, &args.common, form, &text, out)
+    finish(&results, args.base.as_deref(), &args.common, form, &text, out)
 }
 
 fn fill(args: &Fill, out: &mut dyn Write) -> Result<(), String> {
@@ -161,13 +198,32 @@ pub fn fill_target(target: &Target, common: &Common) -> Result<Run, String> {
         limit: Limit::Bytes(bytes),
         ..Job::default()
     };
-    // A short read tells how large the target is.
-    let look = Job { read_percent: 100, queue_depth: 1, ..job(4096, 4096) };
-    let seen = run::run(&plan(target, look, common), &mut progress)?;
-    let size = seen.settings.iter().find(|(name, _)| name == "size_bytes");
-    let size: u64 =
-        size.and_then(|(_, value)| value.parse().ok()).ok_or("the target does not tell its size")?;
+    let size = look(target, common)?.size_bytes;
     run::run(&plan(target, job(size / 65536 * 65536, 65536), common), &mut progress)
+}
+
+/// What a short read tells about a target.
+pub struct Shape {
+    pub size_bytes: u64,
+    pub block_bytes: u32,
+}
+
+pub fn look(target: &Target, common: &Common) -> Result<Shape, String> {
+    let job = Job { queue_depth: 1, limit: Limit::Bytes(4096), ..Job::default() };
+    let seen = run::run(&plan(target, job, common), &mut Progress::silent())?;
+    let setting = |name: &str| {
+        let found = seen.settings.iter().find(|(other, _)| other == name);
+        found.and_then(|(_, value)| value.parse::<u64>().ok())
+    };
+    let block_bytes = match target {
+        Target::Drives(_) => base::BLOCK_BYTES as u64,
+        Target::Iscsi(_) => {
+            setting("logical_block_bytes").ok_or("the target does not tell its block size")?
+        }
+        Target::Echo(_) => 512,
+    };
+    let size_bytes = setting("size_bytes").ok_or("the target does not tell its size")?;
+    Ok(Shape { size_bytes, block_bytes: block_bytes as u32 })
 }
 
 fn serve_floor(args: &FloorArgs, out: &mut dyn Write) -> Result<(), String> {

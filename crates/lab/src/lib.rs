@@ -12,21 +12,32 @@
     reason = "a load generator is at the edge to the world"
 )]
 
+mod against;
 mod agent;
 mod bottleneck;
+mod chart;
 pub mod cli;
 mod command;
 mod compare;
+mod copy;
 mod cpu;
+mod fio;
 mod floor;
+mod grid;
+mod history;
+mod html;
 mod job;
+mod kernels;
 mod measure;
+mod more;
 mod place;
 mod progress;
 mod result;
 mod run;
 mod settings;
+mod steady;
 mod suite;
+mod sweep;
 mod table;
 mod target;
 #[cfg(test)]

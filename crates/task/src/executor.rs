@@ -63,7 +63,14 @@ impl Executor {
 
     /// The operations that tasks have asked for since the last call, in order.
     pub fn take_operations(&mut self) -> Vec<(Token, Operation)> {
-        self.io.take_operations()
+        let mut operations = Vec::new();
+        self.io.take_operations(&mut operations);
+        operations
+    }
+
+    /// The same, into an empty list whose memory is used again and again.
+    pub fn take_operations_into(&mut self, operations: &mut Vec<(Token, Operation)>) {
+        self.io.take_operations(operations);
     }
 
     /// When the next timer comes due.

@@ -293,8 +293,10 @@ impl Io {
         std::mem::take(&mut *self.0.spawned.borrow_mut())
     }
 
-    pub(crate) fn take_operations(&self) -> Vec<(Token, Operation)> {
-        std::mem::take(&mut *self.0.outgoing.borrow_mut())
+    /// Swaps the list with an empty one: both keep their memory.
+    pub(crate) fn take_operations(&self, into: &mut Vec<(Token, Operation)>) {
+        assert!(into.is_empty(), "operations that were taken are submitted");
+        std::mem::swap(&mut *self.0.outgoing.borrow_mut(), into);
     }
 
     pub(crate) fn complete(&self, token: Token, outcome: Outcome) {

@@ -25,7 +25,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
         "sim",
         &["base", "block", "catalog", "engine", "env", "iscsi", "parity", "pool", "scsi", "task", "wire"],
     ),
-    ("lab", &["base", "block", "env", "iscsi", "uring", "wire"]),
+    ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["base", "catalog", "control", "engine", "env", "lab", "uring"]),
     ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
     ("xtask", &["base"]),

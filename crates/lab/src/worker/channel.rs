@@ -89,7 +89,8 @@ impl Channel {
             Target::Echo(address) => {
                 let connection = login::connect(env, *address)?;
                 let (size, codec) = EchoCodec::open(env, connection)?;
-                (Kind::Echo(Box::new(Stream::new(connection, index, codec))), size, 512, Vec::new())
+                let facts = vec![("size_bytes".to_owned(), size.to_string())];
+                (Kind::Echo(Box::new(Stream::new(connection, index, codec))), size, 512, facts)
             }
         };
         let channel = Channel { kind, slots: Slots::new(depth), ended: Vec::new(), window_full: 0 };

@@ -1,0 +1,178 @@
+//! The hot path allocates nothing for a request: counted, on a real shard that serves a memory volume over iSCSI.
+//!
+//! What is counted is the shard's thread alone. A turn may allocate (the list of pieces of its send); a request may not:
+//! 64 requests of one turn cost no more than a few.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the client of a test is the world")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+
+use bytes::{Bytes, BytesMut};
+use engine::command::{Command, NewBacking, NewHost, NewVolume, Reply};
+use engine::{Shard, ShardMessage, StartParameters};
+use env::Env;
+use iscsi::initiator::{Event, Initiator, InitiatorParams, Request};
+use uring::{Mailbox, Options, UringEnv, spawn_shards};
+
+const INITIATOR: &str = "iqn.2026-11.org.example:count";
+const BLOCK: u32 = 4096;
+const BLOCKS: u64 = 4096;
+const BATCHES: u64 = 50;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+thread_local! {
+    static COUNTED: Cell<bool> = const { Cell::new(false) };
+}
+
+struct Counting;
+
+// SAFETY: everything is passed on to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if COUNTED.try_with(Cell::get).unwrap_or(false) {
+            ALLOCATIONS.fetch_add(1, SeqCst);
+        }
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise is the one that is asked for.
+        unsafe { System.dealloc(memory, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn ask(shard: &Mailbox<ShardMessage>, command: Command) -> Reply {
+    let (reply, answer) = channel();
+    let message =
+        ShardMessage::Control(command, Box::new(move |answer| reply.send(answer).expect("we wait")));
+    assert!(shard.try_send(message).is_ok(), "the shard takes commands");
+    answer.recv().expect("it answers").expect("it can be done")
+}
+
+/// A shard with a memory volume; its portal.
+fn serve() -> (SocketAddr, String) {
+    let (started, is_started) = channel();
+    let parameters = StartParameters {
+        portals: vec!["127.0.0.1:0".parse().expect("an address")],
+        drives: Vec::new(),
+        array_name: "count".to_owned(),
+        state: None,
+        save_state: Box::new(|_| {}),
+        started: Box::new(move |result| started.send(result).expect("we wait")),
+    };
+    let parameters = Arc::new(Mutex::new(Some(parameters)));
+    let shards = spawn_shards(&Options::new(1), move |mut env: UringEnv<ShardMessage>| {
+        COUNTED.set(true);
+        let parameters = parameters.lock().expect("nobody panics with it").take();
+        let mut shard = Shard::new(env.shard(), env.shards(), parameters);
+        while !shard.is_stopped() {
+            shard.turn(&mut env, true);
+        }
+    });
+    let shard = shards.expect("io_uring").mailboxes.remove(0);
+    is_started.recv().expect("it starts").expect("it can listen");
+    let volume = NewVolume {
+        name: "m".to_owned(),
+        backing: NewBacking::Memory,
+        size_bytes: Some(BLOCKS * u64::from(BLOCK)),
+        block_bytes: BLOCK,
+        write_back: false,
+    };
+    ask(&shard, Command::VolumeCreate { volume, dry_run: false });
+    let host = NewHost {
+        name: "h".to_owned(),
+        initiators: vec![INITIATOR.to_owned()],
+        chap: None,
+        mutual_chap: None,
+    };
+    ask(&shard, Command::HostCreate { host, dry_run: false });
+    let (volume, host) = ("m".to_owned(), "h".to_owned());
+    ask(&shard, Command::Map { volume, host, lun: Some(0), read_only: false, dry_run: false });
+    let Reply::Status(status) = ask(&shard, Command::Status) else { panic!("a status") };
+    (status.portals[0].address.parse().expect("an address"), status.target_name)
+}
+
+struct Client {
+    socket: TcpStream,
+    initiator: Initiator,
+    input: BytesMut,
+}
+
+impl Client {
+    fn new((portal, target): &(SocketAddr, String)) -> Client {
+        let socket = TcpStream::connect(portal).expect("it listens");
+        socket.set_nodelay(true).expect("a socket");
+        let initiator = Initiator::new(InitiatorParams::new(INITIATOR, Some(target)));
+        let mut client = Client { socket, initiator, input: BytesMut::new() };
+        while !matches!(client.next_event(), Event::LoggedIn { .. }) {}
+        client
+    }
+
+    fn next_event(&mut self) -> Event {
+        loop {
+            if let Some(event) = self.initiator.next_event() {
+                return event;
+            }
+            self.socket.write_all(&self.initiator.take_output().concat()).expect("sent");
+            let mut room = [0; 64 << 10];
+            let received = self.socket.read(&mut room).expect("received");
+            assert!(received > 0, "the target closed the connection");
+            self.input.extend_from_slice(&room[..received]);
+            self.initiator.on_receive(&mut self.input, &mut || 1);
+        }
+    }
+
+    /// `depth` requests in one piece, and all of their answers; how many were good.
+    fn batch(&mut self, write: bool, depth: u64, batch: u64) -> u64 {
+        for index in 0..depth {
+            let mut cdb = [0; 16];
+            cdb[0] = if write { 0x8a } else { 0x88 };
+            cdb[2..10].copy_from_slice(&((batch * 7 + index * 61) % BLOCKS).to_be_bytes());
+            cdb[13] = 1;
+            let mut request = Request::new(0, cdb);
+            match write {
+                true => request.data_out = Bytes::from(vec![7; BLOCK as usize]).into(),
+                false => request.expected_in = BLOCK,
+            }
+            self.initiator.command(request).expect("the window is open");
+        }
+        let (mut good, mut left) = (0, depth);
+        while left > 0 {
+            if let Event::Completed(_, completion) = self.next_event() {
+                good += u64::from(completion.status == 0);
+                left -= 1;
+            }
+        }
+        good
+    }
+}
+
+/// One test, because one count.
+#[test]
+fn requests_allocate_nothing() {
+    let mut client = Client::new(&serve());
+    // attentions, slabs, and buffers that grow once
+    for batch in 0..BLOCKS / 16 {
+        client.batch(true, 64, batch);
+        client.batch(false, 64, batch);
+    }
+    for (write, depth, per_turn_max) in [(false, 64, 12), (true, 64, 24), (false, 1, 6), (true, 1, 6)] {
+        (0..BATCHES).for_each(|batch| assert_eq!(client.batch(write, depth, batch), depth));
+        let before = ALLOCATIONS.load(SeqCst);
+        (0..BATCHES).for_each(|batch| assert_eq!(client.batch(write, depth, batch), depth));
+        let counted = ALLOCATIONS.load(SeqCst) - before;
+        let what = if write { "writes" } else { "reads" };
+        println!("{what} at depth {depth}: {counted} allocations for {} requests", BATCHES * depth);
+        assert!(counted > 0, "a turn's send has a list of pieces: nothing was counted at all");
+        assert!(counted <= BATCHES * per_turn_max, "{what} at depth {depth}: {counted} for {BATCHES} turns");
+    }
+}
