@@ -117,5 +117,6 @@ head_command() {
 
 # target_name DIR: the iSCSI name of the array.
 target_name() {
-    head_command "$1" status -o json | jq -r .array.target_name
+    # a degraded array's status ends with 1
+    { head_command "$1" status -o json || true; } | jq -r .array.target_name
 }
