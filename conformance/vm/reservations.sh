@@ -102,6 +102,7 @@ quiet
 (dd if=/dev/zero of=$small bs=64k seek=160 count=4096 oflag=direct 2>&1 || echo "status $?") >/run/dd.out &
 writer=$!
 sleep 2
+head -c 4096 /dev/urandom >/tmp/block
 out preempt-abort --param-rk=0xb0b --param-sark=0xa11ce --prout-type=5 $b
 sg_dd if=/tmp/block of=$b bs=512 seek=20480 2>/dev/null
 wait $writer
