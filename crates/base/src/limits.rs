@@ -32,6 +32,8 @@ pub const CHAP_USER_BYTES_MAX: usize = 255;
 pub const CATALOG_BYTES_MAX: usize = 32 << 20;
 /// A volume's largest size.
 pub const VOLUME_BYTES_MAX: u64 = 1 << 50;
+/// How many times its first size a volume in a pool can have; its layer is made with room for it.
+pub const VOLUME_GROWTH_MAX: u64 = 256;
 /// A drive's smallest size.
 pub const DRIVE_BYTES_MIN: u64 = 1 << 30;
 

@@ -53,9 +53,13 @@ impl Geometry {
         if let BlockRequest::CompareAndWrite { expected, data, .. } = request {
             assert_eq!(expected.len(), data.len(), "{request:?}");
         }
-        if let Some((lba, blocks)) = request.extent(self.block_bytes) {
-            let within = lba.0 < self.blocks && blocks > 0 && blocks <= self.blocks - lba.0;
-            assert!(within, "{request:?} reaches outside of {} blocks", self.blocks);
-        }
+        assert!(self.holds(request), "{request:?} reaches outside of {} blocks", self.blocks);
+    }
+
+    /// Whether the request's range is not empty and lies within the volume.
+    pub fn holds(&self, request: &BlockRequest) -> bool {
+        request
+            .extent(self.block_bytes)
+            .is_none_or(|(lba, blocks)| lba.0 < self.blocks && blocks > 0 && blocks <= self.blocks - lba.0)
     }
 }

@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use base::{BLOCK_BYTES, HashMap, Lba};
 use bytes::{Bytes, BytesMut};
@@ -30,13 +31,19 @@ struct Slab {
 /// Keeps what is written for as long as it lives. Holds as much memory as the slabs that are touched.
 pub struct Memory {
     geometry: Geometry,
-    slabs: RefCell<HashMap<u64, Slab>>,
+    slabs: Rc<RefCell<HashMap<u64, Slab>>>,
 }
 
 impl Memory {
     /// The size need not be whole 4 KiB blocks.
     pub fn new(geometry: Geometry) -> Memory {
-        Memory { geometry, slabs: RefCell::default() }
+        Memory { geometry, slabs: Rc::default() }
+    }
+
+    /// The same memory with a larger size; requests to either reach it.
+    pub fn grown(&self, geometry: Geometry) -> Memory {
+        assert!(geometry.size_bytes() >= self.geometry.size_bytes());
+        Memory { geometry, slabs: self.slabs.clone() }
     }
 
     /// Blocks in use, in bytes.

@@ -1,7 +1,8 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
 use base::limits::{
-    HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+    HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX,
+    VOLUME_GROWTH_MAX, VOLUMES_MAX,
 };
 use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
 
@@ -68,6 +69,11 @@ pub enum Change {
         volume: String,
         name: Name,
     },
+    /// Only to a larger size; a raw volume is as large as its device.
+    ResizeVolume {
+        volume: String,
+        size_bytes: u64,
+    },
     /// Refused while it is mapped, unless `unmap` says to take the mappings with it.
     DeleteVolume {
         volume: String,
@@ -120,6 +126,7 @@ impl Catalog {
                     serial: serial(next.array, id),
                     created_ms: *created_ms,
                     reservations: None,
+                    first_size_bytes: None,
                 };
                 volume.check()?;
                 next.next_volume_id += 1;
@@ -130,6 +137,7 @@ impl Catalog {
                 next.check_volume_name(name)?;
                 next.volumes[index].name = name.clone();
             }
+            Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
             Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
@@ -211,6 +219,23 @@ impl Catalog {
             NewVolume::Null => Ok(VolumeKind::Null {}),
             NewVolume::Memory => Ok(VolumeKind::Memory {}),
         }
+    }
+
+    fn resize_volume(&mut self, name: &str, size_bytes: u64) -> Result<(), CatalogError> {
+        let index = self.volume_index(name)?;
+        let volume = &mut self.volumes[index];
+        let name = volume.name.clone();
+        if matches!(volume.backing, VolumeKind::Raw { .. }) {
+            return Err(CatalogError::RawResize { volume: name });
+        }
+        if size_bytes <= volume.size_bytes {
+            return Err(CatalogError::NotLarger { volume: name, size_bytes: volume.size_bytes });
+        }
+        if matches!(volume.backing, VolumeKind::Pool { .. }) {
+            volume.first_size_bytes.get_or_insert(volume.size_bytes);
+        }
+        volume.size_bytes = size_bytes;
+        volume.check()
     }
 
     fn delete_volume(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
@@ -349,6 +374,12 @@ impl Volume {
         let whole = self.size_bytes.is_multiple_of(BLOCK_BYTES as u64);
         if !whole || self.size_bytes == 0 || self.size_bytes > VOLUME_BYTES_MAX {
             return Err(CatalogError::Size { size_bytes: self.size_bytes });
+        }
+        if let Some(first) = self.first_size_bytes {
+            let max_bytes = first.saturating_mul(VOLUME_GROWTH_MAX).min(VOLUME_BYTES_MAX);
+            if self.size_bytes > max_bytes {
+                return Err(CatalogError::NoRoomToGrow { volume: self.name.clone(), max_bytes });
+            }
         }
         match &self.backing {
             VolumeKind::Raw { path } if !path.starts_with('/') || path.contains('\0') => {

@@ -90,6 +90,10 @@ impl Catalog {
             volume.check()?;
             let (id, serial) = (volume.id, &volume.serial);
             require(id.0 < self.next_volume_id, || format!("volume id {id} was not handed out"))?;
+            let grown = volume.first_size_bytes.is_none_or(|first| {
+                first.is_multiple_of(BLOCK_BYTES as u64) && (1..volume.size_bytes).contains(&first)
+            });
+            require(grown, || format!("volume {id} has grown from an impossible size"))?;
             let good = (1..=20).contains(&serial.len()) && serial.bytes().all(|b| b.is_ascii_alphanumeric());
             require(good, || format!("volume {id} has a bad serial number"))?;
             match &volume.backing {

@@ -2,7 +2,7 @@
 
 use base::limits::{
     CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,
-    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX,
 };
 use thiserror::Error;
 
@@ -24,6 +24,14 @@ pub enum CatalogError {
         "a size of {size_bytes} bytes is not possible: it must be a multiple of 4096 bytes, at least 4096 and at most 1 PiB"
     )]
     Size { size_bytes: u64 },
+    #[error("volume \"{volume}\" has {size_bytes} bytes already: a volume can be made larger, not smaller")]
+    NotLarger { volume: Name, size_bytes: u64 },
+    #[error(
+        "volume \"{volume}\" can have {max_bytes} bytes at most, {VOLUME_GROWTH_MAX} times the size it was made with"
+    )]
+    NoRoomToGrow { volume: Name, max_bytes: u64 },
+    #[error("volume \"{volume}\" is a raw volume, which is as large as its device")]
+    RawResize { volume: Name },
     #[error("a block size of {block_bytes} bytes is not possible")]
     BlockSize { block_bytes: u32 },
     #[error("\"{path}\" is not the absolute path of a device or file")]
@@ -79,7 +87,7 @@ impl CatalogError {
             Exists { .. } => "exists",
             NotFound { .. } => "not_found",
             TooMany { .. } | TooManyInitiators { .. } | IdsExhausted { .. } => "limit",
-            Size { .. } => "bad_size",
+            Size { .. } | NotLarger { .. } | NoRoomToGrow { .. } | RawResize { .. } => "bad_size",
             BlockSize { .. } => "bad_block_size",
             RawPath { .. } => "bad_path",
             RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => "in_use",
@@ -103,6 +111,8 @@ impl CatalogError {
             NotFound { kind: "mapping", .. } => "`tangelo mapping list` shows what is mapped".to_owned(),
             NotFound { kind, .. } => format!("`tangelo {kind} list` shows what there is"),
             TooMany { kind, .. } => format!("delete a {kind} that is not needed any more"),
+            NotLarger { .. } => "give a larger size".to_owned(),
+            NoRoomToGrow { .. } => "make another volume and copy to it".to_owned(),
             BlockSize { .. } => "use 512 or 4096".to_owned(),
             VolumeMapped { volume, .. } => {
                 format!("unmap it first (`tangelo unmap {volume} HOST`), or delete it with --unmap")

@@ -49,6 +49,9 @@ pub struct Volume {
     /// Reservations that survive a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<KeptReservations>,
+    /// The size it was made with, by which its layer has room; only where it is in a pool and was resized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_size_bytes: Option<u64>,
 }
 
 /// A named set of initiators with their credentials.

@@ -102,6 +102,41 @@ fn luns_are_dealt_from_the_lowest_free_one() {
     assert!(catalog.lun("pve1", 2).is_none() && catalog.lun("pve2", 5).is_none());
 }
 
+#[test]
+fn a_volume_grows_up_to_what_its_layer_has_room_for() {
+    let (first, largest) = (1 << 30, 1 << 38);
+    let grown = after(sample(), &[resize("vm-01", 2 << 30), resize("vm-01", largest)]);
+    let volume = grown.find_volume("vm-01").unwrap();
+    assert_eq!((volume.size_bytes, volume.first_size_bytes), (largest, Some(first)));
+    assert_eq!(grown.apply(&resize("vm-01", largest + 4096)).unwrap_err().code(), "bad_size");
+    let text = String::from_utf8(grown.encode()).unwrap();
+    assert_eq!(Catalog::decode(text.as_bytes()), Ok(grown));
+    for first in [0, 4095, largest / 512, largest] {
+        let wrong = text.replace("\"first_size_bytes\":1073741824", &format!("\"first_size_bytes\":{first}"));
+        assert!(matches!(Catalog::decode(wrong.as_bytes()), Err(CatalogError::Damaged { .. })), "{first}");
+    }
+    // one that is nowhere needs no room
+    let memory = after(sample(), &[create_volume("m", NewVolume::Memory), resize("m", 1 << 50)]);
+    assert_eq!(memory.find_volume("m").unwrap().first_size_bytes, None);
+}
+
+#[test]
+fn sizes_that_a_volume_cannot_have() {
+    let cases = [
+        (resize("vm-01", 1 << 30), "bad_size", "has 1073741824 bytes already"),
+        (resize("vm-01", 4096), "bad_size", "not smaller"),
+        (resize("vm-01", (1 << 30) + 512), "bad_size", "multiple of 4096"),
+        (resize("vm-01", (1 << 38) + 4096), "bad_size", "274877906944 bytes at most"),
+        (resize("old-lun", 1 << 40), "bad_size", "as large as its device"),
+        (resize("vm", 1 << 40), "not_found", "no volume called \"vm\""),
+    ];
+    for (change, code, words) in cases {
+        let error = sample().apply(&change).unwrap_err();
+        assert_eq!(error.code(), code, "{change:?}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
 /// Each change is refused, with this code and words of this message, and is no change.
 #[test]
 fn refusals() {
@@ -238,6 +273,10 @@ fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     }
 }
 
+fn resize(volume: &str, size_bytes: u64) -> Change {
+    Change::ResizeVolume { volume: volume.to_owned(), size_bytes }
+}
+
 fn any_change() -> impl Strategy<Value = Change> {
     let volume = prop::sample::select(vec!["a", "b", "c", "d"]);
     let host = prop::sample::select(vec!["h1", "h2", "h3"]);
@@ -253,6 +292,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         (volume.clone(), backing).prop_map(|(v, backing)| create_volume(v, backing)),
         (volume.clone(), volume.clone())
             .prop_map(|(v, n)| Change::RenameVolume { volume: v.into(), name: name(n) }),
+        (volume.clone(), 0u64..600).prop_map(|(v, times)| resize(v, times * ((1 << 30) + 2048))),
         (volume.clone(), any::<bool>())
             .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
         (host.clone(), initiators, secret.clone(), secret).prop_map(|(h, initiators, one, other)| {

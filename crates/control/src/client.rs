@@ -90,6 +90,16 @@ impl Server {
         self.call(Method::POST, path, body.into()).await
     }
 
+    /// Changes something.
+    pub async fn patch<B: Serialize, T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &B,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_vec(body).expect("requests can be said in JSON");
+        self.call(Method::PATCH, path, body.into()).await
+    }
+
     /// Removes something.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::DELETE, path, Bytes::new()).await

@@ -44,6 +44,12 @@ impl FakeArray {
             Command::VolumeCreate { volume, dry_run } => {
                 changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
             }
+            Command::VolumeResize { name, size_bytes, dry_run } => {
+                if !status.volumes.iter().any(|volume| volume.name == name) {
+                    return missing("volume", &name);
+                }
+                changed(dry_run, vec![format!("resize volume {name} to {size_bytes} bytes")], vec![])
+            }
             Command::VolumeDelete { name, unmap, dry_run } => {
                 let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
                     return missing("volume", &name);

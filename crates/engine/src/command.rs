@@ -19,6 +19,8 @@ pub enum Command {
     PoolCreate { pool: NewPool, dry_run: bool },
     /// → [`Reply::Changed`]
     VolumeCreate { volume: NewVolume, dry_run: bool },
+    /// To a larger size; hosts are told (2Ah/09h). → [`Reply::Changed`]
+    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
     /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
     /// → [`Reply::Changed`]

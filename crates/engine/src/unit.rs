@@ -192,8 +192,10 @@ impl Units {
                         Some(unit) => unit.reservations.borrow().clone(),
                         None => Arc::new(reservation::kept(volume.reservations.as_ref())),
                     };
-                    let kept = before.filter(|unit| unit.recipe == recipe).map(|unit| unit.target.clone());
-                    let target = kept.unwrap_or_else(|| Rc::new(self.make(volume.id, &recipe, replica)));
+                    let target = match before.as_deref() {
+                        Some(unit) if unit.recipe == recipe => unit.target.clone(),
+                        before => Rc::new(self.make(volume.id, &recipe, replica, before)),
+                    };
                     let identity = Identity {
                         naa: volume.naa.bytes(),
                         serial: volume.serial.clone(),
@@ -244,11 +246,14 @@ impl Units {
         Recipe { geometry, source }
     }
 
-    fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica) -> Target {
+    fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica, before: Option<&Unit>) -> Target {
         let geometry = recipe.geometry;
         match recipe.source {
             Source::Null => Target::Null(Null::new(geometry)),
-            Source::Memory => Target::Memory(Memory::new(geometry)),
+            Source::Memory => Target::Memory(match before.map(|unit| &*unit.target) {
+                Some(Target::Memory(memory)) => memory.grown(geometry),
+                _ => Memory::new(geometry),
+            }),
             Source::Raw(drive) => {
                 let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
                 Target::Raw(Raw::new(&self.io, drive, info, geometry.block_bytes, geometry.write_back))
@@ -273,6 +278,7 @@ impl Units {
         match &*unit.target {
             // the caller's view and ours differ while a change is on its way
             Target::Remote(_) => Err(BlockError::NotReady),
+            target if !target.geometry().holds(&request) => Err(BlockError::NotReady),
             target => target.execute(request).await,
         }
     }

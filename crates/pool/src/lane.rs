@@ -109,6 +109,7 @@ pub struct Lane {
     pub(crate) segments: RefCell<Segments>,
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
+    pub(crate) holds: RefCell<crate::hold::Holds>,
     pub(crate) state: Cell<LaneState>,
     pub(crate) counters: RefCell<LaneCounters>,
     /// Something for the log task to look at.
@@ -168,6 +169,7 @@ impl Lane {
             segments: RefCell::new(segments),
             map: RefCell::new(Map::new(options.map_budget_bytes)),
             log: RefCell::new(Log::default()),
+            holds: RefCell::default(),
             state: Cell::new(LaneState::Recovering),
             counters: RefCell::new(LaneCounters::default()),
             log_work: Notify::new(io),

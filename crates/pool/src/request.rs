@@ -3,10 +3,12 @@
 use std::rc::Rc;
 
 use base::LayerId;
+use base::limits::VOLUME_GROWTH_MAX;
 use block::Payload;
 use bytes::Bytes;
 
 use crate::format::header::Entry;
+use crate::hold::HoldId;
 use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Ticket};
 use crate::map::height_for;
@@ -49,6 +51,18 @@ pub enum LaneRequest {
         data: Payload,
         durable: bool,
     },
+    /// Keeps others from changing blocks until the release that must follow. → [`LaneOutput::Held`]
+    Hold {
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    },
+    /// Writes over all that is held, where there is data, and lets go of it.
+    Release {
+        hold: HoldId,
+        data: Option<Payload>,
+        durable: bool,
+    },
     /// Everything answered before survives power loss.
     Flush,
     MapStatus {
@@ -73,6 +87,8 @@ pub enum LaneRequest {
 pub enum LaneOutput {
     None,
     Data(Vec<Bytes>),
+    /// The content of what is held.
+    Held(HoldId, Vec<Bytes>),
     /// The first `blocks` of the range are all mapped or all not.
     MapStatus {
         mapped: bool,
@@ -105,6 +121,11 @@ impl Lane {
             LaneRequest::CompareAndWrite { layer, block, offset_bytes, expected, data, durable } => {
                 self.compare_and_write(layer, block, offset_bytes, &expected, &data, durable).await?;
             }
+            LaneRequest::Hold { layer, block, blocks } => {
+                let (hold, data) = self.hold(layer, block, blocks).await?;
+                return Ok(LaneOutput::Held(hold, data));
+            }
+            LaneRequest::Release { hold, data, durable } => self.release(hold, data, durable).await?,
             LaneRequest::Flush => self.flush().await?,
             LaneRequest::MapStatus { layer, block, blocks } => {
                 return self.map_status(layer, block, blocks).await;
@@ -147,8 +168,8 @@ impl Lane {
         if dropping().is_some() {
             return Ok(());
         }
-        // room to grow without a higher tree: 256 times the size asked for
-        let height = height_for(blocks.saturating_mul(256));
+        // room to grow without a higher tree
+        let height = height_for(blocks.saturating_mul(VOLUME_GROWTH_MAX));
         self.commit_entry(Entry::Layer { layer, parent, height }).await
     }
 

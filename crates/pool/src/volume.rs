@@ -10,10 +10,11 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId, Lba};
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, BlockTarget, Geometry, Payload};
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use task::{OneshotReceiver, join_all};
 
 use crate::format::page::PAGE_ENTRIES;
+use crate::hold::HoldId;
 use crate::lane::{Lane, LaneError, block_error};
 use crate::read::zeros;
 use crate::request::{LaneOutput, LaneRequest, LaneResult};
@@ -255,11 +256,11 @@ impl PoolVolume {
         let start = lba.0 * block_bytes;
         let pieces = self.pieces(lba, data.len() as u64 / block_bytes);
         let lane = pieces[0].lane;
-        let blocks_of_one_lane = pieces.iter().all(|piece| {
-            piece.lane == lane && piece.block - pieces[0].block == piece.volume_block - pieces[0].volume_block
-        });
-        if !blocks_of_one_lane || data.len() > PAGE_ENTRIES * BLOCK_BYTES {
+        if data.len() > PAGE_ENTRIES * BLOCK_BYTES {
             return Err(BlockError::Unsupported);
+        }
+        if pieces.iter().any(|piece| piece.lane != lane) {
+            return self.compare_and_write_held(start, &expected, &data, durable).await;
         }
         let request = LaneRequest::CompareAndWrite {
             layer,
@@ -271,6 +272,63 @@ impl PoolVolume {
         };
         let result = self.lanes[lane].execute(request).await;
         result.map(|_| BlockOutput::None).map_err(|error| self.error(&pieces[0], error))
+    }
+
+    /// Over a border of lanes: see `hold.rs`. Where a lane cannot write what others have written, the error says so
+    /// and some of the blocks are changed, as with any write.
+    async fn compare_and_write_held(
+        &self,
+        start_bytes: u64,
+        expected: &Payload,
+        data: &Payload,
+        durable: bool,
+    ) -> BlockResult {
+        let block_bytes = BLOCK_BYTES as u64;
+        let first = start_bytes / block_bytes * block_bytes;
+        let end = (start_bytes + data.len() as u64).next_multiple_of(block_bytes);
+        let pieces = self.split(first, end - first);
+        let mut order: Vec<usize> = (0..pieces.len()).collect();
+        order.sort_by_key(|&index| pieces[index].lane);
+        assert!(order.windows(2).all(|pair| pieces[pair[0]].lane != pieces[pair[1]].lane), "{pieces:?}");
+        let mut content = BytesMut::zeroed((end - first) as usize);
+        let mut held: Vec<(usize, HoldId)> = Vec::new();
+        let mut outcome = Ok(());
+        for index in order {
+            let piece = &pieces[index];
+            let hold = LaneRequest::Hold { layer: self.layer, block: piece.block, blocks: piece.blocks() };
+            match self.lanes[piece.lane].execute(hold).await {
+                Ok(LaneOutput::Held(hold, bytes)) => {
+                    Payload::from(bytes).copy_to(0, &mut content[piece.at_bytes..][..piece.length_bytes]);
+                    held.push((index, hold));
+                }
+                Ok(_) => unreachable!("a hold gives a hold"),
+                Err(error) => {
+                    outcome = Err(self.error(piece, error));
+                    break;
+                }
+            }
+        }
+        let range = (start_bytes - first) as usize..(start_bytes - first) as usize + data.len();
+        if outcome.is_ok() {
+            let differs =
+                content[range.clone()].iter().zip(expected.to_vec()).position(|(&is, should)| is != should);
+            if let Some(at) = differs {
+                outcome = Err(BlockError::Miscompare { offset_bytes: at as u32 });
+            }
+        }
+        data.copy_to(0, &mut content[range]);
+        let content = content.freeze();
+        let release = |&(index, hold): &(usize, HoldId)| {
+            let piece = &pieces[index];
+            let written = content.slice(piece.at_bytes..piece.at_bytes + piece.length_bytes);
+            let data = outcome.is_ok().then(|| Payload::from(written));
+            self.lanes[piece.lane].execute(LaneRequest::Release { hold, data, durable })
+        };
+        let released = join_all(held.iter().map(release)).await;
+        for ((index, _), result) in held.iter().zip(released) {
+            result.map_err(|error| self.error(&pieces[*index], error))?;
+        }
+        outcome.map(|()| BlockOutput::None)
     }
 
     async fn map_status(&self, lba: Lba, blocks: u64) -> BlockResult {

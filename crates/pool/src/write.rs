@@ -12,6 +12,7 @@ use bytes::{Bytes, BytesMut};
 use crate::apply::within_leaf;
 use crate::format::header::Entry;
 use crate::format::page::{MapEntry, PageKey};
+use crate::hold::HoldId;
 use crate::lane::{CATALOG_LAYER, Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::leaf;
@@ -19,7 +20,7 @@ use crate::position::Position;
 
 impl Lane {
     /// A layer that may be written.
-    fn check_writable(&self, layer: LayerId, block: u64) -> Result<(), LaneError> {
+    pub(crate) fn check_writable(&self, layer: LayerId, block: u64) -> Result<(), LaneError> {
         self.check_running()?;
         let map = self.map.borrow();
         match map.layers.get(&layer) {
@@ -48,7 +49,7 @@ impl Lane {
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
             self.log_room().await?;
-            let key = self.admit(layer, block + at, count).await?;
+            let key = self.admit(layer, block + at, count, None).await?;
             let mut log = self.log.borrow_mut();
             let mut pinned = self.map.borrow_mut();
             pinned.pin(key.0, count as u32);
@@ -71,9 +72,15 @@ impl Lane {
         ticket.wait().await
     }
 
-    /// Waits for space, has the leaf page in memory, and promises space for the blocks that are new. Between
-    /// this and appending there must be no await.
-    async fn admit(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(PageKey, Fresh), LaneError> {
+    /// Waits for space and until nobody but `by` holds the blocks, has the leaf page in memory, and promises space
+    /// for the blocks that are new. Between this and appending there must be no await.
+    pub(crate) async fn admit(
+        &self,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        by: Option<HoldId>,
+    ) -> Result<(PageKey, Fresh), LaneError> {
         let (key, _) = leaf(layer, block);
         // deleting is a change of the catalog: it must be possible in a full pool
         let always = layer == CATALOG_LAYER;
@@ -85,6 +92,10 @@ impl Lane {
             let exists = self.ensure_page(key).await?;
             self.check_writable(layer, block)?;
             if !always && self.must_wait_for_space() {
+                continue;
+            }
+            if self.holds.borrow().keep_out(layer, block, blocks, by) {
+                self.committed.wait().await;
                 continue;
             }
             let Some(fresh) = self.fresh(key, exists, block..block + blocks) else { continue };
@@ -151,7 +162,7 @@ impl Lane {
                 return Ok(());
             }
             self.log_room().await?;
-            let (key, fresh) = self.admit(layer, block, 1).await?;
+            let (key, fresh) = self.admit(layer, block, 1, None).await?;
             if before.is_none()
                 || self.current(layer, block)? != before
                 || self.log.borrow().is_pending(layer, block)
@@ -185,7 +196,12 @@ impl Lane {
     }
 
     /// Waits until nothing is on its way to the blocks.
-    async fn wait_until_settled(&self, layer: LayerId, block: u64, blocks: u64) -> Result<(), LaneError> {
+    pub(crate) async fn wait_until_settled(
+        &self,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<(), LaneError> {
         let pending = || {
             let log = self.log.borrow();
             (block..block + blocks).any(|block| log.is_pending(layer, block))
@@ -197,8 +213,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Compares whole blocks with `expected`, and writes `data` where they are equal; nothing can come in
-    /// between. A layer's compare-and-writes are at most a leaf page long.
+    /// Compares blocks with `expected`, and writes `data` where they are equal; nothing can come in between. A
+    /// layer's compare-and-writes are at most a leaf page long.
     pub(crate) async fn compare_and_write(
         self: &Rc<Self>,
         layer: LayerId,
@@ -250,7 +266,7 @@ impl Lane {
         let mut at = 0;
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
-            match self.admit(layer, block + at, count).await {
+            match self.admit(layer, block + at, count, None).await {
                 Ok((key, fresh)) => {
                     self.map.borrow_mut().pin(key, count as u32);
                     admitted.push((key, fresh, count));
@@ -324,6 +340,11 @@ impl Lane {
             if self.unmap_changes_something(layer, at, count).await? {
                 let (key, _) = leaf(layer, at);
                 self.pin_page(key, 1).await?;
+                let free = self.wait_until_free(layer, at, count).await;
+                if let Err(error) = free.and_then(|()| self.check_writable(layer, at)) {
+                    self.map.borrow_mut().unpin(key);
+                    return Err(error);
+                }
                 self.append(Pending {
                     entry: Entry::Unmap { layer, block: at, blocks: count as u32 },
                     source: None,
@@ -365,11 +386,11 @@ impl Lane {
 }
 
 /// Blocks of one leaf page that a write adds to the layer.
-struct Fresh(Vec<u64>);
+pub(crate) struct Fresh(Vec<u64>);
 
 impl Fresh {
     /// Promised blocks of this block's entry.
-    fn get(&self, block: &u64) -> u32 {
+    pub(crate) fn get(&self, block: &u64) -> u32 {
         u32::from(self.0.binary_search(block).is_ok())
     }
 }

@@ -159,6 +159,15 @@ pub enum Volume {
     Create(VolumeCreate),
     /// List the volumes
     List,
+    /// Make a volume larger while hosts use it; they are told that its capacity has changed
+    Resize {
+        name: String,
+        /// The new size, such as 500GiB or 1TB; rounded up to 4 KiB. A volume cannot be made smaller
+        #[arg(value_parser = parse_size)]
+        size: u64,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Delete a volume and its data; what a raw volume exports is left as it is
     Delete {
         name: String,

@@ -9,7 +9,7 @@ mod request;
 mod status;
 
 pub use error::{ApiError, ErrorCode};
-pub use request::{Command, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume};
+pub use request::{Command, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate};
 pub use status::{
     ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health, Host,
     HostList, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Session, Status, Summary, Volume,

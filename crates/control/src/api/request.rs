@@ -12,6 +12,7 @@ pub enum Command {
     Status,
     PoolCreate { pool: NewPool, dry_run: bool },
     VolumeCreate { volume: NewVolume, dry_run: bool },
+    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
     HostCreate { host: NewHost, dry_run: bool },
     HostDelete { name: String, unmap: bool, dry_run: bool },
@@ -56,6 +57,14 @@ pub struct NewVolume {
 
 fn default_block_bytes() -> u32 {
     512
+}
+
+/// What to change of a volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct VolumeUpdate {
+    /// Larger than it is now, and a multiple of 4096.
+    pub size_bytes: u64,
 }
 
 /// Where a new volume's blocks shall be.

@@ -21,7 +21,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/drives", get(list_drives))
         .route("/v1/pools", get(list_pools).post(create_pool))
         .route("/v1/volumes", get(list_volumes).post(create_volume))
-        .route("/v1/volumes/{name}", delete(delete_volume))
+        .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/hosts", get(list_hosts).post(create_host))
         .route("/v1/hosts/{name}", delete(delete_host))
         .route("/v1/mappings", get(list_mappings).post(create_mapping))
@@ -163,6 +163,17 @@ async fn create_volume(
     change(&state, Command::VolumeCreate { volume, dry_run: options.dry_run }).await
 }
 
+/// Makes a volume larger, while hosts use it; they are told by a unit attention (2Ah/09h).
+#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = VolumeUpdate, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn update_volume(
+    Shared(state): Shared<State>,
+    Pieces(name): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+    Body(VolumeUpdate { size_bytes }): Body<VolumeUpdate>,
+) -> Answer {
+    change(&state, Command::VolumeResize { name, size_bytes, dry_run: options.dry_run }).await
+}
+
 /// Deletes a volume and its data. What a raw volume exported is left as it is.
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn delete_volume(
@@ -251,6 +262,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         create_pool,
         list_volumes,
         create_volume,
+        update_volume,
         delete_volume,
         list_hosts,
         create_host,

@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 16);
 }
 
 #[tokio::test]
@@ -132,6 +132,9 @@ async fn changes_reach_the_array_as_they_were_asked() {
             r#"{"name":"m","backing":"memory","size_bytes":4096,"block_bytes":4096}"#,
         )
         .await;
+    let (code, _) =
+        fixture.request("PATCH", "/v1/volumes/vm-01?dry_run=true", r#"{"size_bytes":8192}"#).await;
+    assert_eq!(code, 200);
     let (code, _) = fixture.request("DELETE", "/v1/volumes/vm-01?unmap=true", "").await;
     assert_eq!(code, 200);
     fixture.request("DELETE", "/v1/mappings/pve%31/vm-01", "").await;
@@ -146,6 +149,7 @@ async fn changes_reach_the_array_as_they_were_asked() {
     let expected = [
         Command::VolumeCreate { volume: volume("v", NewBacking::Pool("fast".into()), 512), dry_run: true },
         Command::VolumeCreate { volume: volume("m", NewBacking::Memory, 4096), dry_run: false },
+        Command::VolumeResize { name: "vm-01".into(), size_bytes: 8192, dry_run: true },
         Command::VolumeDelete { name: "vm-01".into(), unmap: true, dry_run: false },
         Command::Unmap { volume: "vm-01".into(), host: "pve1".into(), dry_run: false },
     ];

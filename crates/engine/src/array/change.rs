@@ -80,10 +80,12 @@ impl Planned {
     }
 }
 
-/// Hosts whose mappings or credentials differ.
+/// Hosts whose mappings, the sizes behind them or credentials differ.
 fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
     let of = |catalog: &Catalog, host: &str| {
-        let luns: Vec<_> = catalog.luns_of(host).map(|m| (m.lun, m.volume, m.read_only)).collect();
+        let size = |volume| catalog.volume(volume).map(|volume| volume.size_bytes);
+        let luns: Vec<_> =
+            catalog.luns_of(host).map(|m| (m.lun, m.volume, m.read_only, size(m.volume))).collect();
         (luns, catalog.find_host(host).cloned())
     };
     let mut names: Vec<&str> =

@@ -16,7 +16,7 @@ impl From<CatalogError> for CommandError {
             RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => {
                 CommandErrorKind::InUse
             }
-            TooMany { .. } | IdsExhausted { .. } => CommandErrorKind::Full,
+            TooMany { .. } | IdsExhausted { .. } | NoRoomToGrow { .. } => CommandErrorKind::Full,
             FutureSchema { .. } | Damaged { .. } => CommandErrorKind::Unavailable,
             _ => CommandErrorKind::Invalid,
         };

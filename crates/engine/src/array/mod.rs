@@ -149,6 +149,9 @@ impl Array {
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
             Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,
+            Command::VolumeResize { name, size_bytes, dry_run } => {
+                self.resize_volume(&name, size_bytes, dry_run).await
+            }
             Command::VolumeDelete { name, unmap, dry_run } => self.delete_volume(&name, unmap, dry_run).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,

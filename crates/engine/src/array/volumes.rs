@@ -116,6 +116,29 @@ impl Array {
         state.catalog.volumes().iter().find(at).map(|volume| volume.name.clone())
     }
 
+    /// The catalog first: a size that a host has seen is not taken back by a sudden end.
+    pub(super) async fn resize_volume(
+        &self,
+        name: &str,
+        size_bytes: u64,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::ResizeVolume { volume: name.to_owned(), size_bytes })?;
+        let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
+        if let VolumeKind::Pool { pool, .. } = volume.backing {
+            let entry = planned.next.pool(pool).expect("the pool of a volume");
+            self.check_pool_online(entry.name.as_str())?;
+        }
+        let (before, after) = (size(volume.size_bytes), size(size_bytes));
+        let planned = planned.line(format!("resize volume {name} from {before} to {after}"));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.volume_status(volume.id).map(Made::Volume);
+        Ok(planned.reply(false, made))
+    }
+
     pub(super) async fn delete_volume(
         &self,
         name: &str,

@@ -16,6 +16,7 @@ use iscsi::initiator::InitiatorParams;
 use task::Io;
 
 use super::engine_shard::{EngineShard, command};
+use super::growth::grow;
 use super::lun::LunSubject;
 use super::session::HostSession;
 use crate::drive::DriveNumber;
@@ -130,9 +131,13 @@ impl Bench for ArrayBench {
             let io = shards[0].borrow().io().clone();
             if host == 0 {
                 let administrator = self.administrator(&io, &outside, started.clone());
-                let ready = ready.clone();
+                let (ready, tasks) = (ready.clone(), io.clone());
+                let growing = grow(io.clone(), outside.clone(), self.shared.clone(), self.volumes.clone());
                 io.spawn(async move {
                     let prepared = administrator.prepare().await;
+                    if prepared.is_ok() {
+                        tasks.spawn(growing);
+                    }
                     *ready.borrow_mut() = Some(prepared);
                 });
                 self.array = Some((outside.clone(), io.clone(), 0));
@@ -240,7 +245,10 @@ impl Administrator {
         }
         self.prepared.set(true);
         match command(&self.io, &self.outside, Command::Status).await {
-            Ok(Reply::Status(status)) => Ok(status.target_name),
+            Ok(Reply::Status(status)) => {
+                self.shared.growth.borrow().check(&self.plan.volumes, &status)?;
+                Ok(status.target_name)
+            }
             other => Err(format!("status: {other:?}")),
         }
     }

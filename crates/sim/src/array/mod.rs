@@ -3,6 +3,7 @@
 
 mod bench;
 mod engine_shard;
+mod growth;
 mod lun;
 mod session;
 
@@ -16,6 +17,7 @@ use crate::world::World;
 
 pub use bench::ArrayBench;
 pub use engine_shard::{EngineShard, command};
+pub use growth::Growth;
 pub use lun::LunSubject;
 pub use session::HostSession;
 

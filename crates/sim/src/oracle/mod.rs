@@ -14,7 +14,7 @@
 mod content;
 mod history;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Range;
 
@@ -62,6 +62,10 @@ pub enum ViolationKind {
     FalseMatch {
         expected: u64,
     },
+    /// Two compares matched the same version of a sector, which the first of them has replaced.
+    MatchedTwice {
+        version: u64,
+    },
     /// A write that was refused had been seen by a read.
     RefusedButSeen {
         version: u64,
@@ -84,6 +88,9 @@ impl fmt::Display for Violation {
             ViolationKind::FalseMiscompare => f.write_str("a compare failed that must succeed"),
             ViolationKind::FalseMatch { expected } => {
                 write!(f, "a compare matched version {expected}, which is not there")
+            }
+            ViolationKind::MatchedTwice { version } => {
+                write!(f, "two compares matched version {version}, of which one has replaced it")
             }
             ViolationKind::RefusedButSeen { version } => {
                 write!(f, "version {version} was refused, but had been read")
@@ -123,6 +130,8 @@ struct Volume {
     blocks: HashMap<u64, History>,
     /// Acknowledged and not stable: when, and which.
     unstable: Vec<(u64, WriteId, Range<u64>)>,
+    /// Sectors and the versions of theirs that a compare-and-write has matched, and thereby replaced for ever.
+    replaced: BTreeSet<(u64, u64)>,
 }
 
 /// Knows what may be read. One for a whole run, across crashes.
@@ -310,6 +319,11 @@ impl Oracle {
                     let kind = ViolationKind::FalseMatch { expected: version };
                     return Err(Violation { volume: ticket.volume, block, sector, kind });
                 }
+                // zeros can come back
+                if version != 0 && !volume.replaced.insert((sector, version)) {
+                    let kind = ViolationKind::MatchedTwice { version };
+                    return Err(Violation { volume: ticket.volume, block, sector, kind });
+                }
             }
         }
         self.end_write(ticket, durable);
@@ -371,6 +385,10 @@ impl Oracle {
             }
             if power_lost {
                 volume.unstable.clear();
+            }
+            if power_lost && volume.write_back {
+                // what has replaced them may be gone
+                volume.replaced.clear();
             }
         }
     }
@@ -451,6 +469,13 @@ mod tests {
         let swap = oracle.begin_compare(1, 0..8);
         let error = oracle.end_compare_matched(swap, &[9; 8], false).unwrap_err();
         assert_eq!(error.kind, ViolationKind::FalseMatch { expected: 9 });
+        let first = oracle.begin_write(1, 8..16);
+        let version = first.version;
+        oracle.end_write(first, false);
+        let (one, other) = (oracle.begin_compare(1, 8..16), oracle.begin_compare(1, 8..16));
+        assert_eq!(oracle.end_compare_matched(one, &[version; 8], false), Ok(()));
+        let error = oracle.end_compare_matched(other, &[version; 8], false).unwrap_err();
+        assert_eq!(error.kind, ViolationKind::MatchedTwice { version });
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub async fn run_client(
         if shared.stop.get() {
             return;
         }
-        let volume = *prng.pick(&volumes);
+        let volume = shared.growth.borrow().grown(prng.pick(&volumes));
         client.request(&volume, &mut prng).await;
         shared.answered.set(shared.answered.get() + 1);
         if profile.pause_max > 0 {
@@ -48,6 +48,7 @@ pub async fn verify(
     let profile = Rc::new(Profile::draw(&mut prng));
     let client = Client { shared: shared.clone(), subject, profile, next: 0 };
     for volume in volumes.iter() {
+        let volume = &shared.growth.borrow().grown(volume);
         let mut blocks = shared.oracle.borrow().touched_blocks(volume.volume);
         blocks.extend((0..4).map(|_| prng.below(volume.blocks)));
         blocks.sort_unstable();
@@ -101,8 +102,11 @@ impl Client {
             Kind::Flush => self.flush(volume).await,
             Kind::CompareAndWrite => {
                 let block = range.0 * SECTORS_PER_BLOCK;
-                let sectors =
-                    if prng.chance(700) { block..block + SECTORS_PER_BLOCK } else { small..small + 1 };
+                let sectors = match self.profile.straddling_range(volume, prng) {
+                    Some((first, sectors)) if prng.chance(300) => first..first + sectors,
+                    _ if prng.chance(700) => block..block + SECTORS_PER_BLOCK,
+                    _ => small..small + 1,
+                };
                 self.compare_and_write(volume, sectors, durable, prng).await;
             }
         }

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::pin::Pin;
 use std::rc::Rc;
 
+use crate::array::Growth;
 use crate::oracle::{Oracle, Violation};
 use crate::world::World;
 
@@ -127,6 +128,8 @@ pub struct Shared {
     pub answered: Cell<u64>,
     /// Writes answered with "no space".
     pub out_of_space: Cell<u64>,
+    /// Volumes that were made larger.
+    pub growth: RefCell<Growth>,
 }
 
 impl Shared {
@@ -138,6 +141,7 @@ impl Shared {
             stop: Cell::new(false),
             answered: Cell::new(0),
             out_of_space: Cell::new(0),
+            growth: RefCell::default(),
         })
     }
 

@@ -6,6 +6,9 @@
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::prng::Prng;
 
+/// Blocks of a map page: 1 MiB.
+const PAGE_BLOCKS: u64 = 256;
+
 /// A volume of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct VolumePlan {
@@ -95,6 +98,15 @@ impl Profile {
         let most = (volume.blocks * SECTORS_PER_BLOCK - first).min(SECTORS_PER_BLOCK - 1);
         (first, prng.between(1, most))
     }
+
+    /// A run of sectors across the border of two map pages, which two lanes may have; `None`: there is no border.
+    pub(super) fn straddling_range(&self, volume: &VolumePlan, prng: &mut Prng) -> Option<(u64, u64)> {
+        let borders = (volume.blocks - 1) / PAGE_BLOCKS;
+        let border = (borders > 0).then(|| (1 + prng.below(borders)) * PAGE_BLOCKS * SECTORS_PER_BLOCK)?;
+        let before = prng.between(1, 2 * SECTORS_PER_BLOCK);
+        let after = prng.between(1, 2 * SECTORS_PER_BLOCK).min(volume.blocks * SECTORS_PER_BLOCK - border);
+        Some((border - before, before + after))
+    }
 }
 
 #[cfg(test)]
@@ -106,12 +118,19 @@ mod tests {
         for seed in 0..300 {
             let mut prng = Prng::new(seed);
             let profile = Profile::draw(&mut prng);
-            let volume = VolumePlan { volume: 1, blocks: prng.between(1, 300), write_back: false };
+            let volume = VolumePlan { volume: 1, blocks: prng.between(1, 600), write_back: false };
             for _ in 0..50 {
                 let (first, blocks) = profile.range(&volume, &mut prng);
                 assert!(blocks >= 1 && first + blocks <= volume.blocks);
                 let (first, sectors) = profile.small_range(&volume, &mut prng);
                 assert!(sectors >= 1 && first + sectors <= volume.blocks * SECTORS_PER_BLOCK);
+                let straddling = profile.straddling_range(&volume, &mut prng);
+                assert_eq!(straddling.is_some(), volume.blocks > PAGE_BLOCKS);
+                if let Some((first, sectors)) = straddling {
+                    let pages = PAGE_BLOCKS * SECTORS_PER_BLOCK;
+                    assert_eq!(first / pages + 1, (first + sectors - 1) / pages);
+                    assert!(first + sectors <= volume.blocks * SECTORS_PER_BLOCK);
+                }
             }
         }
     }

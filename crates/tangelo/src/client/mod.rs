@@ -98,6 +98,11 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let volume = new_volume(create, server)?;
             changed(server.post(&change_path("/v1/volumes", &create.change), &volume).await?)
         }
+        cli::Command::Volume(cli::Volume::Resize { name, size, change }) => {
+            let path = format!("/v1/volumes/{}", path_piece(name));
+            let update = VolumeUpdate { size_bytes: round_up(*size) };
+            changed(server.patch(&change_path(&path, change), &update).await?)
+        }
         cli::Command::Volume(cli::Volume::Delete { name, unmap, change }) => {
             changed(server.delete(&delete_path("/v1/volumes", name, *unmap, change)).await?)
         }
@@ -176,7 +181,6 @@ fn new_volume(create: &cli::VolumeCreate, server: &Server) -> Result<NewVolume, 
         cli::Backing { memory: true, .. } => NewBacking::Memory,
         _ => NewBacking::Null,
     };
-    let round_up = |bytes: u64| bytes.checked_next_multiple_of(BLOCK_BYTES as u64).unwrap_or(bytes);
     Ok(NewVolume {
         name: create.name.clone(),
         backing,
@@ -184,6 +188,11 @@ fn new_volume(create: &cli::VolumeCreate, server: &Server) -> Result<NewVolume, 
         block_bytes: create.block_size,
         write_back: create.write_back,
     })
+}
+
+/// A size as volumes can have it.
+fn round_up(bytes: u64) -> u64 {
+    bytes.checked_next_multiple_of(BLOCK_BYTES as u64).unwrap_or(bytes)
 }
 
 fn new_host(create: &cli::HostCreate) -> Result<NewHost, Failure> {

@@ -157,6 +157,8 @@ fn changes() {
         "volume create old2 --raw /dev/sdc",
         "volume create n --null --size 1TiB -o json",
         "volume create m --memory --size 64MiB",
+        "volume resize vm-01 600GB",
+        "volume resize vm-01 1TiB --dry-run",
         "volume delete old-lun",
         "volume delete vm-01 --unmap --dry-run",
         "host create pve3 --iqn iqn.2000-01.io.a --iqn iqn.2000-01.io.b",

@@ -101,6 +101,9 @@ fn engine_command(command: api::Command) -> engine::Command {
             let volume = shard::NewVolume { name, backing, size_bytes, block_bytes, write_back };
             To::VolumeCreate { volume, dry_run }
         }
+        api::Command::VolumeResize { name, size_bytes, dry_run } => {
+            To::VolumeResize { name, size_bytes, dry_run }
+        }
         api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
