@@ -11,6 +11,7 @@ use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
 use crate::name::{InitiatorName, Name};
 use crate::secret::Chap;
+use crate::settings::{PoolSettings, ScrubRecord};
 
 /// Where a new volume's blocks shall be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,6 +57,15 @@ pub enum Change {
     /// Forgets a pool that has no volumes.
     DetachPool {
         pool: String,
+    },
+    SetPool {
+        pool: String,
+        settings: PoolSettings,
+    },
+    /// A scrub of the pool has ended. Nothing where the array does not know the pool.
+    Scrubbed {
+        pool: PoolId,
+        record: ScrubRecord,
     },
     CreateVolume {
         name: Name,
@@ -112,6 +122,14 @@ impl Catalog {
             Change::RenameArray { name } => next.name = name.clone(),
             Change::AttachPool { id, name } => next.attach_pool(*id, name)?,
             Change::DetachPool { pool } => next.detach_pool(pool)?,
+            Change::SetPool { pool, settings } => {
+                settings.check()?;
+                next.pool_mut(pool)?.settings = *settings;
+            }
+            Change::Scrubbed { pool, record } => {
+                let entry = next.pools.iter_mut().find(|entry| entry.id == *pool);
+                entry.into_iter().for_each(|entry| entry.last_scrub = Some(*record));
+            }
             Change::CreateVolume { name, backing, size_bytes, block_bytes, write_back, created_ms } => {
                 let backing = next.place_volume(name, backing)?;
                 let id = VolumeId(next.next_volume_id);
@@ -165,8 +183,16 @@ impl Catalog {
         }
         check_room("pool", self.pools.len(), POOLS_MAX)?;
         let place = self.pools.partition_point(|pool| pool.id < id);
-        self.pools.insert(place, PoolEntry { id, name: name.clone() });
+        self.pools.insert(
+            place,
+            PoolEntry { id, name: name.clone(), settings: PoolSettings::default(), last_scrub: None },
+        );
         Ok(())
+    }
+
+    fn pool_mut(&mut self, name: &str) -> Result<&mut PoolEntry, CatalogError> {
+        let found = self.pools.iter_mut().find(|pool| pool.name.as_str() == name);
+        found.ok_or_else(|| CatalogError::NotFound { kind: "pool", name: name.to_owned() })
     }
 
     fn detach_pool(&mut self, name: &str) -> Result<(), CatalogError> {

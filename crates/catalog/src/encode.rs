@@ -9,8 +9,8 @@ use crate::error::CatalogError;
 use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
-/// reservations.
-pub const SCHEMA_VERSION: u32 = 2;
+/// reservations. 3: pools have settings and the result of their last scrub.
+pub const SCHEMA_VERSION: u32 = 3;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -72,7 +72,8 @@ impl Catalog {
 
     fn check_pools(&self) -> Result<(), CatalogError> {
         require(self.pools.is_sorted_by(|a, b| a.id < b.id), || "pools out of order".to_owned())?;
-        require(unique(self.pools.iter().map(|pool| &pool.name)), || "two pools of one name".to_owned())
+        require(unique(self.pools.iter().map(|pool| &pool.name)), || "two pools of one name".to_owned())?;
+        self.pools.iter().try_for_each(|pool| pool.settings.check())
     }
 
     fn check_volumes(&self) -> Result<(), CatalogError> {

@@ -72,6 +72,8 @@ pub enum CatalogError {
     LunRange { lun: u32 },
     #[error("volume \"{volume}\" is not mapped to host \"{host}\"")]
     NotMapped { volume: Name, host: Name },
+    #[error("{what}, cannot be {value}: it goes from {min} to {max}")]
+    Setting { what: &'static str, value: u32, min: u32, max: u32 },
     #[error("the stored catalog has schema {found}; this program knows up to {known}")]
     FutureSchema { found: u64, known: u32 },
     #[error("the stored catalog is damaged: {what}")]
@@ -97,6 +99,7 @@ impl CatalogError {
             LunInUse { .. } => "lun_in_use",
             AlreadyMapped { .. } => "already_mapped",
             LunRange { .. } => "bad_lun",
+            Setting { .. } => "bad_setting",
             NotMapped { .. } => "not_mapped",
             FutureSchema { .. } => "future_schema",
             Damaged { .. } => "damaged",

@@ -16,6 +16,7 @@ mod model;
 mod name;
 mod reservation;
 mod secret;
+mod settings;
 
 pub use change::{Change, HostUpdate, NewVolume, Setting};
 pub use encode::SCHEMA_VERSION;
@@ -25,3 +26,4 @@ pub use model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
 pub use name::{InitiatorName, Name, NameError};
 pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
 pub use secret::{Chap, Secret};
+pub use settings::{PoolSettings, ScrubRecord};

@@ -7,6 +7,7 @@ use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
 use crate::reservation::KeptReservations;
 use crate::secret::Chap;
+use crate::settings::{PoolSettings, ScrubRecord};
 
 /// Where a volume's blocks are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -86,6 +87,10 @@ pub struct PoolEntry {
     #[serde(with = "crate::encode::hexadecimal")]
     pub id: PoolId,
     pub name: Name,
+    #[serde(default, skip_serializing_if = "PoolSettings::is_default")]
+    pub settings: PoolSettings,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_scrub: Option<ScrubRecord>,
 }
 
 /// All that describes the array. See the crate's page for what always holds.

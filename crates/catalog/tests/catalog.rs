@@ -242,12 +242,12 @@ fn a_host_changes_name_and_credentials_and_keeps_its_luns() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":2", "\"schema\":3,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 3, known: 2 });
+    let future = text.replacen("\"schema\":3", "\"schema\":4,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 4, known: 3 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":2", "\"schema\":0"),
-        ("\"schema\":2", "\"schema\":2,\"unknown\":1"),
+        ("\"schema\":3", "\"schema\":0"),
+        ("\"schema\":3", "\"schema\":3,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),

@@ -37,6 +37,13 @@ impl FakeArray {
             Command::PoolCreate { pool, dry_run } => {
                 changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])
             }
+            Command::Upkeep { pool, upkeep, dry_run } => {
+                changed(dry_run, vec![format!("pool {pool}: {upkeep:?}")], vec![])
+            }
+            Command::DriveLocate(locating) => {
+                changed(false, vec![format!("{} blinks for {} s", locating.path, locating.seconds)], vec![])
+            }
+            Command::DrivesFound(paths) => changed(false, vec![format!("{} drives", paths.len())], vec![]),
             Command::VolumeCreate { volume, .. } if status.volumes.iter().any(|v| v.name == volume.name) => {
                 let message = format!("there is a volume called \"{}\" already", volume.name);
                 Err(ApiError::new(ErrorCode::AlreadyExists, message, "choose another name"))
@@ -106,6 +113,32 @@ fn drive(index: usize) -> Drive {
         detail: "pool fast".to_owned(),
         pool: Some("fast".to_owned()),
         errors: DriveErrors::default(),
+        id: format!("{index:032x}"),
+        note: String::new(),
+    }
+}
+
+/// How a pool is looked after where nothing was set.
+pub fn settings() -> Settings {
+    Settings {
+        repair_share_percent: 50,
+        write_errors: 4,
+        read_errors: 64,
+        checksum_errors: 256,
+        error_window_seconds: 600,
+        scrub_every_seconds: None,
+    }
+}
+
+/// No scrub, now or ever.
+pub fn no_scrub() -> Scrub {
+    Scrub {
+        running: false,
+        segments_done: 0,
+        segments_total: 0,
+        batches_repaired: 0,
+        batches_unreadable: 0,
+        last: None,
     }
 }
 
@@ -165,6 +198,10 @@ pub fn healthy() -> ArrayStatus {
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
             drives,
+            settings: settings(),
+            repair: None,
+            scrub: no_scrub(),
+            activity: Vec::new(),
         }],
         volumes: vec![
             volume(1, "vm-01", Backing::Pool("fast".to_owned()), 500 << 30),
@@ -201,7 +238,17 @@ pub fn degraded() -> ArrayStatus {
     status.health = Health::Degraded;
     let pool = &mut status.pools[0];
     (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
+    pool.repair = Some(Repair {
+        what: "rebuilding".to_owned(),
+        done_bytes: 3_435_973_836,
+        total_bytes: 44_023_414_784,
+        bytes_per_second: 188_743_680,
+        seconds_left: Some(216),
+        short_bytes: 0,
+    });
+    pool.activity = vec!["rebuilding: 3.1 GiB of 41 GiB written anew, 180 MiB/s, 4 min left".to_owned()];
     let failed = &mut pool.drives[2];
+    failed.note = "taken out for its errors: replace it".to_owned();
     (failed.state, failed.errors) = (DriveState::Failed, DriveErrors { read: 3, write: 1, checksum: 12 });
     status.problems = vec![Problem {
         health: Health::Degraded,

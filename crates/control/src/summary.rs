@@ -125,6 +125,10 @@ mod tests {
             capacity_bytes: 1,
             used_bytes: 0,
             drives: Vec::new(),
+            settings: crate::fake::settings(),
+            repair: None,
+            scrub: crate::fake::no_scrub(),
+            activity: Vec::new(),
         }
     }
 

@@ -4,8 +4,12 @@
 //! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
+mod upkeep;
+
 use std::fmt;
 use std::net::SocketAddr;
+
+pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
@@ -17,6 +21,12 @@ pub enum Command {
     DriveList,
     /// → [`Reply::Changed`]
     PoolCreate { pool: NewPool, dry_run: bool },
+    /// → [`Reply::Changed`]
+    Upkeep { upkeep: Upkeep, dry_run: bool },
+    /// Reads a drive for a while, in a rhythm, so that its activity light shows where it is. → [`Reply::Changed`]
+    DriveLocate { path: String, seconds: u32 },
+    /// The drives to look at from now on. → [`Reply::Changed`]
+    DrivesFound(Vec<String>),
     /// → [`Reply::Changed`]
     VolumeCreate { volume: NewVolume, dry_run: bool },
     /// To a larger size; hosts are told (2Ah/09h). → [`Reply::Changed`]
@@ -130,7 +140,7 @@ pub struct Change {
 /// A thing that a command made or changed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Made {
-    Pool(PoolStatus),
+    Pool(Box<PoolStatus>),
     Volume(VolumeStatus),
     Host(HostStatus),
     Mapping(MappingStatus),
@@ -244,6 +254,12 @@ pub struct PoolStatus {
     pub capacity_bytes: u64,
     pub used_bytes: u64,
     pub drives: Vec<DriveStatus>,
+    pub settings: PoolSettings,
+    /// Nothing where nothing is being written anew.
+    pub repair: Option<RepairStatus>,
+    pub scrub: ScrubStatus,
+    /// What goes on in the pool, in plain words.
+    pub activity: Vec<String>,
 }
 
 /// What a drive was found to hold.
@@ -291,9 +307,13 @@ pub struct DriveStatus {
     pub pool: Option<String>,
     pub state: DriveState,
     pub errors: DriveErrors,
+    /// Its id in its pool, 32 hexadecimal digits; empty for a drive of no pool.
+    pub id: String,
+    /// What there is to know about it beside that, in plain words; may be empty.
+    pub note: String,
 }
 
-/// What went wrong with a drive since the start, by kind.
+/// What went wrong with a drive for as long as it has been in its pool, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriveErrors {
     pub read: u64,

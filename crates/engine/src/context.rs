@@ -147,6 +147,11 @@ impl Context {
                 self.lanes.adopt(&membership);
                 Answer::Done
             }
+            Call::DriveUse(pool, drive) => Answer::DriveUse(self.lanes.drive_use(pool, drive)),
+            Call::Scrub(pool, begin) => {
+                self.lanes.scrub(pool, begin);
+                Answer::Done
+            }
             Call::DriveFailed(pool, drive, error) => match self.array.get() {
                 Some(array) => Answer::Recorded(array.drive_failed(pool, drive, error).await),
                 None => unreachable!("drives are reported to the shard that manages the array"),
@@ -230,6 +235,7 @@ impl Context {
     /// Takes over the array as it is now, and waits for commands that have lost their LUN by it.
     async fn replicate(&self, replica: Arc<Replica>) {
         self.units.apply(&replica);
+        self.lanes.tune(&replica.catalog);
         *self.replica.borrow_mut() = replica.clone();
         let mut lost = Vec::new();
         for session in self.sessions.all() {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
 use base::{LayerId, PoolId, ShardId};
+use catalog::Catalog;
 use env::IoError;
 use pool::{
     CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions, LaneRef, LaneRequest, LaneResult, LaneStats,
@@ -18,6 +19,7 @@ use task::{Io, OneshotReceiver, join_all};
 use crate::context::{Context, MANAGER};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
+use crate::settings;
 
 /// The pool's name for a layer of the catalog: the pool keeps the first ones for itself.
 pub(crate) fn pool_layer(layer: LayerId) -> LayerId {
@@ -27,6 +29,23 @@ pub(crate) fn pool_layer(layer: LayerId) -> LayerId {
 /// The shard on which a lane lives.
 pub(crate) fn home(lane: u16, shards: u16) -> ShardId {
     ShardId(lane % shards)
+}
+
+/// What a lane has on a drive.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveUse {
+    /// Segments with a column on it.
+    pub segments: usize,
+    /// Blocks that the lane stores, and those that it could without the drive.
+    pub stored_blocks: u64,
+    pub possible_blocks: u64,
+    /// Columns that the most exposed of the lane's blocks have lost.
+    pub worst_exposed: usize,
+}
+
+/// Columns that the most exposed live blocks have lost.
+pub(crate) fn worst_exposed(stats: &LaneStats) -> usize {
+    stats.exposed_blocks.iter().rposition(|&blocks| blocks > 0).unwrap_or(0)
 }
 
 /// The open lanes of one shard.
@@ -98,6 +117,33 @@ impl Lanes {
 
     pub(crate) fn stats(&self) -> Vec<(PoolId, LaneStats)> {
         self.open.borrow().iter().map(|((pool, _), lane)| (*pool, lane.stats())).collect()
+    }
+
+    /// What each lane of the pool has on a drive.
+    pub(crate) fn drive_use(&self, pool: PoolId, drive: u8) -> Vec<DriveUse> {
+        let of_lane = |lane: Rc<Lane>| {
+            let (stored_blocks, possible_blocks) = lane.space_without(drive);
+            let worst_exposed = worst_exposed(&lane.stats());
+            let segments = lane.segments_on_drive(drive);
+            DriveUse { segments, stored_blocks, possible_blocks, worst_exposed }
+        };
+        self.of_pool(pool).into_iter().map(of_lane).collect()
+    }
+
+    /// Begins to scrub the pool's lanes, or stops that.
+    pub(crate) fn scrub(&self, pool: PoolId, begin: bool) {
+        for lane in self.of_pool(pool) {
+            if begin { lane.start_scrub() } else { lane.stop_scrub() }
+        }
+    }
+
+    /// Takes in what the catalog says about how pools are looked after.
+    pub(crate) fn tune(&self, catalog: &Catalog) {
+        for ((pool, _), lane) in &*self.open.borrow() {
+            let settings = catalog.pool(*pool).map(|entry| entry.settings).unwrap_or_default();
+            let (share, patience) = settings::effective(&settings);
+            lane.tune(share, patience);
+        }
     }
 
     /// Of each lane of the pool: its layers, and the blocks mapped in each.

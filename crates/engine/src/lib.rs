@@ -22,6 +22,7 @@ mod replica;
 mod reservation;
 mod scsi_command;
 mod session;
+mod settings;
 mod shard;
 mod task_management;
 mod task_set;

@@ -11,6 +11,7 @@ use scsi::Refusal;
 
 use crate::array::space::Spaces;
 use crate::command::{Command, ReplyChannel, SessionStatus};
+use crate::lanes::DriveUse;
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
 use crate::reservation::{Announcement, Ask};
@@ -50,6 +51,10 @@ pub enum Call {
     /// To shard 0: a drive of the pool does not answer or refuses writes. Answered when that is on record and
     /// every lane knows. → [`Answer::Recorded`]
     DriveFailed(PoolId, u8, IoError),
+    /// From shard 0: what the asked shard's lanes have on a drive of the pool. → [`Answer::DriveUse`]
+    DriveUse(PoolId, u8),
+    /// From shard 0: begin to scrub the pool's lanes, or stop. → [`Answer::Done`]
+    Scrub(PoolId, bool),
     /// From shard 0: the array as it is now. Answered when access that it takes away has ended.
     /// → [`Answer::Done`]
     Replicate(Arc<Replica>),
@@ -96,6 +101,8 @@ pub enum Answer {
     LaneStats(Vec<(PoolId, LaneStats)>),
     /// For each lane, each of its layers and how many blocks are mapped in it.
     Layers(Vec<(LayerId, u64)>),
+    /// One for each open lane of the pool.
+    DriveUse(Vec<DriveUse>),
     /// `false` where service cannot go on.
     Recorded(bool),
     /// The bound addresses, in the order asked for.

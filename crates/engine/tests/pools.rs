@@ -176,12 +176,13 @@ fn a_drive_that_fails_under_way_is_recorded() {
     lab.change(volume("vm-02", "fast"));
     lab.pass(base::Nanos::from_secs(60));
     let status = lab.status();
-    assert_eq!(status.health, Health::Degraded, "{status:?}");
-    assert_eq!(status.pools[0].drives[3].state, DriveState::Missing);
+    // what stood on it has been rebuilt by now
+    assert_eq!(status.health, Health::Healthy, "{status:?}");
+    assert_eq!((status.pools[0].drives.len(), status.pools[0].failures_survivable), (3, 1));
     lab.kill();
     lab.restart();
     let status = lab.status();
-    assert_eq!((status.health, status.volumes.len()), (Health::Degraded, 2));
+    assert_eq!((status.health, status.volumes.len()), (Health::Healthy, 2));
 }
 
 #[test]

@@ -91,7 +91,7 @@ impl Lane {
                 }
                 continue;
             }
-            let timer = self.io.sleep(self.options.checkpoint_interval);
+            let timer = self.io.sleep(self.options.get().checkpoint_interval);
             if task::race(self.background.wait(), timer).await.is_err() {
                 let committed = self.log.borrow().committed;
                 self.checkpoint_wanted.set(committed > self.checkpoint.borrow().sequence);
@@ -392,7 +392,10 @@ impl Lane {
             .collect::<Vec<_>>()
             .into_iter()
             .for_each(|id| map.forget_layer(id));
+        drop(map);
         self.counters.borrow_mut().checkpoints += 1;
+        // a drive may have been lost while those for the log were set aside
+        self.skip_reserved();
         if freed {
             self.relieve();
         }

@@ -217,11 +217,10 @@ pub(crate) fn chunks_of(size_bytes: u64, chunk_bytes: u64) -> u32 {
     u32::try_from(size_bytes.saturating_sub(LABEL_REGION_BYTES) / chunk_bytes).unwrap_or(u32::MAX)
 }
 
-/// Has a drive forget what pool it belonged to.
+/// Has a drive forget what pool it belonged to: what is set aside for labels and roots is zeros afterwards.
 pub(crate) async fn erase_labels(io: &Io, drive: DriveHandle) -> Result<(), IoError> {
-    let zeros = AlignedBuffer::zeroed(1).into_bytes();
-    let erase = |slot| io.drive_write(drive, label_offset_bytes(0, slot), vec![zeros.clone()], true);
-    join_all([erase(0), erase(1)]).await.into_iter().collect()
+    let zeros = AlignedBuffer::zeroed(LABEL_REGION_BYTES as usize / BLOCK_BYTES).into_bytes();
+    io.drive_write(drive, 0, vec![zeros], true).await
 }
 
 /// An empty checkpoint for every lane, on every drive.

@@ -72,7 +72,8 @@ impl Evidence {
 impl Lane {
     /// Whether a drive stays in although it did this.
     pub(crate) fn bears_with(&self, drive: u8, fault: Fault) -> bool {
-        let enough = self.evidence.borrow_mut().add(drive, fault, self.io.now(), &self.options.patience);
+        let enough =
+            self.evidence.borrow_mut().add(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
         let spare = membership.lost() < usize::from(membership.protection.parity());
         if enough && spare {

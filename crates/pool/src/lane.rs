@@ -22,7 +22,7 @@ use crate::format::label::DriveState;
 use crate::log::Log;
 use crate::map::Map;
 use crate::membership::{Member, Membership};
-use crate::segments::Segments;
+use crate::segments::{SegmentState, Segments};
 use crate::stats::LaneCounters;
 
 /// Why a request to a lane was not carried out.
@@ -103,7 +103,7 @@ pub(crate) enum LaneState {
 pub struct Lane {
     pub(crate) io: Io,
     pub(crate) number: u16,
-    pub(crate) options: LaneOptions,
+    pub(crate) options: Cell<LaneOptions>,
     pub(crate) host: Rc<dyn LaneHost>,
     pub(crate) membership: RefCell<Membership>,
     pub(crate) segments: RefCell<Segments>,
@@ -163,7 +163,7 @@ impl Lane {
         Lane {
             io: io.clone(),
             number,
-            options,
+            options: Cell::new(options),
             host,
             membership: RefCell::new(membership),
             segments: RefCell::new(segments),
@@ -209,10 +209,37 @@ impl Lane {
             }
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
+        self.skip_reserved();
         self.relieve();
         self.want_repairs();
         self.space.notify();
         self.log_work.notify();
+    }
+
+    /// Segments set aside for the log that have a column on a drive that is not online are given up, so that they
+    /// do not hold on to it: the next checkpoint frees them. What is open there is closed by it.
+    pub(crate) fn skip_reserved(&self) {
+        if !matches!(self.state.get(), LaneState::Running | LaneState::Stalled) {
+            return;
+        }
+        let newest = self.log.borrow().newest;
+        let mut segments = self.segments.borrow_mut();
+        let mut wanted = self.log.borrow().place.is_some_and(|(id, _)| !segments.is_whole(id));
+        for id in segments.skip_queued() {
+            let segment = segments.get_mut(id);
+            segment.state = SegmentState::Sealed;
+            segment.last = newest;
+            wanted = true;
+        }
+        drop(segments);
+        if wanted {
+            self.want_checkpoint();
+        }
+    }
+
+    /// Changes how repairs are paced and what is held against drives, from now on.
+    pub fn tune(&self, repair_share_percent: u8, patience: Patience) {
+        self.options.set(LaneOptions { repair_share_percent, patience, ..self.options.get() });
     }
 
     /// A drive is out: should it come back, it may lack what had not been flushed.
@@ -229,12 +256,18 @@ impl Lane {
         self.segments.borrow().on_drive(drive)
     }
 
-    /// Whether everything that is stored would fit without a drive.
-    pub fn fits_without(&self, drive: u8) -> bool {
+    /// Blocks that are stored, and those that could be without a drive.
+    pub fn space_without(&self, drive: u8) -> (u64, u64) {
         let segments = self.segments.borrow();
         let (total, without) = (segments.total_segments() as u64, segments.total_without(drive) as u64);
         let capacity = self.shares().capacity_blocks;
-        total > 0 && segments.live() <= capacity * without / total
+        (segments.live(), (capacity * without).checked_div(total).unwrap_or(0))
+    }
+
+    /// Whether everything that is stored would fit without a drive.
+    pub fn fits_without(&self, drive: u8) -> bool {
+        let (stored, possible) = self.space_without(drive);
+        stored <= possible
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {

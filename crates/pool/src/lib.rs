@@ -12,7 +12,7 @@
 //! | `write`, `read` | the paths of a write and a read                                   |
 //! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
 //! | `cells`, `verify` | reading from drives, verifying, rebuilding; whole batches       |
-//! | `segments`, `space` | chunks and segments; who may use what is left                 |
+//! | `segments`, `fit`, `space` | chunks and segments; who may use what is left                 |
 //! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
 //! | `checkpoint`, `recovery`, `clean`, `round`, `dropping` | the multi-step works         |
 //! | `volume`        | a volume over the lanes of a pool, as a block target              |
@@ -34,6 +34,7 @@ mod create;
 mod dropping;
 mod evidence;
 mod exposure;
+mod fit;
 mod format;
 pub mod fuzz;
 mod hold;

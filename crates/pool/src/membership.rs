@@ -140,6 +140,17 @@ impl Membership {
         self.write_labels(io).await
     }
 
+    /// Has a drive that was to be emptied stay. On success, that is on record.
+    pub async fn keep(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
+        assert_eq!(
+            self.members[usize::from(drive)].state,
+            DriveState::Draining,
+            "only that can be called off"
+        );
+        self.set_state(usize::from(drive), DriveState::Online);
+        self.write_labels(io).await
+    }
+
     /// Records that nothing of the pool stands on a drive any more. If it can be reached, it forgets the pool.
     pub async fn retire(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         let handle = self.handle(drive);

@@ -21,7 +21,7 @@ impl Lane {
         if self.host_blocks() == piece.hosts {
             return;
         }
-        let share = u64::from(self.options.repair_share_percent.clamp(1, 100));
+        let share = u64::from(self.options.get().repair_share_percent.clamp(1, 100));
         let spent = self.io.now().0 - piece.began.0;
         // no piece is so long that a pause of ten seconds would be wanted for its own sake
         let pause = (spent * (100 - share) / share).min(10_000_000_000);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BLOCK_BYTES, Sequence};
 
+use crate::fit::fit;
 use crate::format::table::{Column, SegmentColumns};
 use crate::position::SegmentId;
 use crate::protection::Protection;
@@ -271,9 +272,11 @@ impl Segments {
         self.free_segments + self.queued
     }
 
-    /// Whether every column of a segment stands on a drive that is online.
+    /// Whether every column of a segment stands on a drive that is online, and none is lacking without need.
     pub fn is_whole(&self, id: SegmentId) -> bool {
-        self.get(id).columns.columns.iter().flatten().all(|column| self.is_online(column.drive))
+        let columns = &self.get(id).columns.columns;
+        let absent = columns.iter().filter(|column| column.is_none()).count();
+        absent <= self.absent_allowed() && columns.iter().flatten().all(|column| self.is_online(column.drive))
     }
 
     /// Blocks that a checkpoint's table takes.
@@ -303,6 +306,14 @@ impl Segments {
         let id = self.queue.pop_front()?;
         self.count_room();
         Some(id)
+    }
+
+    /// Takes those out of the queue that have a column on a drive that is not online.
+    pub fn skip_queued(&mut self) -> Vec<SegmentId> {
+        let skipped = self.queue.iter().copied().filter(|&id| !self.is_whole(id)).collect::<Vec<_>>();
+        self.queue.retain(|id| !skipped.contains(id));
+        self.count_room();
+        skipped
     }
 
     pub fn queue(&self) -> &VecDeque<SegmentId> {
@@ -404,38 +415,12 @@ fn own_chunks(chunks: u32, (lane, lanes): (u16, u16)) -> Vec<u32> {
     (0..chunks).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
 }
 
-/// How many segments of `width` columns fit drives with `counts` chunks, no drive twice in a segment.
-fn fit(counts: &[usize], width: usize) -> usize {
-    if width == 0 || counts.len() < width {
-        return 0;
-    }
-    let (mut low, mut high) = (0, counts.iter().sum::<usize>() / width);
-    while low < high {
-        let middle = (low + high).div_ceil(2);
-        if counts.iter().map(|&count| count.min(middle)).sum::<usize>() >= middle * width {
-            low = middle;
-        } else {
-            high = middle - 1;
-        }
-    }
-    low
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn segments(protection: Protection, width: u8, chunks: &[u32]) -> Segments {
         Segments::new(protection, width, 16, chunks, 0, 1)
-    }
-
-    #[test]
-    fn fits() {
-        assert_eq!(fit(&[10, 10, 10], 3), 10);
-        assert_eq!(fit(&[10, 10, 10, 10], 3), 13);
-        assert_eq!(fit(&[100, 10, 10], 2), 20);
-        assert_eq!(fit(&[100, 0, 10], 2), 10);
-        assert_eq!(fit(&[5, 5], 3), 0);
     }
 
     #[test]

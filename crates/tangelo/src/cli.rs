@@ -91,6 +91,48 @@ pub struct Serve {
 pub enum Drive {
     /// Look at every configured drive
     List,
+    /// Add drives to a pool, which grows by them; what they hold is lost
+    Add {
+        pool: String,
+        /// Block devices or files
+        #[arg(required = true, value_name = "DRIVE")]
+        drives: Vec<PathBuf>,
+        /// Overwrite this drive whatever it holds; may be given for several drives
+        #[arg(long, value_name = "DRIVE")]
+        force: Vec<PathBuf>,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Empty a drive; it leaves the pool when nothing is on it any more
+    Remove {
+        pool: String,
+        /// Its path, or the beginning of its id
+        drive: String,
+        /// Have it stay after all
+        #[arg(long)]
+        cancel: bool,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Put a new drive in the place of another, working or not
+    Replace {
+        pool: String,
+        /// Path of the old drive, or the beginning of its id
+        old: String,
+        /// Block device or file; what it holds is lost
+        new: PathBuf,
+        /// Overwrite the new drive whatever it holds
+        #[arg(long)]
+        force: bool,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Show where a drive is: its bay's light, or its activity light
+    Locate {
+        path: PathBuf,
+        #[arg(long, value_name = "N", default_value = "30", value_parser = clap::value_parser!(u32).range(1..=3600))]
+        seconds: u32,
+    },
 }
 
 #[derive(Subcommand, Debug)]
@@ -99,6 +141,66 @@ pub enum Pool {
     Create(PoolCreate),
     /// List the pools
     List,
+    /// Read everything in a pool, and repair what is wrong
+    Scrub {
+        name: String,
+        /// Stop the scrub that runs
+        #[arg(long, conflicts_with = "every")]
+        stop: bool,
+        /// From now on do so this often by itself, such as 7d; or off
+        #[arg(long, value_name = "TIME", value_parser = period_or_off)]
+        every: Option<u32>,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Change how a pool is looked after; without options, show it
+    Set(PoolSet),
+}
+
+#[derive(Args, Debug)]
+pub struct PoolSet {
+    pub name: String,
+    /// Everything that is not given goes back to its default
+    #[arg(long)]
+    pub defaults: bool,
+    /// The share of time that rebuilding and scrubbing may take while hosts are served
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
+    pub repair_share: Option<u8>,
+    /// Failed writes within the window after which a drive is taken out
+    #[arg(long, value_name = "N")]
+    pub write_errors: Option<u32>,
+    /// Failed reads within the window after which a drive is taken out
+    #[arg(long, value_name = "N")]
+    pub read_errors: Option<u32>,
+    /// Blocks with the wrong content within the window after which a drive is taken out
+    #[arg(long, value_name = "N")]
+    pub checksum_errors: Option<u32>,
+    /// The window; errors that are older are forgiven
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub error_window: Option<u32>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+/// A time in seconds: a number with s, min, h or d.
+fn period(text: &str) -> Result<u32, String> {
+    let wrong = || "give a number with s, min, h or d, such as 10min or 7d".to_owned();
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let seconds: u32 = match unit {
+        "" | "s" => 1,
+        "m" | "min" => 60,
+        "h" => 3600,
+        "d" => 86_400,
+        _ => return Err(wrong()),
+    };
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).filter(|&seconds| seconds > 0).ok_or_else(wrong)
+}
+
+/// 0 for off.
+fn period_or_off(text: &str) -> Result<u32, String> {
+    if text == "off" { Ok(0) } else { period(text).map_err(|why| format!("{why}; or off")) }
 }
 
 #[derive(Args, Debug)]

@@ -7,14 +7,16 @@
 mod error;
 mod request;
 mod status;
+mod upkeep;
 
 pub use error::{ApiError, ErrorCode};
 pub use request::{Command, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate};
 pub use status::{
     ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health, Host,
-    HostList, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Session, Status, Summary, Volume,
-    VolumeList,
+    HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Repair, Scrub, Session,
+    Settings, Status, Summary, Volume, VolumeList,
 };
+pub use upkeep::{DriveRemoval, DriveReplacement, Locating, NewDrives, NewSettings, Scrubbing, Upkeep};
 
 /// The version of every answer's shape. Raised when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;

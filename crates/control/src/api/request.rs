@@ -5,19 +5,58 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::upkeep::{Locating, Upkeep};
+
 /// A command for the array. With `dry_run` everything is checked and nothing changed.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
     DriveList,
     Status,
-    PoolCreate { pool: NewPool, dry_run: bool },
-    VolumeCreate { volume: NewVolume, dry_run: bool },
-    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
-    VolumeDelete { name: String, unmap: bool, dry_run: bool },
-    HostCreate { host: NewHost, dry_run: bool },
-    HostDelete { name: String, unmap: bool, dry_run: bool },
-    Map { mapping: NewMapping, dry_run: bool },
-    Unmap { volume: String, host: String, dry_run: bool },
+    PoolCreate {
+        pool: NewPool,
+        dry_run: bool,
+    },
+    /// Of the pool of this name.
+    Upkeep {
+        pool: String,
+        upkeep: Upkeep,
+        dry_run: bool,
+    },
+    DriveLocate(Locating),
+    /// From the head itself: the drives to look at from now on.
+    DrivesFound(Vec<String>),
+    VolumeCreate {
+        volume: NewVolume,
+        dry_run: bool,
+    },
+    VolumeResize {
+        name: String,
+        size_bytes: u64,
+        dry_run: bool,
+    },
+    VolumeDelete {
+        name: String,
+        unmap: bool,
+        dry_run: bool,
+    },
+    HostCreate {
+        host: NewHost,
+        dry_run: bool,
+    },
+    HostDelete {
+        name: String,
+        unmap: bool,
+        dry_run: bool,
+    },
+    Map {
+        mapping: NewMapping,
+        dry_run: bool,
+    },
+    Unmap {
+        volume: String,
+        host: String,
+        dry_run: bool,
+    },
 }
 
 /// A pool to be made of drives.

@@ -77,9 +77,15 @@ answer! {
         /// Name of the pool that it is a member of.
         pub pool: Option<String>,
         pub errors: DriveErrors,
+        /// Its id in its pool, 32 hexadecimal digits; empty for a drive of no pool.
+        #[serde(default)]
+        pub id: String,
+        /// What there is to know beside that, in plain words; may be empty.
+        #[serde(default)]
+        pub note: String,
     }
 
-    /// What went wrong with a drive since the start.
+    /// What went wrong with a drive for as long as it has been in its pool.
     #[derive(Copy, Eq, Default)]
     pub struct DriveErrors {
         pub read: u64,
@@ -106,6 +112,64 @@ answer! {
         pub capacity_bytes: u64,
         pub used_bytes: u64,
         pub drives: Vec<Drive>,
+        pub settings: Settings,
+        /// What is being written anew; null where nothing is.
+        pub repair: Option<Repair>,
+        pub scrub: Scrub,
+        /// What goes on in the pool, in plain words.
+        pub activity: Vec<String>,
+    }
+
+    /// What holds for a pool, set or not.
+    #[derive(Copy, Eq)]
+    pub struct Settings {
+        /// The share of time that rebuilding and scrubbing may take while hosts are served.
+        pub repair_share_percent: u8,
+        /// Errors of a drive within the window that are borne before it is taken out, by kind.
+        pub write_errors: u32,
+        pub read_errors: u32,
+        pub checksum_errors: u32,
+        pub error_window_seconds: u32,
+        /// Null: no scrub by itself.
+        pub scrub_every_seconds: Option<u32>,
+    }
+
+    /// Data that is being written anew.
+    pub struct Repair {
+        /// `rebuilding`: it lacks redundancy; `repairing`: something in it is damaged; `emptying`: its drive is to go.
+        pub what: String,
+        pub done_bytes: u64,
+        /// Done and still to do.
+        pub total_bytes: u64,
+        pub bytes_per_second: u64,
+        /// Null where nothing got done lately.
+        pub seconds_left: Option<u64>,
+        /// Space that is missing for it.
+        pub short_bytes: u64,
+    }
+
+    /// A pool's scrubs.
+    pub struct Scrub {
+        pub running: bool,
+        /// Of the one that runs.
+        pub segments_done: u64,
+        pub segments_total: u64,
+        pub batches_repaired: u64,
+        pub batches_unreadable: u64,
+        pub last: Option<LastScrub>,
+    }
+
+    /// How the last scrub ended.
+    #[derive(Copy, Eq)]
+    pub struct LastScrub {
+        /// Milliseconds since 1970.
+        pub ended_ms: u64,
+        /// False where it was stopped before it had read everything.
+        pub complete: bool,
+        /// Batches in which something was wrong and was written anew.
+        pub repaired: u64,
+        /// Batches of which something can neither be read nor rebuilt.
+        pub unreadable: u64,
     }
 
     pub struct Volume {
@@ -276,7 +340,7 @@ pub enum Backing {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Made {
-    Pool(Pool),
+    Pool(Box<Pool>),
     Volume(Volume),
     Host(Host),
     Mapping(Mapping),

@@ -39,7 +39,7 @@ fn level(health: Health) -> u64 {
 type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 5] = [
+    let figures: [Figure<Pool>; 10] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
         ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
         ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
@@ -47,8 +47,26 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
             u64::from(pool.failures_survivable)
         }),
         ("tangelo_pool_drives_out_of_service", "Drives of the pool that are missing or failed", |pool| {
-            pool.drives.iter().filter(|drive| drive.state != DriveState::Online).count() as u64
+            let out = |drive: &&Drive| matches!(drive.state, DriveState::Missing | DriveState::Failed);
+            pool.drives.iter().filter(out).count() as u64
         }),
+        ("tangelo_pool_repair_remaining_bytes", "Bytes that are still to be written anew", |pool| {
+            pool.repair.as_ref().map_or(0, |repair| repair.total_bytes.saturating_sub(repair.done_bytes))
+        }),
+        ("tangelo_pool_repair_short_bytes", "Space that is missing to write them anew", |pool| {
+            pool.repair.as_ref().map_or(0, |repair| repair.short_bytes)
+        }),
+        ("tangelo_pool_scrub_running", "1 while the pool is being scrubbed", |pool| {
+            u64::from(pool.scrub.running)
+        }),
+        ("tangelo_pool_scrub_last_end_seconds", "When the last scrub ended, since 1970; 0: never", |pool| {
+            pool.scrub.last.map_or(0, |last| last.ended_ms / 1000)
+        }),
+        (
+            "tangelo_pool_scrub_last_unreadable",
+            "Batches that the last scrub could not read or rebuild",
+            |pool| pool.scrub.last.map_or(0, |last| last.unreadable),
+        ),
     ];
     for (family, help, figure) in figures {
         page.family(family, "gauge", help);
@@ -68,7 +86,7 @@ fn render_drives(array: &ArrayStatus, page: &mut Page) {
         let serves = u64::from(drive.state == DriveState::Online);
         page.sample("tangelo_drive_in_service", &labels_of(drive), serves);
     }
-    page.family("tangelo_drive_errors_total", "counter", "Errors of a drive since the start");
+    page.family("tangelo_drive_errors_total", "counter", "Errors of a drive since it joined its pool");
     for drive in &drives {
         let errors = drive.errors;
         for (kind, count) in [("read", errors.read), ("write", errors.write), ("checksum", errors.checksum)] {

@@ -11,6 +11,7 @@ mod openapi;
 mod routes;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 use std::sync::Arc;
 use std::time::Duration;

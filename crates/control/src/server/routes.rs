@@ -10,7 +10,7 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
 use super::extract::{Body, Options, Pieces, json_response};
-use super::{REQUEST_TIME_MAX, State, Token, metrics, openapi_json};
+use super::{REQUEST_TIME_MAX, State, Token, metrics, openapi_json, upkeep};
 use crate::api::*;
 use crate::summary;
 
@@ -20,6 +20,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/status", get(status))
         .route("/v1/drives", get(list_drives))
         .route("/v1/pools", get(list_pools).post(create_pool))
+        .merge(upkeep::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/hosts", get(list_hosts).post(create_host))
@@ -85,7 +86,7 @@ async fn no_such_method(request: Request) -> ApiError {
 pub(super) struct ChangeOptions {
     /// Check everything and tell what would change, but change nothing.
     #[serde(default)]
-    dry_run: bool,
+    pub(super) dry_run: bool,
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -100,7 +101,7 @@ pub(super) struct DeleteOptions {
     unmap: bool,
 }
 
-type Answer = Result<Response, ApiError>;
+pub(super) type Answer = Result<Response, ApiError>;
 
 async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
     match state.array.call(Command::Status).await? {
@@ -109,7 +110,7 @@ async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
     }
 }
 
-async fn change(state: &State, command: Command) -> Answer {
+pub(super) async fn change(state: &State, command: Command) -> Answer {
     match state.array.call(command).await? {
         Reply::Changed(changed) => Ok(json_response(&changed)),
         other => unreachable!("the array answered a change with {other:?}"),
@@ -260,6 +261,12 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         list_drives,
         list_pools,
         create_pool,
+        upkeep::add_drives,
+        upkeep::remove_drive,
+        upkeep::replace_drive,
+        upkeep::locate_drive,
+        upkeep::scrub,
+        upkeep::set,
         list_volumes,
         create_volume,
         update_volume,

@@ -1,11 +1,11 @@
 //! Drives: what is found on the configured ones, and which are in use.
 
-use base::{ArrayId, Nanos, PoolId};
+use base::{ArrayId, DriveId, Nanos, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Content;
 use task::join_all;
 
-use super::Array;
+use super::{Array, State};
 use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus};
 
 /// A configured drive that belongs to no open pool, as it was found when it was last looked at.
@@ -15,6 +15,15 @@ pub(super) struct Drive {
     pub(super) content: DriveContent,
     /// The pool that its label names, and that pool's array.
     pub(super) member_of: Option<(PoolId, ArrayId)>,
+    /// Its id in that pool.
+    pub(super) id: Option<DriveId>,
+}
+
+impl Drive {
+    /// Whether its label says that it is this drive of this pool.
+    pub(super) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
+        self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
+    }
 }
 
 /// A drive that was opened for writing, and what it holds.
@@ -57,16 +66,16 @@ impl Array {
         match io.drive_open(&path, false).await {
             Err(error) => {
                 let content = DriveContent::Unreadable(error.to_string());
-                Drive { path, info: None, content, member_of: None }
+                Drive { path, info: None, content, member_of: None, id: None }
             }
             Ok((handle, info)) => {
                 let content = pool::probe(io, handle).await;
                 self.close_drive(handle).await;
-                let member_of = match &content {
-                    Content::Member(label) => Some((label.pool, label.array)),
-                    _ => None,
+                let (member_of, id) = match &content {
+                    Content::Member(label) => (Some((label.pool, label.array)), Some(label.drive)),
+                    _ => (None, None),
                 };
-                Drive { path, info: Some(info), content: describe(&content), member_of }
+                Drive { path, info: Some(info), content: describe(&content), member_of, id }
             }
         }
     }
@@ -76,11 +85,22 @@ impl Array {
         let _ = self.context.io.drive_close(handle).await;
     }
 
-    /// Looks at every configured drive that no open pool uses, all at once.
+    /// Looks at every configured drive that no open pool uses, and where drives of open pools were last seen, all
+    /// at once.
     pub(super) async fn look_at_drives(&self) {
-        let configured = self.parameters.drives.borrow().clone();
-        let paths = configured.iter().filter(|path| self.pool_of_drive(path).is_none());
-        let drives = join_all(paths.map(|path| self.look_at(path.clone())).collect::<Vec<_>>()).await;
+        let mut paths = self.parameters.drives.borrow().clone();
+        let last_seen = {
+            let state = self.state.borrow();
+            let members = state.online().into_iter().flat_map(|membership| membership.members);
+            members.filter(|member| member.state.is_lost()).map(|member| member.path).collect::<Vec<_>>()
+        };
+        for path in last_seen {
+            if !path.is_empty() && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths.retain(|path| self.pool_of_drive(path).is_none());
+        let drives = join_all(paths.into_iter().map(|path| self.look_at(path)).collect::<Vec<_>>()).await;
         self.state.borrow_mut().drives = drives;
     }
 
@@ -88,7 +108,7 @@ impl Array {
         self.look_at_drives().await;
         let mut drives = self.known_drives();
         for (pool, _) in self.pool_statuses().await {
-            drives.extend(pool.drives.into_iter().filter(|drive| !drive.path.is_empty()));
+            drives.extend(pool.drives);
         }
         drives.sort_by(|a, b| a.path.cmp(&b.path));
         drives
@@ -97,7 +117,14 @@ impl Array {
     /// Drives that belong to no open pool, as they were last seen.
     pub(super) fn known_drives(&self) -> Vec<DriveStatus> {
         let state = self.state.borrow();
-        let statuses = state.drives.iter().map(|drive| DriveStatus {
+        // one that is not there any more is shown with its pool
+        let members =
+            || state.pools.iter().filter_map(|pool| pool.membership.as_ref()).flat_map(|m| &m.members);
+        let lost = |drive: &&Drive| {
+            let unreadable = matches!(drive.content, DriveContent::Unreadable(_));
+            unreadable && members().any(|member| member.state.is_lost() && member.path == drive.path)
+        };
+        let statuses = state.drives.iter().filter(|drive| !lost(drive)).map(|drive| DriveStatus {
             path: drive.path.clone(),
             size_bytes: drive.info.as_ref().map_or(0, |info| info.size_bytes),
             model: drive.info.as_ref().map(|info| info.model.clone()).unwrap_or_default(),
@@ -112,8 +139,31 @@ impl Array {
                 _ => DriveState::Unused,
             },
             errors: DriveErrors::default(),
+            id: String::new(),
+            note: refusal(&state, drive).unwrap_or_default(),
         });
         statuses.collect()
+    }
+}
+
+/// Why a drive that says it is a pool's is not in that pool, where the pool is served without it.
+fn refusal(state: &State, drive: &Drive) -> Option<String> {
+    let (pool, _) = drive.member_of?;
+    let membership = state.online_pool(pool)?;
+    let (name, path) = (&membership.name, &drive.path);
+    let again = format!("`tangelo drive add {name} {path} --force {path}` takes it as a new one");
+    let member = membership.members.iter().find(|member| Some(member.id) == drive.id);
+    match member.map(|member| member.state) {
+        Some(pool::DriveState::Missing) => Some(format!("pool {name} takes it back in a moment")),
+        Some(pool::DriveState::Failed) => {
+            Some(format!("refused: pool {name} has taken it out for its errors; {again}"))
+        }
+        Some(pool::DriveState::Removed) | None => {
+            Some(format!("refused: pool {name} goes on without it, what is on it is out of date; {again}"))
+        }
+        Some(pool::DriveState::Online | pool::DriveState::Draining) => {
+            Some(format!("refused: another drive with its label serves pool {name}"))
+        }
     }
 }
 

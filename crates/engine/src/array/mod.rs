@@ -3,14 +3,20 @@
 //! Changes take turns. Each is checked against the catalog, made durable, told to every shard, and answered
 //! when every shard has taken it over. What is not durable is not told; what was told is durable.
 
+mod care;
 mod change;
+mod drive_commands;
 mod drives;
 mod error;
+mod keeper;
 mod layers;
+mod locate;
+mod members;
 mod pool_create;
 mod pool_status;
 mod pools;
 mod reload;
+mod scrub;
 pub(crate) mod space;
 mod start;
 mod status;
@@ -26,11 +32,11 @@ use base::{ArrayId, Nanos, VolumeId};
 use bytes::Bytes;
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
-use task::{Gate, Semaphore};
+use task::{Gate, Notify, Semaphore};
 
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
+use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel, Upkeep};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
@@ -52,6 +58,14 @@ pub(crate) struct Array {
     /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
     storing: Semaphore,
     commands_waiting: Cell<usize>,
+    /// Held by the keeper for the length of a round.
+    keeping: Semaphore,
+    /// Something for the keeper to look at.
+    wake_keeper: Notify,
+    /// The end has begun.
+    stopping: Cell<bool>,
+    /// Drives that are made to blink.
+    locating: Cell<usize>,
     began: Cell<Nanos>,
     state: RefCell<State>,
 }
@@ -99,6 +113,10 @@ impl Array {
             changes: Semaphore::new(io, 1),
             storing: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),
+            keeping: Semaphore::new(io, 1),
+            wake_keeper: Notify::new(io),
+            stopping: Cell::new(false),
+            locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
@@ -142,8 +160,18 @@ impl Array {
         if let Some(failure) = &*self.failure.borrow() {
             return Err(failure.clone());
         }
-        let _turn = self.changes.acquire(1).await;
+        let turn = self.changes.acquire(1).await;
+        if let Command::DriveLocate { path, seconds } = &command {
+            drop(turn);
+            return self.clone().locate_drive(path, *seconds).await;
+        }
         match command {
+            Command::DriveLocate { .. } => unreachable!("answered above"),
+            Command::Upkeep { upkeep, dry_run } => self.upkeep(upkeep, dry_run).await,
+            Command::DrivesFound(paths) => {
+                self.parameters.drives.replace(paths);
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
             Command::Status | Command::Shutdown => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
@@ -159,6 +187,22 @@ impl Array {
                 self.map(&volume, &host, lun, read_only, dry_run).await
             }
             Command::Unmap { volume, host, dry_run } => self.unmap(&volume, &host, dry_run).await,
+        }
+    }
+
+    async fn upkeep(&self, upkeep: Upkeep, dry_run: bool) -> Result<Reply, CommandError> {
+        match upkeep {
+            Upkeep::DriveAdd { pool, drives, force } => {
+                self.add_drives(&pool, &drives, &force, dry_run).await
+            }
+            Upkeep::DriveRemove { pool, drive, cancel } => {
+                self.remove_drive(&pool, &drive, cancel, dry_run).await
+            }
+            Upkeep::DriveReplace { pool, old, new, force } => {
+                self.replace_drive(&pool, &old, &new, force, dry_run).await
+            }
+            Upkeep::Scrub { pool, stop } => self.scrub_pool(&pool, stop, dry_run).await,
+            Upkeep::Set { pool, settings } => self.set_pool(&pool, &settings, dry_run).await,
         }
     }
 
@@ -190,6 +234,8 @@ impl Array {
         if earlier.is_some_and(|earlier| earlier.message == "the array is stopping") {
             return Ok(Reply::Stopped);
         }
+        self.stopping.set(true);
+        drop(self.keeping.acquire(1).await);
         let _turn = self.changes.acquire(1).await;
         self.context.ask_all(|| Call::Quiesce).await;
         self.close_pools().await;

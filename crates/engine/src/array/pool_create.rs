@@ -16,7 +16,7 @@ use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
         let protection = self.check_new_pool(&new)?;
-        let drives = self.take_drives(&new).await?;
+        let drives = self.take_drives(&new.drives, &new.force).await?;
         if dry_run {
             self.give_up(&drives).await;
             return Ok(self.describe(&new, protection, &drives)?.reply(true, None));
@@ -49,7 +49,7 @@ impl Array {
         self.look_at_drives().await;
         let made =
             self.pool_statuses().await.into_iter().map(|(pool, _)| pool).find(|pool| pool.name == new.name);
-        Ok(planned.reply(false, made.map(Made::Pool)))
+        Ok(planned.reply(false, made.map(|pool| Made::Pool(Box::new(pool)))))
     }
 
     /// What can be checked without looking at a drive.
@@ -63,17 +63,7 @@ impl Array {
             let message = format!("\"{}\" is not a protection", new.protection);
             return invalid(message, &format!("choose one of {}", names.join(", ")));
         };
-        for (index, path) in new.drives.iter().enumerate() {
-            if new.drives[..index].contains(path) {
-                return invalid(format!("{path} is named twice"), "name each drive once");
-            }
-        }
-        if let Some(path) = new.force.iter().find(|path| !new.drives.contains(path)) {
-            return invalid(
-                format!("--force names {path}, which is not among the drives"),
-                "correct --force",
-            );
-        }
+        check_names(&new.drives, &new.force)?;
         protection.width(new.drives.len(), new.width).map_err(|_| {
             let (have, min) = (new.drives.len(), protection.width_min());
             let message = match new.width {
@@ -90,8 +80,12 @@ impl Array {
     }
 
     /// Opens the drives, all or none, and makes sure that nobody needs what is on them.
-    async fn take_drives(&self, new: &NewPool) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
-        for path in &new.drives {
+    pub(super) async fn take_drives(
+        &self,
+        drives: &[String],
+        force: &[String],
+    ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
+        for path in drives {
             if let Some(pool) = self.pool_of_drive(path) {
                 let message = format!("{path} is a drive of pool {pool}, which is in use");
                 return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
@@ -101,13 +95,13 @@ impl Array {
                 return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
             }
         }
-        let probes = new.drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();
+        let probes = drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();
         let mut taken = Vec::new();
         let mut refusal = None;
-        for (path, result) in new.drives.iter().zip(join_all(probes).await) {
+        for (path, result) in drives.iter().zip(join_all(probes).await) {
             match result {
                 Ok(Probed { handle, info, content }) => {
-                    let forced = new.force.contains(path);
+                    let forced = force.contains(path);
                     refusal = refusal.or_else(|| check_content(path, &content, forced).err());
                     taken.push((handle, info));
                 }
@@ -123,7 +117,7 @@ impl Array {
         }
     }
 
-    async fn give_up(&self, drives: &[(DriveHandle, DriveInfo)]) {
+    pub(super) async fn give_up(&self, drives: &[(DriveHandle, DriveInfo)]) {
         for (handle, _) in drives {
             self.close_drive(*handle).await;
         }
@@ -160,6 +154,23 @@ impl Array {
             chunk_bytes: None,
             drive_bytes_min: DRIVE_BYTES_MIN,
         }
+    }
+}
+
+/// Each drive is named once, and `--force` names some of them.
+pub(super) fn check_names(drives: &[String], force: &[String]) -> Result<(), CommandError> {
+    let invalid =
+        |message: String, hint: &str| Err(CommandError::new(CommandErrorKind::Invalid, message, hint));
+    for (index, path) in drives.iter().enumerate() {
+        if drives[..index].contains(path) {
+            return invalid(format!("{path} is named twice"), "name each drive once");
+        }
+    }
+    match force.iter().find(|path| !drives.contains(path)) {
+        Some(path) => {
+            invalid(format!("--force names {path}, which is not among the drives"), "correct --force")
+        }
+        None => Ok(()),
     }
 }
 

@@ -1,12 +1,18 @@
 //! What the administrator is shown of pools and their drives.
 
-use base::{BLOCK_BYTES, PoolId};
+use base::{BLOCK_BYTES, Nanos, PoolId};
+use catalog::PoolEntry;
 use pool::{LaneStats, Member};
 
-use super::Array;
+use super::care::Remaining;
+use super::change::size;
 use super::pools::Pool;
-use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem};
+use super::{Array, care, drive_commands, members, scrub};
+use crate::command::{
+    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem, RepairStatus,
+};
 use crate::message::{Answer, Call};
+use crate::settings;
 
 /// A pool with less space left than this is pointed out.
 const FULL_PERCENT: u128 = 95;
@@ -14,6 +20,19 @@ const FULL_PERCENT: u128 = 95;
 impl Array {
     /// Every pool, with what is wrong with it.
     pub(super) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
+        let stats = self.lane_stats().await;
+        let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);
+        let state = self.state.borrow();
+        let describe = |pool: &Pool| {
+            let entry = state.catalog.pool(pool.id);
+            let clocks = (self.context.io.now(), self.context.io.wall_clock_ms());
+            View { pool, lanes: &of(pool.id).collect::<Vec<_>>(), entry, clocks }.status()
+        };
+        state.pools.iter().map(describe).collect()
+    }
+
+    /// How every open lane is, with its pool.
+    pub(super) async fn lane_stats(&self) -> Vec<(PoolId, LaneStats)> {
         let answers = self.context.ask_all(|| Call::LaneStats).await;
         let mut stats = Vec::new();
         for answer in answers {
@@ -22,8 +41,7 @@ impl Array {
             };
             stats.extend(of_shard);
         }
-        let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);
-        self.state.borrow().pools.iter().map(|pool| status(pool, &of(pool.id).collect::<Vec<_>>())).collect()
+        stats
     }
 
     /// Forgets a pool that did not come to be.
@@ -32,154 +50,227 @@ impl Array {
     }
 }
 
-fn status(pool: &Pool, lanes: &[&LaneStats]) -> (PoolStatus, Vec<Problem>) {
-    let condition = condition(pool, lanes);
-    let membership = pool.membership.as_ref();
-    let parity = membership.map_or(0, |m| m.protection.parity());
-    let lost = membership.map_or(0, |m| m.lost());
-    let blocks =
-        |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64;
-    let drives = membership.map_or_else(Vec::new, |membership| {
-        let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
-        let drive = |(index, member)| drive_status(pool, index, member, lanes);
-        membership.members.iter().enumerate().filter(in_pool).map(drive).collect()
-    });
-    let status = PoolStatus {
-        name: pool.name.clone(),
-        id: pool.id.to_string(),
-        protection: membership.map(|m| m.protection.to_string()).unwrap_or_default(),
-        width: membership.map_or(0, |m| m.width),
-        lanes: membership.map_or(0, |m| m.lanes),
-        health: condition.health,
-        reason: condition.reason.clone(),
-        failures_survivable: match condition.health {
-            Health::Offline => 0,
-            _ => parity.saturating_sub(lost.min(usize::from(u8::MAX)) as u8),
-        },
-        capacity_bytes: blocks(|lane| lane.capacity_blocks),
-        used_bytes: blocks(|lane| lane.live_blocks),
-        drives,
-    };
-    let problems = problems(&status, &condition);
-    (status, problems)
+/// What is known of a pool.
+struct View<'a> {
+    pool: &'a Pool,
+    lanes: &'a [&'a LaneStats],
+    entry: Option<&'a PoolEntry>,
+    /// Now: since the start, and on the wall in milliseconds.
+    clocks: (Nanos, u64),
 }
 
 /// How a pool is, why, and what to do about it.
 struct Condition {
     health: Health,
     reason: String,
-    action: &'static str,
+    action: String,
 }
 
 const BRING_BACK: &str = "bring its missing drives back, and restart";
 pub(super) const TOO_MANY_FAILED: &str = "more drives have failed than its protection allows";
 
-fn condition(pool: &Pool, lanes: &[&LaneStats]) -> Condition {
-    let condition = |health, reason: &str, action| Condition { health, reason: reason.to_owned(), action };
-    let members = pool.membership.as_ref().map_or(&[][..], |membership| &membership.members);
-    let mut lost: Vec<String> = members.iter().filter_map(lost_drive).collect();
-    lost.extend(pool.unusable.iter().cloned());
-    let failed = lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
-    if let Some(reason) = pool.offline.as_deref().or(failed) {
-        let reasons = [&[reason.to_owned()], &lost[..]].concat();
-        return condition(Health::Offline, &reasons.join("; "), BRING_BACK);
-    }
-    if lanes.iter().any(|lane| lane.stalled) {
-        let reason = "the file system under its drives is full: writes are refused";
-        return condition(
-            Health::Degraded,
-            reason,
-            "free space in that file system; writes go on by themselves",
-        );
-    }
-    if !lost.is_empty() {
-        let action = "bring the drive back and restart; until then keep a backup at hand";
-        return condition(Health::Degraded, &lost.join("; "), action);
-    }
-    let segments: usize = lanes.iter().map(|lane| lane.segments_degraded).sum();
-    if segments > 0 {
-        let reason = format!("{segments} segments lack a column that a drive has missed");
-        return condition(Health::Degraded, &reason, "nothing: they are replaced as they are rewritten");
-    }
-    condition(Health::Healthy, "", "")
-}
-
-/// What is wrong with a pool.
-fn problems(status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
-    let subject = format!("pool {}", status.name);
-    let mut problems = Vec::new();
-    if condition.health != Health::Healthy {
-        problems.push(Problem {
+impl View<'_> {
+    fn status(&self) -> (PoolStatus, Vec<Problem>) {
+        let (pool, lanes) = (self.pool, self.lanes);
+        let membership = pool.membership.as_ref();
+        let remaining = Remaining::of(lanes);
+        let drains = self.members().iter().any(|member| member.state == pool::DriveState::Draining);
+        let repair = pool.care.repair.status(&remaining, drains);
+        let condition = self.condition(&remaining, repair.as_ref());
+        let parity = membership.map_or(0, |m| usize::from(m.protection.parity()));
+        let gone = membership.map_or(0, |m| m.lost()).max(remaining.worst);
+        let scrub = Array::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
+        let blocks = |count: fn(&LaneStats) -> u64| {
+            lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64
+        };
+        let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
+        let drives = self.members().iter().enumerate().filter(in_pool);
+        let served = condition.health != Health::Offline;
+        let activity = [repair.as_ref().map(care::describe), scrub::describe(&scrub, self.clocks.1)];
+        let status = PoolStatus {
+            name: pool.name.clone(),
+            id: pool.id.to_string(),
+            protection: membership.map(|m| m.protection.to_string()).unwrap_or_default(),
+            width: membership.map_or(0, |m| m.width),
+            lanes: membership.map_or(0, |m| m.lanes),
             health: condition.health,
-            subject: subject.clone(),
             reason: condition.reason.clone(),
-            action: condition.action.to_owned(),
-        });
+            failures_survivable: if served { parity.saturating_sub(gone) as u8 } else { 0 },
+            capacity_bytes: blocks(|lane| lane.capacity_blocks),
+            used_bytes: blocks(|lane| lane.live_blocks),
+            drives: drives.map(|(index, member)| self.drive_status(index, member)).collect(),
+            settings: settings::status(&self.entry.map(|entry| entry.settings).unwrap_or_default()),
+            repair: repair.filter(|_| served),
+            scrub,
+            activity: if served { activity.into_iter().flatten().collect() } else { Vec::new() },
+        };
+        let problems = self.problems(&status, &condition);
+        (status, problems)
     }
-    problems.extend(status.drives.iter().filter_map(drive_problem));
-    let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
-    if condition.health != Health::Offline && full >= FULL_PERCENT {
-        problems.push(Problem {
-            health: Health::Degraded,
-            subject,
-            reason: format!("it is {full} % full; when it is full, writes that need space are refused"),
-            action: "delete volumes, or discard what hosts do not need (fstrim)".to_owned(),
-        });
-    }
-    problems
-}
 
-/// A drive that is in service but does not do what it should: what it got wrong was rebuilt from the others.
-fn drive_problem(drive: &DriveStatus) -> Option<Problem> {
-    let DriveErrors { read, write, checksum } = drive.errors;
-    if drive.state != DriveState::Online || read + write + checksum == 0 {
-        return None;
+    fn members(&self) -> &[Member] {
+        self.pool.membership.as_ref().map_or(&[], |membership| &membership.members)
     }
-    let counts = [(read, "read"), (write, "write"), (checksum, "checksum")];
-    let errors = counts.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
-    let errors = errors.collect::<Vec<_>>().join(", ");
-    Some(Problem {
-        health: Health::Degraded,
-        subject: format!("drive {}", drive.path),
-        reason: format!("it has made errors ({errors}); what it got wrong was rebuilt from the others"),
-        action: "check the drive and its cabling; replace it if they go on".to_owned(),
-    })
+
+    fn condition(&self, remaining: &Remaining, repair: Option<&RepairStatus>) -> Condition {
+        let condition = |health, reason: &str, action: &str| Condition {
+            health,
+            reason: reason.to_owned(),
+            action: action.to_owned(),
+        };
+        let mut lost: Vec<String> = self.members().iter().filter_map(lost_drive).collect();
+        lost.extend(self.pool.unusable.iter().cloned());
+        let failed = self.lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
+        if let Some(reason) = self.pool.offline.as_deref().or(failed) {
+            let reasons = [&[reason.to_owned()], &lost[..]].concat();
+            return condition(Health::Offline, &reasons.join("; "), BRING_BACK);
+        }
+        if self.lanes.iter().any(|lane| lane.stalled) {
+            let reason = "the file system under its drives is full: writes are refused";
+            return condition(
+                Health::Degraded,
+                reason,
+                "free space in that file system; writes go on by themselves",
+            );
+        }
+        if lost.is_empty() && remaining.worst == 0 {
+            let segments: usize = self.lanes.iter().map(|lane| lane.segments_degraded).sum();
+            if segments > 0 {
+                let reason = format!("{segments} segments lack something that a drive has missed or lost");
+                return condition(Health::Degraded, &reason, "nothing: they are being written anew");
+            }
+            return condition(Health::Healthy, "", "");
+        }
+        let (why, action) = self.rebuilding(remaining, repair, !lost.is_empty());
+        lost.extend(why);
+        condition(Health::Degraded, &lost.join("; "), action)
+    }
+
+    /// How the rebuilding goes, and what to do.
+    fn rebuilding(
+        &self,
+        remaining: &Remaining,
+        repair: Option<&RepairStatus>,
+        lost: bool,
+    ) -> (Option<String>, &'static str) {
+        let enough = self.pool.membership.as_ref().is_none_or(members::enough_online);
+        if !enough {
+            let why = "too few drives are left to rebuild on".to_owned();
+            return (
+                Some(why),
+                "bring the drive back, or add one (`tangelo drive add`); keep a backup at hand",
+            );
+        }
+        if remaining.short_blocks > 0 {
+            let short = size(remaining.short_blocks * BLOCK_BYTES as u64);
+            let why = format!("not enough free space to rebuild: {short} short");
+            return (
+                Some(why),
+                "add a drive (`tangelo drive add`), delete volumes, or discard what hosts do not need",
+            );
+        }
+        let action = match lost {
+            true => "nothing: it is rebuilt on the other drives; replace the drive when you can",
+            false => "nothing: what lacks a column is being written anew",
+        };
+        (repair.map(care::describe), action)
+    }
+
+    /// What is wrong with a pool.
+    fn problems(&self, status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
+        let subject = format!("pool {}", status.name);
+        let mut problems = Vec::new();
+        if condition.health != Health::Healthy {
+            problems.push(Problem {
+                health: condition.health,
+                subject: subject.clone(),
+                reason: condition.reason.clone(),
+                action: condition.action.clone(),
+            });
+        }
+        problems
+            .extend(self.members().iter().enumerate().filter_map(|(index, m)| self.drive_problem(index, m)));
+        if status.scrub.last.is_some_and(|last| last.unreadable > 0) {
+            problems.push(Problem {
+                health: Health::Degraded,
+                subject: subject.clone(),
+                reason: "the last scrub found data that can neither be read nor rebuilt".to_owned(),
+                action: "restore what hosts cannot read from a backup, then scrub again".to_owned(),
+            });
+        }
+        let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
+        if condition.health != Health::Offline && full >= FULL_PERCENT {
+            problems.push(Problem {
+                health: Health::Degraded,
+                subject,
+                reason: format!("it is {full} % full; when it is full, writes that need space are refused"),
+                action: "add a drive, delete volumes, or discard what hosts do not need (fstrim)".to_owned(),
+            });
+        }
+        problems
+    }
+
+    /// Errors that a drive has made since the start.
+    fn counted(&self, index: usize) -> pool::DriveErrors {
+        let of_lanes = self.lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index));
+        of_lanes.fold(pool::DriveErrors::default(), |sum, errors| sum.plus(*errors))
+    }
+
+    /// A drive that is in service but has not done what it should lately: what it got wrong was rebuilt.
+    fn drive_problem(&self, index: usize, member: &Member) -> Option<Problem> {
+        let counted = self.counted(index);
+        let pool::DriveErrors { read, write, checksum } = counted;
+        let errs = read + write + checksum > 0 && self.pool.care.errs(index, counted, self.clocks.0);
+        if member.state != pool::DriveState::Online || !errs {
+            return None;
+        }
+        let counts = [(read, "read"), (write, "write"), (checksum, "checksum")];
+        let errors =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
+        let errors = errors.collect::<Vec<_>>().join(", ");
+        Some(Problem {
+            health: Health::Degraded,
+            subject: format!("drive {}", member.path),
+            reason: format!("it has made errors ({errors}); what it got wrong was rebuilt from the others"),
+            action: "check the drive and its cabling; replace it if they go on".to_owned(),
+        })
+    }
+
+    fn drive_status(&self, index: usize, member: &Member) -> DriveStatus {
+        let pool = self.pool;
+        let info = pool.infos.iter().find(|info| info.path == member.path);
+        let errors = member.errors.plus(self.counted(index));
+        let note = match member.state {
+            pool::DriveState::Failed => "taken out for its errors: replace it",
+            pool::DriveState::Missing => "comes back by itself when it is found again",
+            pool::DriveState::Draining => "is being emptied",
+            pool::DriveState::Online | pool::DriveState::Removed => "",
+        };
+        DriveStatus {
+            path: member.path.clone(),
+            size_bytes: info.map_or(0, |info| info.size_bytes),
+            model: info.map(|info| info.model.clone()).unwrap_or_default(),
+            serial: info.map(|info| info.serial.clone()).unwrap_or_default(),
+            content: DriveContent::Member(pool.name.clone()),
+            pool: Some(pool.name.clone()),
+            state: match member.state {
+                pool::DriveState::Online => DriveState::Online,
+                pool::DriveState::Missing => DriveState::Missing,
+                pool::DriveState::Failed => DriveState::Failed,
+                pool::DriveState::Draining | pool::DriveState::Removed => DriveState::Draining,
+            },
+            errors: DriveErrors { read: errors.read, write: errors.write, checksum: errors.checksum },
+            id: member.id.to_string(),
+            note: note.to_owned(),
+        }
+    }
 }
 
 fn lost_drive(member: &Member) -> Option<String> {
-    let name = if member.path.is_empty() { format!("drive {}", member.id) } else { member.path.clone() };
+    let name = drive_commands::shown(member);
     match member.state {
         pool::DriveState::Online | pool::DriveState::Draining | pool::DriveState::Removed => None,
         pool::DriveState::Missing => Some(format!("{name} is missing")),
         pool::DriveState::Failed => Some(format!("{name} has failed")),
-    }
-}
-
-fn drive_status(pool: &Pool, index: usize, member: &Member, lanes: &[&LaneStats]) -> DriveStatus {
-    let info = pool.infos.iter().find(|info| info.path == member.path);
-    let mut errors = DriveErrors {
-        read: member.errors.read,
-        write: member.errors.write,
-        checksum: member.errors.checksum,
-    };
-    for counted in lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index)) {
-        errors.read += counted.read;
-        errors.write += counted.write;
-        errors.checksum += counted.checksum;
-    }
-    DriveStatus {
-        path: member.path.clone(),
-        size_bytes: info.map_or(0, |info| info.size_bytes),
-        model: info.map(|info| info.model.clone()).unwrap_or_default(),
-        serial: info.map(|info| info.serial.clone()).unwrap_or_default(),
-        content: DriveContent::Member(pool.name.clone()),
-        pool: Some(pool.name.clone()),
-        state: match member.state {
-            pool::DriveState::Online => DriveState::Online,
-            pool::DriveState::Missing => DriveState::Missing,
-            pool::DriveState::Failed => DriveState::Failed,
-            pool::DriveState::Draining | pool::DriveState::Removed => DriveState::Draining,
-        },
-        errors,
     }
 }

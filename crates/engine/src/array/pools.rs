@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use base::{ArrayId, PoolId};
+use base::{ArrayId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Change};
-use env::{DriveInfo, IoError};
-use pool::{Content, Membership, PoolError};
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::{Content, Member, Membership, PoolError};
 use task::{Io, Semaphore, join_all};
 
+use super::care::Care;
 use super::drives::Probed;
-use super::pool_status::TOO_MANY_FAILED;
 use super::start::decode;
 use super::{Array, State};
 use crate::command::{CommandError, CommandErrorKind, DriveContent};
@@ -30,7 +30,8 @@ pub(super) struct Pool {
     /// Drives with its label that could not be used when it was opened, and why.
     pub(super) unusable: Vec<String>,
     /// Failed drives are recorded one at a time.
-    recording: Semaphore,
+    pub(super) recording: Semaphore,
+    pub(super) care: Care,
 }
 
 const OPENING: &str = "it is being opened";
@@ -45,6 +46,7 @@ impl Pool {
             offline: Some(reason.to_owned()),
             unusable: Vec::new(),
             recording: Semaphore::new(io, 1),
+            care: Care::default(),
         }
     }
 }
@@ -59,7 +61,7 @@ impl State {
         pool.and_then(|pool| pool.membership.clone())
     }
 
-    fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
+    pub(super) fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
         self.pools.iter_mut().find(|pool| pool.id == id)
     }
 
@@ -171,7 +173,14 @@ impl Array {
             (pool.offline, pool.unusable) = (Some(OPENING.to_owned()), unusable);
         }
         let result = match pool::claim(&self.context.io, drives.clone(), held).await {
-            Ok(membership) => self.open_lanes(membership).await,
+            Ok(membership) => {
+                // the pool goes on without some that have its label: they are refused, and say why
+                let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
+                let (kept, refused) = drives.into_iter().partition(|(handle, _)| used(*handle));
+                drives = kept;
+                self.give_up(&refused).await;
+                self.open_lanes(membership).await
+            }
             Err(error) => Err(error),
         };
         if let Err(error) = result {
@@ -288,32 +297,14 @@ impl Array {
         }
     }
 
-    /// A lane has met a drive that does not answer or refuses writes: recorded on the others, and told to all
-    /// lanes. `false` where service cannot go on.
-    pub(crate) async fn drive_failed(&self, id: PoolId, drive: u8, error: IoError) -> bool {
-        let recording = self.state.borrow_mut().pool_mut(id).map(|pool| pool.recording.clone());
-        let Some(recording) = recording else { return false };
-        let _turn = recording.acquire(1).await;
-        let known = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.membership.clone());
-        let Some(mut membership) = known else { return false };
-        if membership.members[usize::from(drive)].state == pool::DriveState::Online {
-            let recorded = membership.take_out(&self.context.io, drive, error).await;
-            let mut state = self.state.borrow_mut();
-            let Some(pool) = state.pool_mut(id) else { return false };
-            pool.membership = Some(membership.clone());
-            if recorded.is_err() {
-                pool.offline = Some(TOO_MANY_FAILED.to_owned());
-                return false;
-            }
-        }
-        self.context.ask_all(|| Call::Adopt(membership.clone())).await;
-        true
-    }
-
     /// Closes every pool, for the end.
     pub(super) async fn close_pools(&self) {
         let ids: Vec<PoolId> = self.state.borrow().pools.iter().map(|pool| pool.id).collect();
+        let stats = self.lane_stats().await;
         for id in ids {
+            let lanes = stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats);
+            self.take_stock(id, &lanes.collect::<Vec<_>>());
+            self.record_errors(id, Nanos(0)).await;
             self.close_pool(id, "the array is stopping".to_owned()).await;
         }
     }
@@ -351,7 +342,8 @@ impl Array {
     /// The open pool that this drive belongs to.
     pub(super) fn pool_of_drive(&self, path: &str) -> Option<String> {
         let state = self.state.borrow();
-        let has = |membership: &Membership| membership.members.iter().any(|member| member.path == path);
+        let serves = |member: &Member| member.path == path && member.state.is_readable();
+        let has = |membership: &Membership| membership.members.iter().any(serves);
         let mut pools = state.pools.iter().filter(|pool| pool.membership.as_ref().is_some_and(has));
         pools.next().map(|pool| pool.name.clone())
     }

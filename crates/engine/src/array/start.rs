@@ -22,6 +22,7 @@ impl Array {
         self.ready.open();
         if result.is_ok() {
             self.context.io.spawn(self.clone().watch_space());
+            self.context.io.spawn(self.clone().keep());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);

@@ -18,6 +18,7 @@ use task::Io;
 use super::engine_shard::{EngineShard, command};
 use super::growth::grow;
 use super::lun::LunSubject;
+use super::orders::Orders;
 use super::session::HostSession;
 use crate::drive::DriveNumber;
 use crate::environment::{Outside, SimEnv};
@@ -50,10 +51,12 @@ pub struct ArrayBench {
     clients: Vec<ProcessId>,
     array: Option<(ToArray, Io, u16)>,
     logins: Rc<Cell<u64>>,
+    orders: Orders,
 }
 
 impl ArrayBench {
-    pub fn new(plan: Plan, hosts: u16, world: &World, shared: &Rc<Shared>) -> ArrayBench {
+    pub fn new(plan: Plan, hosts: u16, world: &World, shared: &Rc<Shared>, mut orders: Orders) -> ArrayBench {
+        orders.add_spares(&plan, world);
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
         for volume in &plan.volumes {
@@ -70,6 +73,7 @@ impl ArrayBench {
             clients: Vec::new(),
             array: None,
             logins: Rc::default(),
+            orders,
         }
     }
 
@@ -85,7 +89,7 @@ impl ArrayBench {
         let place = started.clone();
         let mut parameters = Some(StartParameters {
             portals: vec![PORTAL.parse().expect("an address")],
-            drives: self.plan.drives.iter().map(|options| options.path.clone()).collect(),
+            drives: self.orders.paths(&self.plan),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,
@@ -163,8 +167,21 @@ impl Bench for ArrayBench {
     }
 
     fn inject(&mut self, world: &World, prng: &mut Prng) {
-        if self.prepared.get() {
-            self.troubles.inject(world, prng);
+        if !self.prepared.get() {
+            return;
+        }
+        self.troubles.inject(world, prng);
+        if let Some((outside, io, shard)) = self.array.clone()
+            && let Some(order) = self.orders.draw_order(&self.plan)
+        {
+            let (shared, tasks) = (self.shared.clone(), io.clone());
+            let client = self.clients[0];
+            let giving = async move {
+                // whether it is carried out or refused is the array's to know; the data is what is checked
+                let answer = command(&tasks, &outside, order.clone()).await;
+                shared.world.note(|| format!("order: {order:?}: {answer:?}"));
+            };
+            drop(spawn_flagged(world, client, shard, &io, giving));
         }
     }
 

@@ -5,6 +5,7 @@ mod bench;
 mod engine_shard;
 mod growth;
 mod lun;
+mod orders;
 mod session;
 
 use base::Nanos;
@@ -19,6 +20,7 @@ pub use bench::ArrayBench;
 pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::LunSubject;
+pub use orders::Orders;
 pub use session::HostSession;
 
 /// Drives of a pool that the array makes have at least this size; they are sparse here.
@@ -40,7 +42,7 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     world.note(|| format!("array seed {seed}: {hosts} hosts, {plan:#?}"));
     let shared = Shared::new(world.clone());
     let (course, profile) = (plan.course.clone(), plan.profile.clone());
-    let mut bench = ArrayBench::new(plan, hosts, &world, &shared);
+    let mut bench = ArrayBench::new(plan, hosts, &world, &shared, Orders::draw(seed));
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -87,7 +88,10 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
     let server = &server(global);
     match command {
         cli::Command::Status => Ok(show(server.get::<Status>("/v1/status").await?)),
-        cli::Command::Drive(cli::Drive::List) => Ok(show(server.get::<DriveList>("/v1/drives").await?)),
+        cli::Command::Drive(drive) => upkeep::drive(drive, server).await,
+        cli::Command::Pool(pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_))) => {
+            upkeep::pool(pool, server).await
+        }
         cli::Command::Pool(cli::Pool::List) => Ok(show(server.get::<PoolList>("/v1/pools").await?)),
         cli::Command::Pool(cli::Pool::Create(create)) => {
             let pool = new_pool(create, server)?;

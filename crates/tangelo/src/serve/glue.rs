@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use uring::Mailbox;
 
 use super::keeper::Keeper;
+use super::{locate, upkeep};
 
 /// The array, as shard 0's mailbox.
 pub struct EngineArray {
@@ -67,8 +68,18 @@ impl Array for EngineArray {
     fn call(&self, command: api::Command) -> Answer {
         let drives = match &command {
             api::Command::PoolCreate { pool, dry_run: false } => pool.drives.clone(),
+            api::Command::Upkeep { upkeep, dry_run: false, .. } => match upkeep {
+                api::Upkeep::DriveAdd(new) => new.drives.clone(),
+                api::Upkeep::DriveReplace(replacement) => vec![replacement.new.clone()],
+                _ => Vec::new(),
+            },
             _ => Vec::new(),
         };
+        if let api::Command::DriveLocate(locating) = &command
+            && let Some(answer) = locate::light(locating)
+        {
+            return Box::pin(async move { answer.map(api::Reply::Changed) });
+        }
         let reply = self.ask(engine_command(command), drives);
         Box::pin(async move {
             match reply.await? {
@@ -105,6 +116,11 @@ fn engine_command(command: api::Command) -> engine::Command {
             To::VolumeResize { name, size_bytes, dry_run }
         }
         api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
+        api::Command::Upkeep { pool, upkeep, dry_run } => {
+            To::Upkeep { upkeep: upkeep::engine_upkeep(pool, upkeep), dry_run }
+        }
+        api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
+        api::Command::DrivesFound(paths) => To::DrivesFound(paths),
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
             let host = shard::NewHost {
@@ -139,7 +155,7 @@ fn api_error(error: CommandError) -> api::ApiError {
 
 fn changed(change: shard::Change) -> api::Changed {
     let made = change.made.map(|made| match made {
-        shard::Made::Pool(made) => api::Made::Pool(pool(made)),
+        shard::Made::Pool(made) => api::Made::Pool(Box::new(pool(*made))),
         shard::Made::Volume(made) => api::Made::Volume(volume(made)),
         shard::Made::Host(made) => api::Made::Host(host(made)),
         shard::Made::Mapping(made) => api::Made::Mapping(mapping(made)),
@@ -210,6 +226,8 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
         detail,
         pool: drive.pool,
         errors: api::DriveErrors { read, write, checksum },
+        id: drive.id,
+        note: drive.note,
     }
 }
 
@@ -226,6 +244,10 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
         drives: pool.drives.into_iter().map(drive).collect(),
+        settings: upkeep::settings(pool.settings),
+        repair: pool.repair.map(upkeep::repair),
+        scrub: upkeep::scrub(pool.scrub),
+        activity: pool.activity,
     }
 }
 

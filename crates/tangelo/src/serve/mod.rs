@@ -11,7 +11,9 @@
 
 mod glue;
 mod keeper;
+mod locate;
 mod notify;
+mod upkeep;
 mod watcher;
 
 use std::fmt;
@@ -32,7 +34,7 @@ use uring::Shards;
 
 use self::glue::EngineArray;
 use self::keeper::Keeper;
-use self::watcher::Watcher;
+use self::watcher::{Watcher, find_drives};
 use crate::cli;
 
 /// Why the daemon does not run, in a line or two for people.
@@ -109,25 +111,32 @@ struct Head<'a> {
 /// Until a signal ends the daemon; one of them asks it to read its file again.
 async fn serve_until_stopped(
     head: &Head<'_>,
-    array: &EngineArray,
+    drives: &[NamedDrive],
+    array: &Arc<EngineArray>,
     watcher: &mut Watcher,
     signals: &mut Signals,
 ) {
+    let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.to_vec(), array.clone()));
     loop {
         let reload = async { signals.next_or_reload().await };
-        if !watcher.until(array, reload).await {
+        if !watcher.until(&**array, reload).await {
+            finder.abort();
             return;
         }
         notify::notify("RELOADING=1");
-        if let Err(Failure(reason)) = reload_file(head, array).await {
-            tracing::error!("the configuration stays as it was: {reason}");
+        match reload_file(head, array).await {
+            Ok((config, drives)) => {
+                finder.abort();
+                finder = tokio::spawn(find_drives(config, drives, array.clone()));
+            }
+            Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
         }
         notify::notify("READY=1");
     }
 }
 
 /// Takes over what the head's file says now, as a whole or not at all.
-async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(), Failure> {
+async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Vec<NamedDrive>), Failure> {
     let config = Config::load(head.serve.config.as_deref())?;
     let before = &head.config;
     let fixed = [
@@ -138,11 +147,12 @@ async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(), Failure
     for (key, _) in fixed.iter().filter(|(_, changed)| *changed) {
         tracing::warn!("{key} has changed: that takes effect at the next start");
     }
-    let drives = config.expand_drives(&head.remembered)?.into_iter().map(|drive| drive.path).collect();
-    let lines = array.reload(config.iscsi, drives).await.map_err(Failure)?;
+    let drives = config.expand_drives(&head.remembered)?;
+    let paths = drives.iter().map(|drive| drive.path.clone()).collect();
+    let lines = array.reload(config.iscsi.clone(), paths).await.map_err(Failure)?;
     tracing::info!("the configuration has been read again");
     lines.iter().for_each(|line| tracing::info!("{line}"));
-    Ok(())
+    Ok((config, drives))
 }
 
 /// From the start of the shards to their end.
@@ -170,7 +180,7 @@ async fn attend(
         Some(Ok(Ok(()))) => {
             report_start(&*array, &mut watcher, config, drives).await;
             notify::notify("READY=1");
-            serve_until_stopped(head, &array, &mut watcher, &mut signals).await;
+            serve_until_stopped(head, drives, &array, &mut watcher, &mut signals).await;
             Ok(())
         }
         Some(Ok(Err(error))) => Err(Failure::from(error)),

@@ -24,7 +24,7 @@ pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
         Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "MODEL", "SERIAL"]);
     for drive in drives {
         table.row(vec![
-            if drive.path.is_empty() { "(not found)".to_owned() } else { drive.path.clone() },
+            if drive.path.is_empty() { format!("(id {})", id(drive)) } else { drive.path.clone() },
             drive_state(drive.state).to_owned(),
             Size(drive.size_bytes).to_string(),
             drive.errors.read.to_string(),
@@ -36,6 +36,15 @@ pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
         ]);
     }
     table.render(indent, out);
+    for drive in drives.iter().filter(|drive| !drive.note.is_empty()) {
+        let name = if drive.path.is_empty() { format!("(id {})", id(drive)) } else { drive.path.clone() };
+        out.push_str(&format!("{indent}{name}: {}\n", drive.note));
+    }
+}
+
+/// As much of the id as names it among a pool's drives.
+fn id(drive: &Drive) -> &str {
+    drive.id.get(..8).unwrap_or(&drive.id)
 }
 
 fn drive_state(state: DriveState) -> &'static str {

@@ -53,6 +53,12 @@ fn sections(array: &ArrayStatus, out: &mut String) {
             }
         }
     }
+    if array.pools.iter().any(|pool| !pool.activity.is_empty()) {
+        heading("activity", out);
+        for pool in &array.pools {
+            pool.activity.iter().for_each(|line| out.push_str(&format!("  pool {}: {line}\n", pool.name)));
+        }
+    }
     if !array.pools.is_empty() {
         heading("pools", out);
         pool_table(&array.pools, INDENT, out);

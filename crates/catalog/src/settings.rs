@@ -1,0 +1,67 @@
+//! How a pool is looked after: what the administrator may set, and what became of its last scrub.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::CatalogError;
+
+/// What the administrator has set of a pool; what is not set is the program's choice.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PoolSettings {
+    /// The share of time that rebuilding and scrubbing may take while hosts are served: 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repair_share_percent: Option<u8>,
+    /// Errors of a drive within the window that are borne before it is taken out, by kind: 1 to 1,000,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_errors: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_errors: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checksum_errors: Option<u32>,
+    /// 1 s to 30 days.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error_window_seconds: Option<u32>,
+    /// Time from one scrub to the next, 1 minute to 1 year; not set: none by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scrub_every_seconds: Option<u32>,
+}
+
+/// What came of a scrub.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScrubRecord {
+    /// Wall clock, milliseconds since 1970.
+    pub ended_ms: u64,
+    /// `false` where it was stopped before it had read everything.
+    pub complete: bool,
+    /// Batches in which something was wrong and was written anew.
+    pub repaired: u64,
+    /// Batches of which something can neither be read nor rebuilt.
+    pub unreadable: u64,
+}
+
+const DAY: u32 = 24 * 60 * 60;
+
+impl PoolSettings {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == PoolSettings::default()
+    }
+
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        let errors = 1_000_000;
+        let bounds = [
+            ("the repair share, in percent", self.repair_share_percent.map(u32::from), 1, 100),
+            ("the limit of write errors", self.write_errors, 1, errors),
+            ("the limit of read errors", self.read_errors, 1, errors),
+            ("the limit of checksum errors", self.checksum_errors, 1, errors),
+            ("the window of errors, in seconds", self.error_window_seconds, 1, 30 * DAY),
+            ("the time between scrubs, in seconds", self.scrub_every_seconds, 60, 366 * DAY),
+        ];
+        for (what, value, min, max) in bounds {
+            if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
+                return Err(CatalogError::Setting { what, value, min, max });
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,153 @@
+//! Scrubs: begun by hand or by the clock, stopped, and remembered. The reading itself is the lanes'.
+
+use base::PoolId;
+use catalog::{Change, ScrubRecord};
+use pool::LaneStats;
+
+use super::Array;
+use super::drive_commands::done;
+use crate::command::{CommandError, CommandErrorKind, LastScrub, NewSettings, Reply, ScrubStatus};
+use crate::message::Call;
+use crate::settings;
+
+impl Array {
+    pub(super) async fn scrub_pool(
+        &self,
+        name: &str,
+        stop: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let id = self.served_pool(name)?.pool;
+        let stats = self.lane_stats().await;
+        let running = stats.iter().any(|(pool, lane)| *pool == id && lane.scrub.running);
+        if running != stop {
+            let message = match running {
+                true => format!("pool {name} is being scrubbed already"),
+                false => format!("pool {name} is not being scrubbed"),
+            };
+            return Err(CommandError::new(
+                CommandErrorKind::Invalid,
+                message,
+                "`tangelo status` shows how far it is",
+            ));
+        }
+        let line = format!("{} pool {name}", if stop { "stop scrubbing" } else { "scrub" });
+        if !dry_run {
+            self.set_scrubbing(id, !stop).await;
+        }
+        Ok(done(vec![line], dry_run, self.pool_made_unless(name, dry_run).await))
+    }
+
+    async fn set_scrubbing(&self, id: PoolId, begin: bool) {
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.care.scrubbing = Some(!begin);
+        }
+        self.context.ask_all(|| Call::Scrub(id, begin)).await;
+        self.wake_keeper.notify();
+    }
+
+    /// Begins a scrub that is due, and puts the result of one that has ended on record.
+    pub(super) async fn keep_scrubbing(&self, id: PoolId, lanes: &[&LaneStats]) {
+        let scrubbing = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.care.scrubbing);
+        if lanes.iter().any(|lane| lane.scrub.running) {
+            return;
+        }
+        if let Some(stopped) = scrubbing {
+            self.end_scrub(id, stopped, lanes).await;
+        } else if self.scrub_is_due(id) {
+            self.set_scrubbing(id, true).await;
+        }
+    }
+
+    async fn end_scrub(&self, id: PoolId, stopped: bool, lanes: &[&LaneStats]) {
+        let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum();
+        let record = ScrubRecord {
+            ended_ms: self.context.io.wall_clock_ms(),
+            complete: !stopped
+                && lanes.iter().all(|lane| lane.scrub.segments_done == lane.scrub.segments_total),
+            repaired: sum(|lane| lane.scrub.batches_repaired),
+            unreadable: sum(|lane| lane.scrub.batches_unreadable),
+        };
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.care.scrubbing = None;
+        }
+        let _turn = self.changes.acquire(1).await;
+        if let Ok(planned) = self.plan(&Change::Scrubbed { pool: id, record }) {
+            // where it cannot be stored, the pool says why, and a scheduled scrub begins again
+            let _ = self.commit(&planned.next).await;
+        }
+    }
+
+    fn scrub_is_due(&self, id: PoolId) -> bool {
+        let state = self.state.borrow();
+        let Some(entry) = state.catalog.pool(id) else { return false };
+        let Some(every) = entry.settings.scrub_every_seconds else { return false };
+        let made = state.online_pool(id).map_or(0, |membership| membership.created_ms);
+        let last = entry.last_scrub.map_or(made, |last| last.ended_ms);
+        self.context.io.wall_clock_ms().saturating_sub(last) >= u64::from(every) * 1000
+    }
+
+    /// Changes a pool's settings; where nothing is to be changed, they are told.
+    pub(super) async fn set_pool(
+        &self,
+        name: &str,
+        new: &NewSettings,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let before =
+            self.state.borrow().catalog.find_pool(name).map(|entry| entry.settings).unwrap_or_default();
+        let wanted = settings::changed(&before, new);
+        let planned = self.plan(&Change::SetPool { pool: name.to_owned(), settings: wanted })?;
+        let planned = settings::lines(&wanted).into_iter().fold(planned, |planned, line| planned.line(line));
+        if !dry_run && wanted != before {
+            self.commit(&planned.next).await?;
+            self.wake_keeper.notify();
+        }
+        Ok(planned.reply(dry_run, None))
+    }
+
+    /// What is told of a pool's scrubs.
+    pub(super) fn scrub_status(last: Option<ScrubRecord>, lanes: &[&LaneStats]) -> ScrubStatus {
+        let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum();
+        let last = last.map(|record| LastScrub {
+            ended_ms: record.ended_ms,
+            complete: record.complete,
+            repaired: record.repaired,
+            unreadable: record.unreadable,
+        });
+        if !lanes.iter().any(|lane| lane.scrub.running) {
+            return ScrubStatus { last, ..ScrubStatus::default() };
+        }
+        ScrubStatus {
+            running: true,
+            segments_done: sum(|lane| lane.scrub.segments_done as u64),
+            segments_total: sum(|lane| lane.scrub.segments_total as u64),
+            batches_repaired: sum(|lane| lane.scrub.batches_repaired),
+            batches_unreadable: sum(|lane| lane.scrub.batches_unreadable),
+            last,
+        }
+    }
+}
+
+/// A scrub in plain words: the one that runs, else the last one; `now_ms` is the wall clock.
+pub(super) fn describe(scrub: &ScrubStatus, now_ms: u64) -> Option<String> {
+    let found = |repaired: u64, unreadable: u64| match (repaired, unreadable) {
+        (0, 0) => "nothing wrong".to_owned(),
+        (repaired, 0) => format!("{repaired} batches repaired"),
+        (repaired, unreadable) => format!("{repaired} batches repaired, {unreadable} UNREADABLE"),
+    };
+    if scrub.running {
+        let percent = scrub.segments_done * 100 / scrub.segments_total.max(1);
+        let so_far = found(scrub.batches_repaired, scrub.batches_unreadable);
+        return Some(format!("scrubbing: {percent} % read, {so_far} so far"));
+    }
+    let last = scrub.last?;
+    let hours = now_ms.saturating_sub(last.ended_ms) / 3_600_000;
+    let ago = match hours {
+        0 => "less than an hour ago".to_owned(),
+        1..48 => format!("{hours} h ago"),
+        _ => format!("{} days ago", hours / 24),
+    };
+    let how = if last.complete { "" } else { ", stopped before the end" };
+    Some(format!("last scrub: {ago}{how}, {}", found(last.repaired, last.unreadable)))
+}

@@ -1,0 +1,107 @@
+//! What a pool's settings come to: what the administrator has set, and the program's choice for the rest.
+
+use base::Nanos;
+use pool::{LaneOptions, Patience};
+
+use crate::command::{NewSettings, PoolSettings};
+
+/// The share of repairs in percent, and how much is borne with.
+pub(crate) fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
+    let default = LaneOptions::default();
+    let Patience { write_errors, read_errors, checksum_errors, window } = default.patience;
+    let patience = Patience {
+        write_errors: settings.write_errors.unwrap_or(write_errors),
+        read_errors: settings.read_errors.unwrap_or(read_errors),
+        checksum_errors: settings.checksum_errors.unwrap_or(checksum_errors),
+        window: settings.error_window_seconds.map_or(window, |seconds| Nanos::from_secs(seconds.into())),
+    };
+    (settings.repair_share_percent.unwrap_or(default.repair_share_percent), patience)
+}
+
+/// As they are shown.
+pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
+    let (repair_share_percent, patience) = effective(settings);
+    PoolSettings {
+        repair_share_percent,
+        write_errors: patience.write_errors,
+        read_errors: patience.read_errors,
+        checksum_errors: patience.checksum_errors,
+        error_window_seconds: (patience.window.0 / 1_000_000_000) as u32,
+        scrub_every_seconds: settings.scrub_every_seconds,
+    }
+}
+
+/// The settings after a change.
+pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> catalog::PoolSettings {
+    let before = if new.defaults { catalog::PoolSettings::default() } else { *before };
+    catalog::PoolSettings {
+        repair_share_percent: new.repair_share_percent.or(before.repair_share_percent),
+        write_errors: new.write_errors.or(before.write_errors),
+        read_errors: new.read_errors.or(before.read_errors),
+        checksum_errors: new.checksum_errors.or(before.checksum_errors),
+        error_window_seconds: new.error_window_seconds.or(before.error_window_seconds),
+        scrub_every_seconds: match new.scrub_every_seconds {
+            Some(0) => None,
+            other => other.or(before.scrub_every_seconds),
+        },
+    }
+}
+
+/// For people to read, one a line.
+pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
+    let now = status(settings);
+    let choice = |set: bool| if set { "" } else { " (default)" };
+    let mut lines = vec![
+        format!(
+            "repair share: {} %{}",
+            now.repair_share_percent,
+            choice(settings.repair_share_percent.is_some())
+        ),
+        format!("write errors borne: {}{}", now.write_errors, choice(settings.write_errors.is_some())),
+        format!("read errors borne: {}{}", now.read_errors, choice(settings.read_errors.is_some())),
+        format!(
+            "checksum errors borne: {}{}",
+            now.checksum_errors,
+            choice(settings.checksum_errors.is_some())
+        ),
+        format!(
+            "within: {}{}",
+            period(now.error_window_seconds),
+            choice(settings.error_window_seconds.is_some())
+        ),
+    ];
+    lines.push(match settings.scrub_every_seconds {
+        Some(seconds) => format!("scrub: every {}", period(seconds)),
+        None => "scrub: by hand only (default)".to_owned(),
+    });
+    lines
+}
+
+/// A length of time in the largest unit that says it exactly.
+fn period(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.iter().find(|(length, _)| seconds > 0 && seconds.is_multiple_of(*length));
+    unit.map_or(format!("{seconds} s"), |(length, name)| format!("{} {name}", seconds / length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_set_is_the_programs_choice() {
+        let defaults = catalog::PoolSettings::default();
+        assert_eq!(status(&defaults).repair_share_percent, LaneOptions::default().repair_share_percent);
+        let new = NewSettings {
+            read_errors: Some(9),
+            scrub_every_seconds: Some(604_800),
+            ..NewSettings::default()
+        };
+        let set = changed(&defaults, &new);
+        assert_eq!((status(&set).read_errors, set.scrub_every_seconds), (9, Some(604_800)));
+        assert!(lines(&set).contains(&"scrub: every 7 d".to_owned()), "{:?}", lines(&set));
+        let off = changed(&set, &NewSettings { scrub_every_seconds: Some(0), ..NewSettings::default() });
+        assert_eq!((off.read_errors, off.scrub_every_seconds), (Some(9), None));
+        assert_eq!(changed(&set, &NewSettings { defaults: true, ..NewSettings::default() }), defaults);
+    }
+}

@@ -1,0 +1,312 @@
+//! Drives die, come back, are added, emptied and replaced; pools rebuild, scrub, and say how they are.
+
+mod common;
+
+use base::Nanos;
+use common::Lab;
+use common::host::Host;
+use engine::command::{
+    CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume,
+    PoolStatus, Upkeep,
+};
+use engine::{Command, Reply};
+use sim::{DriveNumber, DriveOptions, World};
+
+const GIB: u64 = 1 << 30;
+const INITIATOR: &str = "iqn.1993-08.org.debian:01:abc";
+const PIECE: usize = 64 << 10;
+
+/// An array with one pool and one volume, a host that has written to it, and what it wrote.
+struct Bench {
+    lab: Lab,
+    drives: Vec<DriveNumber>,
+    host: Option<Host>,
+    pieces: u32,
+}
+
+fn path(number: usize) -> String {
+    format!("/dev/sd{}", (b'a' + number as u8) as char)
+}
+
+/// The first `members` of `drives` drives make up the pool.
+fn bench(seed: u64, protection: &str, members: usize, drives: usize) -> Bench {
+    let world = World::new(seed, None);
+    let numbers = (0..drives).map(|n| world.add_drive(DriveOptions::new(&path(n), GIB))).collect();
+    let paths: Vec<String> = (0..drives).map(path).collect();
+    let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
+    let pool = NewPool {
+        name: "fast".into(),
+        protection: protection.into(),
+        width: None,
+        drives: paths[..members].to_vec(),
+        force: Vec::new(),
+    };
+    lab.change(Command::PoolCreate { pool, dry_run: false });
+    let backing = NewBacking::Pool("fast".into());
+    let volume =
+        NewVolume { name: "vm".into(), backing, size_bytes: Some(GIB), block_bytes: 512, write_back: false };
+    lab.change(Command::VolumeCreate { volume, dry_run: false });
+    lab.create_host("pve", INITIATOR);
+    lab.map("vm", "pve", 0, false);
+    let mut bench = Bench { lab, drives: numbers, host: None, pieces: 0 };
+    bench.log_in();
+    bench.write(40);
+    bench
+}
+
+fn piece(number: u32) -> Vec<u8> {
+    (0..PIECE).map(|byte| (byte as u32 ^ number.wrapping_mul(0x9E37_79B9) >> 8) as u8).collect()
+}
+
+impl Bench {
+    fn log_in(&mut self) {
+        let host = Host::log_in(&mut self.lab, 0, INITIATOR, 1);
+        host.settle(&mut self.lab, 0);
+        self.host = Some(host);
+    }
+
+    /// Writes this many more pieces.
+    fn write(&mut self, count: u32) {
+        let host = self.host.as_ref().unwrap();
+        for number in self.pieces..self.pieces + count {
+            // scattered over both lanes
+            host.write(&mut self.lab, 0, number * 3000, &piece(number));
+        }
+        self.pieces += count;
+    }
+
+    fn check_data(&mut self) {
+        let host = self.host.as_ref().unwrap();
+        for number in 0..self.pieces {
+            let read = host.read(&mut self.lab, 0, number * 3000, (PIECE / 512) as u16);
+            assert!(read == piece(number), "piece {number} differs");
+        }
+    }
+
+    fn pool(&mut self) -> PoolStatus {
+        self.lab.status().pools[0].clone()
+    }
+
+    fn wait_for(&mut self, what: &str, seconds: u64, done: impl Fn(&PoolStatus) -> bool) -> PoolStatus {
+        for _ in 0..seconds {
+            let pool = self.pool();
+            if done(&pool) {
+                return pool;
+            }
+            self.lab.pass(Nanos::from_secs(1));
+        }
+        panic!("not {what} within {seconds} s: {:#?}", self.lab.status());
+    }
+
+    fn wait_healthy(&mut self, drives: usize, survives: u8) {
+        let what = format!("healthy with {drives} drives, surviving {survives}");
+        self.wait_for(&what, 120, |pool| {
+            let state = (pool.health, pool.failures_survivable, pool.drives.len());
+            state == (Health::Healthy, survives, drives) && pool.repair.is_none()
+        });
+    }
+
+    fn upkeep(&mut self, upkeep: Upkeep) -> Vec<String> {
+        self.lab.change(Command::Upkeep { upkeep, dry_run: false }).lines
+    }
+
+    fn refused(&mut self, upkeep: Upkeep, kind: CommandErrorKind, text: &str) {
+        for dry_run in [true, false] {
+            let error = self.lab.command(Command::Upkeep { upkeep: upkeep.clone(), dry_run }).unwrap_err();
+            assert_eq!(error.kind, kind, "{error}");
+            assert!(error.message.contains(text), "{error} does not say {text}");
+        }
+    }
+
+    fn restart(&mut self) {
+        self.host = None;
+        self.lab.kill();
+        self.lab.restart();
+        assert_eq!(self.lab.start_result(), Ok(()));
+        self.log_in();
+    }
+
+    /// Some of what the first chunk of each lane holds is overwritten from outside.
+    fn spoil(&mut self, number: usize) {
+        for block in (20..500).step_by(40) {
+            let block = pool::LABEL_REGION_BYTES / 4096 + block;
+            self.lab.simulation.world.poke(self.drives[number], block, &[0xA5; 4096]);
+        }
+    }
+
+    fn vanish(&mut self, number: usize) {
+        self.lab.simulation.world.vanish(self.drives[number], None, false);
+    }
+}
+
+fn pool(name: &str) -> String {
+    name.to_owned()
+}
+
+fn remove(number: usize) -> Upkeep {
+    Upkeep::DriveRemove { pool: pool("fast"), drive: path(number), cancel: false }
+}
+
+#[test]
+fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
+    let mut bench = bench(21, "parity-1", 5, 5);
+    bench.vanish(1);
+    bench.write(10);
+    let first = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
+    assert_eq!(first.failures_survivable, 0);
+    assert!(first.reason.contains("/dev/sdb is missing"), "{}", first.reason);
+    bench.wait_healthy(4, 1);
+    bench.check_data();
+    bench.vanish(2);
+    bench.check_data();
+    bench.wait_healthy(3, 1);
+    bench.check_data();
+    bench.restart();
+    bench.wait_healthy(3, 1);
+    bench.check_data();
+    // what is on it is of an older life of the pool
+    bench.lab.simulation.world.return_drive(bench.drives[1]);
+    bench.lab.pass(Nanos::from_secs(20));
+    let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
+    let stale = drives.iter().find(|drive| drive.path == "/dev/sdb").unwrap();
+    assert_eq!(stale.state, DriveState::Unused);
+    assert!(stale.note.contains("refused: pool fast goes on without it"), "{}", stale.note);
+    let again = |force: &[String]| Upkeep::DriveAdd {
+        pool: pool("fast"),
+        drives: vec![path(1)],
+        force: force.to_vec(),
+    };
+    bench.refused(again(&[]), CommandErrorKind::InUse, "a drive of pool fast");
+    bench.upkeep(again(&[path(1)]));
+    bench.wait_healthy(4, 1);
+    bench.restart();
+    bench.wait_healthy(4, 1);
+    bench.check_data();
+}
+
+#[test]
+fn a_missing_drive_comes_back_without_a_restart() {
+    let mut bench = bench(22, "mirror-2", 2, 2);
+    bench.vanish(0);
+    bench.write(10);
+    let alone = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
+    assert_eq!(alone.failures_survivable, 0);
+    assert!(alone.reason.contains("too few drives are left"), "{}", alone.reason);
+    bench.lab.simulation.world.return_drive(bench.drives[0]);
+    bench.wait_healthy(2, 1);
+    bench.vanish(1);
+    bench.check_data();
+}
+
+#[test]
+fn a_drive_is_emptied_and_leaves() {
+    let mut bench = bench(23, "parity-1", 4, 5);
+    let dry = bench.lab.change(Command::Upkeep { upkeep: remove(0), dry_run: true });
+    assert_eq!(dry.lines, ["empty /dev/sda, then take it out of pool fast"]);
+    bench.upkeep(remove(0));
+    bench.wait_healthy(3, 1);
+    bench.check_data();
+    let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
+    assert_eq!((&drives[0].content, drives[0].state), (&DriveContent::Blank, DriveState::Unused));
+    bench.refused(remove(1), CommandErrorKind::InUse, "3 drives in service, and parity-1 needs 3");
+    bench.refused(remove(0), CommandErrorKind::NotFound, "no drive /dev/sda");
+    let cancel = Upkeep::DriveRemove { pool: pool("fast"), drive: path(1), cancel: true };
+    bench.refused(cancel, CommandErrorKind::Invalid, "not being emptied");
+    bench.restart();
+    bench.wait_healthy(3, 1);
+    bench.check_data();
+}
+
+#[test]
+fn a_drive_takes_the_place_of_one_that_works_and_of_one_that_does_not() {
+    let mut bench = bench(24, "parity-1", 3, 5);
+    let mut ext4 = vec![0; 4096];
+    ext4[0x438..0x43a].copy_from_slice(b"\x53\xef");
+    bench.lab.simulation.world.poke(bench.drives[3], 0, &ext4);
+    let replace = |old: String, new: usize, force| Upkeep::DriveReplace {
+        pool: pool("fast"),
+        old,
+        new: path(new),
+        force,
+    };
+    bench.refused(replace(path(0), 3, false), CommandErrorKind::InUse, "an ext2/3/4 file system");
+    bench.refused(replace(path(0), 1, true), CommandErrorKind::InUse, "is a drive of pool fast");
+    bench.refused(replace(path(4), 3, true), CommandErrorKind::NotFound, "no drive /dev/sde");
+    bench.upkeep(replace(path(0), 3, true));
+    bench.wait_healthy(3, 1);
+    bench.check_data();
+    bench.vanish(1);
+    bench.write(5);
+    let pool = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
+    let id = pool.drives.iter().find(|drive| drive.state == DriveState::Missing).unwrap().id.clone();
+    bench.upkeep(replace(id[..8].to_owned(), 4, false));
+    bench.wait_healthy(3, 1);
+    bench.vanish(3);
+    bench.check_data();
+}
+
+#[test]
+fn a_scrub_finds_rot_and_repairs_it() {
+    let mut bench = bench(25, "parity-1", 3, 3);
+    bench.write(160);
+    bench.spoil(1);
+    let scrub = |stop| Upkeep::Scrub { pool: pool("fast"), stop };
+    bench.refused(scrub(true), CommandErrorKind::Invalid, "not being scrubbed");
+    bench.upkeep(scrub(false));
+    let pool = bench.wait_for("scrubbed", 60, |pool| pool.scrub.last.is_some());
+    let last = pool.scrub.last.unwrap();
+    assert!(last.complete && last.repaired > 0 && last.unreadable == 0, "{last:?}");
+    assert!(pool.activity.iter().any(|line| line.contains("last scrub: less than an hour ago")), "{pool:?}");
+    bench.wait_healthy(3, 1);
+    bench.upkeep(scrub(false));
+    let again =
+        bench.wait_for("scrubbed again", 60, |pool| pool.scrub.last.unwrap().ended_ms > last.ended_ms);
+    assert_eq!(again.scrub.last.unwrap().repaired, 0, "what was found is in order now");
+    bench.check_data();
+    bench.restart();
+    assert_eq!(bench.pool().scrub.last, again.scrub.last, "the result survives a restart");
+}
+
+#[test]
+fn settings_hold_and_scrubs_come_by_the_clock() {
+    let mut bench = bench(26, "mirror-2", 2, 2);
+    let set = |settings| Upkeep::Set { pool: pool("fast"), settings };
+    let wrong = NewSettings { repair_share_percent: Some(0), ..NewSettings::default() };
+    bench.refused(set(wrong), CommandErrorKind::Invalid, "cannot be 0: it goes from 1 to 100");
+    let settings = NewSettings {
+        repair_share_percent: Some(30),
+        read_errors: Some(7),
+        scrub_every_seconds: Some(1800),
+        ..NewSettings::default()
+    };
+    let lines = bench.upkeep(set(settings));
+    assert!(lines.contains(&"repair share: 30 %".to_owned()), "{lines:?}");
+    bench.restart();
+    let pool = bench.pool();
+    assert_eq!((pool.settings.repair_share_percent, pool.settings.read_errors), (30, 7));
+    assert_eq!(pool.scrub.last, None);
+    bench.lab.pass(Nanos::from_secs(1830));
+    let first = bench.pool().scrub.last.expect("one was due");
+    bench.lab.pass(Nanos::from_secs(1830));
+    let second = bench.pool().scrub.last.expect("there is one");
+    assert!(second.complete && second.ended_ms > first.ended_ms);
+}
+
+#[test]
+fn errors_are_counted_for_ever() {
+    let mut bench = bench(27, "mirror-2", 2, 2);
+    bench.write(160);
+    bench.spoil(0);
+    bench.upkeep(Upkeep::Scrub { pool: pool("fast"), stop: false });
+    bench.wait_for("scrubbed", 60, |pool| pool.scrub.last.is_some());
+    bench.check_data();
+    let counted = bench.pool().drives[0].errors;
+    assert!(counted.checksum > 0, "{counted:?}");
+    for _ in 0..2 {
+        bench.host = None;
+        assert_eq!(bench.lab.command(Command::Shutdown), Ok(Reply::Stopped));
+        bench.lab.pass(Nanos::from_secs(5));
+        bench.restart();
+        assert_eq!(bench.pool().drives[0].errors, counted);
+    }
+}

@@ -1,0 +1,65 @@
+//! What an administrator may do to a pool while hosts use it: drives added, emptied and replaced, scrubs.
+//!
+//! Drawn from a source of its own, so that an array seed is otherwise what it would be without orders.
+
+use engine::Command;
+use engine::command::Upkeep;
+
+use crate::drive::DriveOptions;
+use crate::prng::Prng;
+use crate::seed::Plan;
+use crate::world::World;
+
+const SPARES: usize = 2;
+
+/// See the module's words.
+pub struct Orders {
+    prng: Prng,
+    /// Of a thousand troubles, so many bring an order along; 0: this seed has none.
+    rate: u32,
+}
+
+impl Orders {
+    pub fn draw(seed: u64) -> Orders {
+        let mut prng = Prng::new(seed ^ 0x6F72_6465_7273);
+        let rate = *prng.pick(&[0, 100, 300, 1000]);
+        Orders { prng, rate }
+    }
+
+    /// Puts spare drives into the machine.
+    pub fn add_spares(&mut self, plan: &Plan, world: &World) {
+        for path in self.spares() {
+            let model = &plan.drives[self.prng.index(plan.drives.len())];
+            world.add_drive(DriveOptions { path, ..model.clone() });
+        }
+    }
+
+    fn spares(&self) -> Vec<String> {
+        let count = if self.rate > 0 { SPARES } else { 0 };
+        (0..count).map(|index| format!("/sim/spare{index}")).collect()
+    }
+
+    /// Every drive that the array looks at.
+    pub fn paths(&self, plan: &Plan) -> Vec<String> {
+        let members = plan.drives.iter().map(|options| options.path.clone());
+        members.chain(self.spares()).collect()
+    }
+
+    /// The next order, if one is due.
+    pub fn draw_order(&mut self, plan: &Plan) -> Option<Command> {
+        if !self.prng.chance(self.rate) {
+            return None;
+        }
+        let paths = self.paths(plan);
+        let prng = &mut self.prng;
+        let (one, other) = (prng.pick(&paths).clone(), prng.pick(&paths).clone());
+        let pool = || "pool".to_owned();
+        let upkeep = match prng.below(8) {
+            0 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
+            2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![one.clone()], force: vec![one] },
+            4 | 5 => Upkeep::DriveRemove { pool: pool(), drive: one, cancel: prng.chance(200) },
+            _ => Upkeep::DriveReplace { pool: pool(), old: one, new: other, force: true },
+        };
+        Some(Command::Upkeep { upkeep, dry_run: false })
+    }
+}

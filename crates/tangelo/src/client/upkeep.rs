@@ -1,0 +1,70 @@
+//! The commands of drives' life, scrubbing and pools' settings.
+
+use std::path::PathBuf;
+
+use control::api::*;
+use control::client::{Server, path_piece};
+
+use super::{Failure, Shown, absolute, change_path, changed, show};
+use crate::cli;
+
+pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, Failure> {
+    let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/drives{what}", path_piece(pool));
+    match drive {
+        cli::Drive::List => Ok(show(server.get::<DriveList>("/v1/drives").await?)),
+        cli::Drive::Add { pool, drives, force, change } => {
+            let new = NewDrives { drives: paths(drives, server)?, force: paths(force, server)? };
+            changed(server.post(&change_path(&of_pool(pool, ""), change), &new).await?)
+        }
+        cli::Drive::Remove { pool, drive, cancel, change } => {
+            let removal = DriveRemoval { drive: member(drive, server)?, cancel: *cancel };
+            changed(server.post(&change_path(&of_pool(pool, "/remove"), change), &removal).await?)
+        }
+        cli::Drive::Replace { pool, old, new, force, change } => {
+            let (old, new) = (member(old, server)?, absolute(new, server)?);
+            let replacement = DriveReplacement { old, new, force: *force };
+            changed(server.post(&change_path(&of_pool(pool, "/replace"), change), &replacement).await?)
+        }
+        cli::Drive::Locate { path, seconds } => {
+            let locating = Locating { path: absolute(path, server)?, seconds: *seconds };
+            changed(server.post("/v1/drives/locate", &locating).await?)
+        }
+    }
+}
+
+pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Failure> {
+    let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/{what}", path_piece(pool));
+    match pool {
+        cli::Pool::Scrub { name, every: Some(seconds), change, .. } => {
+            let settings = NewSettings { scrub_every_seconds: Some(*seconds), ..NewSettings::default() };
+            changed(server.post(&change_path(&of_pool(name, "settings"), change), &settings).await?)
+        }
+        cli::Pool::Scrub { name, stop, change, .. } => {
+            let scrubbing = Scrubbing { stop: *stop };
+            changed(server.post(&change_path(&of_pool(name, "scrub"), change), &scrubbing).await?)
+        }
+        cli::Pool::Set(set) => {
+            let settings = NewSettings {
+                defaults: set.defaults,
+                repair_share_percent: set.repair_share,
+                write_errors: set.write_errors,
+                read_errors: set.read_errors,
+                checksum_errors: set.checksum_errors,
+                error_window_seconds: set.error_window,
+                scrub_every_seconds: None,
+            };
+            changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
+        }
+        cli::Pool::Create(_) | cli::Pool::List => unreachable!("these are not upkeep"),
+    }
+}
+
+fn paths(paths: &[PathBuf], server: &Server) -> Result<Vec<String>, Failure> {
+    paths.iter().map(|path| absolute(path, server)).collect()
+}
+
+/// A drive of a pool: an id has neither slashes nor dots.
+fn member(name: &str, server: &Server) -> Result<String, Failure> {
+    let is_id = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if is_id { Ok(name.to_owned()) } else { absolute(std::path::Path::new(name), server) }
+}

@@ -1,0 +1,60 @@
+//! The light of a drive's bay, where the enclosure tells the kernel of one (SES-3; `locate` in
+//! Documentation/ABI/testing/sysfs-class-enclosure). Everything else blinks by being read.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use control::api::{ApiError, Changed, ErrorCode, Locating, SCHEMA};
+
+const SYSTEM: &str = "/sys/class/block";
+const SECONDS_MAX: u32 = 3600;
+
+/// Lights the bay's light for a while; `None` where there is none.
+pub fn light(locating: &Locating) -> Option<Result<Changed, ApiError>> {
+    let switch = switch_of(Path::new(SYSTEM), Path::new(&locating.path))?;
+    if !(1..=SECONDS_MAX).contains(&locating.seconds) {
+        let message = format!("{} seconds are not possible", locating.seconds);
+        return Some(Err(ApiError::new(ErrorCode::Invalid, message, "give 1 to 3600")));
+    }
+    // an enclosure that refuses has no light for this bay
+    std::fs::write(&switch, "1").ok()?;
+    let (seconds, path) = (locating.seconds, locating.path.clone());
+    let line = format!("the light of {path}'s bay is on for {seconds} s ({})", switch.display());
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(seconds.into())).await;
+        if let Err(error) = std::fs::write(&switch, "0") {
+            tracing::warn!("the light of {path}'s bay cannot be put out: {error}");
+        }
+    });
+    let lines = vec![line];
+    Some(Ok(Changed { schema: SCHEMA, dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
+}
+
+/// The file that switches the light of a block device's bay.
+fn switch_of(system: &Path, drive: &Path) -> Option<PathBuf> {
+    let drive = drive.canonicalize().ok()?;
+    let device = system.join(drive.file_name()?).join("device");
+    let links = std::fs::read_dir(device).ok()?.filter_map(Result::ok);
+    let bay = |name: &str| name.starts_with("enclosure_device:");
+    let bays = links.filter(|entry| entry.file_name().to_str().is_some_and(bay));
+    bays.map(|entry| entry.path().join("locate")).find(|switch| switch.exists())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_switch_is_found_where_the_enclosure_links_it() {
+        let root = tempfile::tempdir().unwrap();
+        let drive = root.path().join("sdx");
+        std::fs::write(&drive, "").unwrap();
+        let system = root.path().join("block");
+        assert_eq!(switch_of(&system, &drive), None);
+        let bay = system.join("sdx/device/enclosure_device:Slot 07");
+        std::fs::create_dir_all(&bay).unwrap();
+        assert_eq!(switch_of(&system, &drive), None, "a bay without a light");
+        std::fs::write(bay.join("locate"), "0").unwrap();
+        assert_eq!(switch_of(&system, &drive), Some(bay.join("locate")));
+    }
+}
