@@ -20,14 +20,6 @@ impl FakeArray {
 
     fn answer(&self, command: Command) -> Result<Reply, ApiError> {
         let status = self.status.lock().expect("no test panics with it").clone();
-        let missing = |kind: &str, name: &str| {
-            let message = format!("there is no {kind} called \"{name}\"");
-            Err(ApiError::new(
-                ErrorCode::NotFound,
-                message,
-                format!("`tangelo {kind} list` shows what there is"),
-            ))
-        };
         let changed = |dry_run, lines: Vec<String>, hosts: Vec<String>| {
             Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected: hosts, made: None }))
         };
@@ -53,13 +45,13 @@ impl FakeArray {
             }
             Command::VolumeResize { name, size_bytes, dry_run } => {
                 if !status.volumes.iter().any(|volume| volume.name == name) {
-                    return missing("volume", &name);
+                    return Err(missing("volume", &name));
                 }
                 changed(dry_run, vec![format!("resize volume {name} to {size_bytes} bytes")], vec![])
             }
             Command::VolumeDelete { name, unmap, dry_run } => {
                 let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
-                    return missing("volume", &name);
+                    return Err(missing("volume", &name));
                 };
                 let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
                 let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
@@ -92,6 +84,11 @@ impl FakeArray {
             }
         }
     }
+}
+
+fn missing(kind: &str, name: &str) -> ApiError {
+    let message = format!("there is no {kind} called \"{name}\"");
+    ApiError::new(ErrorCode::NotFound, message, format!("`tangelo {kind} list` shows what there is"))
 }
 
 impl Array for FakeArray {
