@@ -39,6 +39,8 @@ pub const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
 /// Addresses that the array listens on for one transport.
 pub const PORTALS_MAX: usize = 32;
+/// Portal groups of a head, and their tags from 1.
+pub const PORTAL_GROUPS_MAX: u16 = 32;
 /// Drives that one head looks at, whether or not they belong to a pool.
 pub const CONFIGURED_DRIVES_MAX: usize = 256;
 /// Clients of the API that are connected at once, and requests that are at work at once.

@@ -181,7 +181,12 @@ pub fn healthy() -> ArrayStatus {
         problems: Vec::new(),
         shards: 2,
         uptime_ms: 93_784_000,
-        portals: vec![Portal { address: "10.0.0.1:3260".to_owned(), error: String::new() }],
+        portals: vec![Portal {
+            address: "10.0.0.1:3260".to_owned(),
+            group: 1,
+            hosts: Vec::new(),
+            error: String::new(),
+        }],
         drives: vec![spare],
         pools: vec![Pool {
             name: "fast".to_owned(),

@@ -206,8 +206,12 @@ mod tests {
     fn connecting_goes_to_a_portal_that_listens() {
         let mut status = array(vec![], vec![]);
         assert!(connect_lines(&status, "san1").is_empty());
-        let portal =
-            |address: &str, error: &str| Portal { address: address.to_owned(), error: error.to_owned() };
+        let portal = |address: &str, error: &str| Portal {
+            address: address.to_owned(),
+            group: 1,
+            hosts: Vec::new(),
+            error: error.to_owned(),
+        };
         status.portals = vec![portal("10.0.0.1:3260", "address in use"), portal("0.0.0.0:3261", "")];
         let lines = connect_lines(&status, "san1");
         assert_eq!(lines[0], "iscsiadm -m discovery -t sendtargets -p san1:3261");

@@ -45,10 +45,35 @@ pub enum Command {
     /// → [`Reply::Status`]
     Status,
     /// The head's file has changed: listen on these portals, look at these drives. → [`Reply::Changed`]
-    Reload { portals: Vec<SocketAddr>, drives: Vec<String> },
+    Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
     /// → [`Reply::Stopped`]
     Shutdown,
+}
+
+/// An address to listen on, and who may come by it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalOptions {
+    pub address: SocketAddr,
+    /// The iSCSI portal group's tag, which is also the number of the SCSI target port and of the target port group:
+    /// 1 to [`base::limits::PORTAL_GROUPS_MAX`].
+    pub group: u16,
+    /// Names of the hosts that may log in here; all where there is none.
+    pub hosts: Vec<String>,
+}
+
+impl PortalOptions {
+    /// Whether this host may log in here.
+    pub fn admits(&self, host: &str) -> bool {
+        self.hosts.is_empty() || self.hosts.iter().any(|name| name == host)
+    }
+}
+
+impl From<SocketAddr> for PortalOptions {
+    /// In the first group, for all hosts.
+    fn from(address: SocketAddr) -> PortalOptions {
+        PortalOptions { address, group: 1, hosts: Vec::new() }
+    }
 }
 
 /// A pool to be made of drives.
@@ -388,6 +413,9 @@ pub struct SessionStatus {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PortalStatus {
     pub address: String,
+    pub group: u16,
+    /// Who may log in here; empty: every host.
+    pub hosts: Vec<String>,
     /// Empty where it listens; otherwise why it does not.
     pub error: String,
 }

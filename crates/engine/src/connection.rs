@@ -15,11 +15,12 @@ use bytes::BytesMut;
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
 use task::race;
+use wire::iscsi::LoginStatus;
 
+use crate::command::PortalOptions;
 use crate::context::{Context, MANAGER};
 use crate::message::{Answer, Call};
 use crate::reinstatement::{SessionKey, SessionPlace};
-use crate::replica::PORTAL_GROUP_TAG;
 use crate::session::{Login, Session};
 use crate::{reservation, scsi_command, task_management};
 
@@ -41,14 +42,14 @@ const TICK_MIN: Nanos = Nanos::from_millis(1);
 pub(crate) async fn serve(
     context: Rc<Context>,
     handle: ConnectionHandle,
-    peer: SocketAddr,
-    local: SocketAddr,
+    addresses: (SocketAddr, SocketAddr),
+    portal: PortalOptions,
     place: SessionPlace,
 ) {
     let io = context.io.clone();
-    let params = ConnectionParams { local_address: local, portal_group_tag: PORTAL_GROUP_TAG };
+    let params = ConnectionParams { local_address: addresses.1, portal_group_tag: portal.group };
     let protocol = Connection::new(params, io.now());
-    let session = Rc::new(Session::new(&io, place, handle, (peer, local), protocol));
+    let session = Rc::new(Session::new(&io, place, handle, addresses, portal, protocol));
     context.sessions.insert(&session);
     let sender = io.spawn_join(send(context.clone(), session.clone()));
     let ticker = io.spawn_join(tick(context.clone(), session.clone()));
@@ -160,6 +161,10 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
         // a stranger may look for targets, and is shown none
         let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
         match host {
+            Some(host) if identity.kind == SessionKind::Normal && !session.portal.borrow().admits(&host) => {
+                session.protocol.borrow_mut().refuse_login(LoginStatus::AuthorizationFailed);
+                carry_out(&context, &session);
+            }
             Some(host) => {
                 session.log_in(&replica, &context.units, Login { identity, host });
                 session.protocol.borrow_mut().complete_login(tsih);

@@ -1,8 +1,8 @@
 //! What the tasks of one shard share, and what becomes of the messages that reach it.
 
 use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeSet;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use scsi::{Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
 use crate::array::Array;
-use crate::command::{CommandError, CommandErrorKind};
+use crate::command::{CommandError, CommandErrorKind, PortalOptions};
 use crate::connection::Sessions;
 use crate::lanes::Lanes;
 use crate::mail::Mail;
@@ -21,7 +21,7 @@ use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::unit::Units;
-use crate::{StartParameters, listener, reservation, task_management};
+use crate::{StartParameters, access, listener, reservation, task_management};
 
 /// The shard that manages the array and keeps the register of sessions.
 pub(crate) const MANAGER: ShardId = ShardId(0);
@@ -47,11 +47,14 @@ pub(crate) struct Context {
     pub(crate) units: Units,
     pub(crate) lanes: Rc<Lanes>,
     pub(crate) sessions: Sessions,
-    pub(crate) listeners: RefCell<Vec<(SocketAddr, ListenerHandle)>>,
+    /// What is listened on, by the address that was had.
+    pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
     pub(crate) reservation_turn: Semaphore,
+    /// Volumes whose access states are changing, on shard 0.
+    pub(crate) changing_access: RefCell<BTreeSet<VolumeId>>,
     /// The array's management; on shard 0 only.
     array: OnceCell<Rc<Array>>,
 }
@@ -73,6 +76,7 @@ impl Context {
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),
+            changing_access: RefCell::default(),
             array: OnceCell::new(),
         })
     }
@@ -160,7 +164,7 @@ impl Context {
                 self.replicate(replica).await;
                 Answer::Done
             }
-            Call::Listen(addresses) => Answer::Listening(listener::listen(&self, addresses).await),
+            Call::Listen(portals) => Answer::Listening(listener::listen(&self, portals).await),
             Call::Unlisten(addresses) => {
                 listener::stop(&self, |address| addresses.contains(&address)).await;
                 Answer::Done
@@ -202,6 +206,12 @@ impl Context {
                 task_management::wait_for(&aborted).await;
                 Answer::Done
             }
+            Call::SetAccess(ask) => Answer::Reserved(access::carry_out(self, ask).await),
+            Call::Access(announcement) => {
+                let at_work = access::adopt(self, &announcement);
+                task_management::wait_for(&at_work).await;
+                Answer::Done
+            }
             Call::Spaces(spaces) => {
                 self.units.set_spaces(&spaces.pools);
                 for session in self.sessions.all() {
@@ -237,6 +247,11 @@ impl Context {
         self.units.apply(&replica);
         self.lanes.tune(&replica.catalog);
         *self.replica.borrow_mut() = replica.clone();
+        for (portal, _) in self.listeners.borrow_mut().iter_mut() {
+            if let Some(now) = replica.portal(portal.address) {
+                *portal = now.clone();
+            }
+        }
         let mut lost = Vec::new();
         for session in self.sessions.all() {
             let commands = session.refresh(&replica, &self.units);

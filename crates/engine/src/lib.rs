@@ -9,6 +9,7 @@
 //!   socket ─► connection (iscsi) ─► scsi_command (scsi) ─► unit: null, memory, raw, pool, or another shard
 //! ```
 
+mod access;
 mod array;
 pub mod command;
 mod connection;
@@ -28,18 +29,16 @@ mod task_management;
 mod task_set;
 mod unit;
 
-use std::net::SocketAddr;
-
 use bytes::Bytes;
 
-pub use command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel};
+pub use command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel};
 pub use message::ShardMessage;
 pub use shard::Shard;
 
 /// What shard 0 starts the array with.
 pub struct StartParameters {
     /// Where to listen; every shard does. Port 0 takes a free one.
-    pub portals: Vec<SocketAddr>,
+    pub portals: Vec<PortalOptions>,
     /// Paths of the drives to look at.
     pub drives: Vec<String>,
     /// Name of a new array, where neither the drives nor `state` know of one.

@@ -7,6 +7,7 @@ use base::Nanos;
 use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
 use env::{IoError, ListenerHandle};
 
+use crate::command::PortalOptions;
 use crate::connection;
 use crate::context::{Context, Stage};
 use crate::reinstatement::SessionPlace;
@@ -17,13 +18,13 @@ const ACCEPT_RETRY: Nanos = Nanos::from_millis(100);
 /// Listens on these addresses. Gives each one's bound address, or why it could not be had.
 pub(crate) async fn listen(
     context: &Rc<Context>,
-    addresses: Vec<SocketAddr>,
+    portals: Vec<PortalOptions>,
 ) -> Vec<Result<SocketAddr, IoError>> {
     let mut bound = Vec::new();
-    for address in addresses {
-        let result = context.io.listen(address).await;
-        if let Ok((listener, bound)) = result {
-            context.listeners.borrow_mut().push((bound, listener));
+    for portal in portals {
+        let result = context.io.listen(portal.address).await;
+        if let Ok((listener, address)) = result {
+            context.listeners.borrow_mut().push((PortalOptions { address, ..portal }, listener));
             context.io.spawn(accept(context.clone(), listener));
         }
         bound.push(result.map(|(_, address)| address));
@@ -34,7 +35,7 @@ pub(crate) async fn listen(
 /// Stops listening on those addresses. Connections stay.
 pub(crate) async fn stop(context: &Context, which: impl Fn(SocketAddr) -> bool) {
     let all = std::mem::take(&mut *context.listeners.borrow_mut());
-    let (go, stay): (Vec<_>, Vec<_>) = all.into_iter().partition(|(address, _)| which(*address));
+    let (go, stay): (Vec<_>, Vec<_>) = all.into_iter().partition(|(portal, _)| which(portal.address));
     context.listeners.borrow_mut().extend(stay);
     for (_, listener) in go {
         // a listener that fails to close is closed
@@ -49,16 +50,24 @@ async fn accept(context: Rc<Context>, listener: ListenerHandle) {
                 let sessions = &context.sessions;
                 let full =
                     sessions.len() >= CONNECTIONS_PER_SHARD_MAX || sessions.logins() >= LOGINS_PER_SHARD_MAX;
-                if full || context.stage.get() != Stage::Serving {
+                let portal = portal_of(&context, listener);
+                let portal = portal.filter(|_| !full && context.stage.get() == Stage::Serving);
+                let Some(portal) = portal else {
                     // a connection that fails to close is closed
                     let _ = context.io.close_connection(handle).await;
                     continue;
-                }
+                };
                 let place = SessionPlace { shard: context.shard, number: sessions.next_number() };
-                context.io.spawn(connection::serve(context.clone(), handle, peer, local, place));
+                context.io.spawn(connection::serve(context.clone(), handle, (peer, local), portal, place));
             }
             Err(IoError::Closed) => return,
             Err(_) => context.io.sleep(ACCEPT_RETRY).await,
         }
     }
+}
+
+/// `None`: it is not listened on any more.
+fn portal_of(context: &Context, listener: ListenerHandle) -> Option<PortalOptions> {
+    let listeners = context.listeners.borrow();
+    listeners.iter().find(|(_, handle)| *handle == listener).map(|(portal, _)| portal.clone())
 }

@@ -9,8 +9,9 @@ use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, Membership, PoolError};
 use scsi::Refusal;
 
+use crate::access;
 use crate::array::space::Spaces;
-use crate::command::{Command, ReplyChannel, SessionStatus};
+use crate::command::{Command, PortalOptions, ReplyChannel, SessionStatus};
 use crate::lanes::DriveUse;
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
@@ -59,7 +60,7 @@ pub enum Call {
     /// → [`Answer::Done`]
     Replicate(Arc<Replica>),
     /// From shard 0: listen on these addresses. → [`Answer::Listening`]
-    Listen(Vec<SocketAddr>),
+    Listen(Vec<PortalOptions>),
     /// From shard 0: stop listening on these addresses. Connections stay. → [`Answer::Done`]
     Unlisten(Vec<SocketAddr>),
     /// To shard 0: a session wants to begin. Answered when the older session that it replaces has ended.
@@ -77,6 +78,12 @@ pub enum Call {
     /// From shard 0: a volume's reservations from now on. Answered when no command that this aborts is at work.
     /// → [`Answer::Done`]
     Reservations(Arc<Announcement>),
+    /// To shard 0: give port groups other access states for a volume. Answered when every shard has taken the
+    /// change over. → [`Answer::Reserved`]
+    SetAccess(access::Ask),
+    /// From shard 0: a volume's access states from now on. Answered when nothing is at work by a group that is
+    /// transitioning. → [`Answer::Done`]
+    Access(Arc<access::Announcement>),
     /// From shard 0: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.

@@ -1,5 +1,6 @@
 //! The array as every shard sees it: one immutable value, made by shard 0 and handed to all.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use base::{ArrayId, Epoch, PoolId, VolumeId};
@@ -7,15 +8,16 @@ use catalog::Catalog;
 use env::{DriveHandle, DriveInfo};
 use iscsi::{Chap, Directory, HostAccess, Secret};
 
-/// The one portal group of a head: all its portals reach the same sessions.
-pub(crate) const PORTAL_GROUP_TAG: u16 = 1;
+use crate::command::PortalOptions;
 
 /// What a shard needs to know to serve hosts.
 #[derive(Debug)]
 pub struct Replica {
     pub catalog: Catalog,
     /// Addresses that are listened on.
-    pub portals: Vec<SocketAddr>,
+    pub portals: Vec<PortalOptions>,
+    /// Their groups, and those of addresses that could not be had.
+    pub groups: BTreeSet<u16>,
     /// The devices of raw volumes that could be opened.
     pub raw: Vec<(VolumeId, DriveHandle, DriveInfo)>,
     /// Pools that are served, with their number of lanes and the epoch in which they were opened.
@@ -29,6 +31,7 @@ impl Replica {
         Replica {
             catalog: Catalog::new(ArrayId(0), name),
             portals: Vec::new(),
+            groups: BTreeSet::new(),
             raw: Vec::new(),
             pools: Vec::new(),
         }
@@ -42,11 +45,17 @@ impl Replica {
     /// The target device that all logical units belong to.
     pub(crate) fn target(&self) -> scsi::Target {
         let name = self.catalog.target().to_owned();
-        let port =
-            scsi::TargetPort { relative_id: 1, group: 1, name: format!("{name},t,0x{PORTAL_GROUP_TAG:04x}") };
-        let state = scsi::AluaState::ActiveOptimized;
-        let group = scsi::PortGroup { id: 1, state, preferred: true };
-        scsi::Target { name, ports: vec![port], groups: vec![group] }
+        // a portal group is a target port, and alone in its target port group
+        let port = |&group: &u16| {
+            let name = format!("{name},t,0x{group:04x}");
+            scsi::TargetPort { relative_id: group, group, name }
+        };
+        let ports = self.groups.iter().map(port).collect();
+        scsi::Target { name, ports }
+    }
+
+    pub(crate) fn portal(&self, address: SocketAddr) -> Option<&PortalOptions> {
+        self.portals.iter().find(|portal| portal.address == address)
     }
 }
 
@@ -64,8 +73,10 @@ impl Directory for Replica {
         Some(HostAccess { chap: host.chap.as_ref().map(chap), mutual: host.mutual.as_ref().map(chap) })
     }
 
-    fn portals(&self) -> Vec<(SocketAddr, u16)> {
-        self.portals.iter().map(|&address| (address, PORTAL_GROUP_TAG)).collect()
+    fn portals(&self, initiator_name: &str) -> Vec<(SocketAddr, u16)> {
+        let Some(host) = self.catalog.host_of_initiator(initiator_name) else { return Vec::new() };
+        let admits = |portal: &&PortalOptions| portal.admits(host.name.as_str());
+        self.portals.iter().filter(admits).map(|portal| (portal.address, portal.group)).collect()
     }
 }
 

@@ -10,8 +10,10 @@ use iscsi::{CommandResponse, TaskAttribute, TaskTag};
 use scsi::{Naa, Response, Step};
 use wire::scsi::Lun;
 
+use crate::access;
 use crate::connection::carry_out;
 use crate::context::Context;
+use crate::reinstatement::SessionPlace;
 use crate::reservation::{self, Ask};
 use crate::session::{Counters, LunNexus, RunningCommand, Session};
 use crate::task_set::Place;
@@ -144,14 +146,12 @@ async fn run(
     let response = loop {
         match step {
             Step::Done(response) => break Some(response),
-            Step::Reserve(request, continuation) => {
-                let by = lun.nexus.borrow().name().clone();
-                let command = Some((session.place, running.task));
-                let ask = Ask { volume: lun.volume, by, command, request };
-                let result = reservation::request(&context, ask).await;
-                step = Step::Done(unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result));
+            asking @ (Step::Reserve(..) | Step::SetAccess(..)) => {
+                let response = ask_owner(&context, (session.place, running.task), &lun, &unit, asking).await;
+                step = Step::Done(response);
             }
             Step::BlockOf(naa, request, continuation) => {
+                running.begin_at_medium();
                 // what the initiator has lost meanwhile is not copied
                 let Some(other) = session.lun_of(&naa).filter(|_| !running.aborted.get()) else {
                     unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
@@ -174,6 +174,7 @@ async fn run(
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
             Step::Block(request, continuation) => {
+                running.begin_at_medium();
                 if let BlockRequest::Read { blocks, .. } = request {
                     let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;
                     // what an earlier step of this command holds is not needed any more
@@ -195,6 +196,29 @@ async fn run(
         respond(&session, running.task, response);
         carry_out(&context, &session);
     }
+}
+
+/// Has shard 0 change what it owns: reservations or access states.
+async fn ask_owner(
+    context: &Rc<Context>,
+    command: (SessionPlace, TaskTag),
+    lun: &LunNexus,
+    unit: &Unit,
+    asking: Step,
+) -> Response {
+    let by = lun.nexus.borrow().name().clone();
+    let (continuation, result) = match asking {
+        Step::Reserve(request, continuation) => {
+            let ask = Ask { volume: lun.volume, by, command: Some(command), request };
+            (continuation, reservation::request(context, ask).await)
+        }
+        Step::SetAccess(changes, continuation) => {
+            let ask = access::Ask { volume: lun.volume, by, changes };
+            (continuation, access::request(context, ask).await)
+        }
+        other => unreachable!("{other:?} asks nobody"),
+    };
+    unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result)
 }
 
 fn respond(session: &Session, task: TaskTag, response: Response) {

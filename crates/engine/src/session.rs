@@ -16,14 +16,11 @@ use scsi::{Naa, Nexus, NexusName, UnitAttention};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
-use crate::command::SessionStatus;
+use crate::command::{PortalOptions, SessionStatus};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
 use crate::task_set::{Place, TaskSet};
 use crate::unit::{Unit, Units};
-
-/// The relative target port identifier of the one portal group of a head.
-const RELATIVE_PORT: u16 = 1;
 
 /// The unit in which reads take room.
 const ROOM_BYTES: usize = 4096;
@@ -44,9 +41,19 @@ pub(crate) struct RunningCommand {
     /// Other volumes that it has reached: a copy's.
     others: RefCell<Vec<VolumeId>>,
     pub(crate) aborted: Cell<bool>,
+    /// It executes block requests: it waits for nobody else.
+    at_medium: Cell<bool>,
 }
 
 impl RunningCommand {
+    pub(crate) fn begin_at_medium(&self) {
+        self.at_medium.set(true);
+    }
+
+    pub(crate) fn is_at_medium(&self) -> bool {
+        self.at_medium.get()
+    }
+
     /// From now on it may touch this volume, too. `false` where that is so already.
     pub(crate) fn reach(&self, volume: VolumeId) -> bool {
         let is_new = !self.touches(volume);
@@ -80,7 +87,7 @@ pub(crate) struct Login {
 impl Login {
     fn nexus_name(&self) -> NexusName {
         let name = initiator_port_name(&self.identity.initiator_name, self.identity.isid);
-        NexusName { initiator: name.into(), port: RELATIVE_PORT }
+        NexusName { initiator: name.into(), port: self.identity.portal_group_tag }
     }
 }
 
@@ -91,6 +98,8 @@ pub(crate) struct Session {
     pub(crate) handle: ConnectionHandle,
     peer: SocketAddr,
     local: SocketAddr,
+    /// Where it came in, as that is now.
+    pub(crate) portal: RefCell<PortalOptions>,
     pub(crate) protocol: RefCell<Connection>,
     pub(crate) login: RefCell<Option<Login>>,
     luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
@@ -127,6 +136,7 @@ impl Session {
         place: SessionPlace,
         handle: ConnectionHandle,
         addresses: (SocketAddr, SocketAddr),
+        portal: PortalOptions,
         protocol: Connection,
     ) -> Session {
         Session {
@@ -135,6 +145,7 @@ impl Session {
             handle,
             peer: addresses.0,
             local: addresses.1,
+            portal: RefCell::new(portal),
             protocol: RefCell::new(protocol),
             login: RefCell::new(None),
             luns: RefCell::new(BTreeMap::new()),
@@ -203,8 +214,8 @@ impl Session {
     /// A command is about to touch its volume.
     pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
         assert!(!self.ended.get(), "no command begins in a session that has ended");
-        let command =
-            Rc::new(RunningCommand { task, volume, others: RefCell::default(), aborted: Cell::new(false) });
+        let (others, aborted, at_medium) = (RefCell::default(), Cell::new(false), Cell::new(false));
+        let command = Rc::new(RunningCommand { task, volume, others, aborted, at_medium });
         let replaced = self.commands.borrow_mut().insert(task, command.clone());
         assert!(replaced.is_none(), "task tags are not reused while their command is at work");
         command
@@ -217,10 +228,14 @@ impl Session {
         self.command_ended.notify();
     }
 
+    /// The commands that `choose` picks.
+    pub(crate) fn at_work(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
+        self.commands.borrow().values().filter(|command| choose(command)).cloned().collect()
+    }
+
     /// Marks the commands that `choose` picks as aborted; they are not answered any more.
     pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
-        let commands = self.commands.borrow();
-        let chosen: Vec<_> = commands.values().filter(|command| choose(command)).cloned().collect();
+        let chosen = self.at_work(choose);
         chosen.iter().for_each(|command| command.aborted.set(true));
         self.aborting.notify();
         chosen
@@ -297,6 +312,10 @@ impl Session {
     /// Brings the session in line with the array as it is now. The commands given back have lost their LUN
     /// while they were at work: they must be waited for before the loss is reported as done.
     pub(crate) fn refresh(&self, replica: &Replica, units: &Units) -> Vec<Rc<RunningCommand>> {
+        let address = self.portal.borrow().address;
+        if let Some(portal) = replica.portal(address) {
+            self.portal.replace(portal.clone());
+        }
         let login = self.login.borrow();
         let Some(login) = login.as_ref().filter(|_| !self.ended.get()) else { return Vec::new() };
         let host = replica.catalog.host_of_initiator(&login.identity.initiator_name);
@@ -309,6 +328,11 @@ impl Session {
         };
         if login.identity.kind == SessionKind::Discovery {
             return Vec::new();
+        }
+        let group = login.identity.portal_group_tag;
+        if !self.portal.borrow().admits(&login.host) || !replica.groups.contains(&group) {
+            self.close(CloseReason::Requested);
+            return self.abort(|_| true);
         }
         let mut old = std::mem::take(&mut *self.luns.borrow_mut());
         let mut new = BTreeMap::new();
@@ -392,6 +416,7 @@ impl LunNexus {
     fn new(io: &Io, unit: Rc<Unit>, read_only: bool, name: NexusName) -> LunNexus {
         let mut nexus = Nexus::new(name, read_only);
         nexus.adopt(unit.reservations.borrow().clone());
+        nexus.adopt_access(unit.access.borrow().clone());
         LunNexus {
             volume: unit.volume,
             read_only,

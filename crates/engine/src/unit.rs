@@ -14,7 +14,7 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
-use scsi::{Identity, LogicalUnit, Reservations, Space};
+use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
 use task::Io;
 
 use crate::lanes::{Lanes, pool_layer};
@@ -33,6 +33,7 @@ pub(crate) struct Unit {
     pub(crate) target: Rc<Target>,
     /// As shard 0 has last announced them.
     pub(crate) reservations: RefCell<Arc<Reservations>>,
+    pub(crate) access: RefCell<Arc<AccessStates>>,
     recipe: Recipe,
 }
 
@@ -188,9 +189,9 @@ impl Units {
                 }
                 before => {
                     // a restart leaves what the catalog keeps; from then on shard 0 announces
-                    let reservations = match &before {
-                        Some(unit) => unit.reservations.borrow().clone(),
-                        None => Arc::new(reservation::kept(volume.reservations.as_ref())),
+                    let (reservations, access) = match &before {
+                        Some(unit) => (unit.reservations.borrow().clone(), unit.access.borrow().clone()),
+                        None => (Arc::new(reservation::kept(volume.reservations.as_ref())), Arc::default()),
                     };
                     let target = match before.as_deref() {
                         Some(unit) if unit.recipe == recipe => unit.target.clone(),
@@ -213,6 +214,7 @@ impl Units {
                         logical,
                         target,
                         reservations: RefCell::new(reservations),
+                        access: RefCell::new(access),
                         recipe,
                     })
                 }

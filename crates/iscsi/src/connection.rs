@@ -202,10 +202,10 @@ impl Connection {
     }
 
     /// Answers [`Effect::LoggedIn`]: out of resources (login status 03/02). Closes.
-    pub fn refuse_login(&mut self) {
+    pub fn refuse_login(&mut self, status: LoginStatus) {
         let Phase::Agreement(ready) = &mut self.phase else { return };
-        ready.refuse(&mut self.link, LoginStatus::OutOfResources);
-        self.end(login::close_reason(LoginStatus::OutOfResources));
+        ready.refuse(&mut self.link, status);
+        self.end(login::close_reason(status));
     }
 
     /// Answers a command. Ignored where the task is not known any more.

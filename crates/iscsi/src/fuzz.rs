@@ -29,7 +29,7 @@ impl Directory for OneHost {
         (initiator_name == HOST).then(HostAccess::default)
     }
 
-    fn portals(&self) -> Vec<(SocketAddr, u16)> {
+    fn portals(&self, _: &str) -> Vec<(SocketAddr, u16)> {
         vec![(SocketAddr::from(([127, 0, 0, 1], 3260)), 1)]
     }
 }

@@ -151,11 +151,14 @@ impl Session {
             "All" | "" => true,
             name => name.eq_ignore_ascii_case(target),
         };
-        if !wanted || directory.find_host(&self.identity.initiator_name).is_none() {
+        let portals = directory.portals(&self.identity.initiator_name);
+        let known = directory.find_host(&self.identity.initiator_name).is_some();
+        // one that may come by no portal sees no target
+        if !wanted || !known || portals.is_empty() {
             return;
         }
         emit_pair(out, "TargetName", target);
-        for (address, tag) in directory.portals() {
+        for (address, tag) in portals {
             let address = match address.ip().is_unspecified() {
                 true => SocketAddr::new(params.local_address.ip(), address.port()),
                 false => address,

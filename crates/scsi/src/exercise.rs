@@ -7,8 +7,9 @@ use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payloa
 use wire::scsi::reservation::ReservationType;
 use wire::scsi::{Lun, Sense, Status};
 
+use crate::access_state::{AccessState, Cause};
 use crate::commands::copy::{Naa, Peer};
-use crate::identity::{AluaState, Identity, PortGroup, Target, TargetPort};
+use crate::identity::{Identity, Target, TargetPort};
 use crate::nexus::{Nexus, UnitAttention};
 use crate::reservation::{Names, NexusName, ReservationRequest, Reservations};
 use crate::response::{Response, Step};
@@ -24,6 +25,11 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
     let mut nexus = Nexus::new(sample_name("a"), shape & 0x20 != 0);
     if shape & 0x40 != 0 {
         nexus.clear(UnitAttention::PowerOnOrReset);
+    }
+    if shape & 0x10 != 0 {
+        let standby = [(1, AccessState::Standby)];
+        let planned = nexus.access().plan(&unit.target.groups(), &standby, Cause::Implicit);
+        nexus.adopt_access(planned.expect("group 2 is active").next.into());
     }
     let mut reservations = sample_reservations(failure >> 4);
     nexus.adopt(reservations.clone().into());
@@ -44,6 +50,11 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
             Step::Done(response) => {
                 check_response(&response);
                 return Some(response);
+            }
+            Step::SetAccess(changes, continuation) => {
+                let states = nexus.access().plan(&unit.target.groups(), &changes, Cause::Explicit);
+                let result = states.map(|transition| nexus.adopt_access(transition.next.into()));
+                step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
             }
             Step::Reserve(request, continuation) => {
                 let applied = reservations.apply(nexus.name(), &request, &Vec::new);
@@ -85,9 +96,8 @@ fn sample_reservations(kind: u8) -> Reservations {
 
 fn sample_unit(shape: u8) -> LogicalUnit {
     let port = TargetPort { relative_id: 1, group: 1, name: "iqn.2026-01.example:array,t,0x0001".into() };
-    let state = if shape & 0x10 != 0 { AluaState::Standby } else { AluaState::ActiveOptimized };
-    let groups = vec![PortGroup { id: 1, state, preferred: true }];
-    let target = Target { name: "iqn.2026-01.example:array".into(), ports: vec![port], groups };
+    let other = TargetPort { relative_id: 2, group: 2, name: "iqn.2026-01.example:array,t,0x0002".into() };
+    let target = Target { name: "iqn.2026-01.example:array".into(), ports: vec![port, other] };
     let block_bytes = if shape & 1 != 0 { 4096 } else { 512 };
     let blocks = if shape & 8 != 0 { 1 << 33 } else { 100_000 };
     LogicalUnit {

@@ -32,6 +32,8 @@ pub(crate) enum Fault {
     AluaTransition,
     AluaStandby,
     AluaUnavailable,
+    /// No port group would be active any more.
+    AccessWouldEnd,
     /// The data differs from what the command brought, first at this byte.
     Miscompare {
         offset_bytes: u64,
@@ -92,6 +94,9 @@ impl Fault {
             Fault::AluaTransition => not_ready(SenseCode::AluaTransition),
             Fault::AluaStandby => not_ready(SenseCode::AluaStandby),
             Fault::AluaUnavailable => not_ready(SenseCode::AluaUnavailable),
+            Fault::AccessWouldEnd => {
+                Sense::new(SenseKey::HardwareError, SenseCode::SetTargetPortGroupsFailed)
+            }
             Fault::Miscompare { offset_bytes } => miscompare(offset_bytes),
             Fault::InvalidRelease => illegal(SenseCode::InvalidReleaseOfPersistentReservation),
             Fault::NotKept => Sense::new(SenseKey::HardwareError, SenseCode::InternalTargetFailure),

@@ -18,16 +18,6 @@ pub struct Identity {
     pub revision: [u8; 4],
 }
 
-/// How the ports of a group reach the logical unit (SPC-4 §5.16.2.4).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum AluaState {
-    ActiveOptimized,
-    ActiveNonOptimized,
-    Standby,
-    Unavailable,
-    Transitioning,
-}
-
 /// A target port: an iSCSI portal group of the target.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TargetPort {
@@ -39,27 +29,25 @@ pub struct TargetPort {
     pub name: String,
 }
 
-/// Target ports that are always in one state together.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PortGroup {
-    pub id: u16,
-    pub state: AluaState,
-    pub preferred: bool,
-}
-
 /// The target device: its name and all its ports.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     /// SCSI name string of the device: for iSCSI the target name.
     pub name: String,
     pub ports: Vec<TargetPort>,
-    pub groups: Vec<PortGroup>,
 }
 
 impl Target {
-    /// The state in which the port reaches the logical unit; `None` for a port that is not of this target.
-    pub fn port_state(&self, relative_id: u16) -> Option<AluaState> {
-        let port = self.ports.iter().find(|port| port.relative_id == relative_id)?;
-        self.groups.iter().find(|group| group.id == port.group).map(|group| group.state)
+    /// The group of a port; `None` for a port that is not of this target.
+    pub fn group_of(&self, relative_id: u16) -> Option<u16> {
+        self.ports.iter().find(|port| port.relative_id == relative_id).map(|port| port.group)
+    }
+
+    /// All groups, ascending, each once. The first is the preferred one.
+    pub fn groups(&self) -> Vec<u16> {
+        let mut groups: Vec<u16> = self.ports.iter().map(|port| port.group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 }

@@ -7,6 +7,7 @@
 //! ```text
 //!   cdb, data ─► start ─► Step::Done(response)
 //!                  ├────► Step::Reserve(request, continuation): whoever owns the reservations applies it
+//!                  ├────► Step::SetAccess(changes, continuation): whoever owns the access states does
 //!                  └────► Step::Block(request, continuation)
 //!                              │ the caller executes the request
 //!                              ▼
@@ -16,6 +17,7 @@
 //! What always holds: a command exists if and only if it has a row in `rows.rs`; every block request lies
 //! within the volume and within the limits; a command that is refused has changed nothing.
 
+mod access_state;
 mod call;
 mod commands;
 mod document;
@@ -33,10 +35,11 @@ mod table;
 mod tests;
 mod unit;
 
+pub use access_state::{AccessState, AccessStates, Cause, Transition};
 pub use commands::copy::{Naa, Peer};
 pub use document::command_list;
 pub use exercise::exercise;
-pub use identity::{AluaState, Identity, PRODUCT, PortGroup, Target, TargetPort, VENDOR};
+pub use identity::{Identity, PRODUCT, Target, TargetPort, VENDOR};
 pub use nexus::{Nexus, UnitAttention};
 pub use reservation::{
     Applied, Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use wire::scsi::{SenseCode, SenseFormat};
 
+use crate::access_state::AccessStates;
 use crate::commands::copy::Record;
 use crate::reservation::{NexusName, Reservations, Standing};
 use crate::table::ReservationClass;
@@ -90,6 +91,8 @@ pub struct Nexus {
     /// The unit's reservations, and how this nexus stands to them.
     reservations: Arc<Reservations>,
     standing: Standing,
+    /// How the target's port groups reach the unit.
+    access: Arc<AccessStates>,
     /// Copies whose results may be asked for, oldest first; bounded by their limit.
     pub(crate) copies: Vec<Record>,
     /// D_SENSE of the control mode page.
@@ -106,6 +109,7 @@ impl Nexus {
             read_only,
             reservations: Arc::default(),
             standing: Standing::Stranger,
+            access: Arc::default(),
             copies: Vec::new(),
             pending: UnitAttention::PowerOnOrReset.mask(),
             descriptor_sense: false,
@@ -122,6 +126,15 @@ impl Nexus {
     pub fn adopt(&mut self, reservations: Arc<Reservations>) {
         self.standing = reservations.standing(&self.name);
         self.reservations = reservations;
+    }
+
+    /// Takes over the access states as they are from now on.
+    pub fn adopt_access(&mut self, access: Arc<AccessStates>) {
+        self.access = access;
+    }
+
+    pub fn access(&self) -> &AccessStates {
+        &self.access
     }
 
     pub fn reservations(&self) -> &Reservations {

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use wire::scsi::provisioning::{LbaStatus, UnmapRange};
 use wire::scsi::{Sense, SenseFormat, Status};
 
+use crate::access_state::AccessState;
 use crate::commands::copy::{self, Naa};
 use crate::commands::or_write;
 use crate::reservation::{Reason, Refusal, ReservationRequest};
@@ -62,6 +63,8 @@ pub enum Step {
     Done(Response),
     /// Have the reservations' owner carry it out, then call [`crate::LogicalUnit::finish_reserve`].
     Reserve(ReservationRequest, Continuation),
+    /// Have the access states' owner give these port groups these states, then call the same.
+    SetAccess(Vec<(u16, AccessState)>, Continuation),
     /// Execute the request, then call [`crate::LogicalUnit::finish`] with its result.
     Block(BlockRequest, Continuation),
     /// The same, on the logical unit of this NAA designator: a copy's source or destination.
@@ -87,7 +90,7 @@ pub(crate) enum Pending {
     Copy(Box<copy::Job>),
     /// An ORWRITE's next piece.
     OrWrite(Box<or_write::Job>),
-    /// The answer of the reservations' owner.
+    /// The answer of the reservations' or access states' owner.
     Reserve,
     /// Only whether the target can be reached counts.
     Ready,

@@ -1,8 +1,8 @@
 //! The rows of the opcode table, by opcode and service action. A command exists if it is here.
 
 use crate::commands::{
-    access, compare, control, copy, inquiry, lba_status, log, mode, or_write, report, reserve, unmap, verify,
-    write_same,
+    access, compare, control, copy, inquiry, lba_status, log, mode, or_write, port_groups, report, reserve,
+    unmap, verify, write_same,
 };
 use crate::row::{reserve_in, reserve_out, row};
 use crate::table::AluaClass::{self, ActiveOrStandby};
@@ -323,7 +323,7 @@ pub(crate) static ROWS: &[Row] = &[
         "REPORT TARGET PORT GROUPS",
         "SPC-4 §6.37",
         &[0xA3, 0x2A, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
-        report::target_port_groups,
+        port_groups::report,
     )
     .service_action(0x0A)
     .data(In)
@@ -361,6 +361,17 @@ pub(crate) static ROWS: &[Row] = &[
     .service_action(0x0F)
     .data(In)
     .reserved(ReservationClass::Always)
+    .alua(AluaClass::Any),
+    row(
+        0xA4,
+        "SET TARGET PORT GROUPS",
+        "SPC-4 §6.45",
+        &[0xA4, 0x0A, 0, 0, 0, 0, ALL, ALL, ALL, ALL, 0, 0],
+        port_groups::set,
+    )
+    .service_action(0x0A)
+    .data(Out)
+    .reserved(ReservationClass::Write)
     .alua(AluaClass::Any),
     row(
         0xA8,

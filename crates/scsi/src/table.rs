@@ -3,9 +3,9 @@
 //! The rows are in `rows.rs`. Validation of CDBs, REPORT SUPPORTED OPERATION CODES and docs/scsi-commands.md all
 //! read them; a command exists if and only if it has a row.
 
+use crate::access_state::AccessState;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::identity::AluaState;
 use crate::response::Step;
 use crate::rows::ROWS;
 
@@ -125,13 +125,13 @@ impl Row {
         }
     }
 
-    pub(crate) fn check_alua(&self, state: AluaState) -> Result<(), Fault> {
+    pub(crate) fn check_alua(&self, state: AccessState) -> Result<(), Fault> {
         let fault = match state {
-            AluaState::ActiveOptimized | AluaState::ActiveNonOptimized => return Ok(()),
-            AluaState::Standby if self.alua == AluaClass::ActiveOrStandby => return Ok(()),
-            AluaState::Standby => Fault::AluaStandby,
-            AluaState::Unavailable => Fault::AluaUnavailable,
-            AluaState::Transitioning => Fault::AluaTransition,
+            AccessState::ActiveOptimized | AccessState::ActiveNonOptimized => return Ok(()),
+            AccessState::Standby if self.alua == AluaClass::ActiveOrStandby => return Ok(()),
+            AccessState::Standby => Fault::AluaStandby,
+            AccessState::Unavailable => Fault::AluaUnavailable,
+            AccessState::Transitioning => Fault::AluaTransition,
         };
         if self.alua == AluaClass::Any { Ok(()) } else { Err(fault) }
     }

@@ -13,12 +13,13 @@ use wire::scsi::inquiry::{PERIPHERAL_NONE, StandardInquiry};
 use wire::scsi::{Lun, SenseFormat};
 use zerocopy::FromBytes;
 
+use crate::access_state::AccessState;
 use crate::call::Call;
 use crate::commands::copy::{Naa, Peer};
 use crate::commands::{inquiry, report};
 use crate::fault::Fault;
 use crate::finish;
-use crate::identity::{AluaState, Identity, PRODUCT, Target, VENDOR};
+use crate::identity::{Identity, PRODUCT, Target, VENDOR};
 use crate::nexus::Nexus;
 use crate::reservation::Refusal;
 use crate::response::{Continuation, Pending, Response, Step};
@@ -88,11 +89,12 @@ impl LogicalUnit {
     /// Whether this nexus may read, and write, here: as the source or destination of a copy.
     pub fn peer(&self, nexus: &Nexus) -> Peer {
         let protected = self.read_only || nexus.read_only || nexus.software_write_protect;
+        let active = self.access_by(nexus).is_active();
         Peer {
             block_bytes: self.geometry.block_bytes,
             blocks: self.geometry.blocks,
-            may_read: nexus.may_read(),
-            may_write: nexus.may_write() && !protected,
+            may_read: nexus.may_read() && active,
+            may_write: nexus.may_write() && active && !protected,
         }
     }
 
@@ -113,7 +115,13 @@ impl LogicalUnit {
         finish::finish(self, nexus, continuation, result)
     }
 
-    /// Ends a command that has asked for a change of reservations.
+    /// The state in which a nexus reaches the logical unit.
+    pub fn access_by(&self, nexus: &Nexus) -> AccessState {
+        let group = self.target.group_of(nexus.name().port);
+        group.map_or(AccessState::Unavailable, |group| nexus.access().of(group))
+    }
+
+    /// Ends a command that has asked for a change of reservations or access states.
     pub fn finish_reserve(
         &self,
         nexus: &Nexus,
@@ -138,7 +146,7 @@ impl LogicalUnit {
         {
             return Err(Fault::Attention(attention).into());
         }
-        row.check_alua(self.target.port_state(nexus.name().port).unwrap_or(AluaState::Unavailable))?;
+        row.check_alua(self.access_by(nexus))?;
         if nexus.conflicts(row.reservation_of(cdb)) {
             return Err(Refusal::CONFLICT);
         }
@@ -200,7 +208,7 @@ pub fn no_such_lun(command: Command<'_>) -> Response {
                     vendor: VENDOR,
                     product: PRODUCT,
                     revision: inquiry::NO_REVISION,
-                    implicit_alua: false,
+                    alua: false,
                     multiple_ports: false,
                 };
                 answer(none.emit(), usize::from(view.allocation_length.get()))

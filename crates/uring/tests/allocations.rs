@@ -62,7 +62,7 @@ fn ask(shard: &Mailbox<ShardMessage>, command: Command) -> Reply {
 fn serve() -> (SocketAddr, String) {
     let (started, is_started) = channel();
     let parameters = StartParameters {
-        portals: vec!["127.0.0.1:0".parse().expect("an address")],
+        portals: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         drives: Vec::new(),
         array_name: "count".to_owned(),
         state: None,

@@ -219,6 +219,10 @@ answer! {
 
     pub struct Portal {
         pub address: String,
+        /// The iSCSI portal group, which is a SCSI target port and a target port group.
+        pub group: u16,
+        /// Names of the hosts that may log in here; all where there is none.
+        pub hosts: Vec<String>,
         /// Empty where it listens; otherwise why it does not.
         pub error: String,
     }

@@ -13,7 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use base::limits::{CONFIGURED_DRIVES_MAX, PORTALS_MAX, SHARDS_MAX};
+use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_MAX, PORTALS_MAX, SHARDS_MAX};
 
 use self::reader::{Reader, Section, Value};
 
@@ -63,6 +63,22 @@ pub enum Cores {
     List(Vec<usize>),
 }
 
+/// An address to listen on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PortalConfig {
+    pub address: SocketAddr,
+    /// The portal group's tag.
+    pub group: u16,
+    /// Hosts that may log in here; all where there is none.
+    pub hosts: Vec<String>,
+}
+
+impl From<SocketAddr> for PortalConfig {
+    fn from(address: SocketAddr) -> PortalConfig {
+        PortalConfig { address, group: 1, hosts: Vec::new() }
+    }
+}
+
 /// The API over TCP, which needs a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiTcp {
@@ -92,7 +108,7 @@ pub struct NamedDrive {
 pub struct Config {
     /// The file, where there is one.
     pub file: Option<PathBuf>,
-    pub iscsi: Vec<SocketAddr>,
+    pub iscsi: Vec<PortalConfig>,
     pub socket: PathBuf,
     pub tcp: Option<ApiTcp>,
     pub drives: Vec<DrivePattern>,
@@ -104,7 +120,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             file: None,
-            iscsi: vec![DEFAULT_ISCSI.parse().expect("the default is an address")],
+            iscsi: vec![DEFAULT_ISCSI.parse::<SocketAddr>().expect("the default is an address").into()],
             socket: DEFAULT_SOCKET.into(),
             tcp: None,
             drives: DEFAULT_DRIVES
@@ -210,14 +226,18 @@ impl Config {
     }
 }
 
-fn read_portals(value: &Value) -> Result<Vec<SocketAddr>, ConfigError> {
-    let mut portals: Vec<SocketAddr> = Vec::new();
+fn read_portals(value: &Value) -> Result<Vec<PortalConfig>, ConfigError> {
+    let mut portals: Vec<PortalConfig> = Vec::new();
     for item in value.list("a list of addresses, such as [\"0.0.0.0:3260\"]")? {
-        let address = item.address()?;
-        if portals.contains(&address) {
+        let portal = match item.table("iscsi") {
+            Some(table) => read_portal(&item, table)?,
+            None => item.address()?.into(),
+        };
+        let address = portal.address;
+        if portals.iter().any(|other| other.address == address) {
             return Err(item.refuse(format!("{address} is listed twice; remove one")));
         }
-        portals.push(address);
+        portals.push(portal);
     }
     if portals.is_empty() || portals.len() > PORTALS_MAX {
         return Err(
@@ -225,6 +245,29 @@ fn read_portals(value: &Value) -> Result<Vec<SocketAddr>, ConfigError> {
         );
     }
     Ok(portals)
+}
+
+fn read_portal(item: &Value, mut table: Section) -> Result<PortalConfig, ConfigError> {
+    let address = table.take("address").ok_or_else(|| {
+        item.refuse("a portal needs an address: { address = \"10.0.1.1:3260\", group = 2 }".to_owned())
+    })?;
+    let mut portal = PortalConfig::from(address.address()?);
+    if let Some(group) = table.take("group") {
+        portal.group = group.integer(1, u64::from(PORTAL_GROUPS_MAX))? as u16;
+    }
+    if let Some(hosts) = table.take("hosts") {
+        let wanted = "a list of hosts' names, such as [\"pve1\"]";
+        for host in hosts.list(wanted)? {
+            portal.hosts.push(host.text(wanted)?.to_owned());
+        }
+        if portal.hosts.is_empty() || portal.hosts.len() > HOSTS_MAX {
+            let reason =
+                format!("1 to {HOSTS_MAX} hosts are possible; leave hosts out to let all of them in");
+            return Err(hosts.refuse(reason));
+        }
+    }
+    table.finish()?;
+    Ok(portal)
 }
 
 fn read_api(mut api: Section, config: &mut Config) -> Result<(), ConfigError> {

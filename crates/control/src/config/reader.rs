@@ -103,7 +103,15 @@ impl<'a> Value<'a> {
         self.refuse(format!("{} must be {wanted}, not {}", self.key, type_name(self.value.get_ref())))
     }
 
-    fn text(&self, wanted: &str) -> Result<&'a str, ConfigError> {
+    /// The keys of a table within a list; `None` where it is none.
+    pub fn table(&self, name: &'static str) -> Option<Section<'a>> {
+        match self.value.get_ref() {
+            DeValue::Table(table) => Some(Section::new(self.reader, name, table)),
+            _ => None,
+        }
+    }
+
+    pub fn text(&self, wanted: &str) -> Result<&'a str, ConfigError> {
         self.value.get_ref().as_str().ok_or_else(|| self.wrong_type(wanted))
     }
 

@@ -33,7 +33,11 @@ fn everything_at_once() {
         r#"
 state_dir = "state"
 [listen]
-iscsi = ["127.0.0.1:3260", "[::1]:3261"]
+iscsi = [
+  "127.0.0.1:3260",
+  "[::1]:3261",
+  { address = "127.0.0.1:3262", group = 7, hosts = ["pve1", "pve2"] },
+]
 [api]
 socket = "/tmp/t.sock"
 tcp = "127.0.0.1:7780"
@@ -49,11 +53,13 @@ list = [3, 1]
     )
     .unwrap();
     assert_eq!(config.state_dir, Path::new("/etc/tangelo/state"));
-    assert_eq!(config.iscsi[1], "[::1]:3261".parse().unwrap());
+    let portals: Vec<_> =
+        config.iscsi.iter().map(|portal| (portal.address.port(), portal.group, portal.hosts.len())).collect();
+    assert_eq!(portals, [(3260, 1, 0), (3261, 1, 0), (3262, 7, 2)]);
     let tcp = config.tcp.unwrap();
     assert_eq!((tcp.address.port(), tcp.token_file.to_str()), (7780, Some("/etc/tangelo/token")));
     let drives: Vec<_> = config.drives.iter().map(|d| (d.pattern.as_str(), d.line)).collect();
-    assert_eq!(drives, [("/dev/nvme?n1", Some(11)), ("/etc/tangelo/drives/*.img", Some(12))]);
+    assert_eq!(drives, [("/dev/nvme?n1", Some(15)), ("/etc/tangelo/drives/*.img", Some(16))]);
     assert_eq!(config.cores, Cores::List(vec![3, 1]));
 }
 
@@ -73,6 +79,13 @@ fn what_is_refused_and_where_and_why() {
             "2: \"localhost\" is not an address; write an address and a port",
         ),
         ("[listen]\niscsi = [\"[::]:1\",\n\"[::]:1\"]\n", "3: [::]:1 is listed twice; remove one"),
+        ("[listen]\niscsi = [{ group = 2 }]\n", "2: a portal needs an address"),
+        ("[listen]\niscsi = [{ address = \"[::]:1\", group = 0 }]\n", "2: group must be 1 to 32, not 0"),
+        ("[listen]\niscsi = [{ address = \"[::]:1\", hosts = [] }]\n", "2: 1 to 1024 hosts are possible"),
+        (
+            "[listen]\niscsi = [{ address = \"[::]:1\", host = \"a\" }]\n",
+            "2: unknown key \"host\" in [iscsi]",
+        ),
         ("[listen]\niscsi = []\n", "2: 1 to 32 addresses are possible, here are 0"),
         ("[listen]\n[listen]\n", "2: "),
         ("state_dir = \"a\"\nstate_dir = \"b\"\n", "2: duplicate key"),

@@ -23,6 +23,7 @@ mod status;
 mod volumes;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -36,7 +37,7 @@ use task::{Gate, Notify, Semaphore};
 
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::command::{Command, CommandError, CommandErrorKind, Reply, ReplyChannel, Upkeep};
+use crate::command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
@@ -72,7 +73,7 @@ pub(crate) struct Array {
 
 /// What the head was started with.
 struct Parameters {
-    portals: Vec<SocketAddr>,
+    portals: Vec<PortalOptions>,
     drives: RefCell<Vec<String>>,
     array_name: String,
     save_state: Box<dyn Fn(Bytes) + Send>,
@@ -90,7 +91,7 @@ struct State {
 
 /// An address that was to be listened on.
 struct Portal {
-    address: SocketAddr,
+    options: PortalOptions,
     result: Result<SocketAddr, IoError>,
 }
 
@@ -98,6 +99,21 @@ struct Portal {
 struct RawDevice {
     volume: VolumeId,
     drive: Result<(DriveHandle, DriveInfo), IoError>,
+}
+
+impl Portal {
+    /// As it is listened on.
+    fn bound(&self) -> Option<PortalOptions> {
+        let address = self.result.ok()?;
+        Some(PortalOptions { address, ..self.options.clone() })
+    }
+}
+
+impl State {
+    /// Portal groups, whether or not their addresses could be had: a target port comes and goes with the head's file.
+    fn groups(&self) -> BTreeSet<u16> {
+        self.portals.iter().map(|portal| portal.options.group).collect()
+    }
 }
 
 impl Array {
@@ -215,7 +231,8 @@ impl Array {
         });
         Arc::new(Replica {
             catalog: state.catalog.clone(),
-            portals: state.portals.iter().filter_map(|portal| portal.result.ok()).collect(),
+            portals: state.portals.iter().filter_map(Portal::bound).collect(),
+            groups: state.groups(),
             raw: raw.collect(),
             pools: state.online().iter().map(|m| (m.pool, m.lanes, m.epoch)).collect(),
         })

@@ -6,14 +6,14 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 
 use super::{Array, Portal};
-use crate::command::{Change, CommandError, Reply};
+use crate::command::{Change, CommandError, PortalOptions, Reply};
 use crate::message::{Answer, Call};
 
 impl Array {
     /// Takes over what the head's file says now, and opens pools whose drives have come with it.
     pub(super) async fn reload(
         &self,
-        portals: Vec<SocketAddr>,
+        portals: Vec<PortalOptions>,
         drives: Vec<String>,
     ) -> Result<Reply, CommandError> {
         let mut lines = self.change_portals(portals).await;
@@ -23,21 +23,33 @@ impl Array {
         Ok(Reply::Changed(Change { dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
     }
 
-    async fn change_portals(&self, wanted: Vec<SocketAddr>) -> Vec<String> {
+    async fn change_portals(&self, wanted: Vec<PortalOptions>) -> Vec<String> {
         let before = std::mem::take(&mut self.state.borrow_mut().portals);
-        let (stay, go): (Vec<Portal>, Vec<Portal>) =
-            before.into_iter().partition(|portal| wanted.contains(&portal.address) && portal.result.is_ok());
+        let same = |one: &PortalOptions, other: &PortalOptions| {
+            (one.address, one.group) == (other.address, other.group)
+        };
+        let (mut stay, go): (Vec<Portal>, Vec<Portal>) = before.into_iter().partition(|portal| {
+            portal.result.is_ok() && wanted.iter().any(|options| same(options, &portal.options))
+        });
+        let mut lines = Vec::new();
+        for portal in &mut stay {
+            let options = wanted.iter().find(|options| same(options, &portal.options)).expect("it stays");
+            if options.hosts != portal.options.hosts {
+                lines.push(format!("{} is for {}", options.address, whom(options)));
+                portal.options = options.clone();
+            }
+        }
         let gone: Vec<SocketAddr> = go.iter().filter_map(|portal| portal.result.ok()).collect();
         self.context.ask_all(|| Call::Unlisten(gone.clone())).await;
-        let new: Vec<SocketAddr> = wanted
+        let new: Vec<PortalOptions> = wanted
             .into_iter()
-            .filter(|address| stay.iter().all(|portal| portal.address != *address))
+            .filter(|options| stay.iter().all(|portal| portal.options.address != options.address))
             .collect();
         self.state.borrow_mut().portals = stay;
         self.listen(new.clone()).await;
-        let closed = gone.iter().map(|address| format!("no longer listen on {address}"));
-        let opened = new.iter().map(|address| format!("listen on {address}"));
-        closed.chain(opened).collect()
+        lines.extend(gone.iter().map(|address| format!("no longer listen on {address}")));
+        lines.extend(new.iter().map(|options| format!("listen on {}", options.address)));
+        lines
     }
 
     /// Opens those pools of this array that are not open and whose drives are among those looked at now.
@@ -63,14 +75,20 @@ impl Array {
     }
 
     /// Listens on these addresses too: here first, which settles port 0, then on the other shards.
-    pub(super) async fn listen(&self, wanted: Vec<SocketAddr>) {
+    pub(super) async fn listen(&self, wanted: Vec<PortalOptions>) {
         let answer = self.context.ask(self.context.shard, Call::Listen(wanted.clone())).await;
         let Answer::Listening(bound) = answer else { unreachable!("the answer to listening") };
-        let addresses: Vec<_> = bound.iter().filter_map(|result| result.ok()).collect();
-        let others = self.context.ask_others(|| Call::Listen(addresses.clone())).await;
+        let portals: Vec<Portal> =
+            wanted.into_iter().zip(bound).map(|(options, result)| Portal { options, result }).collect();
+        let bound: Vec<PortalOptions> = portals.iter().filter_map(Portal::bound).collect();
+        let others = self.context.ask_others(|| Call::Listen(bound.clone())).await;
         // where the system lets one shard alone have an address, that shard serves it alone
         drop(others);
-        let portals = wanted.into_iter().zip(bound).map(|(address, result)| Portal { address, result });
         self.state.borrow_mut().portals.extend(portals);
     }
+}
+
+/// Who may come by a portal, for people to read.
+fn whom(options: &PortalOptions) -> String {
+    if options.hosts.is_empty() { "all hosts".to_owned() } else { options.hosts.join(", ") }
 }

@@ -1,12 +1,14 @@
 //! What the administrator is shown.
 
+use std::net::SocketAddr;
+
 use base::VolumeId;
 use catalog::{Catalog, Mapping, VolumeKind};
 
 use super::Array;
 use crate::command::{
-    ArrayStatus, Health, HostStatus, MappingStatus, PortalStatus, Problem, SessionStatus, VolumeBacking,
-    VolumeStatus,
+    ArrayStatus, Health, HostStatus, MappingStatus, PortalOptions, PortalStatus, Problem, SessionStatus,
+    VolumeBacking, VolumeStatus,
 };
 use crate::message::{Answer, Call};
 
@@ -31,8 +33,8 @@ impl Array {
         let state = self.state.borrow();
         let catalog = &state.catalog;
         let portals = state.portals.iter().map(|portal| match &portal.result {
-            Ok(address) => PortalStatus { address: address.to_string(), error: String::new() },
-            Err(error) => PortalStatus { address: portal.address.to_string(), error: error.to_string() },
+            Ok(address) => portal_status(&portal.options, address, String::new()),
+            Err(error) => portal_status(&portal.options, &portal.options.address, error.to_string()),
         });
         let hosts = catalog.hosts().iter().filter_map(|host| self.host_status(host.name.as_str(), &sessions));
         ArrayStatus {
@@ -133,7 +135,7 @@ impl Array {
             if let Err(error) = portal.result {
                 problems.push(Problem {
                     health: Health::Degraded,
-                    subject: format!("portal {}", portal.address),
+                    subject: format!("portal {}", portal.options.address),
                     reason: error.to_string(),
                     action: "correct [listen] in the configuration, or free the address, and restart"
                         .to_owned(),
@@ -162,6 +164,10 @@ impl Array {
         }
         problems
     }
+}
+
+fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -> PortalStatus {
+    PortalStatus { address: address.to_string(), group: options.group, hosts: options.hosts.clone(), error }
 }
 
 pub(super) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingStatus {

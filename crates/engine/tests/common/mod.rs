@@ -270,7 +270,7 @@ fn start(
     let started = Started::default();
     let (place, keep) = (started.clone(), saved.clone());
     let mut parameters = Some(StartParameters {
-        portals: vec![portal(0)],
+        portals: vec![portal(0).into()],
         drives: drives.to_vec(),
         array_name: "test".to_owned(),
         state: saved.lock().unwrap().clone(),

@@ -86,7 +86,7 @@ impl Directory for ManyPortals {
     fn find_host(&self, _: &str) -> Option<HostAccess> {
         Some(HostAccess::default())
     }
-    fn portals(&self) -> Vec<(SocketAddr, u16)> {
+    fn portals(&self, _: &str) -> Vec<(SocketAddr, u16)> {
         (0..100).map(|n| (SocketAddr::from(([10, 0, 0, n], 3260)), u16::from(n))).collect()
     }
 }

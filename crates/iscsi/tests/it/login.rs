@@ -2,7 +2,7 @@
 
 use base::{Nanos, limits};
 use iscsi::{CloseReason, Effect, SessionKind};
-use wire::iscsi::HEADER_BYTES;
+use wire::iscsi::{HEADER_BYTES, LoginStatus};
 
 use crate::harness::{HOST, Hosts, Raw, TARGET, counter, frames, lines, pairs};
 
@@ -242,7 +242,7 @@ fn the_engine_may_refuse() {
     input.extend_from_slice(&[0; 3][..wire::iscsi::padding(text.len())]);
     raw.target.on_receive(&mut input, &Hosts, Nanos(1), &mut counter());
     assert!(matches!(raw.target.next_effect(), Some(Effect::LoggedIn(_))));
-    raw.target.refuse_login();
+    raw.target.refuse_login(LoginStatus::OutOfResources);
     assert_eq!(frames(&raw.target.take_output())[0].0[36..38], [3, 2]);
     assert!(matches!(raw.target.next_effect(), Some(Effect::Close(_))));
 }

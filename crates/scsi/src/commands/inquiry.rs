@@ -55,7 +55,7 @@ pub(crate) fn inquiry(call: &mut Call<'_>) -> Result<Step, Fault> {
     }
     let standard = StandardInquiry {
         peripheral: PERIPHERAL_DISK,
-        implicit_alua: true,
+        alua: true,
         multiple_ports: call.unit.target.ports.len() > 1,
         vendor: VENDOR,
         product: PRODUCT,

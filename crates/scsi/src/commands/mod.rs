@@ -10,6 +10,7 @@ pub(crate) mod lba_status;
 pub(crate) mod log;
 pub(crate) mod mode;
 pub(crate) mod or_write;
+pub(crate) mod port_groups;
 pub(crate) mod report;
 pub(crate) mod reserve;
 pub(crate) mod unmap;

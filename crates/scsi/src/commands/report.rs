@@ -2,15 +2,11 @@
 
 use wire::scsi::Lun;
 use wire::scsi::cdb::{MaintenanceInCdb, ReportLunsCdb};
-use wire::scsi::report::{
-    CommandRow, PortGroupRow, PortGroupState, emit_command, emit_commands, emit_luns, emit_port_groups,
-    task_management_functions,
-};
+use wire::scsi::report::{CommandRow, emit_command, emit_commands, emit_luns, task_management_functions};
 use zerocopy::FromBytes;
 
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::identity::AluaState;
 use crate::nexus::UnitAttention;
 use crate::response::Step;
 use crate::rows::ROWS;
@@ -99,40 +95,6 @@ pub(crate) fn supported_task_management_functions(call: &mut Call<'_>) -> Result
         data.extend_from_slice(&[0; 12]);
     }
     call.parameters(data, allocation_bytes)
-}
-
-/// SPC-4 §6.37.
-pub(crate) fn target_port_groups(call: &mut Call<'_>) -> Result<Step, Fault> {
-    const EXTENDED: u8 = 0x20;
-    let target = &call.unit.target;
-    let rows: Vec<PortGroupRow> = target
-        .groups
-        .iter()
-        .map(|group| PortGroupRow {
-            group: group.id,
-            state: state(group.state),
-            preferred: group.preferred,
-            ports: target
-                .ports
-                .iter()
-                .filter(|port| port.group == group.id)
-                .map(|port| port.relative_id)
-                .collect(),
-        })
-        .collect();
-    let view = view(call);
-    let data = emit_port_groups(&rows, view.service_action & EXTENDED != 0);
-    call.parameters(data, view.allocation_length.get() as usize)
-}
-
-fn state(state: AluaState) -> PortGroupState {
-    match state {
-        AluaState::ActiveOptimized => PortGroupState::ActiveOptimized,
-        AluaState::ActiveNonOptimized => PortGroupState::ActiveNonOptimized,
-        AluaState::Standby => PortGroupState::Standby,
-        AluaState::Unavailable => PortGroupState::Unavailable,
-        AluaState::Transitioning => PortGroupState::Transitioning,
-    }
 }
 
 /// SPC-4 §6.38: no clock is set, so that there is no time to tell.

@@ -38,6 +38,9 @@ impl Refusal {
     /// It could not be made to survive a restart, as it must.
     pub const NOT_KEPT: Refusal = Refusal(Reason::Fault(Fault::NotKept));
 
+    /// The access states of the logical unit are changing already.
+    pub const IN_TRANSITION: Refusal = Refusal(Reason::Fault(Fault::AluaTransition));
+
     /// More registrations than the array can keep.
     pub const NO_ROOM: Refusal = Refusal(Reason::Fault(Fault::NoRoomForRegistrations));
 }

@@ -150,7 +150,7 @@ fn parse_move(call: &Call<'_>, list: &[u8]) -> Result<ReservationRequest, Fault>
         return Err(wrong(8));
     }
     let port = parameters.relative_port;
-    if call.unit.target.port_state(port).is_none() {
+    if call.unit.target.group_of(port).is_none() {
         return Err(wrong(18));
     }
     // an initiator device without a port cannot hold anything

@@ -2,7 +2,8 @@
 
 use wire::scsi::capacity::Capacity;
 use wire::scsi::inquiry::StandardInquiry;
-use wire::scsi::report::{parse_commands, parse_luns, parse_port_groups};
+use wire::scsi::port_groups::{PortGroupState, emit_set_port_groups, parse_port_groups};
+use wire::scsi::report::{parse_commands, parse_luns};
 use wire::scsi::vpd::{self, Association, BlockLimits, Designator};
 use wire::scsi::{Lun, SenseCode};
 
@@ -22,7 +23,7 @@ fn inquiry_is_cut_to_the_allocation_length() {
     let whole = rig.good(&[0x12, 0, 0, 0x10, 0, 0], &[]);
     let inquiry = StandardInquiry::parse(&whole).unwrap();
     assert_eq!((inquiry.peripheral, inquiry.vendor), (0, *b"TANGELO "));
-    assert!(inquiry.implicit_alua && inquiry.multiple_ports);
+    assert!(inquiry.alua && inquiry.multiple_ports);
     for length in [0u16, 1, 4, 5, 36, 95, 96, 97, 300] {
         let [high, low] = length.to_be_bytes();
         let data = rig.good(&[0x12, 0, 0, high, low, 0], &[]);
@@ -190,4 +191,45 @@ fn port_groups_and_task_management() {
     timeouts[2] = 0x80;
     assert_eq!(rig.good(&timeouts, &[])[..4], [0xD8, 0, 0, 12]);
     rig.refused_with(&cdb(0xA3, 0x0D, 0, 3), &[], SenseCode::InvalidFieldInCdb);
+}
+
+type Changes<'a> = &'a [(u16, PortGroupState)];
+
+fn set_port_groups(rig: &mut Rig, list: &[u8]) -> crate::Response {
+    let mut cdb = cdb(0xA4, 0x0A, 0, 0);
+    cdb[6..10].copy_from_slice(&(list.len() as u32).to_be_bytes());
+    rig.run(&cdb, list)
+}
+
+#[test]
+fn port_groups_are_given_states() {
+    use PortGroupState::{ActiveNonOptimized, ActiveOptimized, Standby, Transitioning, Unavailable};
+    let mut rig = Rig::thin();
+    let list = emit_set_port_groups(&[(2, ActiveNonOptimized), (1, Standby), (3, ActiveOptimized)]);
+    assert_eq!(set_port_groups(&mut rig, &list).status, wire::scsi::Status::Good);
+    let groups = parse_port_groups(&rig.good(&cdb(0xA3, 0x0A, 0, 1024), &[])).unwrap();
+    let told: Vec<_> = groups.iter().map(|group| (group.state as u8, group.status as u8)).collect();
+    assert_eq!(told, [(2, 1), (1, 1), (0, 1), (0xF, 1)]);
+    // this nexus comes by group 1
+    rig.refused_with(&[0; 6], &[], SenseCode::AluaStandby);
+    assert_eq!(
+        set_port_groups(&mut rig, &[]).status,
+        wire::scsi::Status::Good,
+        "an empty list changes nothing"
+    );
+    let cases: [(Changes<'_>, SenseCode, u16); 5] = [
+        (&[(9, Standby)], SenseCode::InvalidFieldInParameterList, 6),
+        (&[(1, Standby), (1, Standby)], SenseCode::InvalidFieldInParameterList, 10),
+        (&[(1, Transitioning)], SenseCode::InvalidFieldInParameterList, 4),
+        (&[(2, Unavailable), (3, Standby)], SenseCode::SetTargetPortGroupsFailed, 0),
+        (&[(1, Standby); 5], SenseCode::ParameterListLengthError, 0),
+    ];
+    for (changes, code, byte) in cases {
+        let response = set_port_groups(&mut rig, &emit_set_port_groups(changes));
+        let sense = super::sense_of(&response).unwrap();
+        assert_eq!((sense.code, sense.field.map_or(0, |field| field.byte)), (code, byte), "{changes:?}");
+    }
+    let cut = set_port_groups(&mut rig, &list[..7]);
+    assert_eq!(super::sense_of(&cut).unwrap().code, SenseCode::ParameterListLengthError);
+    assert_eq!(rig.nexus.access().of(1), crate::AccessState::Standby);
 }

@@ -16,8 +16,8 @@ use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
 use wire::scsi::{Lun, Sense, SenseCode, Status};
 
 use crate::{
-    AluaState, Command, Identity, LogicalUnit, Nexus, NexusName, Peer, PortGroup, Reservations, Response,
-    Space, Step, Target, TargetPort, UnitAttention,
+    AccessState, AccessStates, Cause, Command, Identity, LogicalUnit, Nexus, NexusName, Peer, Reservations,
+    Response, Space, Step, Target, TargetPort, UnitAttention,
 };
 
 /// A logical unit, an initiator that has heard of its power-on, and the memory below.
@@ -45,17 +45,20 @@ pub(crate) fn target() -> Target {
         group,
         name: format!("iqn.2026-01.example:array,t,0x{relative_id:04x}"),
     };
-    let group = |id, state| PortGroup { id, state, preferred: id == 1 };
     Target {
         name: "iqn.2026-01.example:array".into(),
         ports: vec![port(1, 1), port(2, 1), port(3, 2), port(4, 3), port(5, 4)],
-        groups: vec![
-            group(1, AluaState::ActiveOptimized),
-            group(2, AluaState::Standby),
-            group(3, AluaState::Unavailable),
-            group(4, AluaState::Transitioning),
-        ],
     }
+}
+
+/// Group 2 is in standby, 3 unavailable, 4 about to lose access.
+pub(crate) fn access() -> AccessStates {
+    let known = target().groups();
+    let plan = |states: &AccessStates, changes: &[(u16, AccessState)]| {
+        states.plan(&known, changes, Cause::Explicit).expect("group 1 stays active")
+    };
+    let two = plan(&AccessStates::default(), &[(2, AccessState::Standby), (3, AccessState::Unavailable)]);
+    plan(&two.next, &[(4, AccessState::Standby)]).passing.expect("it loses access")
 }
 
 pub(crate) fn nexus_name(port: u16) -> NexusName {
@@ -76,6 +79,7 @@ impl Rig {
         };
         let mut nexus = Nexus::new(nexus_name(1), false);
         nexus.clear(UnitAttention::PowerOnOrReset);
+        nexus.adopt_access(access().into());
         Rig {
             unit,
             nexus,
@@ -96,6 +100,7 @@ impl Rig {
     pub(crate) fn come_through(&mut self, port: u16) {
         self.nexus = Nexus::new(nexus_name(port), false);
         self.nexus.clear(UnitAttention::PowerOnOrReset);
+        self.nexus.adopt_access(access().into());
     }
 
     /// Runs a command to its end.
@@ -121,6 +126,12 @@ impl Rig {
                     let applied = self.reservations.apply(self.nexus.name(), &request, &Vec::new);
                     let result = applied.map(|applied| self.reservations = applied.next);
                     self.nexus.adopt(self.reservations.clone().into());
+                    return self.unit.finish_reserve(&self.nexus, continuation, result);
+                }
+                Step::SetAccess(changes, continuation) => {
+                    let known = self.unit.target.groups();
+                    let planned = self.nexus.access().plan(&known, &changes, Cause::Explicit);
+                    let result = planned.map(|planned| self.nexus.adopt_access(planned.next.into()));
                     return self.unit.finish_reserve(&self.nexus, continuation, result);
                 }
                 Step::BlockOf(naa, request, continuation) => {

@@ -2,6 +2,7 @@
 //! a case fails the test.
 
 use proptest::prelude::*;
+use wire::scsi::port_groups::{PortGroupState, emit_set_port_groups};
 use wire::scsi::provisioning::{UnmapRange, emit_unmap};
 use wire::scsi::{SenseCode, SenseKey, Status};
 
@@ -96,8 +97,26 @@ fn good_case(opcode: u8, action: Option<u8>) -> Option<Case> {
         (0x9E, Some(0x12)) => {
             Case { cdb: cdb(0x9E, 0x12, 16, 24), data_out: vec![], data_in: 24, range: Range::Lba }
         }
+        (0xA0..=0xA4, _) => return report_case(opcode, action),
+        _ => return None,
+    })
+}
+
+/// The same of the REPORT and SET commands, which have no range.
+fn report_case(opcode: u8, action: Option<u8>) -> Option<Case> {
+    let plain = |cdb: &[u8], data_out: &[u8], data_in| Case {
+        cdb: cdb.to_vec(),
+        data_out: data_out.to_vec(),
+        data_in,
+        range: Range::None,
+    };
+    Some(match (opcode, action) {
         (0xA0, None) => plain(&cdb(0xA0, 0, 0, 32), &[], 32),
         (0xA3, Some(0x0A)) => plain(&cdb(0xA3, 0x0A, 0, 255), &[], 4 + 4 * 8 + 5 * 4),
+        (0xA4, Some(0x0A)) => {
+            let list = emit_set_port_groups(&[(2, PortGroupState::ActiveOptimized)]);
+            plain(&cdb(0xA4, 0x0A, 0, list.len() as u32), &list, 0)
+        }
         (0xA3, Some(0x0C)) => plain(&cdb(0xA3, 0x0C, 0, 4096), &[], 4 + 8 * ROWS.len()),
         (0xA3, Some(0x0F)) => plain(&cdb(0xA3, 0x0F, 0, 12), &[], 12),
         (0xA3, Some(0x0D)) => plain(&cdb(0xA3, 0x0D, 0, 4), &[], 4),

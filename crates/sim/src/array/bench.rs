@@ -5,6 +5,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
@@ -88,7 +89,7 @@ impl ArrayBench {
         let started = Started::default();
         let place = started.clone();
         let mut parameters = Some(StartParameters {
-            portals: vec![PORTAL.parse().expect("an address")],
+            portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
             drives: self.orders.paths(&self.plan),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along

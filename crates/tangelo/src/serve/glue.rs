@@ -1,9 +1,8 @@
 //! Between the API's words and the engine's: one command, one answer. No decisions.
 
-use std::net::SocketAddr;
-
 use control::api;
 use control::array::{Answer, Array};
+use control::config::PortalConfig;
 use engine::command as shard;
 use engine::{CommandError, CommandErrorKind, Reply, ShardMessage};
 use tokio::sync::oneshot;
@@ -33,7 +32,12 @@ impl EngineArray {
     }
 
     /// Has the array take over what the head's file says now. Gives what has changed, in lines for people.
-    pub async fn reload(&self, portals: Vec<SocketAddr>, drives: Vec<String>) -> Result<Vec<String>, String> {
+    pub async fn reload(
+        &self,
+        portals: Vec<PortalConfig>,
+        drives: Vec<String>,
+    ) -> Result<Vec<String>, String> {
+        let portals = portals.into_iter().map(portal_options).collect();
         match self.ask(engine::Command::Reload { portals, drives }, vec![]).await {
             Ok(Reply::Changed(change)) => Ok(change.lines),
             Ok(other) => unreachable!("the array answered a reload with {other:?}"),
@@ -195,8 +199,13 @@ fn problem(problem: shard::Problem) -> api::Problem {
     api::Problem { health: health(problem.health), subject, reason, action }
 }
 
+/// A portal of the head's file, as the engine takes it.
+pub fn portal_options(portal: PortalConfig) -> engine::PortalOptions {
+    engine::PortalOptions { address: portal.address, group: portal.group, hosts: portal.hosts }
+}
+
 fn portal(portal: shard::PortalStatus) -> api::Portal {
-    api::Portal { address: portal.address, error: portal.error }
+    api::Portal { address: portal.address, group: portal.group, hosts: portal.hosts, error: portal.error }
 }
 
 fn drive(drive: shard::DriveStatus) -> api::Drive {

@@ -81,7 +81,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let (started, is_started) = oneshot::channel();
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
-        portals: config.iscsi.clone(),
+        portals: config.iscsi.iter().cloned().map(glue::portal_options).collect(),
         drives: drives.iter().map(|drive| drive.path.clone()).collect(),
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),

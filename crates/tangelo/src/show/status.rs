@@ -87,7 +87,13 @@ fn sections(array: &ArrayStatus, out: &mut String) {
     }
     for portal in &array.portals {
         let state = if portal.error.is_empty() { "listening" } else { &portal.error };
-        out.push_str(&format!("  iscsi {}  {state}\n", portal.address));
+        let group = if portal.group == 1 { String::new() } else { format!(", group {}", portal.group) };
+        let hosts = if portal.hosts.is_empty() {
+            String::new()
+        } else {
+            format!(", for {}", portal.hosts.join(", "))
+        };
+        out.push_str(&format!("  iscsi {}  {state}{group}{hosts}\n", portal.address));
     }
 }
 

@@ -188,7 +188,7 @@ pub struct ReportLunsCdb {
     pub control: u8,
 }
 
-/// REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35); the other MAINTENANCE IN commands share its lengths.
+/// REPORT SUPPORTED OPERATION CODES (SPC-4 §6.35); the other MAINTENANCE IN and OUT commands share its lengths.
 #[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
 pub struct MaintenanceInCdb {

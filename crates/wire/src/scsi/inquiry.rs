@@ -38,8 +38,8 @@ const _: () = assert!(size_of::<Layout>() == StandardInquiry::BYTES);
 pub struct StandardInquiry {
     /// [`PERIPHERAL_DISK`] or [`PERIPHERAL_NONE`].
     pub peripheral: u8,
-    /// TPGS = 01b: asymmetric access states change by the array's own decision only.
-    pub implicit_alua: bool,
+    /// TPGS = 11b: asymmetric access states change by the array's own decision and by SET TARGET PORT GROUPS.
+    pub alua: bool,
     /// MULTIP: more than one port.
     pub multiple_ports: bool,
     pub vendor: [u8; 8],
@@ -61,7 +61,7 @@ impl StandardInquiry {
             version: 6,   // SPC-4
             format: 0x12, // HISUP, response data format 2
             additional_length: (Self::BYTES - 5) as u8,
-            flags5: if self.implicit_alua { 0x10 } else { 0 },
+            flags5: if self.alua { 0x30 } else { 0 },
             flags6: if self.multiple_ports { 0x10 } else { 0 },
             flags7: 0x02, // CMDQUE
             vendor: self.vendor,
@@ -81,7 +81,7 @@ impl StandardInquiry {
         let (view, _) = Layout::ref_from_prefix(bytes).ok()?;
         Some(StandardInquiry {
             peripheral: view.peripheral,
-            implicit_alua: view.flags5 & 0x10 != 0,
+            alua: view.flags5 & 0x30 == 0x30,
             multiple_ports: view.flags6 & 0x10 != 0,
             vendor: view.vendor,
             product: view.product,
@@ -98,25 +98,21 @@ mod tests {
     fn golden_bytes_and_back() {
         let inquiry = StandardInquiry {
             peripheral: PERIPHERAL_DISK,
-            implicit_alua: true,
+            alua: true,
             multiple_ports: true,
             vendor: *b"TANGELO ",
             product: *b"VOLUME          ",
             revision: *b"0001",
         };
         let bytes = inquiry.emit();
-        assert_eq!(bytes[..8], [0, 0, 6, 0x12, 91, 0x10, 0x10, 2]);
+        assert_eq!(bytes[..8], [0, 0, 6, 0x12, 91, 0x30, 0x10, 2]);
         assert_eq!(bytes[8..36], *b"TANGELO VOLUME          0001");
         assert_eq!(bytes[58..66], [0x00, 0xA0, 0x09, 0x60, 0x04, 0x60, 0x04, 0xC0]);
         assert!(bytes[66..].iter().all(|&byte| byte == 0));
         assert_eq!(StandardInquiry::parse(&bytes), Some(inquiry));
         assert_eq!(StandardInquiry::parse(&bytes[..95]), None);
-        let none = StandardInquiry {
-            peripheral: PERIPHERAL_NONE,
-            implicit_alua: false,
-            multiple_ports: false,
-            ..inquiry
-        };
+        let none =
+            StandardInquiry { peripheral: PERIPHERAL_NONE, alua: false, multiple_ports: false, ..inquiry };
         assert_eq!(StandardInquiry::parse(&none.emit()), Some(none));
     }
 }

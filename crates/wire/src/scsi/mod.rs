@@ -10,6 +10,7 @@ pub mod inquiry;
 pub mod log;
 pub mod lun;
 pub mod mode;
+pub mod port_groups;
 pub mod provisioning;
 pub mod report;
 pub mod reservation;

@@ -1,5 +1,4 @@
-//! Data of the REPORT commands (SPC-4 §6.33-§6.38): LUNs, operation codes, task management functions, target
-//! port groups.
+//! Data of the REPORT commands (SPC-4 §6.33-§6.36): LUNs, operation codes, task management functions.
 
 use zerocopy::big_endian::{U16, U32};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -45,22 +44,7 @@ struct CommandLayout {
     cdb_length: U16,
 }
 
-#[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
-#[repr(C)]
-struct GroupLayout {
-    /// Bit 7: PREF, bits 3-0: the state.
-    state: u8,
-    /// Which states can be.
-    supported: u8,
-    group: U16,
-    reserved: u8,
-    status: u8,
-    vendor_specific: u8,
-    ports: u8,
-}
-
 const _: () = assert!(size_of::<TimeoutsLayout>() == 12 && size_of::<CommandLayout>() == 8);
-const _: () = assert!(size_of::<GroupLayout>() == 8);
 
 fn emit_timeouts(recommended_s: u32) -> TimeoutsLayout {
     let (length, nominal_s, recommended_s) = (U16::new(10), U32::ZERO, U32::new(recommended_s));
@@ -134,78 +118,6 @@ pub const fn task_management_functions() -> [u8; 4] {
     [0b1101_1000, 0, 0, 0]
 }
 
-/// The states of a target port group as RTPG names them (SPC-4 table 307).
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum PortGroupState {
-    ActiveOptimized = 0x0,
-    ActiveNonOptimized = 0x1,
-    Standby = 0x2,
-    Unavailable = 0x3,
-    Transitioning = 0xF,
-}
-
-/// One target port group descriptor.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PortGroupRow {
-    pub group: u16,
-    pub state: PortGroupState,
-    pub preferred: bool,
-    /// Relative target port identifiers; at most 255.
-    pub ports: Vec<u16>,
-}
-
-/// T_SUP, U_SUP, S_SUP, AN_SUP and AO_SUP.
-const STATES_SUPPORTED: u8 = 0b1000_1111;
-
-/// REPORT TARGET PORT GROUPS data (SPC-4 §6.37): with the extended header where asked for.
-pub fn emit_port_groups(rows: &[PortGroupRow], extended: bool) -> Vec<u8> {
-    let mut out = vec![0; 4];
-    if extended {
-        out.extend_from_slice(&[0x10, 0, 0, 0]);
-    }
-    for row in rows {
-        let ports = &row.ports[..row.ports.len().min(255)];
-        let layout = GroupLayout {
-            state: u8::from(row.preferred) << 7 | row.state as u8,
-            supported: STATES_SUPPORTED,
-            group: U16::new(row.group),
-            reserved: 0,
-            status: 0,
-            vendor_specific: 0,
-            ports: ports.len() as u8,
-        };
-        out.extend_from_slice(layout.as_bytes());
-        ports.iter().for_each(|port| out.extend_from_slice(&u32::from(*port).to_be_bytes()));
-    }
-    let length = u32::try_from(out.len() - 4).expect("port groups are few");
-    out[..4].copy_from_slice(&length.to_be_bytes());
-    out
-}
-
-/// The inverse for data without the extended header.
-pub fn parse_port_groups(bytes: &[u8]) -> Option<Vec<PortGroupRow>> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let mut rest = rest.get(..u32::from_be_bytes(*length) as usize)?;
-    let mut rows = Vec::new();
-    while !rest.is_empty() {
-        let (view, next) = GroupLayout::ref_from_prefix(rest).ok()?;
-        let state = match view.state & 0x0F {
-            0x0 => PortGroupState::ActiveOptimized,
-            0x1 => PortGroupState::ActiveNonOptimized,
-            0x2 => PortGroupState::Standby,
-            0x3 => PortGroupState::Unavailable,
-            0xF => PortGroupState::Transitioning,
-            _ => return None,
-        };
-        let (ports, next) = next.split_at_checked(4 * usize::from(view.ports))?;
-        let ports = ports.chunks_exact(4).map(|port| u16::from_be_bytes([port[2], port[3]])).collect();
-        rows.push(PortGroupRow { group: view.group.get(), state, preferred: view.state & 0x80 != 0, ports });
-        rest = next;
-    }
-    Some(rows)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,16 +137,6 @@ mod tests {
         assert_eq!(timed[12..], [0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 60]);
         assert_eq!(emit_command(Some(&[0, 0, 0, 0, 0, 0]), None), [0, 3, 0, 6, 0, 0, 0, 0, 0, 0]);
         assert_eq!(emit_command(None, Some(1)), [0, 1, 0, 0]);
-
-        let group = PortGroupRow {
-            group: 1,
-            state: PortGroupState::ActiveOptimized,
-            preferred: true,
-            ports: vec![1, 2],
-        };
-        let bytes = emit_port_groups(std::slice::from_ref(&group), false);
-        assert_eq!(bytes, [0, 0, 0, 16, 0x80, 0x8F, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 2]);
-        assert_eq!(emit_port_groups(&[group], true)[..8], [0, 0, 0, 20, 0x10, 0, 0, 0]);
     }
 
     proptest! {
@@ -252,16 +154,8 @@ mod tests {
         }
 
         #[test]
-        fn port_groups_come_back(rows in proptest::collection::vec((any::<u16>(), any::<bool>(), proptest::collection::vec(any::<u16>(), 0..5)), 0..5)) {
-            let state = PortGroupState::Standby;
-            let rows: Vec<_> = rows.into_iter()
-                .map(|(group, preferred, ports)| PortGroupRow { group, state, preferred, ports }).collect();
-            prop_assert_eq!(parse_port_groups(&emit_port_groups(&rows, false)), Some(rows));
-        }
-
-        #[test]
         fn any_bytes_are_read_without_panic(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let _ = (parse_luns(&bytes), parse_commands(&bytes), parse_port_groups(&bytes));
+            let _ = (parse_luns(&bytes), parse_commands(&bytes));
         }
     }
 }

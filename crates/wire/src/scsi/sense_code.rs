@@ -133,6 +133,7 @@ sense_codes! {
     MediumRemovalPrevented = 0x53 / 0x02, "MEDIUM REMOVAL PREVENTED";
     InsufficientResources = 0x55 / 0x03, "INSUFFICIENT RESOURCES";
     InsufficientRegistrationResources = 0x55 / 0x04, "INSUFFICIENT REGISTRATION RESOURCES";
+    SetTargetPortGroupsFailed = 0x67 / 0x0A, "SET TARGET PORT GROUPS COMMAND FAILED";
 }
 
 impl SenseCode {

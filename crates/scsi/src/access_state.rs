@@ -1,0 +1,169 @@
+//! Asymmetric access: the state in which each target port group reaches a logical unit, and how states change
+//! (SPC-4 §5.16.2).
+//!
+//! A pure value, the same for every session and shard, owned and handed out as reservations are. A group that loses
+//! access passes through *transitioning*:
+//!
+//! ```text
+//!   active/optimized ◄──► active/non-optimized          at once
+//!   standby, unavailable ──► any other                  at once
+//!   active ──► transitioning ──► standby, unavailable   when no command that came by the group is at work any more
+//! ```
+//!
+//! What always holds: at least one group is active; *transitioning* lasts as long as a change does.
+
+use std::collections::BTreeMap;
+
+use wire::scsi::port_groups::{PortGroupState, PortGroupStatus};
+
+use crate::fault::Fault;
+use crate::reservation::Refusal;
+
+/// How the ports of a group reach the logical unit (SPC-4 §5.16.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum AccessState {
+    ActiveOptimized,
+    ActiveNonOptimized,
+    Standby,
+    Unavailable,
+    Transitioning,
+}
+
+impl AccessState {
+    pub const ALL: [AccessState; 5] = [
+        AccessState::ActiveOptimized,
+        AccessState::ActiveNonOptimized,
+        AccessState::Standby,
+        AccessState::Unavailable,
+        AccessState::Transitioning,
+    ];
+
+    /// All commands are served.
+    pub fn is_active(self) -> bool {
+        matches!(self, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)
+    }
+
+    pub(crate) fn wire(self) -> PortGroupState {
+        match self {
+            AccessState::ActiveOptimized => PortGroupState::ActiveOptimized,
+            AccessState::ActiveNonOptimized => PortGroupState::ActiveNonOptimized,
+            AccessState::Standby => PortGroupState::Standby,
+            AccessState::Unavailable => PortGroupState::Unavailable,
+            AccessState::Transitioning => PortGroupState::Transitioning,
+        }
+    }
+
+    /// A state that a group can be told to have: *transitioning* is none.
+    pub(crate) fn wanted(code: u8) -> Option<AccessState> {
+        let state = AccessState::ALL.into_iter().find(|state| state.wire() as u8 == code)?;
+        (state != AccessState::Transitioning).then_some(state)
+    }
+}
+
+/// Who changes a state.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cause {
+    /// An initiator, by SET TARGET PORT GROUPS.
+    Explicit,
+    /// The array.
+    Implicit,
+}
+
+/// The states of all groups; those that are not named are active/optimized, and were never anything else.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AccessStates {
+    groups: BTreeMap<u16, (AccessState, PortGroupStatus)>,
+}
+
+/// A change of states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transition {
+    /// The states meanwhile, where some group loses access: the commands that came by groups that are *transitioning*
+    /// in it have to end first.
+    pub passing: Option<AccessStates>,
+    pub next: AccessStates,
+}
+
+impl AccessStates {
+    pub fn of(&self, group: u16) -> AccessState {
+        self.groups.get(&group).map_or(AccessState::ActiveOptimized, |(state, _)| *state)
+    }
+
+    pub(crate) fn status(&self, group: u16) -> PortGroupStatus {
+        self.groups.get(&group).map_or(PortGroupStatus::None, |(_, status)| *status)
+    }
+
+    /// What has to happen so that these groups, all of them among those `known`, have these states.
+    pub fn plan(
+        &self,
+        known: &[u16],
+        changes: &[(u16, AccessState)],
+        cause: Cause,
+    ) -> Result<Transition, Refusal> {
+        let status = match cause {
+            Cause::Explicit => PortGroupStatus::Explicit,
+            Cause::Implicit => PortGroupStatus::Implicit,
+        };
+        let (mut passing, mut next) = (self.clone(), self.clone());
+        let mut loses = false;
+        for &(group, state) in changes {
+            assert!(known.contains(&group) && state != AccessState::Transitioning, "checked before");
+            if self.of(group) == state {
+                continue;
+            }
+            next.groups.insert(group, (state, status));
+            if self.of(group).is_active() && !state.is_active() {
+                passing.groups.insert(group, (AccessState::Transitioning, status));
+                loses = true;
+            }
+        }
+        if !known.iter().any(|&group| next.of(group).is_active()) {
+            return Err(Fault::AccessWouldEnd.into());
+        }
+        Ok(Transition { passing: loses.then_some(passing), next })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use AccessState::{ActiveNonOptimized, ActiveOptimized, Standby, Transitioning, Unavailable};
+
+    use super::*;
+
+    const GROUPS: [u16; 3] = [1, 2, 3];
+
+    fn after(states: &AccessStates, changes: &[(u16, AccessState)]) -> AccessStates {
+        states.plan(&GROUPS, changes, Cause::Explicit).unwrap().next
+    }
+
+    /// Every state to every other: at once, or by way of *transitioning*.
+    #[test]
+    fn a_group_that_loses_access_passes_through_transitioning() {
+        for from in AccessState::ALL.into_iter().filter(|state| *state != Transitioning) {
+            for to in AccessState::ALL.into_iter().filter(|state| *state != Transitioning) {
+                let before = after(&AccessStates::default(), &[(2, from)]);
+                let transition = before.plan(&GROUPS, &[(2, to)], Cause::Implicit).unwrap();
+                let loses = from.is_active() && matches!(to, Standby | Unavailable);
+                assert_eq!(transition.passing.is_some(), loses, "{from:?} to {to:?}");
+                let passing = transition.passing.map(|passing| (passing.of(1), passing.of(2)));
+                assert!(passing.is_none_or(|passing| passing == (ActiveOptimized, Transitioning)));
+                assert_eq!(transition.next.of(2), to);
+                let status = if from == to { before.status(2) } else { PortGroupStatus::Implicit };
+                assert_eq!(transition.next.status(2), status);
+                assert_eq!(transition.next.status(3), PortGroupStatus::None);
+            }
+        }
+    }
+
+    #[test]
+    fn one_group_stays_active() {
+        let states = after(&AccessStates::default(), &[(1, Standby), (2, Unavailable)]);
+        for last in [Standby, Unavailable] {
+            let refused = states.plan(&GROUPS, &[(3, last)], Cause::Explicit);
+            assert_eq!(refused, Err(Fault::AccessWouldEnd.into()));
+        }
+        let swapped = after(&states, &[(3, Standby), (1, ActiveNonOptimized)]);
+        assert_eq!((swapped.of(1), swapped.of(3)), (ActiveNonOptimized, Standby));
+        assert_eq!(after(&swapped, &[]), swapped);
+    }
+}

@@ -1,0 +1,57 @@
+//! REPORT TARGET PORT GROUPS (SPC-4 §6.37) and SET TARGET PORT GROUPS (§6.45).
+
+use wire::scsi::cdb::MaintenanceInCdb;
+use wire::scsi::port_groups::{
+    PortGroupRow, SET_DESCRIPTOR_BYTES, SET_HEADER_BYTES, emit_port_groups, parse_set_port_groups,
+};
+use zerocopy::FromBytes;
+
+use crate::access_state::AccessState;
+use crate::call::Call;
+use crate::fault::Fault;
+use crate::response::{Continuation, Pending, Step};
+
+fn view(call: &Call<'_>) -> MaintenanceInCdb {
+    MaintenanceInCdb::read_from_bytes(call.cdb).expect("the table gives MAINTENANCE IN and OUT twelve bytes")
+}
+
+pub(crate) fn report(call: &mut Call<'_>) -> Result<Step, Fault> {
+    const EXTENDED: u8 = 0x20;
+    let target = &call.unit.target;
+    let states = call.nexus.access();
+    let groups = target.groups();
+    let row = |&group: &u16| PortGroupRow {
+        group,
+        state: states.of(group).wire(),
+        preferred: groups.first() == Some(&group),
+        status: states.status(group),
+        ports: target.ports.iter().filter(|port| port.group == group).map(|port| port.relative_id).collect(),
+    };
+    let rows: Vec<PortGroupRow> = groups.iter().map(row).collect();
+    let view = view(call);
+    let data = emit_port_groups(&rows, view.service_action & EXTENDED != 0);
+    call.parameters(data, view.allocation_length.get() as usize)
+}
+
+/// The states are one owner's: what is asked goes there.
+pub(crate) fn set(call: &mut Call<'_>) -> Result<Step, Fault> {
+    let bytes = view(call).allocation_length.get() as usize;
+    let known = call.unit.target.groups();
+    if bytes > SET_HEADER_BYTES + SET_DESCRIPTOR_BYTES * known.len() {
+        return Err(Fault::ParameterListLength);
+    }
+    let list = call.take_data_out(bytes)?.to_vec();
+    let wanted = parse_set_port_groups(&list).ok_or(Fault::ParameterListLength)?;
+    let mut changes: Vec<(u16, AccessState)> = Vec::new();
+    for (index, (group, code)) in wanted.into_iter().enumerate() {
+        let at = (SET_HEADER_BYTES + SET_DESCRIPTOR_BYTES * index) as u16;
+        let state = AccessState::wanted(code).ok_or(Fault::FieldInParameters { byte: at, bit: Some(3) })?;
+        if !known.contains(&group) || changes.iter().any(|(other, _)| *other == group) {
+            return Err(Fault::FieldInParameters { byte: at + 2, bit: None });
+        }
+        changes.push((group, state));
+    }
+    let continuation =
+        Continuation { data_out_bytes: call.data_out_bytes.unwrap_or(0), pending: Pending::Reserve };
+    Ok(Step::SetAccess(changes, continuation))
+}
