@@ -1,7 +1,7 @@
 //! The project's own tools: `cargo xtask`.
 //!
-//! Knows the tree, the toolchain and the scripts; of the product it knows only checksums (to forge labels). It
-//! must not be needed to build or run the product.
+//! Knows the tree, the toolchain and the scripts; of the product it knows only checksums (to forge labels) and how an
+//! initiator speaks (for the storm). It must not be needed to build or run the product.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -14,6 +14,7 @@ mod licences;
 mod mutate;
 mod shell;
 mod simulate;
+mod storm;
 mod test;
 mod tidy;
 
@@ -43,6 +44,9 @@ enum Task {
         #[arg(long)]
         from: Option<u64>,
     },
+    /// Aborts, resets and dropped sessions at random, over real TCP against a real daemon; connections that are killed;
+    /// a thousand LUNs
+    Storm(storm::Options),
     /// Check the style that no lint knows
     Tidy,
     /// Check the licences of everything that is built in
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Task::Test(options) => test::run(&options),
         Task::Sim { seed, trace } => simulate::one(seed, trace),
         Task::Hunt { minutes, from } => simulate::hunt(minutes, from),
+        Task::Storm(options) => storm::run(&options),
         Task::Tidy => tidy::run(),
         Task::Licences => licences::check_all(),
         Task::Fuzz(options) => fuzz::fuzz(&options),

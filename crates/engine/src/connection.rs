@@ -47,9 +47,13 @@ pub(crate) async fn serve(
     place: SessionPlace,
 ) {
     let io = context.io.clone();
-    let params = ConnectionParams { local_address: addresses.1, portal_group_tag: portal.group };
+    let params = ConnectionParams {
+        local_address: addresses.1,
+        portal_group_tag: portal.group,
+        budget: context.budget.clone(),
+    };
     let protocol = Connection::new(params, io.now());
-    let session = Rc::new(Session::new(&io, place, handle, addresses, portal, protocol));
+    let session = Rc::new(Session::new(&context, place, handle, addresses, portal, protocol));
     context.sessions.insert(&session);
     let sender = io.spawn_join(send(context.clone(), session.clone()));
     let ticker = io.spawn_join(tick(context.clone(), session.clone()));

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use base::{ShardId, VolumeId};
 use env::ListenerHandle;
-use iscsi::CloseReason;
+use iscsi::{Budget, CloseReason};
 use scsi::{Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
@@ -47,6 +47,8 @@ pub(crate) struct Context {
     pub(crate) units: Units,
     pub(crate) lanes: Rc<Lanes>,
     pub(crate) sessions: Sessions,
+    /// What the commands of all sessions may hold.
+    pub(crate) budget: Rc<Budget>,
     /// What is listened on, by the address that was had.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.
@@ -60,7 +62,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16) -> Rc<Context> {
+    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16, data_bytes_max: usize) -> Rc<Context> {
         let mail = Rc::new(Mail::new(io, shard, shards));
         let lanes = Rc::new(Lanes::default());
         Rc::new(Context {
@@ -73,6 +75,7 @@ impl Context {
             stage: Cell::new(Stage::Serving),
             replica: RefCell::new(Arc::new(Replica::empty())),
             sessions: Sessions::default(),
+            budget: Budget::new(data_bytes_max),
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),

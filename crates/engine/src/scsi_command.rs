@@ -15,7 +15,7 @@ use crate::connection::carry_out;
 use crate::context::Context;
 use crate::reinstatement::SessionPlace;
 use crate::reservation::{self, Ask};
-use crate::session::{Counters, LunNexus, RunningCommand, Session};
+use crate::session::{Counters, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::unit::Unit;
 
@@ -141,6 +141,7 @@ async fn run(
     (unit, mut step): (Rc<Unit>, Step),
 ) {
     let mut room = None;
+    let mut begun = false;
     // a copy is in the task sets of all that it reaches
     let mut visits = vec![(lun.clone(), place)];
     let response = loop {
@@ -164,7 +165,7 @@ async fn run(
                 if let BlockRequest::Read { blocks, .. } = request {
                     let bytes = blocks as usize * target.logical.geometry.block_bytes as usize;
                     drop(room.take());
-                    room = session.room_for(&running, bytes).await;
+                    room = session.room_for(&running, bytes, true).await.and_then(Result::ok);
                 }
                 if running.aborted.get() {
                     unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
@@ -179,8 +180,12 @@ async fn run(
                     let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;
                     // what an earlier step of this command holds is not needed any more
                     drop(room.take());
-                    room = session.room_for(&running, bytes).await;
+                    match session.room_for(&running, bytes, begun).await {
+                        Some(Err(NoRoom)) => break Some(scsi::no_room(session.is_alone(&running))),
+                        got => room = got.and_then(Result::ok),
+                    }
                 }
+                begun = true;
                 if running.aborted.get() {
                     break None;
                 }

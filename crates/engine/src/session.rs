@@ -11,12 +11,13 @@ use std::rc::Rc;
 use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
 use base::{PoolId, ShardId, VolumeId};
 use env::ConnectionHandle;
-use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
+use iscsi::{Budget, CloseReason, Connection, Held, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
 use scsi::{Naa, Nexus, NexusName, UnitAttention};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
 use crate::command::{PortalOptions, SessionStatus};
+use crate::context::Context;
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
 use crate::task_set::{Place, TaskSet};
@@ -24,6 +25,16 @@ use crate::unit::{Unit, Units};
 
 /// The unit in which reads take room.
 const ROOM_BYTES: usize = 4096;
+
+/// Room for the data of a read: of the session's and of the shard's.
+pub(crate) struct Room {
+    permit: SemaphorePermit,
+    held: Held,
+}
+
+/// The shard has none: the command is refused.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct NoRoom;
 
 /// A LUN of a session: an I_T_L nexus.
 pub(crate) struct LunNexus {
@@ -110,8 +121,10 @@ pub(crate) struct Session {
     aborting: Notify,
     /// Room for the data of reads, in units of [`ROOM_BYTES`].
     room: Semaphore,
-    /// What the data that waits to be sent holds of `room`.
-    unsent: RefCell<Option<SemaphorePermit>>,
+    /// What all sessions of the shard share.
+    budget: Rc<Budget>,
+    /// What the data that waits to be sent holds.
+    unsent: RefCell<Option<Room>>,
     /// Output may be ready, or the session has ended.
     pub(crate) output: Notify,
     /// The protocol may take input again, or the session has ended.
@@ -132,13 +145,14 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(
-        io: &Io,
+        context: &Context,
         place: SessionPlace,
         handle: ConnectionHandle,
         addresses: (SocketAddr, SocketAddr),
         portal: PortalOptions,
         protocol: Connection,
     ) -> Session {
+        let io = &context.io;
         Session {
             io: io.clone(),
             place,
@@ -153,6 +167,7 @@ impl Session {
             command_ended: Notify::new(io),
             aborting: Notify::new(io),
             room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),
+            budget: context.budget.clone(),
             unsent: RefCell::default(),
             output: Notify::new(io),
             input: Notify::new(io),
@@ -233,6 +248,12 @@ impl Session {
         self.commands.borrow().values().filter(|command| choose(command)).cloned().collect()
     }
 
+    /// Whether no other command of this session is at work on its volume.
+    pub(crate) fn is_alone(&self, command: &RunningCommand) -> bool {
+        let others = |other: &RunningCommand| other.task != command.task && other.touches(command.volume);
+        self.at_work(others).is_empty()
+    }
+
     /// Marks the commands that `choose` picks as aborted; they are not answered any more.
     pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
         let chosen = self.at_work(choose);
@@ -259,22 +280,34 @@ impl Session {
     }
 
     /// Room for the data of a read, where it can be had without waiting.
-    pub(crate) fn room_now(&self, bytes: usize) -> Option<SemaphorePermit> {
-        self.room.try_acquire(bytes.div_ceil(ROOM_BYTES))
+    pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
+        let held = self.budget.try_hold(bytes)?;
+        let permit = self.room.try_acquire(bytes.div_ceil(ROOM_BYTES))?;
+        Some(Room { permit, held })
     }
 
     /// Waits for room for the data of a read. Reads are let in in order, so that a large one gets its turn.
-    /// `None`: the command was aborted while it waited.
-    pub(crate) async fn room_for(&self, command: &RunningCommand, bytes: usize) -> Option<SemaphorePermit> {
+    /// A command that has `begun` is not refused any more. `None`: the command was aborted while it waited.
+    pub(crate) async fn room_for(
+        &self,
+        command: &RunningCommand,
+        bytes: usize,
+        begun: bool,
+    ) -> Option<Result<Room, NoRoom>> {
         assert!(bytes <= TRANSFER_BYTES_MAX, "a read of {bytes} bytes");
         let units = bytes.div_ceil(ROOM_BYTES);
-        if let Some(room) = self.room.try_acquire(units) {
-            return Some(room);
+        let with = |permit| match self.budget.try_hold(bytes) {
+            Some(held) => Ok(Room { permit, held }),
+            None if begun => Ok(Room { permit, held: self.budget.hold(bytes) }),
+            None => Err(NoRoom),
+        };
+        if let Some(permit) = self.room.try_acquire(units) {
+            return Some(with(permit));
         }
         let mut room = std::pin::pin!(self.room.acquire(units));
         while !command.aborted.get() {
-            if let Ok(room) = race(room.as_mut(), self.aborting.wait()).await {
-                return Some(room);
+            if let Ok(permit) = race(room.as_mut(), self.aborting.wait()).await {
+                return Some(with(permit));
             }
         }
         None
@@ -297,15 +330,18 @@ impl Session {
     }
 
     /// The data waits to be sent, and keeps its room until it has been.
-    pub(crate) fn keep_until_sent(&self, room: SemaphorePermit) {
+    pub(crate) fn keep_until_sent(&self, room: Room) {
         match &mut *self.unsent.borrow_mut() {
-            Some(unsent) => unsent.absorb(room),
+            Some(unsent) => {
+                unsent.permit.absorb(room.permit);
+                unsent.held.absorb(room.held);
+            }
             none => *none = Some(room),
         }
     }
 
     /// The room of all data that waits to be sent; dropped when it has been.
-    pub(crate) fn take_unsent(&self) -> Option<SemaphorePermit> {
+    pub(crate) fn take_unsent(&self) -> Option<Room> {
         self.unsent.borrow_mut().take()
     }
 

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use wire::iscsi::{AdditionalHeaders, RESERVED_TAG, RejectReason, ScsiCommand};
 
 use crate::api::{Command, Effect, TaskAttribute, TaskTag};
+use crate::budget::Held;
 use crate::data_out::Collecting;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
@@ -76,7 +77,11 @@ impl Session {
         {
             return self.fail(link, command.task_tag, command.expected_bytes, failure);
         }
-        self.accept(link, &command, expected, cdb_extra, pdu.data);
+        let wanted = (expected.data_out as usize).min(limits::TRANSFER_BYTES_MAX);
+        match self.budget.try_hold(limits::COMMAND_BYTES + wanted) {
+            Some(held) => self.accept(link, &command, expected, cdb_extra, (pdu.data, held)),
+            None => self.refuse_for_room(link, command.task_tag, command.lun, command.expected_bytes),
+        }
     }
 
     fn accept(
@@ -85,7 +90,7 @@ impl Session {
         command: &ScsiCommand,
         expected: Expected,
         cdb_extra: Bytes,
-        data: Payload,
+        (data, held): (Payload, Held),
     ) {
         let transfer = Transfer {
             read: command.read,
@@ -109,12 +114,13 @@ impl Session {
         let tag = command.task_tag;
         if data.len() >= wanted && command.is_final {
             request.data_out = data;
-            request.task = self.tasks.insert(tag, command.lun, command.immediate, Work::Running(transfer));
+            request.task =
+                self.tasks.insert(tag, command.lun, command.immediate, Work::Running(transfer), Some(held));
             link.effect(Effect::Command(request));
         } else {
             let collecting = Collecting::new(request, transfer, wanted, data, !command.is_final);
             let work = Work::Collecting(Box::new(collecting));
-            let task = self.tasks.insert(tag, command.lun, command.immediate, work);
+            let task = self.tasks.insert(tag, command.lun, command.immediate, work, Some(held));
             self.advance(link, task);
         }
     }

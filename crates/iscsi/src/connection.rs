@@ -6,12 +6,14 @@
 //! ```
 
 use std::net::SocketAddr;
+use std::rc::Rc;
 
 use base::{Nanos, limits};
 use bytes::{Bytes, BytesMut};
 use wire::iscsi::{AsyncEvent, AsyncMessage, Lengths, LoginStatus, RejectReason};
 
 use crate::api::{CloseReason, CommandResponse, Directory, Effect, TaskManagementResponse, TaskTag};
+use crate::budget::Budget;
 use crate::frame::{Assembler, FrameError, Pdu};
 use crate::link::Link;
 use crate::login::{self, LOGIN_SEGMENT_BYTES, Login, LoginStep, ReadyLogin};
@@ -24,6 +26,8 @@ pub struct ConnectionParams {
     pub local_address: SocketAddr,
     /// Of the portal that accepted it.
     pub portal_group_tag: u16,
+    /// What the commands of all connections of this shard may hold.
+    pub budget: Rc<Budget>,
 }
 
 enum Phase {
@@ -192,7 +196,8 @@ impl Connection {
         let Phase::Agreement(ready) = &mut self.phase else { return };
         ready.complete(&mut self.link, tsih);
         let agreed = ready.agreed;
-        let session = Session::new(ready.identity.clone(), agreed, ready.connection_id, ready.cmd_sn);
+        let numbers = (ready.connection_id, ready.cmd_sn);
+        let session = Session::new(ready.identity.clone(), agreed, numbers, self.params.budget.clone());
         self.phase = Phase::FullFeature(Box::new(session));
         self.assembler.header_digest = agreed.header_digest;
         self.assembler.data_digest = agreed.data_digest;

@@ -72,7 +72,10 @@ pub fn parsers(bytes: &[u8]) {
 /// A target's connection that nobody has logged in on.
 pub fn fresh_connection() -> Connection {
     let local_address = SocketAddr::from(([127, 0, 0, 1], 3260));
-    Connection::new(ConnectionParams { local_address, portal_group_tag: 1 }, Nanos(0))
+    Connection::new(
+        ConnectionParams { local_address, portal_group_tag: 1, budget: crate::Budget::new(1 << 30) },
+        Nanos(0),
+    )
 }
 
 /// The same, after a login with these parameters.

@@ -5,6 +5,7 @@
 //! Bytes from a peer never cause a panic: they become a reject, a status, or the end of the connection.
 
 mod api;
+mod budget;
 mod chap;
 mod command;
 mod connection;
@@ -29,5 +30,6 @@ pub use api::{
     Chap, CloseReason, Command, CommandResponse, Directory, Effect, HostAccess, Secret, SessionIdentity,
     SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction, TaskManagementResponse, TaskTag,
 };
+pub use budget::{Budget, Held};
 pub use connection::{Connection, ConnectionParams};
 pub use keys::Parameters;

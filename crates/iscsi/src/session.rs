@@ -5,6 +5,7 @@
 //! and ends the connection.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use base::limits;
 use wire::iscsi::{
@@ -13,6 +14,7 @@ use wire::iscsi::{
 };
 
 use crate::api::{CloseReason, Directory, SessionIdentity, SessionKind, TaskTag};
+use crate::budget::Budget;
 use crate::connection::ConnectionParams;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
@@ -27,6 +29,8 @@ pub(crate) struct Session {
     pub connection_id: u16,
     exp_cmd_sn: u32,
     pub tasks: Tasks,
+    /// What all sessions of the shard share.
+    pub budget: Rc<Budget>,
     /// Write data asked for and not yet answered, of `WRITE_BYTES_PER_SESSION_MAX`.
     pub write_bytes_reserved: usize,
     /// Commands that wait for room in it, first come first served.
@@ -58,8 +62,8 @@ impl Session {
     pub fn new(
         identity: SessionIdentity,
         parameters: Parameters,
-        connection_id: u16,
-        cmd_sn: u32,
+        (connection_id, cmd_sn): (u16, u32),
+        budget: Rc<Budget>,
     ) -> Session {
         Session {
             identity,
@@ -67,6 +71,7 @@ impl Session {
             connection_id,
             exp_cmd_sn: cmd_sn,
             tasks: Tasks::default(),
+            budget,
             write_bytes_reserved: 0,
             waiting_for_room: VecDeque::new(),
             target_tags: TargetTags::default(),
@@ -220,6 +225,21 @@ impl Session {
         Some(task)
     }
 
+    /// Answers a command for which there is no room (SAM-5 §5.3.1).
+    pub fn refuse_for_room(&mut self, link: &mut Link, initiator_tag: u32, lun: u64, expected_bytes: u32) {
+        let status = if self.tasks.has_command(lun) { TASK_SET_FULL } else { BUSY };
+        let response = ScsiResponse {
+            response: ServiceResponse::Completed,
+            status,
+            task_tag: initiator_tag,
+            numbers: link.status_numbers(self.window()),
+            exp_data_sn: 0,
+            residual: Residual::new(u64::from(expected_bytes), 0),
+            read_residual: Residual::None,
+        };
+        link.output.push_small(&response.emit(Lengths::default()), &[]);
+    }
+
     /// Answers a command that never reached the engine.
     pub fn fail(&mut self, link: &mut Link, initiator_tag: u32, expected_bytes: u32, failure: Failure) {
         let sense = failure.sense();
@@ -237,6 +257,8 @@ impl Session {
 }
 
 pub(crate) const CHECK_CONDITION: u8 = 0x02;
+const BUSY: u8 = 0x08;
+const TASK_SET_FULL: u8 = 0x28;
 
 /// Conditions of iSCSI's own (RFC 7143 §11.4.7.2), all with sense key ABORTED COMMAND.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -74,7 +74,7 @@ impl Session {
         referenced: Option<TaskTag>,
     ) {
         let work = Work::Management { function, referenced };
-        let task = self.tasks.insert(request.task_tag, request.lun, request.immediate, work);
+        let task = self.tasks.insert(request.task_tag, request.lun, request.immediate, work, None);
         let collecting = self.tasks.select(|other| {
             matches!(other.work, Work::Collecting(_)) && concerns(function, request.lun, other)
         });

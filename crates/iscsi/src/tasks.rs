@@ -7,6 +7,7 @@ use base::limits;
 use wire::iscsi::RESERVED_TAG;
 
 use crate::api::{TaskManagementFunction, TaskTag};
+use crate::budget::Held;
 use crate::data_out::Collecting;
 
 /// Slots: every command of the window, and immediate ones.
@@ -42,6 +43,8 @@ pub(crate) struct Task {
     /// Outside the command window.
     pub immediate: bool,
     pub work: Work,
+    /// Of the shard's budget, for a command; given back with the answer.
+    _held: Option<Held>,
     /// Counts up with every task: which of two came first.
     order: u64,
 }
@@ -104,12 +107,27 @@ impl Tasks {
         Some(self.tag(slot))
     }
 
+    /// Whether some command to this LUN is not answered.
+    pub fn has_command(&self, lun: u64) -> bool {
+        self.slots
+            .iter()
+            .filter_map(|slot| slot.task.as_ref())
+            .any(|task| task.is_command() && task.lun == lun)
+    }
+
     fn tag(&self, slot: usize) -> TaskTag {
         TaskTag(self.slots[slot].generation << SLOT_BITS | slot as u32)
     }
 
     /// Panics where the tag is in use already or the caller let more in than the limits allow.
-    pub fn insert(&mut self, initiator_tag: u32, lun: u64, immediate: bool, work: Work) -> TaskTag {
+    pub fn insert(
+        &mut self,
+        initiator_tag: u32,
+        lun: u64,
+        immediate: bool,
+        work: Work,
+        held: Option<Held>,
+    ) -> TaskTag {
         assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
         let slot = match self.free.pop() {
             Some(slot) => usize::from(slot),
@@ -121,7 +139,7 @@ impl Tasks {
             }
         };
         self.orders += 1;
-        let task = Task { initiator_tag, lun, immediate, work, order: self.orders };
+        let task = Task { initiator_tag, lun, immediate, work, _held: held, order: self.orders };
         self.slots[slot].task = Some(task);
         self.initiator_tags[slot] = initiator_tag;
         if immediate {
@@ -193,10 +211,10 @@ mod tests {
     #[test]
     fn a_tag_names_one_task_for_ever() {
         let mut tasks = Tasks::default();
-        let first = tasks.insert(7, 0, false, running());
+        let first = tasks.insert(7, 0, false, running(), None);
         assert_eq!(tasks.find(7), Some(first));
         assert!(tasks.remove(first).is_some() && tasks.remove(first).is_none());
-        let second = tasks.insert(7, 0, true, running());
+        let second = tasks.insert(7, 0, true, running(), None);
         assert_ne!(first, second);
         assert!(tasks.get(first).is_none() && tasks.get(second).is_some());
         assert_eq!((tasks.ordered(), tasks.immediate()), (0, 1));
@@ -207,14 +225,14 @@ mod tests {
     fn as_many_as_the_limits_say_in_order() {
         let mut tasks = Tasks::default();
         for tag in 0..limits::COMMANDS_PER_SESSION_MAX {
-            tasks.insert(tag, u64::from(tag % 2), false, running());
+            tasks.insert(tag, u64::from(tag % 2), false, running(), None);
         }
         for tag in 0..limits::IMMEDIATE_COMMANDS_MAX {
-            tasks.insert(1000 + tag, 9, true, running());
+            tasks.insert(1000 + tag, 9, true, running(), None);
         }
         let third = tasks.find(3).unwrap();
         tasks.remove(third);
-        tasks.insert(3, 1, false, running());
+        tasks.insert(3, 1, false, running(), None);
         let odd = tasks.select(|task| task.lun == 1);
         assert_eq!(odd.len(), limits::COMMANDS_PER_SESSION_MAX as usize / 2);
         assert_eq!(odd.last(), tasks.find(3).as_ref(), "the newest is last");

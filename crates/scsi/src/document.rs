@@ -40,6 +40,16 @@ Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE and SWP of page 0Ah can be changed,
 saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h,
 B3h. Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
 
+Asymmetric access: an iSCSI portal group is a target port and a target port group. States are set for a volume by SET TARGET
+PORT GROUPS (TPGS is 11b), told by 2Ah/06h to every nexus but the one that asked, and not kept over a restart. A command
+that its state does not serve is NOT READY: 04h/0Bh standby, 04h/0Ch unavailable, 04h/0Ah while the state changes, which
+lasts until what came by that group has ended. The last active group cannot be taken away: HARDWARE ERROR, 67h/0Ah.
+
+Limits: a session may have 128 commands under way, which is its command window, and 32 immediate ones; more of those are
+rejected. The commands of all sessions that one core serves may hold 512 MiB of data, reads' until it is sent; one that
+finds no room there is refused with TASK SET FULL, or with BUSY where its nexus has no other command under way, and
+nothing of it is kept. ORWRITE ends with BUSY where others keep changing the same blocks.
+
 Refused on purpose, as operation codes that do not exist:
 
 - FORMAT UNIT: a volume has one block size for ever; delete it and make another one.

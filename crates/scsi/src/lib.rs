@@ -45,4 +45,6 @@ pub use reservation::{
     Applied, Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations,
 };
 pub use response::{Continuation, Response, Step};
-pub use unit::{Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_such_lun};
+pub use unit::{
+    Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_room, no_such_lun,
+};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use block::{BlockResult, Geometry, Payload};
 use wire::scsi::cdb::InquiryCdb;
 use wire::scsi::inquiry::{PERIPHERAL_NONE, StandardInquiry};
-use wire::scsi::{Lun, SenseFormat};
+use wire::scsi::{Lun, SenseFormat, Status};
 use zerocopy::FromBytes;
 
 use crate::access_state::AccessState;
@@ -178,6 +178,13 @@ fn unknown(opcode: u8) -> Fault {
 /// Answers a command with the ACA attribute: there is no such condition here (NormACA is 0; SAM-5 §8.6.5).
 pub fn no_auto_contingent_allegiance(delivered: usize) -> Response {
     Response::check(Fault::NoAca.sense(), SenseFormat::Fixed, delivered)
+}
+
+/// Answers a command for which there is no room: BUSY to the only one of its nexus, otherwise TASK SET FULL (SAM-5
+/// §5.3.1).
+pub fn no_room(alone: bool) -> Response {
+    let status = if alone { Status::Busy } else { Status::TaskSetFull };
+    Response { status, sense: None, data_in: Payload::new(), data_out_bytes: 0 }
 }
 
 /// What the CDB is called in the standards, for people to read.

@@ -28,7 +28,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["base", "catalog", "control", "engine", "env", "lab", "uring"]),
     ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
-    ("xtask", &["base"]),
+    ("xtask", &["base", "iscsi", "wire"]),
 ];
 
 pub fn check(files: &[PathBuf]) -> Result<Vec<Complaint>> {

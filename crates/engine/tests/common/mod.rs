@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use base::limits::DATA_BYTES_PER_SHARD_MAX;
 use base::{Nanos, ShardId};
 use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewVolume};
@@ -93,6 +94,7 @@ pub struct Lab {
     pub started: Started,
     drives: Vec<String>,
     shard_count: u16,
+    data_bytes_max: usize,
     /// Somebody who does nothing but wait.
     sleeper: Rc<RefCell<TaskShard<()>>>,
 }
@@ -113,12 +115,18 @@ impl Lab {
     }
 
     pub fn in_world(world: World, shards: u16, drives: &[&str]) -> Lab {
+        Lab::with_room(world, shards, drives, DATA_BYTES_PER_SHARD_MAX)
+    }
+
+    /// Shards that have only so much room for the data of commands.
+    pub fn with_room(world: World, shards: u16, drives: &[&str], data_bytes_max: usize) -> Lab {
         let mut simulation = Simulation::new(world);
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
         let saved = Saved::default();
-        let (started, process, outside, parts) = start(&simulation.world, shards, &drives, &saved);
+        let (started, process, outside, parts) =
+            start(&simulation.world, shards, (&drives, data_bytes_max), &saved);
         let mut lab = Lab {
             simulation,
             process,
@@ -128,6 +136,7 @@ impl Lab {
             started,
             drives,
             shard_count: shards,
+            data_bytes_max,
             sleeper,
         };
         lab.attach(parts);
@@ -164,7 +173,7 @@ impl Lab {
     pub fn begin_restart(&mut self) {
         self.simulation.bury();
         let (started, process, outside, parts) =
-            start(&self.simulation.world, self.shard_count, &self.drives, &self.saved);
+            start(&self.simulation.world, self.shard_count, (&self.drives, self.data_bytes_max), &self.saved);
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
     }
@@ -263,7 +272,7 @@ pub fn memory_volume(name: &str, size_bytes: u64) -> NewVolume {
 fn start(
     world: &World,
     shards: u16,
-    drives: &[String],
+    (drives, data_bytes_max): (&[String], usize),
     saved: &Saved,
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
@@ -278,7 +287,7 @@ fn start(
         started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
     });
     let make = |environment: SimEnv<ShardMessage>| {
-        let shard = Shard::new(environment.shard(), shards, parameters.take());
+        let shard = Shard::with_room(environment.shard(), shards, parameters.take(), data_bytes_max);
         Rc::new(RefCell::new(EngineShard { environment: PortPerShard(environment), shard }))
     };
     (started, process, outside, environments.into_iter().map(make).collect())

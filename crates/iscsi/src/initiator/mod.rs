@@ -285,6 +285,11 @@ impl Initiator {
         self.tasks.len()
     }
 
+    /// A command that somebody else has ended, by a reset: it will not be answered. `false`: it was, or is none.
+    pub fn forget(&mut self, tag: Tag) -> bool {
+        self.tasks.take_command(tag).is_some()
+    }
+
     fn on_pdu(&mut self, pdu: Pdu, random: &mut dyn FnMut() -> u64) -> Result<(), Fault> {
         if !pdu.data_intact {
             return Err(Fault::DataDigest);

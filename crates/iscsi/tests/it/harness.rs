@@ -6,8 +6,8 @@ use base::Nanos;
 use bytes::{Bytes, BytesMut};
 use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Tag};
 use iscsi::{
-    Chap, CloseReason, Command, CommandResponse, Connection, ConnectionParams, Directory, Effect, HostAccess,
-    Secret, SessionIdentity, TaskManagement,
+    Budget, Chap, CloseReason, Command, CommandResponse, Connection, ConnectionParams, Directory, Effect,
+    HostAccess, Secret, SessionIdentity, TaskManagement,
 };
 use wire::iscsi::{HEADER_BYTES, Header, Lengths, padding};
 
@@ -48,7 +48,8 @@ impl Directory for Hosts {
 
 pub fn connection() -> Connection {
     let local_address = "192.0.2.7:3260".parse().unwrap();
-    Connection::new(ConnectionParams { local_address, portal_group_tag: 1 }, Nanos(0))
+    let budget = Budget::new(base::limits::DATA_BYTES_PER_SHARD_MAX);
+    Connection::new(ConnectionParams { local_address, portal_group_tag: 1, budget }, Nanos(0))
 }
 
 /// Random numbers that are the same in every run.

@@ -6,6 +6,7 @@ mod authentication;
 mod back_to_back;
 mod commands;
 mod discovery;
+mod flood;
 mod keepalive;
 mod login;
 mod malformed;
