@@ -21,6 +21,15 @@ pub struct PoolSettings {
     /// 1 s to 30 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_window_seconds: Option<u32>,
+    /// A drive so many times slower than its siblings is emptied: 2 to 10,000; 0: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_factor: Option<u32>,
+    /// What is faster is never slow: 1 ms to 1 min.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_latency_ms: Option<u32>,
+    /// For how long it must have been: 1 s to 1 day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_seconds: Option<u32>,
     /// Time from one scrub to the next, 1 minute to 1 year; not set: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
@@ -55,6 +64,9 @@ impl PoolSettings {
             ("the limit of read errors", self.read_errors, 1, errors),
             ("the limit of checksum errors", self.checksum_errors, 1, errors),
             ("the window of errors, in seconds", self.error_window_seconds, 1, 30 * DAY),
+            ("the times slower than its siblings", self.slow_factor.filter(|&factor| factor > 0), 2, 10_000),
+            ("the latency of a slow drive, in milliseconds", self.slow_latency_ms, 1, 60_000),
+            ("the time that a drive must have been slow, in seconds", self.slow_seconds, 1, DAY),
             ("the time between scrubs, in seconds", self.scrub_every_seconds, 60, 366 * DAY),
         ];
         for (what, value, min, max) in bounds {

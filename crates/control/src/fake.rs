@@ -110,6 +110,8 @@ fn drive(index: usize) -> Drive {
         detail: "pool fast".to_owned(),
         pool: Some("fast".to_owned()),
         errors: DriveErrors::default(),
+        read_latency_us: Some(90),
+        write_latency_us: None,
         id: format!("{index:032x}"),
         note: String::new(),
     }
@@ -123,6 +125,9 @@ pub fn settings() -> Settings {
         read_errors: 64,
         checksum_errors: 256,
         error_window_seconds: 600,
+        slow_factor: 16,
+        slow_latency_ms: 2,
+        slow_seconds: 60,
         scrub_every_seconds: None,
     }
 }

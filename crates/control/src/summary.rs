@@ -20,7 +20,8 @@ pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
 /// What to say first.
 pub fn summarise(array: &ArrayStatus) -> Summary {
     let pools = &array.pools;
-    let data_safe = (!pools.is_empty()).then(|| pools.iter().all(|pool| pool.health != Health::Offline));
+    let unharmed = |pool: &Pool| pool.health != Health::Offline && lost_batches(pool) == 0;
+    let data_safe = (!pools.is_empty()).then(|| pools.iter().all(unharmed));
     let survives = data_safe.map(|safe| safe && pools.iter().all(|pool| pool.failures_survivable > 0));
     let (reason, action) = reason_and_action(array);
     Summary {
@@ -31,6 +32,11 @@ pub fn summarise(array: &ArrayStatus) -> Summary {
         survives_next_failure: survives,
         data: describe_data(pools),
     }
+}
+
+/// What the last scrub could neither read nor rebuild.
+fn lost_batches(pool: &Pool) -> u64 {
+    pool.scrub.last.map_or(0, |last| last.unreadable)
 }
 
 fn reason_and_action(array: &ArrayStatus) -> (String, String) {
@@ -77,6 +83,13 @@ fn describe_data(pools: &[Pool]) -> String {
             pool_list(&offline)
         );
     }
+    let damaged = named(&|pool| lost_batches(pool) > 0);
+    if !damaged.is_empty() {
+        return format!(
+            "Some data of {} can neither be read nor rebuilt, as the last scrub found.",
+            pool_list(&damaged)
+        );
+    }
     if !fragile.is_empty() {
         return format!(
             "The data is safe now, but {} would NOT SURVIVE the failure of one more drive.",
@@ -110,7 +123,7 @@ fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{Portal, Problem};
+    use crate::api::{LastScrub, Portal, Problem};
 
     fn pool(name: &str, health: Health, failures_survivable: u8) -> Pool {
         Pool {
@@ -153,7 +166,11 @@ mod tests {
     #[test]
     fn whether_the_data_is_safe() {
         use Health::*;
+        let mut damaged = pool("a", Healthy, 1);
+        let last = LastScrub { ended_ms: 1, complete: true, repaired: 0, unreadable: 2 };
+        damaged.scrub.last = Some(last);
         let table = [
+            (vec![damaged], Some(false), Some(false), "Some data of pool a can neither be read nor rebuilt"),
             (vec![], None, None, "There is no pool"),
             (
                 vec![pool("a", Healthy, 1)],

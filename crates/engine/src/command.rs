@@ -332,6 +332,9 @@ pub struct DriveStatus {
     pub pool: Option<String>,
     pub state: DriveState,
     pub errors: DriveErrors,
+    /// Median latency of reads and writes lately; `None` where there were too few.
+    pub read_latency_us: Option<u64>,
+    pub write_latency_us: Option<u64>,
     /// Its id in its pool, 32 hexadecimal digits; empty for a drive of no pool.
     pub id: String,
     /// What there is to know about it beside that, in plain words; may be empty.

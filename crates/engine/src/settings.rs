@@ -8,12 +8,16 @@ use crate::command::{NewSettings, PoolSettings};
 /// The share of repairs in percent, and how much is borne with.
 pub(crate) fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
     let default = LaneOptions::default();
-    let Patience { write_errors, read_errors, checksum_errors, window } = default.patience;
+    let Patience { write_errors, read_errors, checksum_errors, window, .. } = default.patience;
+    let Patience { slow_factor, slow_latency, slow_time, .. } = default.patience;
     let patience = Patience {
         write_errors: settings.write_errors.unwrap_or(write_errors),
         read_errors: settings.read_errors.unwrap_or(read_errors),
         checksum_errors: settings.checksum_errors.unwrap_or(checksum_errors),
         window: settings.error_window_seconds.map_or(window, |seconds| Nanos::from_secs(seconds.into())),
+        slow_factor: settings.slow_factor.unwrap_or(slow_factor),
+        slow_latency: settings.slow_latency_ms.map_or(slow_latency, |ms| Nanos::from_millis(ms.into())),
+        slow_time: settings.slow_seconds.map_or(slow_time, |seconds| Nanos::from_secs(seconds.into())),
     };
     (settings.repair_share_percent.unwrap_or(default.repair_share_percent), patience)
 }
@@ -27,6 +31,9 @@ pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
         read_errors: patience.read_errors,
         checksum_errors: patience.checksum_errors,
         error_window_seconds: (patience.window.0 / 1_000_000_000) as u32,
+        slow_factor: patience.slow_factor,
+        slow_latency_ms: (patience.slow_latency.0 / 1_000_000) as u32,
+        slow_seconds: (patience.slow_time.0 / 1_000_000_000) as u32,
         scrub_every_seconds: settings.scrub_every_seconds,
     }
 }
@@ -40,6 +47,9 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
         read_errors: new.read_errors.or(before.read_errors),
         checksum_errors: new.checksum_errors.or(before.checksum_errors),
         error_window_seconds: new.error_window_seconds.or(before.error_window_seconds),
+        slow_factor: new.slow_factor.or(before.slow_factor),
+        slow_latency_ms: new.slow_latency_ms.or(before.slow_latency_ms),
+        slow_seconds: new.slow_seconds.or(before.slow_seconds),
         scrub_every_seconds: match new.scrub_every_seconds {
             Some(0) => None,
             other => other.or(before.scrub_every_seconds),
@@ -70,6 +80,15 @@ pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
             choice(settings.error_window_seconds.is_some())
         ),
     ];
+    lines.push(match now.slow_factor {
+        0 => "slow drives: stay".to_owned(),
+        factor => format!(
+            "slow drives: emptied when {factor} times slower than their siblings, at {} ms or more, for {}{}",
+            now.slow_latency_ms,
+            period(now.slow_seconds),
+            choice(settings.slow_factor.or(settings.slow_latency_ms).or(settings.slow_seconds).is_some())
+        ),
+    });
     lines.push(match settings.scrub_every_seconds {
         Some(seconds) => format!("scrub: every {}", period(seconds)),
         None => "scrub: by hand only (default)".to_owned(),

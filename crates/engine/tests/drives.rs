@@ -192,7 +192,10 @@ fn a_missing_drive_comes_back_without_a_restart() {
     let alone = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
     assert_eq!(alone.failures_survivable, 0);
     assert!(alone.reason.contains("too few drives are left"), "{}", alone.reason);
+    // it is not to be erased: it will be needed
     bench.lab.simulation.world.return_drive(bench.drives[0]);
+    let add = Upkeep::DriveAdd { pool: pool("fast"), drives: vec![path(0)], force: vec![path(0)] };
+    bench.refused(add, CommandErrorKind::InUse, "not been rebuilt without it yet");
     bench.wait_healthy(2, 1);
     bench.vanish(1);
     bench.check_data();
@@ -309,4 +312,90 @@ fn errors_are_counted_for_ever() {
         bench.restart();
         assert_eq!(bench.pool().drives[0].errors, counted);
     }
+}
+
+impl Bench {
+    fn slow_down(&mut self, numbers: &[usize], times: u64) {
+        for (index, &drive) in self.drives.iter().enumerate() {
+            let (least, most) = (Nanos::from_micros(100), Nanos::from_micros(300));
+            self.lab.simulation.world.set_latency(drive, least, most);
+            self.lab.simulation.world.slow_down(drive, if numbers.contains(&index) { times } else { 1 });
+        }
+    }
+
+    /// A host reads again and again.
+    fn work(&mut self, seconds: u64) {
+        let until = self.lab.simulation.world.now() + Nanos::from_secs(seconds);
+        while self.lab.simulation.world.now() < until {
+            self.check_data();
+            self.lab.pass(Nanos::from_millis(150));
+        }
+    }
+}
+
+#[test]
+fn a_drive_that_is_slow_among_its_siblings_is_emptied() {
+    let mut bench = bench(28, "parity-1", 5, 5);
+    let settings = NewSettings { slow_seconds: Some(6), ..NewSettings::default() };
+    bench.upkeep(Upkeep::Set { pool: pool("fast"), settings });
+    for (slow, seconds) in [(&[0, 1, 2, 3, 4][..], 15), (&[2], 4), (&[], 8)] {
+        bench.slow_down(slow, 50);
+        bench.work(seconds);
+        let pool = bench.pool();
+        assert!(pool.drives.iter().all(|drive| drive.state == DriveState::Online), "{pool:#?}");
+    }
+    assert!(bench.pool().drives[2].read_latency_us.is_some_and(|latency| (80..400).contains(&latency)));
+    bench.slow_down(&[2], 50);
+    let mut told = String::new();
+    for _ in 0..60 {
+        bench.work(1);
+        let status = bench.lab.status();
+        let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdc");
+        told = problem.map_or(told, |problem| problem.reason.clone());
+        if status.pools[0].drives.len() == 4 {
+            break;
+        }
+        assert_eq!(status.pools[0].failures_survivable, 1, "it is never less protected for it");
+    }
+    assert!(told.contains("slower than its siblings; it is being emptied"), "{told}");
+    bench.wait_healthy(4, 1);
+    bench.check_data();
+    let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
+    let left = drives.iter().find(|drive| drive.path == "/dev/sdc").unwrap();
+    assert!(left.note.contains("pool fast has emptied it"), "{left:?}");
+}
+
+#[test]
+fn a_slow_drive_that_the_pool_needs_stays_and_is_pointed_out() {
+    let mut bench = bench(29, "parity-1", 3, 4);
+    let settings = NewSettings { slow_seconds: Some(3), ..NewSettings::default() };
+    bench.upkeep(Upkeep::Set { pool: pool("fast"), settings });
+    bench.slow_down(&[1], 50);
+    bench.work(25);
+    let status = bench.lab.status();
+    let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdb").unwrap();
+    assert!(problem.reason.contains("the pool cannot do without it"), "{problem:?}");
+    assert_eq!(status.pools[0].drives.len(), 3);
+    bench.upkeep(Upkeep::DriveAdd { pool: pool("fast"), drives: vec![path(3)], force: Vec::new() });
+    for _ in 0..60 {
+        bench.work(1);
+        if bench.pool().drives.len() == 3 {
+            break;
+        }
+    }
+    bench.wait_healthy(3, 1);
+    bench.vanish(0);
+    bench.check_data();
+}
+
+#[test]
+fn a_scrub_reads_what_was_written_last() {
+    let mut bench = bench(30, "parity-1", 3, 3);
+    bench.spoil(1);
+    bench.upkeep(Upkeep::Scrub { pool: pool("fast"), stop: false });
+    let first = bench.wait_for("scrubbed", 60, |pool| pool.scrub.last.is_some()).scrub.last.unwrap();
+    assert!(first.complete && first.repaired > 0 && first.unreadable == 0, "{first:?}");
+    bench.wait_healthy(3, 1);
+    bench.vanish(0);
+    bench.check_data();
 }

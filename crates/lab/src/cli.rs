@@ -84,6 +84,14 @@ pub enum Bench {
         #[arg(long, value_name = "FILE")]
         copy: Option<PathBuf>,
     },
+    /// Write blocks that describe themselves and read them back all the time, through whatever happens to the array; the
+    /// logical unit must be new, and what it holds is lost
+    Torture {
+        /// iscsi://HOST[:PORT]/TARGET/LUN
+        target: Target,
+        #[arg(long, default_value = "60")]
+        seconds: u64,
+    },
 }
 
 /// What a single load is made of.

@@ -17,7 +17,9 @@ use crate::run::{self, Plan};
 use crate::target::Target;
 use crate::verify;
 use crate::worker::World;
-use crate::{against, agent, compare, copy, history, html, kernels, more, settings, suite, table, units};
+use crate::{
+    against, agent, compare, copy, history, html, kernels, more, settings, suite, table, torture, units,
+};
 
 /// How a command's answer is printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +78,24 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let bytes = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
             say(out, &format!("identical: {bytes} bytes\n"))
         }
+        Bench::Torture { target, seconds } => {
+            let Target::Iscsi(unit) = target else {
+                return Err(format!("{target}: use iscsi://HOST[:PORT]/TARGET/LUN"));
+            };
+            let (unit, seconds) = (unit.clone(), *seconds);
+            let tally = in_world(move |env| {
+                torture::torture(env, &unit, seconds, &mut |tally| eprintln!("{}", tortured(tally)))
+            })?;
+            say(out, &format!("{}, no mismatch\n", tortured(&tally)))
+        }
     }
+}
+
+fn tortured(tally: &torture::Tally) -> String {
+    let torture::Tally { writes, reads, blocks_checked, sessions, refused } = tally;
+    format!(
+        "{writes} writes, {reads} reads, {blocks_checked} blocks checked, {sessions} sessions, {refused} refused"
+    )
 }
 
 pub fn say(out: &mut dyn Write, text: &str) -> Result<(), String> {

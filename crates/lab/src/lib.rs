@@ -42,6 +42,7 @@ mod table;
 mod target;
 #[cfg(test)]
 mod testing;
+mod torture;
 mod units;
 mod verify;
 mod worker;

@@ -11,6 +11,7 @@ use crate::batch::{Built, ColumnWrite, build};
 use crate::evidence::Fault;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
+use crate::latency::Access;
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
@@ -265,11 +266,10 @@ impl Lane {
         let mut attempts = 0;
         loop {
             let Some(drive) = self.membership.borrow().handle(column.drive) else { return Written::Lost };
-            let Err(error) =
-                self.io.drive_write(drive, offset_bytes, write.data.clone(), batch.durable).await
-            else {
-                return Written::Done;
-            };
+            let began = self.io.now();
+            let written = self.io.drive_write(drive, offset_bytes, write.data.clone(), batch.durable).await;
+            self.note_latency(column.drive, Access::Write, began);
+            let Err(error) = written else { return Written::Done };
             self.counters.borrow_mut().drive(column.drive).write += 1;
             match error {
                 IoError::NoSpace => self.stall(batch).await,

@@ -15,6 +15,7 @@ use crate::format::header::BatchHeader;
 use crate::format::page::MapEntry;
 use crate::format::table::SegmentColumns;
 use crate::lane::Lane;
+use crate::latency::Access;
 use crate::layout::{Cell, Layout};
 use crate::position::Position;
 
@@ -37,8 +38,10 @@ impl Lane {
             let membership = self.membership.borrow();
             (membership.handle(column.drive)?, membership.offset_bytes(column, layout.row() + rows.start))
         };
+        let began = self.io.now();
         let (buffer, result) =
             self.io.drive_read(drive, offset_bytes, AlignedBuffer::zeroed(rows.len())).await;
+        self.note_latency(column.drive, Access::Read, began);
         match result {
             Ok(()) => Some(buffer),
             Err(error) => {
@@ -61,6 +64,14 @@ impl Lane {
         }
     }
 
+    /// Whether a column stands on a drive that is not read where its content can be rebuilt.
+    fn avoids(&self, columns: &SegmentColumns, layout: &Layout, role: usize) -> bool {
+        let membership = self.membership.borrow();
+        let column = columns.columns[layout.column(role)];
+        let member = column.and_then(|column| membership.members.get(usize::from(column.drive)));
+        columns.shape().parity() > 0 && member.is_some_and(|member| member.slow)
+    }
+
     /// Reads the blocks of consecutive slots that stand below each other in one column. Blocks that are
     /// lost are rebuilt; their indices come along, so that they can be healed.
     pub(crate) async fn read_run(
@@ -71,7 +82,11 @@ impl Lane {
     ) -> Result<(AlignedBuffer, Vec<usize>), (usize, Unreadable)> {
         let Some(layout) = Layout::of_position(columns.shape(), first) else { return Err((0, Unreadable)) };
         let (role, row) = layout.place(first.slot());
-        let read = self.read_rows(columns, &layout, role, row..row + crcs.len()).await;
+        let avoided = self.avoids(columns, &layout, role);
+        let read = match avoided {
+            true => None,
+            false => self.read_rows(columns, &layout, role, row..row + crcs.len()).await,
+        };
         let missing = read.is_none();
         let mut buffer = read.unwrap_or_else(|| AlignedBuffer::zeroed(crcs.len()));
         let mut rebuilt = Vec::new();
@@ -84,7 +99,7 @@ impl Lane {
             }
             let position = Position::new(first.segment(), first.row(), first.rows(), first.slot() + index);
             // a run fails as a whole where one block of it is bad: the others may still be readable
-            let block = match missing && crcs.len() > 1 {
+            let block = match missing && !avoided && crcs.len() > 1 {
                 true => self.read_rows(columns, &layout, role, row + index..row + index + 1).await,
                 false => None,
             };
@@ -92,8 +107,12 @@ impl Lane {
                 buffer.block_mut(index).copy_from_slice(&block);
                 continue;
             }
-            let block =
-                self.rebuild(columns, &layout, position.slot(), crc).await.map_err(|error| (index, error))?;
+            let mut block = self.rebuild(columns, &layout, position.slot(), crc).await;
+            if avoided && block.is_err() {
+                let read = self.read_rows(columns, &layout, role, row + index..row + index + 1).await;
+                block = read.filter(|block| crc32c(block) == crc).ok_or(Unreadable);
+            }
+            let block = block.map_err(|error| (index, error))?;
             buffer.block_mut(index).copy_from_slice(&block);
             rebuilt.push(index);
         }
@@ -117,7 +136,9 @@ impl Lane {
     pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
         // where the copies stand does not depend on the number of rows
         let layout = Layout::new(columns.shape(), columns.id, row, 1);
-        for role in 0..columns.shape().header_copies() {
+        let copies = 0..columns.shape().header_copies();
+        let (late, soon): (Vec<_>, Vec<_>) = copies.partition(|&role| self.avoids(columns, &layout, role));
+        for role in soon.into_iter().chain(late) {
             let Some(buffer) = self.read_rows(columns, &layout, role, 0..1).await else { continue };
             match BatchHeader::parse(&buffer) {
                 Ok(header) if header.segment == columns.id && usize::from(header.row) == row => {

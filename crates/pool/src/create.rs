@@ -196,6 +196,7 @@ fn plan(
         errors: DriveErrors::default(),
         counted: DriveErrors::default(),
         returned: false,
+        slow: false,
     };
     Ok(Membership {
         array: options.array,
@@ -316,6 +317,7 @@ fn join_members(
             path: here.map(|(_, info)| info.path.clone()).unwrap_or_default(),
             handle: here.map(|(handle, _)| *handle),
             state: if returned { DriveState::Online } else { known.state },
+            slow: false,
             chunks: known.chunks,
             since: known.since,
             errors: known.errors,

@@ -21,11 +21,25 @@ pub struct Patience {
     pub checksum_errors: u32,
     /// What is older than this is forgiven.
     pub window: Nanos,
+    /// A drive is slow that takes so many times as long as its siblings; 0: none ever is.
+    pub slow_factor: u32,
+    /// What is faster than this is not slow, whatever its siblings are.
+    pub slow_latency: Nanos,
+    /// For how long it must have been, without a break.
+    pub slow_time: Nanos,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { write_errors: 4, read_errors: 64, checksum_errors: 256, window: Nanos::from_secs(600) }
+        Patience {
+            write_errors: 4,
+            read_errors: 64,
+            checksum_errors: 256,
+            window: Nanos::from_secs(600),
+            slow_factor: 16,
+            slow_latency: Nanos::from_millis(2),
+            slow_time: Nanos::from_secs(60),
+        }
     }
 }
 

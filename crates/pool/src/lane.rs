@@ -19,6 +19,7 @@ use task::{Io, Notify, OneshotReceiver, Semaphore};
 
 use crate::evidence::{Evidence, Patience};
 use crate::format::label::DriveState;
+use crate::latency::{Access, Latencies};
 use crate::log::Log;
 use crate::map::Map;
 use crate::membership::{Member, Membership};
@@ -140,6 +141,7 @@ pub struct Lane {
     pub(crate) nothing_to_clean: Cell<Option<base::Sequence>>,
     /// What speaks against each drive.
     pub(crate) evidence: RefCell<Evidence>,
+    pub(crate) latencies: RefCell<Latencies>,
     /// A drive that is to be taken out.
     pub(crate) condemned: Cell<Option<u8>>,
     pub(crate) scrub: RefCell<crate::scrub::Scrub>,
@@ -187,6 +189,7 @@ impl Lane {
             futile: Cell::new(0),
             no_repairs: Cell::new(None),
             nothing_to_clean: Cell::new(None),
+            latencies: RefCell::default(),
             evidence: RefCell::new(Evidence::default()),
             condemned: Cell::new(None),
             scrub: RefCell::default(),
@@ -207,6 +210,9 @@ impl Lane {
             if then.state.is_readable() && !now.state.is_readable() {
                 self.mark_unsettled(index as u8);
             }
+            if then.slow && !now.slow {
+                self.latencies.borrow_mut().forget(index as u8);
+            }
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
         self.skip_reserved();
@@ -214,6 +220,12 @@ impl Lane {
         self.want_repairs();
         self.space.notify();
         self.log_work.notify();
+    }
+
+    /// Takes in how long a read or write of a drive took.
+    pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
+        let (now, patience) = (self.io.now(), self.options.get().patience);
+        self.latencies.borrow_mut().add(drive, access, now.saturating_sub(began), now, &patience);
     }
 
     /// Segments set aside for the log that have a column on a drive that is not online are given up, so that they

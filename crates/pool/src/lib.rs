@@ -12,6 +12,7 @@
 //! | `write`, `read` | the paths of a write and a read                                   |
 //! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
 //! | `cells`, `verify` | reading from drives, verifying, rebuilding; whole batches       |
+//! | `evidence`, `latency` | when a drive is taken out: for its errors, for being slow         |
 //! | `segments`, `fit`, `space` | chunks and segments; who may use what is left                 |
 //! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
 //! | `checkpoint`, `recovery`, `clean`, `round`, `dropping` | the multi-step works         |
@@ -39,6 +40,7 @@ mod format;
 pub mod fuzz;
 mod hold;
 mod lane;
+mod latency;
 mod layout;
 mod log;
 mod map;
@@ -66,6 +68,7 @@ pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, Lab
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
 pub use hold::HoldId;
 pub use lane::{CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions};
+pub use latency::DriveLatency;
 pub use membership::{Member, Membership, TooFewDrives};
 pub use position::{Position, SegmentId};
 pub use probe::{BUSY_PATIENCE, Content, open_when_free, probe};

@@ -30,6 +30,8 @@ pub struct Member {
     pub counted: DriveErrors,
     /// It was missing at the last start and is here again: what was written around that time may lack it.
     pub returned: bool,
+    /// It is being emptied because it is slow: it is read only where what stands on it cannot be rebuilt.
+    pub slow: bool,
 }
 
 /// A pool as it was opened: cheap to clone, fit to be sent to every shard.
@@ -130,6 +132,7 @@ impl Membership {
             errors: DriveErrors::default(),
             counted: DriveErrors::default(),
             returned: false,
+            slow: false,
         });
         self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
     }
@@ -140,6 +143,13 @@ impl Membership {
         self.write_labels(io).await
     }
 
+    /// As [`Membership::drain`], for a drive that is slow; one that is being emptied already is read no more than
+    /// it must.
+    pub async fn drain_slow(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
+        self.members[usize::from(drive)].slow = true;
+        self.drain(io, drive).await
+    }
+
     /// Has a drive that was to be emptied stay. On success, that is on record.
     pub async fn keep(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         assert_eq!(
@@ -148,6 +158,7 @@ impl Membership {
             "only that can be called off"
         );
         self.set_state(usize::from(drive), DriveState::Online);
+        self.members[usize::from(drive)].slow = false;
         self.write_labels(io).await
     }
 

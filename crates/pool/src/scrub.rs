@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
-use crate::segments::SegmentState;
+use crate::segments::{Segment, SegmentState};
 use crate::verify::BatchCheck;
 
 /// A scrub: one that runs, or the last one.
@@ -48,7 +48,7 @@ impl Lane {
     }
 
     async fn run_scrub(self: Rc<Self>) {
-        // what is open now is sealed, and settled, by the time its turn comes
+        self.seal_what_is_open();
         let ids: Vec<SegmentId> = self.segments.borrow().iter().map(|(&id, _)| id).collect();
         self.scrub.borrow_mut().stats.segments_total = ids.len();
         for id in ids {
@@ -66,17 +66,37 @@ impl Lane {
         self.background.notify();
     }
 
+    /// What was written last is read, too. Where hosts wait for space, none is given away for it.
+    fn seal_what_is_open(&self) {
+        let place = self.log.borrow().place;
+        if let Some((id, row)) = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space()) {
+            self.seal(id, row);
+        }
+    }
+
+    /// Waits until everything in a segment is committed.
+    async fn settle_segment(&self, id: SegmentId) -> Result<(), LaneError> {
+        loop {
+            self.check_running()?;
+            let committed = self.log.borrow().committed;
+            if self.segments.borrow().find(id).is_none_or(|segment| segment.last <= committed) {
+                return Ok(());
+            }
+            self.committed.wait().await;
+        }
+    }
+
     async fn scrub_segment(&self, id: SegmentId) -> Result<(), LaneError> {
+        let sealed = |segment: &Segment| segment.state == SegmentState::Sealed && !segment.incomplete;
+        // one that is empty yet, and one that will be written anew as it is, have nothing to be found out
+        if !self.segments.borrow().find(id).is_some_and(sealed) {
+            return Ok(());
+        }
+        self.settle_segment(id).await?;
         let mut pins = SegmentPins::new(self);
         let (columns, used_rows, last) = {
             let segments = self.segments.borrow();
-            let committed = self.log.borrow().committed;
-            let Some(segment) = segments.find(id) else { return Ok(()) };
-            // an open segment, and one that lacks a column anyway, will be written anew or read the next time
-            let settled = segment.state == SegmentState::Sealed && segment.last <= committed;
-            if !settled || segment.incomplete {
-                return Ok(());
-            }
+            let Some(segment) = segments.find(id).filter(|segment| sealed(segment)) else { return Ok(()) };
             (segment.columns.clone(), segment.used_rows as usize, segment.last)
         };
         pins.pin(id);

@@ -1,6 +1,7 @@
 //! What a lane counts.
 
 use crate::lane::{Lane, LaneState};
+use crate::latency::DriveLatency;
 use crate::scrub::ScrubStats;
 use crate::space::Shares;
 
@@ -77,6 +78,8 @@ pub struct LaneStats {
     /// being emptied, count at index 0, where the whole ones do not.
     pub exposed_blocks: [u64; 3],
     pub scrub: ScrubStats,
+    /// By drive index.
+    pub drive_latency: Vec<DriveLatency>,
     pub map_pages_cached: usize,
     pub map_pages_dirty: usize,
     pub map_hits: u64,
@@ -109,6 +112,7 @@ impl Lane {
             segments_degraded: degraded,
             exposed_blocks: exposed,
             scrub: self.scrub_stats(),
+            drive_latency: self.latencies.borrow().all(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),
             map_hits: map.hits,

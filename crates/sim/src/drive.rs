@@ -56,6 +56,8 @@ pub(crate) struct Drive {
     pub(crate) stuck_again: Nanos,
     /// Typical time of one operation.
     pub(crate) latency: (Nanos, Nanos),
+    /// So many times slower than it should be.
+    pub(crate) slowness: u64,
     /// Who holds it for writing.
     pub(crate) writer: Option<ProcessId>,
     /// Blocks that cannot be read until they are rewritten.
@@ -78,6 +80,7 @@ impl Drive {
             stuck_until: Nanos(0),
             stuck_again: Nanos(0),
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),
+            slowness: 1,
             writer: None,
             latent: BTreeSet::new(),
             writes: 0,
@@ -101,7 +104,7 @@ impl Drive {
 
     /// How long the next operation takes, if nothing holds it up.
     pub(crate) fn draw_latency(&self, prng: &mut Prng, counts: &mut FaultCounts) -> Nanos {
-        let mut time = prng.skewed(self.latency.0.0, self.latency.1.0);
+        let mut time = prng.skewed(self.latency.0.0, self.latency.1.0) * self.slowness;
         if prng.chance(self.rates.slow) {
             counts.add(FaultKind::SlowOperation);
             time *= 100;

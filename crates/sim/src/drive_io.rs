@@ -337,6 +337,22 @@ impl World {
         inner.trace.line(now, || format!("drive {} is stuck for {time:?}", drive.0));
     }
 
+    /// From now on the drive takes so many times as long as it did at first for everything.
+    pub fn slow_down(&self, drive: DriveNumber, times: u64) {
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        inner.drives[drive.0 as usize].slowness = times;
+        if times > 1 {
+            inner.counts.add(FaultKind::SlowDrive);
+        }
+        inner.trace.line(now, || format!("drive {} is {times} times slower", drive.0));
+    }
+
+    /// How long operations of the drive take, at least and at most.
+    pub fn set_latency(&self, drive: DriveNumber, least: Nanos, most: Nanos) {
+        self.0.borrow_mut().drives[drive.0 as usize].latency = (least, most);
+    }
+
     /// The file system below a file drive is full, or has space again.
     pub fn set_no_space(&self, drive: DriveNumber, full: bool) {
         self.0.borrow_mut().drives[drive.0 as usize].no_space = full;

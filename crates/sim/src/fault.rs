@@ -50,6 +50,8 @@ fault_kinds! {
     BitRot = "bit rot",
     /// An operation that took a hundred times its time.
     SlowOperation = "slow operation",
+    /// A drive that became slower for everything.
+    SlowDrive = "slow drive",
     /// A drive that answered nothing for a while.
     DriveStuck = "drive stuck",
     NoSpace = "no space",

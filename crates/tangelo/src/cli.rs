@@ -178,8 +178,23 @@ pub struct PoolSet {
     /// The window; errors that are older are forgiven
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub error_window: Option<u32>,
+    /// A drive so many times slower than its siblings is emptied; or off
+    #[arg(long, value_name = "N", value_parser = factor_or_off)]
+    pub slow_factor: Option<u32>,
+    /// What is faster than this, in milliseconds, is not slow
+    #[arg(long, value_name = "MS")]
+    pub slow_latency: Option<u32>,
+    /// For how long a drive must have been slow
+    #[arg(long, value_name = "TIME", value_parser = period)]
+    pub slow_time: Option<u32>,
     #[command(flatten)]
     pub change: Change,
+}
+
+/// 0 for off.
+fn factor_or_off(text: &str) -> Result<u32, String> {
+    let factor = if text == "off" { Some(0) } else { text.parse().ok().filter(|&factor| factor >= 2) };
+    factor.ok_or_else(|| "give a number from 2 on, or off".to_owned())
 }
 
 /// A time in seconds: a number with s, min, h or d.

@@ -77,6 +77,11 @@ answer! {
         /// Name of the pool that it is a member of.
         pub pool: Option<String>,
         pub errors: DriveErrors,
+        /// Median latency of reads and writes lately; `null` where there were too few.
+        #[serde(default)]
+        pub read_latency_us: Option<u64>,
+        #[serde(default)]
+        pub write_latency_us: Option<u64>,
         /// Its id in its pool, 32 hexadecimal digits; empty for a drive of no pool.
         #[serde(default)]
         pub id: String,
@@ -130,6 +135,12 @@ answer! {
         pub read_errors: u32,
         pub checksum_errors: u32,
         pub error_window_seconds: u32,
+        /// A drive so many times slower than its siblings is emptied; 0: none is.
+        pub slow_factor: u32,
+        /// What is faster than this is not slow.
+        pub slow_latency_ms: u32,
+        /// For how long it must have been.
+        pub slow_seconds: u32,
         /// Null: no scrub by itself.
         pub scrub_every_seconds: Option<u32>,
     }

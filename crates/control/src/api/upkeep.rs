@@ -91,6 +91,15 @@ pub struct NewSettings {
     /// Errors that are older are forgiven.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_window_seconds: Option<u32>,
+    /// A drive so many times slower than its siblings is emptied; 0: none is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_factor: Option<u32>,
+    /// What is faster than this is not slow, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_latency_ms: Option<u32>,
+    /// For how long it must have been, without a break.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slow_seconds: Option<u32>,
     /// Time from one scrub to the next; 0: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,

@@ -94,6 +94,20 @@ fn render_drives(array: &ArrayStatus, page: &mut Page) {
             page.sample("tangelo_drive_errors_total", &labels, count);
         }
     }
+    render_latencies(&drives, page);
+}
+
+fn render_latencies(drives: &[Drive], page: &mut Page) {
+    page.family("tangelo_drive_latency_microseconds", "gauge", "Median latency of a drive lately");
+    for drive in drives {
+        let accesses = [("read", drive.read_latency_us), ("write", drive.write_latency_us)];
+        for (access, latency) in accesses {
+            let labels = [&labels_of(drive)[..], &[("access", access)]].concat();
+            latency
+                .into_iter()
+                .for_each(|latency| page.sample("tangelo_drive_latency_microseconds", &labels, latency));
+        }
+    }
 }
 
 fn labels_of(drive: &Drive) -> [(&str, &str); 2] {

@@ -21,6 +21,8 @@ pub(super) struct Care {
     pub(super) repair: Repair,
     /// Handles that are being given up.
     pub(super) closing: BTreeSet<DriveHandle>,
+    /// Paths of drives that left the pool because they were slow.
+    pub(super) left: BTreeSet<String>,
     /// A scrub has been seen running; whether it was told to stop.
     pub(super) scrubbing: Option<bool>,
     looked: Option<Nanos>,

@@ -199,7 +199,7 @@ impl Array {
     }
 
     /// Refuses where the pool could not do without a drive, with `more` drives beside those it has.
-    async fn check_removable(
+    pub(super) async fn check_removable(
         &self,
         membership: &Membership,
         index: usize,

@@ -140,7 +140,9 @@ impl Array {
             },
             errors: DriveErrors::default(),
             id: String::new(),
-            note: refusal(&state, drive).unwrap_or_default(),
+            read_latency_us: None,
+            write_latency_us: None,
+            note: refusal(&state, drive).or_else(|| departure(&state, drive)).unwrap_or_default(),
         });
         statuses.collect()
     }
@@ -165,6 +167,13 @@ fn refusal(state: &State, drive: &Drive) -> Option<String> {
             Some(format!("refused: another drive with its label serves pool {name}"))
         }
     }
+}
+
+/// Why a drive that is free now left its pool by itself.
+fn departure(state: &State, drive: &Drive) -> Option<String> {
+    let pool = state.pools.iter().find(|pool| pool.care.left.contains(&drive.path))?;
+    let blank = matches!(drive.content, DriveContent::Blank);
+    blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
 }
 
 pub(super) fn describe(content: &Content) -> DriveContent {

@@ -46,6 +46,7 @@ impl Array {
             busy |= self.take_stock(id, &lanes);
             self.release_handles(&membership);
             self.retire_drives(&membership).await;
+            self.empty_slow_drives(&membership, &lanes).await;
             self.take_back_drives(id).await;
             self.keep_scrubbing(id, &lanes).await;
             self.record_errors(id, ERRORS_RECORDED_EVERY).await;
@@ -125,6 +126,11 @@ impl Array {
                 }
                 DriveState::Missing | DriveState::Failed | DriveState::Draining => {
                     if let Some(handle) = self.retire_if_empty(membership.pool, index as u8).await {
+                        if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool)
+                            && member.slow
+                        {
+                            pool.care.left.insert(member.path.clone());
+                        }
                         let array = self.clone();
                         io.spawn(async move { array.close_drive(handle).await });
                     }

@@ -17,6 +17,7 @@ mod pool_status;
 mod pools;
 mod reload;
 mod scrub;
+mod slow;
 pub(crate) mod space;
 mod start;
 mod status;

@@ -102,6 +102,7 @@ impl Array {
             match result {
                 Ok(Probed { handle, info, content }) => {
                     let forced = force.contains(path);
+                    refusal = refusal.or_else(|| self.check_not_needed(path, &content).err());
                     refusal = refusal.or_else(|| check_content(path, &content, forced).err());
                     taken.push((handle, info));
                 }
@@ -114,6 +115,22 @@ impl Array {
                 self.give_up(&taken).await;
                 Err(refusal)
             }
+        }
+    }
+
+    /// A drive that a pool counts as lost, but has not got over yet: erased, it could not come back, and as a member
+    /// anew it would be two of the drives that may fail.
+    fn check_not_needed(&self, path: &str, content: &Content) -> Result<(), CommandError> {
+        let Content::Member(label) = content else { return Ok(()) };
+        let pool = self.state.borrow().online_pool(label.pool);
+        let lost = |member: &pool::Member| member.id == label.drive && member.state.is_lost();
+        match pool.filter(|pool| pool.members.iter().any(lost)) {
+            None => Ok(()),
+            Some(pool) => Err(CommandError::new(
+                CommandErrorKind::InUse,
+                format!("{path} is a drive of pool {}, which has not been rebuilt without it yet", pool.name),
+                "wait until it comes back or has left the pool: `tangelo status` shows how far that is",
+            )),
         }
     }
 

@@ -7,7 +7,7 @@ use pool::{LaneStats, Member};
 use super::care::Remaining;
 use super::change::size;
 use super::pools::Pool;
-use super::{Array, care, drive_commands, members, scrub};
+use super::{Array, care, drive_commands, members, scrub, slow};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem, RepairStatus,
 };
@@ -190,6 +190,8 @@ impl View<'_> {
         }
         problems
             .extend(self.members().iter().enumerate().filter_map(|(index, m)| self.drive_problem(index, m)));
+        let slow = |(index, member): (usize, &Member)| slow::problem(member, self.lanes, index);
+        problems.extend(self.members().iter().enumerate().filter_map(slow));
         if status.scrub.last.is_some_and(|last| last.unreadable > 0) {
             problems.push(Problem {
                 health: Health::Degraded,
@@ -240,9 +242,11 @@ impl View<'_> {
         let pool = self.pool;
         let info = pool.infos.iter().find(|info| info.path == member.path);
         let errors = member.errors.plus(self.counted(index));
+        let [read_latency_us, write_latency_us] = slow::latency_us(self.lanes, index);
         let note = match member.state {
             pool::DriveState::Failed => "taken out for its errors: replace it",
             pool::DriveState::Missing => "comes back by itself when it is found again",
+            pool::DriveState::Draining if member.slow => "is being emptied: much slower than its siblings",
             pool::DriveState::Draining => "is being emptied",
             pool::DriveState::Online | pool::DriveState::Removed => "",
         };
@@ -260,6 +264,8 @@ impl View<'_> {
                 pool::DriveState::Draining | pool::DriveState::Removed => DriveState::Draining,
             },
             errors: DriveErrors { read: errors.read, write: errors.write, checksum: errors.checksum },
+            read_latency_us,
+            write_latency_us,
             id: member.id.to_string(),
             note: note.to_owned(),
         }

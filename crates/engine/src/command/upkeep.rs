@@ -44,6 +44,10 @@ pub struct NewSettings {
     pub read_errors: Option<u32>,
     pub checksum_errors: Option<u32>,
     pub error_window_seconds: Option<u32>,
+    /// 0: no drive is emptied for being slow.
+    pub slow_factor: Option<u32>,
+    pub slow_latency_ms: Option<u32>,
+    pub slow_seconds: Option<u32>,
     /// 0: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
 }
@@ -56,6 +60,9 @@ pub struct PoolSettings {
     pub read_errors: u32,
     pub checksum_errors: u32,
     pub error_window_seconds: u32,
+    pub slow_factor: u32,
+    pub slow_latency_ms: u32,
+    pub slow_seconds: u32,
     /// `None`: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
 }

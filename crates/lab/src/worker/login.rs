@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, Operation, Outcome};
 use iscsi::Parameters;
 use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, Tag};
@@ -105,6 +105,19 @@ impl Session {
         let mut request = Request::new(self.lun, cdb_16(0x88, block, blocks));
         request.expected_in = blocks * self.block_bytes;
         self.command(request)
+    }
+
+    /// WRITE (16) of whole blocks.
+    pub fn write(&mut self, block: u64, blocks: u32, data: Bytes) -> Result<Tag, String> {
+        let mut request = Request::new(self.lun, cdb_16(0x8a, block, blocks));
+        request.data_out.push(data);
+        self.command(request)
+    }
+
+    /// Gives the connection up, whatever is on its way.
+    pub fn close(self, env: &mut World) {
+        // one that is broken is closed, too
+        let _ = wait_for(env, Operation::CloseConnection { connection: self.connection });
     }
 
     fn command(&mut self, request: Request) -> Result<Tag, String> {

@@ -47,6 +47,7 @@ pub struct ArrayBench {
     hosts: u16,
     volumes: Rc<Vec<VolumePlan>>,
     troubles: Troubles,
+    drives: Vec<DriveNumber>,
     made: Made,
     prepared: Rc<Cell<bool>>,
     clients: Vec<ProcessId>,
@@ -68,6 +69,7 @@ impl ArrayBench {
             hosts,
             volumes: Rc::new(plan.volumes.clone()),
             troubles: Troubles::new(&plan.troubles, &drives, &plan.lossy, plan.rates),
+            drives,
             plan,
             made: Made::default(),
             prepared: Rc::default(),
@@ -172,6 +174,9 @@ impl Bench for ArrayBench {
             return;
         }
         self.troubles.inject(world, prng);
+        if let Some((index, times)) = self.orders.draw_slowness(&self.plan) {
+            world.slow_down(self.drives[index], times);
+        }
         if let Some((outside, io, shard)) = self.array.clone()
             && let Some(order) = self.orders.draw_order(&self.plan)
         {
@@ -187,6 +192,7 @@ impl Bench for ArrayBench {
     }
 
     fn heal(&mut self, world: &World) {
+        self.drives.iter().for_each(|&drive| world.slow_down(drive, 1));
         self.troubles.heal(world);
     }
 

@@ -1,9 +1,10 @@
-//! What an administrator may do to a pool while hosts use it: drives added, emptied and replaced, scrubs.
+//! What an administrator may do to a pool while hosts use it: drives added, emptied and replaced, scrubs; and drives that
+//! become slow, which the array empties by itself.
 //!
 //! Drawn from a source of its own, so that an array seed is otherwise what it would be without orders.
 
 use engine::Command;
-use engine::command::Upkeep;
+use engine::command::{NewSettings, Upkeep};
 
 use crate::drive::DriveOptions;
 use crate::prng::Prng;
@@ -45,6 +46,12 @@ impl Orders {
         members.chain(self.spares()).collect()
     }
 
+    /// A drive that is to be so many times slower from now on, by its number in the plan.
+    pub fn draw_slowness(&mut self, plan: &Plan) -> Option<(usize, u64)> {
+        let due = self.prng.chance(self.rate / 50);
+        due.then(|| (self.prng.index(plan.drives.len()), *self.prng.pick(&[1, 10, 50])))
+    }
+
     /// The next order, if one is due.
     pub fn draw_order(&mut self, plan: &Plan) -> Option<Command> {
         if !self.prng.chance(self.rate) {
@@ -54,8 +61,18 @@ impl Orders {
         let prng = &mut self.prng;
         let (one, other) = (prng.pick(&paths).clone(), prng.pick(&paths).clone());
         let pool = || "pool".to_owned();
-        let upkeep = match prng.below(8) {
-            0 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
+        let upkeep = match prng.below(9) {
+            0 => {
+                // so quickly that it happens within a run
+                let settings = NewSettings {
+                    slow_factor: Some(4),
+                    slow_latency_ms: Some(1),
+                    slow_seconds: Some(1),
+                    ..NewSettings::default()
+                };
+                Upkeep::Set { pool: pool(), settings }
+            }
+            8 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
             2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![one.clone()], force: vec![one] },
             4 | 5 => Upkeep::DriveRemove { pool: pool(), drive: one, cancel: prng.chance(200) },
             _ => Upkeep::DriveReplace { pool: pool(), old: one, new: other, force: true },

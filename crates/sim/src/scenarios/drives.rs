@@ -1,7 +1,7 @@
 //! Drives that vanish, rot, come back stale, or fill up.
 
 use base::Nanos;
-use pool::Protection;
+use pool::{Patience, Protection};
 
 use super::script::plain_plan;
 use super::{Scenario, Script};
@@ -206,6 +206,52 @@ pub const FULL_FILE_SYSTEM_RESUMES: Scenario = Scenario {
         script.start()?;
         script.verify()?;
         script.bench.heal(&script.simulation.world);
+        Ok(())
+    },
+};
+
+pub const SLOW_AMONG_ITS_SIBLINGS: Scenario = Scenario {
+    name: "slow-among-its-siblings",
+    property: "a drive much slower than its siblings is found; one with a hiccup is not, nor is any where all are slow",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(Protection::Parity2, 6, 600), options);
+        let usual = (Nanos::from_micros(100), Nanos::from_micros(300));
+        for index in 0..6 {
+            script.world().set_latency(script.drive(index), usual.0, usual.1);
+        }
+        script.start()?;
+        let patience = Patience { slow_time: Nanos::from_secs(3), ..Patience::default() };
+        script.bench.lanes().iter().for_each(|lane| lane.tune(50, patience));
+        let suspect = seed as usize % 6;
+        let all: Vec<usize> = (0..6).collect();
+        // who is slow, how many times, for how long; and whether that is enough
+        let course: [(&[usize], u64, u64, bool); 5] = [
+            (&all, 1, 5, false),
+            (&all, 50, 10, false),
+            (&[suspect], 50, 2, false),
+            (&[suspect], 2, 10, false),
+            (&[suspect], 50, 5, true),
+        ];
+        for (drives, times, seconds, found) in course {
+            for &index in &all {
+                let times = if drives.contains(&index) { times } else { 1 };
+                script.world().slow_down(script.drive(index), times);
+            }
+            let until = script.world().now() + Nanos::from_secs(seconds);
+            while script.world().now() < until {
+                script.write(script.world().now().0 % 500, 64)?;
+                script.verify()?;
+            }
+            let latencies = script.bench.lanes()[0].stats().drive_latency;
+            let slow: Vec<usize> = (0..6).filter(|&index| latencies[index].slow.is_some()).collect();
+            let wanted = if found { vec![suspect] } else { Vec::new() };
+            if slow != wanted {
+                let what = format!(
+                    "{drives:?} {times} times slower for {seconds} s: {slow:?} are slow: {latencies:?}"
+                );
+                return Err(Failure::Broken(what));
+            }
+        }
         Ok(())
     },
 };

@@ -33,6 +33,7 @@ pub const ALL: &[Scenario] = &[
     drives::LOCKED_DRIVE_IS_NOT_MISSING,
     drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
+    drives::SLOW_AMONG_ITS_SIBLINGS,
 ];
 
 #[cfg(test)]

@@ -51,6 +51,9 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
                 read_errors: set.read_errors,
                 checksum_errors: set.checksum_errors,
                 error_window_seconds: set.error_window,
+                slow_factor: set.slow_factor,
+                slow_latency_ms: set.slow_latency,
+                slow_seconds: set.slow_time,
                 scrub_every_seconds: None,
             };
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)

@@ -235,6 +235,8 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
         detail,
         pool: drive.pool,
         errors: api::DriveErrors { read, write, checksum },
+        read_latency_us: drive.read_latency_us,
+        write_latency_us: drive.write_latency_us,
         id: drive.id,
         note: drive.note,
     }

@@ -22,6 +22,9 @@ pub fn engine_upkeep(pool: String, upkeep: api::Upkeep) -> shard::Upkeep {
                 read_errors: new.read_errors,
                 checksum_errors: new.checksum_errors,
                 error_window_seconds: new.error_window_seconds,
+                slow_factor: new.slow_factor,
+                slow_latency_ms: new.slow_latency_ms,
+                slow_seconds: new.slow_seconds,
                 scrub_every_seconds: new.scrub_every_seconds,
             };
             To::Set { pool, settings }
@@ -36,6 +39,9 @@ pub fn settings(settings: shard::PoolSettings) -> api::Settings {
         read_errors: settings.read_errors,
         checksum_errors: settings.checksum_errors,
         error_window_seconds: settings.error_window_seconds,
+        slow_factor: settings.slow_factor,
+        slow_latency_ms: settings.slow_latency_ms,
+        slow_seconds: settings.slow_seconds,
         scrub_every_seconds: settings.scrub_every_seconds,
     }
 }

@@ -1,0 +1,252 @@
+//! A client that writes blocks which describe themselves, reads them back all the time, and goes on through whatever
+//! happens to the array: what it reads must be what was acknowledged.
+
+mod known;
+
+use std::collections::BTreeMap;
+
+use base::{BLOCK_BYTES, Nanos};
+use bytes::{Bytes, BytesMut};
+use env::Env;
+use iscsi::initiator::{Completion, Tag};
+
+use crate::place::Random;
+use crate::target::Unit;
+use crate::worker::{Session, World, failure};
+use known::Known;
+
+const DEPTH: usize = 16;
+/// Blocks of 4 KiB of one request.
+const REQUEST_BLOCKS_MAX: u64 = 32;
+/// How long nothing need be served: the daemon is killed and started, drives are waited for.
+const PATIENCE: Nanos = Nanos::from_secs(180);
+const CHECK_CONDITION: u8 = 0x02;
+const UNIT_ATTENTION: u8 = 0x06;
+const MEDIUM_ERROR: u8 = 0x03;
+
+/// What was done.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Tally {
+    pub writes: u64,
+    pub reads: u64,
+    pub blocks_checked: u64,
+    pub sessions: u64,
+    /// Commands that ended with an error that asks for another try.
+    pub refused: u64,
+}
+
+/// A request on its way: blocks from `first` on; of a write, their versions.
+struct Asked {
+    first: u64,
+    blocks: u64,
+    versions: Option<Vec<u32>>,
+}
+
+enum End {
+    /// The session is over; another may go on.
+    Broken(String),
+    /// The array is wrong.
+    Wrong(String),
+}
+
+struct Client<'a> {
+    unit: &'a Unit,
+    known: Known,
+    random: Random,
+    tally: Tally,
+    asked: BTreeMap<Tag, Asked>,
+    /// Where the reading of everything, in order, is.
+    sweep: u64,
+    /// When something last succeeded.
+    served: Nanos,
+    until: Nanos,
+}
+
+/// Tortures a unit that reads as zeros for so many seconds, then reads all of it. What is wrong is the error.
+pub fn torture(
+    env: &mut World,
+    unit: &Unit,
+    seconds: u64,
+    say: &mut dyn FnMut(&Tally),
+) -> Result<Tally, String> {
+    let now = env.now();
+    let run = env.random_u64();
+    let mut client = Client {
+        unit,
+        known: Known::new(run, 0),
+        random: Random::new(run),
+        tally: Tally::default(),
+        asked: BTreeMap::new(),
+        sweep: 0,
+        served: now,
+        until: now + Nanos::from_secs(seconds),
+    };
+    let mut told = now;
+    loop {
+        match client.run_session(env, &mut told, say) {
+            Ok(()) => return Ok(client.tally),
+            Err(End::Wrong(what)) => return Err(what),
+            Err(End::Broken(why)) => client.on_broken(env, &why)?,
+        }
+    }
+}
+
+impl Client<'_> {
+    /// One session, until everything is done.
+    fn run_session(
+        &mut self,
+        env: &mut World,
+        told: &mut Nanos,
+        say: &mut dyn FnMut(&Tally),
+    ) -> Result<(), End> {
+        let mut session = Session::open(env, self.unit, self.tally.sessions).map_err(End::Broken)?;
+        let result = self.work(env, &mut session, told, say);
+        session.close(env);
+        result
+    }
+
+    fn work(
+        &mut self,
+        env: &mut World,
+        session: &mut Session,
+        told: &mut Nanos,
+        say: &mut dyn FnMut(&Tally),
+    ) -> Result<(), End> {
+        self.tally.sessions += 1;
+        let blocks = session.blocks * u64::from(session.block_bytes) / BLOCK_BYTES as u64;
+        if self.known.blocks() == 0 {
+            self.known = Known::new(env.random_u64(), blocks);
+        } else if self.known.blocks() != blocks {
+            return Err(End::Wrong(format!("the unit has {blocks} blocks and had {}", self.known.blocks())));
+        }
+        let mut last_sweep = false;
+        loop {
+            if env.now() >= self.until && !last_sweep {
+                // from here on everything is read once more
+                (last_sweep, self.sweep) = (true, 0);
+            }
+            while self.asked.len() < DEPTH && session.can_send() {
+                if !self.ask(session, last_sweep)? {
+                    break;
+                }
+            }
+            if self.asked.is_empty() && last_sweep && self.sweep >= self.known.blocks() {
+                return Ok(());
+            }
+            if self.asked.is_empty() && !session.can_send() {
+                return Err(End::Broken("the target lets nothing in".to_owned()));
+            }
+            if self.asked.is_empty() {
+                continue;
+            }
+            let (tag, completion) = session.next_completion(env).map_err(End::Broken)?;
+            self.on_completion(env, tag, completion)?;
+            if env.now().saturating_sub(*told) > Nanos::from_secs(10) {
+                *told = env.now();
+                say(&self.tally);
+            }
+        }
+    }
+
+    /// Sends one more request; `false` where there is nothing to ask now.
+    fn ask(&mut self, session: &mut Session, last_sweep: bool) -> Result<bool, End> {
+        let unit_blocks = BLOCK_BYTES as u32 / session.block_bytes;
+        let all = self.known.blocks();
+        let mut length = 1 + self.random.next() % REQUEST_BLOCKS_MAX;
+        let choice = self.random.next() % 4;
+        let first = match choice {
+            _ if last_sweep => self.sweep,
+            0 => self.sweep % all,
+            // a tenth of the unit is hot
+            1 => self.random.next() % (all / 10).max(1),
+            _ => self.random.next() % all,
+        };
+        length = length.min(all.saturating_sub(first));
+        let busy = |asked: &Asked| asked.first < first + length && first < asked.first + asked.blocks;
+        if length == 0 || self.asked.values().any(busy) {
+            return Ok(false);
+        }
+        let block = first * u64::from(unit_blocks);
+        let count = length as u32 * unit_blocks;
+        let write = !last_sweep && (choice == 1 || choice == 2);
+        let (tag, versions) = if write {
+            let mut data = BytesMut::zeroed(length as usize * BLOCK_BYTES);
+            let pieces = data.chunks_exact_mut(BLOCK_BYTES).enumerate();
+            let versions =
+                pieces.map(|(index, to)| self.known.next_content(first + index as u64, to)).collect();
+            (session.write(block, count, data.freeze()), Some(versions))
+        } else {
+            if last_sweep || choice == 0 {
+                self.sweep = first + length;
+            }
+            (session.read(block, count), None)
+        };
+        self.asked.insert(tag.map_err(End::Broken)?, Asked { first, blocks: length, versions });
+        Ok(true)
+    }
+
+    fn on_completion(&mut self, env: &World, tag: Tag, completion: Completion) -> Result<(), End> {
+        let asked =
+            self.asked.remove(&tag).ok_or_else(|| End::Wrong("an answer to no command".to_owned()))?;
+        let blocks = asked.first..asked.first + asked.blocks;
+        if completion.status != 0 {
+            return self.on_failure(env, &asked, &completion);
+        }
+        self.served = env.now();
+        if let Some(versions) = asked.versions {
+            self.tally.writes += 1;
+            blocks.zip(versions).for_each(|(block, version)| self.known.written(block, version));
+            return Ok(());
+        }
+        let data = Bytes::from(completion.data_in.to_vec());
+        if data.len() as u64 != asked.blocks * BLOCK_BYTES as u64 {
+            return Err(End::Wrong(format!("a read of {} blocks gave {} bytes", asked.blocks, data.len())));
+        }
+        for (block, content) in blocks.zip(data.chunks_exact(BLOCK_BYTES)) {
+            self.known.read(block, content).map_err(|what| End::Wrong(format!("MISMATCH: {what}")))?;
+        }
+        self.tally.reads += 1;
+        self.tally.blocks_checked += asked.blocks;
+        Ok(())
+    }
+
+    /// A command was refused: tried again another time, for as long as there is patience. Data that cannot be read
+    /// is lost data.
+    fn on_failure(&mut self, env: &World, asked: &Asked, completion: &Completion) -> Result<(), End> {
+        let key = completion.sense.get(2).map(|byte| byte & 0x0f);
+        if completion.status == CHECK_CONDITION && key == Some(MEDIUM_ERROR) {
+            let what =
+                format!("blocks {} to {}: {}", asked.first, asked.first + asked.blocks, failure(completion));
+            return Err(End::Wrong(what));
+        }
+        if completion.status != CHECK_CONDITION || key != Some(UNIT_ATTENTION) {
+            self.tally.refused += 1;
+        }
+        self.forget(asked);
+        if asked.versions.is_none() {
+            self.sweep = self.sweep.min(asked.first);
+        }
+        match env.now().saturating_sub(self.served) > PATIENCE {
+            true => Err(End::Wrong(format!("nothing succeeds any more: {}", failure(completion)))),
+            false => Ok(()),
+        }
+    }
+
+    fn forget(&mut self, asked: &Asked) {
+        for (block, &version) in (asked.first..).zip(asked.versions.iter().flatten()) {
+            self.known.unanswered(block, version);
+        }
+    }
+
+    /// What was on its way may have happened or not.
+    fn on_broken(&mut self, env: &mut World, why: &str) -> Result<(), String> {
+        for asked in std::mem::take(&mut self.asked).into_values() {
+            self.forget(&asked);
+        }
+        if env.now().saturating_sub(self.served) > PATIENCE {
+            return Err(format!("nobody has served for {} s: {why}", PATIENCE.0 / 1_000_000_000));
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        Ok(())
+    }
+}
