@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::shell::{self, Result, cargo, program};
-use crate::{fuzz, licences, simulate, tidy};
+use crate::{fuzz, licences, simulate, storm, tidy};
 
 #[derive(Args)]
 pub struct Options {
@@ -117,6 +117,7 @@ fn conformance(tally: &mut Tally) {
         tally
             .step(&format!("conformance/{name}"), || shell::run(&mut program(format!("conformance/{name}"))));
     }
+    tally.step("storm, half a minute", storm::short);
     let demo = |directory: &std::path::Path| -> Command {
         let mut demo = program("scripts/demo");
         demo.env("DEMO_ONCE", "1").env("DEMO_DIR", directory);

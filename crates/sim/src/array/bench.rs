@@ -4,7 +4,7 @@
 //! that must be there again, told by nothing but the drives.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ use super::engine_shard::{EngineShard, command};
 use super::growth::grow;
 use super::lun::LunSubject;
 use super::orders::Orders;
+use super::reserve::{Holders, Locksmith};
 use super::session::HostSession;
 use crate::drive::DriveNumber;
 use crate::environment::{Outside, SimEnv};
@@ -52,6 +53,8 @@ pub struct ArrayBench {
     prepared: Rc<Cell<bool>>,
     clients: Vec<ProcessId>,
     array: Option<(ToArray, Io, u16)>,
+    /// Who has reserved what.
+    holders: Rc<Holders>,
     logins: Rc<Cell<u64>>,
     orders: Orders,
 }
@@ -76,6 +79,7 @@ impl ArrayBench {
             clients: Vec::new(),
             array: None,
             logins: Rc::default(),
+            holders: Rc::default(),
             orders,
         }
     }
@@ -151,8 +155,16 @@ impl Bench for ArrayBench {
             }
             let opening = Opening::default();
             let (place, ready, tasks) = (opening.clone(), ready.clone(), io.clone());
-            let (volumes, logins) = (self.volumes.clone(), self.logins.clone());
-            io.spawn(async move { open_session(tasks, host, ready, volumes, logins, place).await });
+            let visit = Visit {
+                host,
+                volumes: self.volumes.clone(),
+                logins: self.logins.clone(),
+                shared: self.shared.clone(),
+                holders: self.holders.clone(),
+                // what administrators do to drives has seeds of its own
+                interferes: !self.orders.any(),
+            };
+            io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);
             lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });
         }
@@ -202,19 +214,30 @@ impl Bench for ArrayBench {
         for client in self.clients.drain(..) {
             world.end_quietly(client);
         }
+        self.holders.clear();
         self.array = None;
     }
+}
+
+/// What a host brings along.
+struct Visit {
+    host: u16,
+    volumes: Rc<Vec<VolumePlan>>,
+    logins: Rc<Cell<u64>>,
+    shared: Rc<Shared>,
+    holders: Rc<Holders>,
+    /// Whether hosts abort, reset and reserve.
+    interferes: bool,
 }
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 async fn open_session(
     io: Io,
-    host: u16,
+    visit: Visit,
     ready: Rc<RefCell<Option<Result<String, String>>>>,
-    volumes: Rc<Vec<VolumePlan>>,
-    logins: Rc<Cell<u64>>,
     place: Opening,
 ) {
+    let Visit { host, volumes, logins, shared, holders, interferes } = visit;
     let target = loop {
         match &*ready.borrow() {
             Some(Ok(target)) => break target.clone(),
@@ -228,13 +251,26 @@ async fn open_session(
     };
     let params = InitiatorParams::new(&initiator_name(host), Some(&target));
     let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
+    session.others_reset.set(interferes);
     io.spawn(session.clone().run());
     while session.logins.get() == 0 {
         io.sleep(Nanos::from_micros(100)).await;
     }
     logins.set(logins.get() + 1);
-    let luns = volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
-    let subject: Rc<dyn Subject> = Rc::new(LunSubject { io, session, luns });
+    let luns: BTreeMap<u32, u16> =
+        volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
+    let locksmith = Locksmith {
+        io: io.clone(),
+        session: session.clone(),
+        shared,
+        holders: holders.clone(),
+        host,
+        luns: luns.clone(),
+    };
+    if interferes {
+        io.spawn(locksmith.run());
+    }
+    let subject: Rc<dyn Subject> = Rc::new(LunSubject { io, session, luns, host, holders, interferes });
     *place.borrow_mut() = Some(Ok(subject));
 }
 

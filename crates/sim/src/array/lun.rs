@@ -10,14 +10,17 @@ use base::Nanos;
 use block::Payload;
 use iscsi::initiator::{Completion, Request as Command};
 use task::Io;
+use wire::iscsi::TaskManagementFunction;
 use wire::scsi::Lun;
 
-use super::session::HostSession;
+use super::reserve::Holders;
+use super::session::{Ended, HostSession};
 use crate::oracle::SECTOR_BYTES;
 use crate::workload::{Answer, Request, Subject};
 
 /// Pause before a command is sent again that the array could not take yet.
 const AGAIN: Nanos = Nanos::from_millis(2);
+const ABORT_AFTER_NS_MAX: u64 = 1_000_000;
 const FUA: u8 = 0x08;
 /// WRITE SAME (16) without a data-out buffer, unmapping.
 const UNMAP_NDOB: u8 = 0x09;
@@ -28,6 +31,11 @@ pub struct LunSubject {
     pub session: Rc<HostSession>,
     /// LUN by the oracle's volume.
     pub luns: BTreeMap<u32, u16>,
+    /// Which host this is, and who has reserved what.
+    pub host: u16,
+    pub holders: Rc<Holders>,
+    /// Whether hosts abort and reset.
+    pub interferes: bool,
 }
 
 /// A CDB of 16 bytes with a 64-bit LBA and a 32-bit length, as READ (16).
@@ -84,8 +92,8 @@ fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
             Request::Read { .. } => Answer::Data(completion.data_in.to_vec()),
             _ => Answer::Done,
         }),
-        // busy, task set full; unit attention, not ready
-        (0x08 | 0x28, _) | (0x02, 0x6 | 0x2) => None,
+        // busy, reservation conflict, task set full; unit attention, not ready
+        (0x08 | 0x18 | 0x28, _) | (0x02, 0x6 | 0x2) => None,
         (0x02, 0xE) => Some(Answer::Miscompare),
         (0x02, 0x7) if (code, qualifier) == (0x27, 0x07) => Some(Answer::OutOfSpace),
         (0x02, 0xB) => Some(Answer::Lost),
@@ -95,15 +103,57 @@ fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
     }
 }
 
+fn volume(request: &Request) -> u32 {
+    match request {
+        Request::Read { volume, .. }
+        | Request::Write { volume, .. }
+        | Request::Zero { volume, .. }
+        | Request::CompareAndWrite { volume, .. }
+        | Request::Flush { volume } => *volume,
+    }
+}
+
+/// Now and then a host ends what is under way on a LUN: its own commands, or everybody's.
+fn trouble(io: &Io, session: &HostSession, lun: u64) {
+    match io.random_u64() % 1000 {
+        0..3 => session.manage(TaskManagementFunction::LogicalUnitReset, lun),
+        3..6 => session.manage(TaskManagementFunction::AbortTaskSet, lun),
+        _ => {}
+    }
+}
+
+/// Some commands are aborted, after this time.
+fn abort_after(io: &Io) -> Option<Nanos> {
+    (io.random_u64() % 100 < 3).then(|| Nanos(io.random_u64() % ABORT_AFTER_NS_MAX))
+}
+
 impl Subject for LunSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
         let command = self.command(&request);
         let (session, io) = (self.session.clone(), self.io.clone());
+        let (host, holders, interferes) = (self.host, self.holders.clone(), self.interferes);
         Box::pin(async move {
             loop {
-                let Some(completion) = session.command(command.clone()).await else { return Answer::Lost };
-                if let Some(answer) = answer(&request, &completion) {
-                    return answer;
+                let mut abort_at = None;
+                if interferes {
+                    trouble(&io, &session, command.lun);
+                    abort_at = abort_after(&io);
+                }
+                let sent = io.now();
+                match session.command(command.clone(), abort_at).await {
+                    Ended::Completed(completion) => {
+                        let written = completion.status == 0 && !matches!(request, Request::Read { .. });
+                        if written && holders.forbid(volume(&request), host, sent) {
+                            return Answer::Failed(
+                                "it was carried out under another's reservation".to_owned(),
+                            );
+                        }
+                        if let Some(answer) = answer(&request, &completion) {
+                            return answer;
+                        }
+                    }
+                    Ended::Aborted => return Answer::Aborted,
+                    Ended::Lost => return Answer::Lost,
                 }
                 io.sleep(AGAIN).await;
             }

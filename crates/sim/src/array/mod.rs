@@ -6,6 +6,7 @@ mod engine_shard;
 mod growth;
 mod lun;
 mod orders;
+mod reserve;
 mod session;
 
 use base::Nanos;
@@ -21,7 +22,7 @@ pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::LunSubject;
 pub use orders::Orders;
-pub use session::HostSession;
+pub use session::{Ended, HostSession};
 
 /// Drives of a pool that the array makes have at least this size; they are sparse here.
 const DRIVE_BYTES: u64 = base::limits::DRIVE_BYTES_MIN;

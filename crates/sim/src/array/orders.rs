@@ -27,6 +27,11 @@ impl Orders {
         Orders { prng, rate }
     }
 
+    /// Whether this seed has any.
+    pub fn any(&self) -> bool {
+        self.rate > 0
+    }
+
     /// Puts spare drives into the machine.
     pub fn add_spares(&mut self, plan: &Plan, world: &World) {
         for path in self.spares() {
@@ -60,6 +65,9 @@ impl Orders {
         let paths = self.paths(plan);
         let prng = &mut self.prng;
         let (one, other) = (prng.pick(&paths).clone(), prng.pick(&paths).clone());
+        // a drive that may be lost is not made another member: it could be lost twice, which is one loss too many
+        let may_be_lost = |path: &String| plan.lossy.iter().any(|&index| plan.drives[index].path == *path);
+        let new = |path: &String| if may_be_lost(path) { "/sim/spare0".to_owned() } else { path.clone() };
         let pool = || "pool".to_owned();
         let upkeep = match prng.below(9) {
             0 => {
@@ -73,9 +81,9 @@ impl Orders {
                 Upkeep::Set { pool: pool(), settings }
             }
             8 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
-            2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![one.clone()], force: vec![one] },
+            2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![new(&one)], force: vec![new(&one)] },
             4 | 5 => Upkeep::DriveRemove { pool: pool(), drive: one, cancel: prng.chance(200) },
-            _ => Upkeep::DriveReplace { pool: pool(), old: one, new: other, force: true },
+            _ => Upkeep::DriveReplace { pool: pool(), old: one, new: new(&other), force: true },
         };
         Some(Command::Upkeep { upkeep, dry_run: false })
     }

@@ -115,6 +115,14 @@ impl History {
         }
     }
 
+    /// The write was aborted, and is over: it has taken effect by now, or never will.
+    pub fn aborted(&mut self, id: WriteId, now: u64) {
+        if let Some(index) = self.position(id) {
+            let write = &mut self.writes[index];
+            (write.returned, write.settled) = (now, write.settled.min(now));
+        }
+    }
+
     /// The write was answered with a promise that it changed nothing. `false`: it had been seen.
     pub fn refused(&mut self, id: WriteId) -> bool {
         let Some(index) = self.position(id) else { return true };

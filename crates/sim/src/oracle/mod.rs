@@ -13,91 +13,16 @@
 
 mod content;
 mod history;
+mod violation;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::ops::Range;
 
 use base::{BLOCK_BYTES, HashMap};
 
 pub use content::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill, identify};
 use history::{History, WriteId, Wrong};
-
-/// A promise that was broken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
-    pub volume: u32,
-    pub block: u64,
-    /// Sector of the volume.
-    pub sector: u64,
-    pub kind: ViolationKind,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ViolationKind {
-    /// A version that may not be there (any more, or again); those that may.
-    NotPermitted {
-        seen: u64,
-        permitted: Vec<u64>,
-    },
-    /// Half of one write and half of another in one block.
-    Torn {
-        seen: Vec<Option<u64>>,
-    },
-    /// The data of another place.
-    Misplaced {
-        volume: u32,
-        sector: u64,
-        version: u64,
-    },
-    Garbage,
-    /// A read gave another number of bytes than it was asked for.
-    WrongLength {
-        expected: usize,
-        seen: usize,
-    },
-    /// A compare failed though nothing but what it expected can have been there.
-    FalseMiscompare,
-    /// A compare succeeded though what it expected cannot have been there.
-    FalseMatch {
-        expected: u64,
-    },
-    /// Two compares matched the same version of a sector, which the first of them has replaced.
-    MatchedTwice {
-        version: u64,
-    },
-    /// A write that was refused had been seen by a read.
-    RefusedButSeen {
-        version: u64,
-    },
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "volume {} block {} sector {}: ", self.volume, self.block, self.sector)?;
-        match &self.kind {
-            ViolationKind::NotPermitted { seen, permitted } => {
-                write!(f, "holds version {seen}, permitted are {permitted:?}")
-            }
-            ViolationKind::Torn { seen } => write!(f, "torn: its sectors hold versions {seen:?}"),
-            ViolationKind::Misplaced { volume, sector, version } => {
-                write!(f, "holds version {version} of volume {volume} sector {sector}")
-            }
-            ViolationKind::Garbage => f.write_str("holds what was never written"),
-            ViolationKind::WrongLength { expected, seen } => write!(f, "{seen} bytes came, not {expected}"),
-            ViolationKind::FalseMiscompare => f.write_str("a compare failed that must succeed"),
-            ViolationKind::FalseMatch { expected } => {
-                write!(f, "a compare matched version {expected}, which is not there")
-            }
-            ViolationKind::MatchedTwice { version } => {
-                write!(f, "two compares matched version {version}, of which one has replaced it")
-            }
-            ViolationKind::RefusedButSeen { version } => {
-                write!(f, "version {version} was refused, but had been read")
-            }
-        }
-    }
-}
+pub use violation::{Violation, ViolationKind};
 
 /// A write that has begun. Its data is version `version` (0: zeros) of the sectors.
 #[derive(Clone, Debug)]
@@ -229,6 +154,18 @@ impl Oracle {
         for block in blocks(&ticket.sectors) {
             if let Some(history) = volume.blocks.get_mut(&block) {
                 history.failed(ticket.id, now);
+            }
+        }
+    }
+
+    /// The write was aborted, and its end waited for: it is there or not, and does not land later.
+    pub fn abort_write(&mut self, ticket: &WriteTicket) {
+        let now = self.tick();
+        self.close_read(ticket.began);
+        let Some(volume) = self.volumes.get_mut(&ticket.volume) else { return };
+        for block in blocks(&ticket.sectors) {
+            if let Some(history) = volume.blocks.get_mut(&block) {
+                history.aborted(ticket.id, now);
             }
         }
     }
@@ -476,6 +413,22 @@ mod tests {
         assert_eq!(oracle.end_compare_matched(one, &[version; 8], false), Ok(()));
         let error = oracle.end_compare_matched(other, &[version; 8], false).unwrap_err();
         assert_eq!(error.kind, ViolationKind::MatchedTwice { version });
+    }
+
+    #[test]
+    fn an_aborted_write_is_there_or_not_for_ever() {
+        let mut oracle = Oracle::new();
+        oracle.add_volume(1, false);
+        let aborted = |oracle: &mut Oracle| {
+            let write = oracle.begin_write(1, 0..8);
+            oracle.abort_write(&write);
+            write.version
+        };
+        let first = aborted(&mut oracle);
+        assert_eq!(read(&mut oracle, 0..8, &[first; 8]), Ok(()), "it took effect");
+        let second = aborted(&mut oracle);
+        assert_eq!(read(&mut oracle, 0..8, &[first; 8]), Ok(()), "it did not");
+        assert!(read(&mut oracle, 0..8, &[second; 8]).is_err(), "it landed late");
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl Client {
         let answer = self.execute(Request::Read { volume: volume.volume, sectors: sectors.clone() }).await;
         let Answer::Data(data) = answer else {
             self.shared.oracle.borrow_mut().fail_read(&ticket);
-            if answer == Answer::Lost {
+            if matches!(answer, Answer::Lost | Answer::Aborted) {
                 return None;
             }
             self.refuse(|| format!("read volume {} sectors {sectors:?}", volume.volume), &answer);
@@ -164,6 +164,7 @@ impl Client {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, durable),
             Answer::OutOfSpace => self.out_of_space(&ticket),
             Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
+            Answer::Aborted => self.shared.oracle.borrow_mut().abort_write(&ticket),
             answer => {
                 self.shared.oracle.borrow_mut().fail_write(&ticket);
                 self.refuse(|| format!("write volume {} sectors {sectors:?}", volume.volume), &answer);
@@ -182,6 +183,7 @@ impl Client {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, false),
             Answer::OutOfSpace => self.out_of_space(&ticket),
             Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
+            Answer::Aborted => self.shared.oracle.borrow_mut().abort_write(&ticket),
             answer => {
                 self.shared.oracle.borrow_mut().fail_write(&ticket);
                 self.refuse(|| format!("zero volume {} sectors {sectors:?}", volume.volume), &answer);
@@ -194,7 +196,7 @@ impl Client {
         match self.execute(Request::Flush { volume: volume.volume }).await {
             Answer::Done => self.shared.oracle.borrow_mut().end_flush(ticket),
             Answer::OutOfSpace => self.shared.out_of_space.set(self.shared.out_of_space.get() + 1),
-            Answer::Lost => {}
+            Answer::Lost | Answer::Aborted => {}
             answer => self.refuse(|| format!("flush volume {}", volume.volume), &answer),
         }
     }
@@ -237,6 +239,7 @@ impl Client {
                 return self.out_of_space(&ticket);
             }
             Answer::Lost => return oracle.fail_write(&ticket),
+            Answer::Aborted => return oracle.abort_write(&ticket),
             answer => {
                 oracle.fail_write(&ticket);
                 drop(oracle);

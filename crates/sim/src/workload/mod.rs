@@ -80,6 +80,8 @@ pub enum Answer {
     OutOfSpace,
     /// The way to the subject broke: whether the request was carried out is not known.
     Lost,
+    /// Aborted, and over: it was carried out or never will be.
+    Aborted,
     /// Anything else, in the subject's words.
     Failed(String),
 }
