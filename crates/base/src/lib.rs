@@ -11,7 +11,7 @@ pub mod time;
 pub mod units;
 
 pub use buffer::AlignedBuffer;
-pub use checksum::{Crc32c, crc32c};
+pub use checksum::{Crc32c, block_checksum, crc32c};
 pub use id::{ArrayId, DriveId, Epoch, LayerId, PoolId, Sequence, ShardId, VolumeId};
 pub use map::{HashMap, HashSet};
 pub use time::Nanos;

@@ -3,7 +3,7 @@
 //! Pure: no I/O. The one copy of a block's bytes on its way to the drives is made here, together with its
 //! checksum; columns are slices of the same memory.
 
-use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use bytes::Bytes;
 
 use crate::format::header::{BatchHeader, Entry};
@@ -44,7 +44,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
                 Source::Block(bytes) => target.copy_from_slice(bytes),
             }
             slot += 1;
-            let crc = crc32c(target);
+            let crc = block_checksum(target);
             // a moved block must be the one that the map knows, or damage would get a good checksum
             assert!(!matches!(entry, Entry::Move { crc: known, .. } if known != crc));
             entry.set_crc(crc);

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use base::{AlignedBuffer, crc32c};
+use base::{AlignedBuffer, block_checksum};
 use env::IoError;
 use task::join_all;
 
@@ -91,7 +91,7 @@ impl Lane {
         let mut buffer = read.unwrap_or_else(|| AlignedBuffer::zeroed(crcs.len()));
         let mut rebuilt = Vec::new();
         for (index, &crc) in crcs.iter().enumerate() {
-            if !missing && crc32c(buffer.block(index)) == crc {
+            if !missing && block_checksum(buffer.block(index)) == crc {
                 continue;
             }
             if !missing {
@@ -103,14 +103,14 @@ impl Lane {
                 true => self.read_rows(columns, &layout, role, row + index..row + index + 1).await,
                 false => None,
             };
-            if let Some(block) = block.filter(|block| crc32c(block) == crc) {
+            if let Some(block) = block.filter(|block| block_checksum(block) == crc) {
                 buffer.block_mut(index).copy_from_slice(&block);
                 continue;
             }
             let mut block = self.rebuild(columns, &layout, position.slot(), crc).await;
             if avoided && block.is_err() {
                 let read = self.read_rows(columns, &layout, role, row + index..row + index + 1).await;
-                block = read.filter(|block| crc32c(block) == crc).ok_or(Unreadable);
+                block = read.filter(|block| block_checksum(block) == crc).ok_or(Unreadable);
             }
             let block = block.map_err(|error| (index, error))?;
             buffer.block_mut(index).copy_from_slice(&block);
@@ -182,7 +182,8 @@ impl Lane {
             match layout.cell(role, row, checksums.len()) {
                 Cell::Padding => cells[role] = Some(AlignedBuffer::zeroed(1)),
                 Cell::Data(other) if role != lost => {
-                    if cells[role].as_ref().is_some_and(|cell| Some(crc32c(cell)) != checksums[other]) {
+                    if cells[role].as_ref().is_some_and(|cell| Some(block_checksum(cell)) != checksums[other])
+                    {
                         self.count_checksum_error(columns, layout, role);
                         cells[role] = None;
                     }
@@ -236,6 +237,6 @@ pub(crate) fn solve(
             .collect();
         parity::reconstruct(&mut data_columns, &mut parity_columns).ok()?;
         drop(data_columns);
-        (crc32c(&target) == crc).then_some(target)
+        (block_checksum(&target) == crc).then_some(target)
     })
 }

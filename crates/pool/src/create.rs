@@ -9,7 +9,7 @@ use task::{Io, join_all};
 
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, NAME_BYTES_MAX};
 use crate::format::root::Root;
-use crate::format::{FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
+use crate::format::{FORMAT_VERSION, FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
 use crate::lane::LaneError;
 use crate::membership::{Member, Membership};
 use crate::probe::{Content, probe};
@@ -95,7 +95,7 @@ impl fmt::Display for PoolError {
             }
             PoolError::FutureVersion { path, version } => write!(
                 f,
-                "{path} was written by a newer Tangelo (format version {version}); it is left untouched: install that version"
+                "{path} was written by another Tangelo (format version {version}, and this one reads {FORMAT_VERSION}); it is left untouched: install that version"
             ),
             PoolError::TooManyMissing { missing, allowed } => {
                 write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;

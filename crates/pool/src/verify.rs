@@ -1,6 +1,6 @@
 //! Whole batches: whether every cell is what it should be, and completing those of which something is missing.
 
-use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
+use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use env::IoError;
 use task::join_all;
 
@@ -114,7 +114,7 @@ fn check_row(
     for role in layout.roles() {
         let good = |cell: &AlignedBuffer| match holds(role) {
             Cell::Header => cell[..] == image[..],
-            Cell::Data(slot) => crc32c(cell) == checksums[slot],
+            Cell::Data(slot) => block_checksum(cell) == checksums[slot],
             Cell::Padding | Cell::Parity(_) => true,
         };
         let read =

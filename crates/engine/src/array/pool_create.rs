@@ -200,7 +200,8 @@ fn check_content(path: &str, content: &Content, forced: bool) -> Result<(), Comm
         Content::Foreign(what) => what.clone(),
         Content::Member(label) => format!("a drive of pool {} (array {})", label.pool_name, label.array),
         Content::FutureVersion(version) => {
-            format!("a drive of a newer Tangelo's pool (format version {version})")
+            let age = if *version > pool::FORMAT_VERSION { "a newer" } else { "an older" };
+            format!("a drive of {age} Tangelo's pool (format version {version})")
         }
         Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
     };

@@ -13,7 +13,7 @@ pub mod table;
 use base::{BLOCK_BYTES, crc32c};
 
 /// The version of labels, roots, headers and pages that this program writes and reads.
-pub const FORMAT_VERSION: u16 = 1;
+pub const FORMAT_VERSION: u16 = 2;
 
 /// The labels' region at the start of every drive; chunks begin after it.
 pub const LABEL_REGION_BYTES: u64 = 1 << 20;
@@ -69,7 +69,7 @@ fn check_magic(bytes: &[u8], magic: &[u8; 8]) -> Result<(), FormatError> {
 /// The version of a structure whose checksum is right: a flipped bit is no newer program. The place and
 /// the reach of checksums are the same in every version.
 fn check_version(version: u16) -> Result<(), FormatError> {
-    if version > FORMAT_VERSION { Err(FormatError::FutureVersion(version)) } else { Ok(()) }
+    if version != FORMAT_VERSION { Err(FormatError::FutureVersion(version)) } else { Ok(()) }
 }
 
 #[cfg(test)]

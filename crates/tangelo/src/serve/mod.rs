@@ -220,7 +220,7 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
             Content::Foreign => tracing::warn!("{file}:{line}: {path} holds {detail}; it is left alone"),
             Content::FutureVersion => {
                 tracing::warn!(
-                    "{file}:{line}: {path} has a label of a newer Tangelo; it is left alone, install that version"
+                    "{file}:{line}: {path} has a label of a newer Tangelo, or of one from before the first release; it is left alone, install that version"
                 );
             }
             Content::Damaged => {

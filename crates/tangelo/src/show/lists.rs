@@ -64,7 +64,7 @@ fn holds(drive: &Drive) -> String {
         Content::Member => {
             return drive.pool.as_ref().map_or(drive.detail.clone(), |pool| format!("pool {pool}"));
         }
-        Content::FutureVersion => "label of a newer Tangelo",
+        Content::FutureVersion => "label of another version of Tangelo",
         Content::Damaged => "damaged label",
         Content::Unreadable => "unreadable",
     };
