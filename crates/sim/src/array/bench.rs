@@ -26,13 +26,15 @@ use crate::drive::DriveNumber;
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
 use crate::process::Simulation;
-use crate::seed::{Plan, Troubles};
+use crate::seed::{Plan, Trouble, Troubles};
 use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
 use crate::world::{ProcessId, World};
 
 /// The array's machine, and the hosts'.
 const ARRAY: u16 = 0;
 const HOSTS: u16 = 1;
+/// One administrator does not give more at once.
+const ORDERS_AT_ONCE: u32 = 4;
 const PORTAL: &str = "10.0.0.1:3260";
 
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
@@ -57,6 +59,8 @@ pub struct ArrayBench {
     holders: Rc<Holders>,
     logins: Rc<Cell<u64>>,
     orders: Orders,
+    /// Orders that have not been answered.
+    orders_given: Rc<Cell<u32>>,
 }
 
 impl ArrayBench {
@@ -81,6 +85,7 @@ impl ArrayBench {
             logins: Rc::default(),
             holders: Rc::default(),
             orders,
+            orders_given: Rc::default(),
         }
     }
 
@@ -162,7 +167,8 @@ impl Bench for ArrayBench {
                 shared: self.shared.clone(),
                 holders: self.holders.clone(),
                 // what administrators do to drives has seeds of its own
-                interferes: !self.orders.any(),
+                // a batch that the full file system has kept back is written when there is room, aborted or not
+                interferes: !self.orders.any() && !self.plan.has(Trouble::NoSpace),
             };
             io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);
@@ -190,13 +196,17 @@ impl Bench for ArrayBench {
             world.slow_down(self.drives[index], times);
         }
         if let Some((outside, io, shard)) = self.array.clone()
+            && self.orders_given.get() < ORDERS_AT_ONCE
             && let Some(order) = self.orders.draw_order(&self.plan)
         {
             let (shared, tasks) = (self.shared.clone(), io.clone());
             let client = self.clients[0];
+            let given = self.orders_given.clone();
+            given.set(given.get() + 1);
             let giving = async move {
                 // whether it is carried out or refused is the array's to know; the data is what is checked
                 let answer = command(&tasks, &outside, order.clone()).await;
+                given.set(given.get() - 1);
                 shared.world.note(|| format!("order: {order:?}: {answer:?}"));
             };
             drop(spawn_flagged(world, client, shard, &io, giving));
@@ -215,6 +225,8 @@ impl Bench for ArrayBench {
             world.end_quietly(client);
         }
         self.holders.clear();
+        // nobody answers them any more
+        self.orders_given = Rc::default();
         self.array = None;
     }
 }
