@@ -126,10 +126,14 @@ impl Array {
                 }
                 DriveState::Missing | DriveState::Failed | DriveState::Draining => {
                     if let Some(handle) = self.retire_if_empty(membership.pool, index as u8).await {
-                        if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool)
-                            && member.slow
-                        {
+                        let mut state = self.state.borrow_mut();
+                        let Some(pool) = state.pool_mut(membership.pool) else { continue };
+                        if member.slow {
                             pool.care.left.insert(member.path.clone());
+                        }
+                        if pool.care.closing.contains(&handle) {
+                            // given up already: closed twice, it could be somebody else's by then
+                            continue;
                         }
                         let array = self.clone();
                         io.spawn(async move { array.close_drive(handle).await });

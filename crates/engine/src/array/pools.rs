@@ -311,14 +311,16 @@ impl Array {
 
     /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
     async fn close_pool(&self, id: PoolId, reason: String) {
-        let membership = {
+        let (membership, closing) = {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("a pool that is known");
             pool.offline = Some(reason);
-            pool.membership.take()
+            // those that are being given up already are closed by whoever does
+            (pool.membership.take(), pool.care.closing.clone())
         };
         self.context.ask_all(|| Call::CloseLanes(id)).await;
-        for handle in membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle) {
+        let handles = membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle);
+        for handle in handles.filter(|handle| !closing.contains(handle)) {
             self.close_drive(handle).await;
         }
     }
