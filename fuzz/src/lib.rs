@@ -15,7 +15,7 @@ pub struct Target {
 }
 
 /// All of them. A directory of `fuzz/corpus` has the name of each.
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 14] = [
     Target {
         name: "iscsi-pdu",
         what: "every iSCSI PDU, additional headers, text",
@@ -63,6 +63,18 @@ pub const TARGETS: [Target; 12] = [
         bytes_max: BLOCK_BYTES + 13,
     },
     Target {
+        name: "catalog-slot",
+        what: "where the stored catalog begins",
+        run: pool::fuzz::catalog_slot,
+        bytes_max: 64,
+    },
+    Target {
+        name: "api-body",
+        what: "bodies of API requests; the first byte says of which",
+        run: api_body,
+        bytes_max: 4096,
+    },
+    Target {
         name: "text",
         what: "the stored catalog and the configuration file",
         run: text,
@@ -98,6 +110,24 @@ fn root(bytes: &[u8]) {
         let length = u32::try_from(whole.len()).expect("inputs are small");
         whole[16..20].copy_from_slice(&length.to_le_bytes());
         pool::fuzz::root(&sealed(whole, 12));
+    }
+}
+
+fn api_body(bytes: &[u8]) {
+    let Some((kind, body)) = bytes.split_first() else { return };
+    match kind % 4 {
+        0 => body_of::<control::api::NewPool>(body),
+        1 => body_of::<control::api::NewVolume>(body),
+        2 => body_of::<control::api::NewHost>(body),
+        _ => body_of::<control::api::NewMapping>(body),
+    }
+}
+
+/// What a body says can be said again, to the same effect.
+fn body_of<T: serde::de::DeserializeOwned + serde::Serialize + PartialEq + std::fmt::Debug>(body: &[u8]) {
+    if let Ok(value) = serde_json::from_slice::<T>(body) {
+        let again = serde_json::to_vec(&value).expect("requests can be said in JSON");
+        assert_eq!(serde_json::from_slice::<T>(&again).ok(), Some(value));
     }
 }
 

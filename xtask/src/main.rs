@@ -36,7 +36,18 @@ enum Task {
         #[arg(long)]
         trace: bool,
     },
-    /// Run fresh seeds for a while
+    /// Cut the power after every drive operation of scripted cases, and recover
+    CrashMatrix {
+        /// Only every so-manieth cut
+        #[arg(long, default_value = "1")]
+        every: u64,
+        #[arg(long, default_value = "1")]
+        seed: u64,
+        /// Only this case
+        #[arg(long)]
+        case: Option<String>,
+    },
+    /// Run fresh seeds for a while; what fails is kept, and made smaller
     Hunt {
         #[arg(long, default_value = "10")]
         minutes: u64,
@@ -73,6 +84,7 @@ fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Test(options) => test::run(&options),
         Task::Sim { seed, trace } => simulate::one(seed, trace),
+        Task::CrashMatrix { every, seed, case } => simulate::crash_matrix(every, seed, case.as_deref()),
         Task::Hunt { minutes, from } => simulate::hunt(minutes, from),
         Task::Storm(options) => storm::run(&options),
         Task::Tidy => tidy::run(),

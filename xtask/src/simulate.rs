@@ -37,20 +37,61 @@ pub fn hunt(minutes: u64, from: Option<u64>) -> Result {
     Ok(())
 }
 
-/// Runs seeds from `from` on for some seconds; how many passed, or what failed.
+/// Runs every scenario, and seeds from `from` on for some seconds; how many passed, or what failed. What was never
+/// exercised has failed, too.
 pub fn batch(from: u64, seconds: u64) -> Result<u64> {
     let mut sim = build()?;
     sim.args(["--from", &from.to_string(), "--count", "1000000", "--seconds", &seconds.to_string()]);
-    let mut result = None;
-    let succeeded = shell::run_with_lines(&mut sim, |line| {
+    let (mut result, mut failing, mut never) = (None, Vec::new(), Vec::new());
+    let succeeded = shell::run_with_lines(sim.arg("--coverage"), |line| {
         println!("{line}");
         result = parse_result(line).or(result);
+        failing.extend(parse_failing(line));
+        never.extend(line.strip_prefix("NEVER exercised: ").map(str::to_owned));
     })?;
+    keep(&failing)?;
     match result {
         Some((passed, 0)) if succeeded && passed > 0 => Ok(passed),
+        Some((_, 0)) if !never.is_empty() => Err(format!("never exercised: {}", never.join("; "))),
         Some((passed, failed)) => Err(format!("{failed} seeds failed, {passed} passed, from seed {from}")),
         None => Err(format!("the simulator did not end as it should, from seed {from}")),
     }
+}
+
+/// Seeds of one batch that are made smaller; the others are as good as these.
+const SHRUNK: usize = 3;
+
+/// Writes down seeds that failed, the first of them made as small as they get.
+fn keep(failing: &[u64]) -> Result {
+    if failing.is_empty() {
+        return Ok(());
+    }
+    let path = shell::target().join("failing-seeds");
+    let commit = shell::output_of(shell::program("git").args(["rev-parse", "--short", "HEAD"]))?;
+    let mut text = std::fs::read_to_string(&path).unwrap_or_default();
+    for (index, seed) in failing.iter().enumerate() {
+        text += &format!("{seed} at {}\n", commit.trim());
+        if index < SHRUNK {
+            let sim = shell::target().join("release/sim");
+            shell::run_with_lines(shell::program(sim).args(["--shrink", &seed.to_string()]), |line| {
+                println!("{line}");
+                text += &format!("    {line}\n");
+            })?;
+        }
+    }
+    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    println!("failing seeds are kept in {}", path.display());
+    Ok(())
+}
+
+/// Cuts the power after every `every`-th drive operation of scripted cases.
+pub fn crash_matrix(every: u64, seed: u64, case: Option<&str>) -> Result {
+    let mut sim = build()?;
+    sim.args(["--matrix", "--every", &every.to_string(), "--seed", &seed.to_string()]);
+    if let Some(case) = case {
+        sim.args(["--case", case]);
+    }
+    run(&mut sim)
 }
 
 /// Runs seeds 1 to `count`, all of which must pass.
@@ -58,6 +99,11 @@ pub fn known(count: u64) -> Result {
     let mut sim = build()?;
     sim.args(["--from", "1", "--count", &count.to_string()]);
     run(&mut sim)
+}
+
+/// `seed 12 FAILED: why`
+fn parse_failing(line: &str) -> Option<u64> {
+    line.strip_prefix("seed ")?.split_once(" FAILED: ")?.0.parse().ok()
 }
 
 /// `12 seeds passed, 0 failed`
@@ -74,5 +120,7 @@ mod tests {
     fn the_simulators_last_line_is_understood() {
         assert_eq!(parse_result("12 seeds passed, 3 failed"), Some((12, 3)));
         assert_eq!(parse_result("seed 12 FAILED: 3 seeds passed, no"), None);
+        assert_eq!(parse_failing("seed 12 FAILED: volume 3"), Some(12));
+        assert_eq!(parse_failing("scenario x FAILED with seed 12: y"), None);
     }
 }

@@ -25,6 +25,9 @@ pub struct Options {
 /// Seeds 1 to this, which passed when this was written.
 const KNOWN_SEEDS: u64 = 400;
 
+/// Of the crash matrix, every so-manieth cut.
+const MATRIX_STEP: u64 = 10;
+
 /// What has passed and what has not.
 #[derive(Default)]
 struct Tally {
@@ -93,6 +96,13 @@ pub fn run(options: &Options) -> Result {
     tally.step(
         &format!("simulation, fresh seeds from {first}; one is replayed by: cargo xtask sim SEED --trace"),
         || simulate::batch(first, options.sim_seconds).map(|passed| println!("{passed} seeds passed")),
+    );
+    let matrix_seed = first / 1_000_000;
+    tally.step(
+        &format!(
+            "crash matrix, every {MATRIX_STEP}th cut, seed {matrix_seed}; all: cargo xtask crash-matrix"
+        ),
+        || simulate::crash_matrix(MATRIX_STEP, matrix_seed, None),
     );
     if options.quick {
         println!("\n== conformance and demo: left out, as --quick says");

@@ -8,6 +8,7 @@ use env::IoError;
 use task::join_all;
 
 use crate::batch::{Built, ColumnWrite, build};
+use crate::decision::Decision;
 use crate::evidence::Fault;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
@@ -101,10 +102,14 @@ impl Lane {
         self.background.notify();
         if self.log.borrow().pending.iter().any(Pending::is_checkpoint) {
             // the one that is being written cannot be: the log is as full as it can get
+            Decision::CheckpointGivenUp.taken();
             self.give_up_pending(|entry| matches!(entry, Entry::Page { .. } | Entry::Table { .. }));
         } else if self.checkpoint_could_help() {
             self.want_checkpoint();
         } else if self.log.borrow().in_flight.is_empty() {
+            if self.log.borrow().pending.iter().any(|pending| matches!(pending.entry, Entry::Move { .. })) {
+                Decision::MovesGivenUp.taken();
+            }
             self.give_up_pending(|entry| matches!(entry, Entry::Move { .. }));
         }
         task::race(self.space.wait(), self.log_work.wait()).await.ok();
@@ -163,23 +168,16 @@ impl Lane {
     fn open_next(&self) -> bool {
         let mut segments = self.segments.borrow_mut();
         let mut log = self.log.borrow_mut();
-        while let Some(id) = segments.dequeue() {
-            let online = segments.is_whole(id);
+        if let Some(id) = segments.dequeue() {
+            assert!(segments.is_whole(id), "what stands on a drive that has gone is set aside no more");
             log.opened.push_back(id);
-            let newest = log.newest;
-            let segment = segments.get_mut(id);
-            if online {
-                segment.state = SegmentState::Open;
-                log.place = Some((id, 0));
-                let low = segments.queue().len() <= self.checkpoint.borrow().queue_low();
-                if low && !log.pending.iter().any(Pending::is_checkpoint) {
-                    self.want_checkpoint();
-                }
-                return true;
+            segments.get_mut(id).state = SegmentState::Open;
+            log.place = Some((id, 0));
+            let low = segments.queue().len() <= self.checkpoint.borrow().queue_low();
+            if low && !log.pending.iter().any(Pending::is_checkpoint) {
+                self.want_checkpoint();
             }
-            // a drive of it has failed since: skipped, and freed by the next checkpoint
-            segment.state = SegmentState::Sealed;
-            segment.last = newest;
+            return true;
         }
         if !log.pending.iter().any(Pending::is_checkpoint) {
             return false;
@@ -273,13 +271,18 @@ impl Lane {
             self.counters.borrow_mut().drive(column.drive).write += 1;
             match error {
                 IoError::NoSpace => self.stall(batch).await,
-                IoError::Media | IoError::TimedOut if attempts == 0 => attempts += 1,
+                IoError::Media | IoError::TimedOut if attempts == 0 => {
+                    Decision::ColumnRetried.taken();
+                    attempts += 1;
+                }
                 IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
                     // what it lacks is written anew elsewhere, and until then known to be lacking
+                    Decision::ColumnBorne.taken();
                     self.want_checkpoint();
                     return Written::Lost;
                 }
                 _ => {
+                    Decision::ColumnDriveOut.taken();
                     if !self.report_failed_drive(column.drive, error).await {
                         self.fail();
                     }
@@ -307,6 +310,7 @@ impl Lane {
             self.committed.notify();
             self.space.notify();
         }
+        Decision::StalledFull.taken();
         self.full.notify();
         self.io.sleep(NO_SPACE_RETRY).await;
     }
@@ -351,6 +355,7 @@ impl Lane {
         let results = join_all(drives.iter().map(|&(_, handle)| self.io.drive_flush(handle))).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
+            Decision::FlushFailed.taken();
             self.counters.borrow_mut().drive(drive).write += 1;
             if !self.report_failed_drive(drive, error).await {
                 self.fail();

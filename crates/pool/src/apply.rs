@@ -2,6 +2,7 @@
 
 use base::Sequence;
 
+use crate::decision::Decision;
 use crate::format::header::Entry;
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::lane::Lane;
@@ -20,6 +21,7 @@ impl Lane {
                 if self.points_at(layer, block, from) {
                     self.set_block(layer, block, placed.expect("data has a place"), sequence);
                 } else {
+                    Decision::MoveStale.taken();
                     self.counters.borrow_mut().moves_stale += 1;
                 }
             }

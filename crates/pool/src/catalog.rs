@@ -19,6 +19,35 @@ const HEADER_BYTES: usize = 28;
 const CATALOG_BYTES_MAX: usize = 32 << 20;
 const _: () = assert!(CATALOG_BYTES_MAX + BLOCK_BYTES <= SLOT_BLOCKS as usize * BLOCK_BYTES);
 
+/// What stands before the bytes of a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct SlotHeader {
+    generation: u64,
+    length: usize,
+    crc: u32,
+}
+
+impl SlotHeader {
+    pub fn emit(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[..8].copy_from_slice(MAGIC);
+        bytes[8..16].copy_from_slice(&self.generation.to_le_bytes());
+        bytes[16..24].copy_from_slice(&(self.length as u64).to_le_bytes());
+        bytes[24..].copy_from_slice(&self.crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` where there is none, or one of a length that no catalog has.
+    pub fn parse(bytes: &[u8]) -> Option<SlotHeader> {
+        let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(MAGIC))?;
+        let field =
+            |offset: usize| u64::from_le_bytes(header[offset..offset + 8].try_into().expect("eight bytes"));
+        let length = usize::try_from(field(16)).ok().filter(|&length| length <= CATALOG_BYTES_MAX)?;
+        let crc = u32::from_le_bytes(header[24..28].try_into().expect("four bytes"));
+        Some(SlotHeader { generation: field(8), length, crc })
+    }
+}
+
 impl Lane {
     /// Keeps `bytes` as the newest catalog. Durable when this ends well; after a crash before that, the old
     /// or the new one is found.
@@ -29,10 +58,8 @@ impl Lane {
         let newest = self.read_slots().await?.into_iter().flatten().map(|(generation, _)| generation).max();
         let generation = newest.map_or(1, |generation| generation + 1);
         let mut content = BytesMut::with_capacity(HEADER_BYTES + bytes.len());
-        content.extend_from_slice(MAGIC);
-        content.extend_from_slice(&generation.to_le_bytes());
-        content.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        content.extend_from_slice(&crc32c(bytes).to_le_bytes());
+        let header = SlotHeader { generation, length: bytes.len(), crc: crc32c(bytes) };
+        content.extend_from_slice(&header.emit());
         content.extend_from_slice(bytes);
         let content = AlignedBuffer::copied_from(&content).into_bytes();
         let block = generation % 2 * SLOT_BLOCKS;
@@ -56,16 +83,12 @@ impl Lane {
 
     async fn read_slot(self: &Rc<Self>, block: u64) -> Result<Option<(u64, Bytes)>, LaneError> {
         let header = self.read_catalog_blocks(block, 1).await?;
-        let field =
-            |offset: usize| u64::from_le_bytes(header[offset..offset + 8].try_into().expect("eight bytes"));
-        let (generation, length) = (field(8), field(16));
-        let crc = u32::from_le_bytes(header[24..28].try_into().expect("four bytes"));
-        if header[..8] != MAGIC[..] || length > CATALOG_BYTES_MAX as u64 {
+        let Some(SlotHeader { generation, length, crc }) = SlotHeader::parse(&header) else {
             return Ok(None);
-        }
-        let blocks = (HEADER_BYTES + length as usize).div_ceil(BLOCK_BYTES) as u64;
+        };
+        let blocks = (HEADER_BYTES + length).div_ceil(BLOCK_BYTES) as u64;
         let content = self.read_catalog_blocks(block, blocks).await?;
-        let bytes = content.slice(HEADER_BYTES..HEADER_BYTES + length as usize);
+        let bytes = content.slice(HEADER_BYTES..HEADER_BYTES + length);
         Ok((crc32c(&bytes) == crc).then_some((generation, bytes)))
     }
 

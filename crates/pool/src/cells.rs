@@ -10,6 +10,7 @@ use base::{AlignedBuffer, block_checksum};
 use env::IoError;
 use task::join_all;
 
+use crate::decision::Decision;
 use crate::evidence::Fault;
 use crate::format::header::BatchHeader;
 use crate::format::page::MapEntry;
@@ -104,6 +105,7 @@ impl Lane {
                 false => None,
             };
             if let Some(block) = block.filter(|block| block_checksum(block) == crc) {
+                Decision::ReadSplit.taken();
                 buffer.block_mut(index).copy_from_slice(&block);
                 continue;
             }
@@ -142,6 +144,9 @@ impl Lane {
             let Some(buffer) = self.read_rows(columns, &layout, role, 0..1).await else { continue };
             match BatchHeader::parse(&buffer) {
                 Ok(header) if header.segment == columns.id && usize::from(header.row) == row => {
+                    if role > 0 {
+                        Decision::HeaderOtherCopy.taken();
+                    }
                     return Some(header);
                 }
                 Ok(_) | Err(_) => {}
@@ -196,7 +201,10 @@ impl Lane {
                 Cell::Data(_) | Cell::Parity(_) => {}
             }
         }
-        let block = solve(layout, &cells, lost, crc).ok_or(Unreadable)?;
+        let Some(block) = solve(layout, &cells, lost, crc) else {
+            Decision::RebuildFailed.taken();
+            return Err(Unreadable);
+        };
         self.counters.borrow_mut().blocks_rebuilt += 1;
         Ok(block)
     }
@@ -237,6 +245,14 @@ pub(crate) fn solve(
             .collect();
         parity::reconstruct(&mut data_columns, &mut parity_columns).ok()?;
         drop(data_columns);
-        (block_checksum(&target) == crc).then_some(target)
+        if block_checksum(&target) != crc {
+            return None;
+        }
+        match parities {
+            [0, 1] => Decision::RebuiltByBoth.taken(),
+            [0] => Decision::RebuiltByP.taken(),
+            _ => Decision::RebuiltByQ.taken(),
+        }
+        Some(target)
     })
 }

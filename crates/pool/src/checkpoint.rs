@@ -15,6 +15,7 @@ use bytes::Bytes;
 use task::join_all;
 
 use crate::append::NO_SPACE_RETRY;
+use crate::decision::Decision;
 use crate::format::header::Entry;
 use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
 use crate::format::root::{Root, TABLE_BLOCKS_MAX};
@@ -86,6 +87,7 @@ impl Lane {
             }
             if self.checkpoint_wanted.replace(false) {
                 if self.write_checkpoint().await.is_err() {
+                    Decision::CheckpointFailed.taken();
                     self.io.sleep(base::Nanos::from_millis(100)).await;
                     self.checkpoint_wanted.set(true);
                 }
@@ -394,11 +396,11 @@ impl Lane {
             .for_each(|id| map.forget_layer(id));
         drop(map);
         self.counters.borrow_mut().checkpoints += 1;
-        // a drive may have been lost while those for the log were set aside
-        self.skip_reserved();
         if freed {
             self.relieve();
         }
+        // a drive may have gone, or come, since segments were set aside
+        self.leave_unusable();
         // what has settled by it can be cleaned now
         self.no_repairs.set(None);
         self.nothing_to_clean.set(None);

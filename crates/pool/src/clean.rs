@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use base::{Nanos, Sequence};
 
+use crate::decision::Decision;
 use crate::lane::{Lane, LaneError};
 use crate::position::SegmentId;
 use crate::round::Round;
@@ -64,6 +65,7 @@ impl Lane {
         }
         if self.may_look_for_repairs() {
             if let Some(round) = self.choose(Aim::Redundancy).await? {
+                Decision::RoundForRedundancy.taken();
                 return self.carry_out(round, true).await.map(|()| true);
             }
             self.no_repairs.set(Some(self.io.now()));
@@ -76,7 +78,13 @@ impl Lane {
             return Ok(false);
         }
         match self.choose(aim).await? {
-            Some(round) => self.carry_out(round, false).await.map(|()| true),
+            Some(round) => {
+                match aim {
+                    Aim::AnyRoom => Decision::RoundForAnyRoom.taken(),
+                    Aim::Room | Aim::Redundancy => Decision::RoundForRoom.taken(),
+                }
+                self.carry_out(round, false).await.map(|()| true)
+            }
             None => {
                 self.nothing_to_clean.set(Some(self.log.borrow().committed));
                 self.find_space().await
@@ -116,6 +124,7 @@ impl Lane {
         }
         // readers tell when they are done
         if !self.segments.borrow().awaits_readers() {
+            Decision::Starved.taken();
             self.starve();
         }
         Ok(false)

@@ -7,6 +7,7 @@ use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
+use crate::decision::Decision;
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, NAME_BYTES_MAX};
 use crate::format::root::Root;
 use crate::format::{FORMAT_VERSION, FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
@@ -46,6 +47,13 @@ pub enum PoolError {
     /// More drives are missing than the protection allows.
     TooManyMissing {
         missing: Vec<DriveId>,
+        allowed: usize,
+    },
+    /// More drives are missing or hold an older state of the pool than the protection allows: what was
+    /// acknowledged since may be on none of the others.
+    TooManyOutdated {
+        outdated: Vec<DriveId>,
+        missing: usize,
         allowed: usize,
     },
     /// Another process has so many of the drives that it may be serving the pool.
@@ -100,6 +108,15 @@ impl fmt::Display for PoolError {
             PoolError::TooManyMissing { missing, allowed } => {
                 write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;
                 missing.iter().try_for_each(|drive| write!(f, " {drive}"))
+            }
+            PoolError::TooManyOutdated { outdated, missing, allowed } => {
+                write!(
+                    f,
+                    "{} drives hold an older state of the pool, {missing} are missing, and only {allowed} may; \
+                     bring back those that were there last; of an older state are:",
+                    outdated.len()
+                )?;
+                outdated.iter().try_for_each(|drive| write!(f, " {drive}"))
             }
             PoolError::Held { held } => {
                 write!(f, "another process has {held} of its drives and may be serving it")
@@ -209,6 +226,7 @@ fn plan(
         created_ms: io.wall_clock_ms(),
         epoch: Epoch(1),
         generation: 0,
+        settled: 0,
         members: drives.iter().map(member).collect(),
     })
 }
@@ -275,19 +293,25 @@ pub async fn claim(
     let newest = labels.iter().map(|(_, label)| label).max_by_key(|label| (label.epoch, label.generation));
     let newest = newest.ok_or(PoolError::NoLabel)?.clone();
     if newest.epoch == Epoch(1) && newest.generation <= FIRST_GENERATION {
+        Decision::ClaimUnfinished.taken();
         return Err(PoolError::Unfinished);
     }
     labels.retain(|(_, label)| label.pool == newest.pool);
+    if labels.iter().any(|(_, label)| label.generation != newest.generation) {
+        Decision::ClaimLabelsDiffer.taken();
+    }
     let highest = labels.iter().map(|(_, label)| label.epoch).max().expect("there is a label");
     let mut membership = join_members(&newest, &labels, &drives);
     membership.epoch = Epoch(highest.0 + 1);
     for member in &mut membership.members {
         if member.handle.is_none() && member.state.is_readable() {
+            Decision::ClaimMissing.taken();
             member.state = DriveState::Missing;
             member.since = membership.epoch;
         }
     }
     if !membership.is_serviceable() {
+        Decision::ClaimRefusedMissing.taken();
         let lost = membership.members.iter().filter(|member| member.state.is_lost());
         return Err(PoolError::TooManyMissing {
             missing: lost.map(|member| member.id).collect(),
@@ -297,8 +321,25 @@ pub async fn claim(
     if held + usize::from(membership.protection.parity()) >= membership.members.len() {
         return Err(PoolError::Held { held });
     }
-    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+    check_outdated(&membership)?;
+    // the second says that every drive has the first: from then on an older state is known for one
+    for _ in 0..2 {
+        membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+    }
     Ok(membership)
+}
+
+/// Drives that missed something bear no witness for what was acknowledged meanwhile: together with those that are
+/// missing they may be as many as the protection allows, no more.
+fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
+    let outdated: Vec<DriveId> =
+        membership.members.iter().filter(|member| member.returned).map(|member| member.id).collect();
+    let (missing, allowed) = (membership.lost(), usize::from(membership.protection.parity()));
+    if outdated.is_empty() || outdated.len() + missing <= allowed {
+        return Ok(());
+    }
+    Decision::ClaimRefusedOutdated.taken();
+    Err(PoolError::TooManyOutdated { outdated, missing, allowed })
 }
 
 /// The newest label's drives, joined with those that are here. A drive that was missing and is here again is
@@ -309,14 +350,24 @@ fn join_members(
     drives: &[(DriveHandle, DriveInfo)],
 ) -> Membership {
     let member = |known: &crate::format::label::LabelDrive| {
-        let here = labels.iter().find(|(_, label)| label.drive == known.id).map(|&(index, _)| &drives[index]);
+        let here = labels.iter().find(|(_, label)| label.drive == known.id);
         let here = here.filter(|_| known.state != DriveState::Removed);
-        let returned = here.is_some() && known.state == DriveState::Missing;
+        let outdated =
+            known.state.is_readable() && here.is_some_and(|(_, label)| label.generation < newest.settled);
+        let here = here.map(|&(index, _)| &drives[index]);
+        let was_missing = here.is_some() && known.state == DriveState::Missing;
+        for (decision, is_so) in [(Decision::ClaimReturned, was_missing), (Decision::ClaimOutdated, outdated)]
+        {
+            if is_so {
+                decision.taken();
+            }
+        }
+        let returned = was_missing || outdated;
         Member {
             id: known.id,
             path: here.map(|(_, info)| info.path.clone()).unwrap_or_default(),
             handle: here.map(|(handle, _)| *handle),
-            state: if returned { DriveState::Online } else { known.state },
+            state: if was_missing { DriveState::Online } else { known.state },
             slow: false,
             chunks: known.chunks,
             since: known.since,
@@ -336,6 +387,7 @@ fn join_members(
         created_ms: newest.created_ms,
         epoch: newest.epoch,
         generation: newest.generation,
+        settled: newest.settled,
         members: newest.drives.iter().map(member).collect(),
     }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use base::Nanos;
 
+use crate::decision::Decision;
 use crate::lane::Lane;
 
 /// How many errors of one kind, within a while, are borne before a drive is taken out.
@@ -92,6 +93,13 @@ impl Lane {
         let spare = membership.lost() < usize::from(membership.protection.parity());
         if enough && spare {
             self.evidence.borrow_mut().forget(drive);
+            match fault {
+                Fault::Write => Decision::CondemnedWrites.taken(),
+                Fault::Read => Decision::CondemnedReads.taken(),
+                Fault::Checksum => Decision::CondemnedChecksums.taken(),
+            }
+        } else if enough {
+            Decision::LastDriveKept.taken();
         }
         !(enough && spare)
     }

@@ -3,6 +3,7 @@
 
 use base::{BLOCK_BYTES, LayerId};
 
+use crate::catalog::SlotHeader;
 use crate::format::header::BatchHeader;
 use crate::format::label::Label;
 use crate::format::page::{Page, PageKey};
@@ -32,6 +33,12 @@ pub fn root(bytes: &[u8]) {
 pub fn table(bytes: &[u8]) {
     if let Ok(table) = Table::parse(bytes) {
         assert_eq!(Table::parse(&table.emit()), Ok(table));
+    }
+}
+
+pub fn catalog_slot(bytes: &[u8]) {
+    if let Some(header) = SlotHeader::parse(bytes) {
+        assert_eq!(SlotHeader::parse(&header.emit()), Some(header));
     }
 }
 

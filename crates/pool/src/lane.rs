@@ -17,13 +17,14 @@ use base::{LayerId, Lba, Nanos};
 use env::IoError;
 use task::{Io, Notify, OneshotReceiver, Semaphore};
 
+use crate::decision::Decision;
 use crate::evidence::{Evidence, Patience};
 use crate::format::label::DriveState;
 use crate::latency::{Access, Latencies};
 use crate::log::Log;
 use crate::map::Map;
 use crate::membership::{Member, Membership};
-use crate::segments::{SegmentState, Segments};
+use crate::segments::Segments;
 use crate::stats::LaneCounters;
 
 /// Why a request to a lane was not carried out.
@@ -215,7 +216,7 @@ impl Lane {
             }
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
-        self.skip_reserved();
+        self.leave_unusable();
         self.relieve();
         self.want_repairs();
         self.space.notify();
@@ -228,23 +229,15 @@ impl Lane {
         self.latencies.borrow_mut().add(drive, access, now.saturating_sub(began), now, &patience);
     }
 
-    /// Segments set aside for the log that have a column on a drive that is not online are given up, so that they
-    /// do not hold on to it: the next checkpoint frees them. What is open there is closed by it.
-    pub(crate) fn skip_reserved(&self) {
-        if !matches!(self.state.get(), LaneState::Running | LaneState::Stalled) {
-            return;
+    /// Segments that stand on a drive which nothing new goes to are neither written to nor set aside any longer: what
+    /// is in them could not be written anew otherwise, where no host writes.
+    pub(crate) fn leave_unusable(&self) {
+        let place = self.log.borrow().place;
+        let place = place.filter(|&(id, _)| !self.segments.borrow().is_whole(id));
+        if let Some((id, row)) = place {
+            self.seal(id, row);
         }
-        let newest = self.log.borrow().newest;
-        let mut segments = self.segments.borrow_mut();
-        let mut wanted = self.log.borrow().place.is_some_and(|(id, _)| !segments.is_whole(id));
-        for id in segments.skip_queued() {
-            let segment = segments.get_mut(id);
-            segment.state = SegmentState::Sealed;
-            segment.last = newest;
-            wanted = true;
-        }
-        drop(segments);
-        if wanted {
+        if self.segments.borrow_mut().drop_unusable() || place.is_some() {
             self.want_checkpoint();
         }
     }
@@ -297,6 +290,7 @@ impl Lane {
     /// Gives everything up that waits for the log: too many drives are gone.
     pub(crate) fn fail(&self) {
         if self.state.get() != LaneState::Closed {
+            Decision::LaneFailed.taken();
             self.state.set(LaneState::Failed);
         }
         self.log.borrow_mut().abandon();

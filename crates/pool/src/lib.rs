@@ -21,7 +21,7 @@
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `audit`         | whether the books are right                                       |
 //! | `catalog`       | the array's description, kept in lane 0                         |
-//! | `stats`         | what is counted                                                   |
+//! | `stats`, `decision` | what is counted, and how often each rare decision was taken   |
 
 mod append;
 mod apply;
@@ -32,6 +32,7 @@ mod cells;
 mod checkpoint;
 mod clean;
 mod create;
+mod decision;
 mod dropping;
 mod evidence;
 mod exposure;
@@ -63,6 +64,7 @@ mod volume;
 mod write;
 
 pub use create::{CreateOptions, PoolError, claim, create};
+pub use decision::decisions;
 pub use evidence::Patience;
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};

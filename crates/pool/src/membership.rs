@@ -7,6 +7,7 @@ use task::{Io, join_all};
 
 use crate::append::NO_SPACE_RETRY;
 use crate::create::{PoolError, chunks_of, erase_labels};
+use crate::decision::Decision;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
 use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
@@ -28,7 +29,8 @@ pub struct Member {
     pub errors: DriveErrors,
     /// Errors counted since; the next label records both together.
     pub counted: DriveErrors,
-    /// It was missing at the last start and is here again: what was written around that time may lack it.
+    /// It was missing at the last start and is here again, or holds an older state than it should: what was written
+    /// meanwhile may lack it.
     pub returned: bool,
     /// It is being emptied because it is slow: it is read only where what stands on it cannot be rebuilt.
     pub slow: bool,
@@ -47,6 +49,8 @@ pub struct Membership {
     pub created_ms: u64,
     pub epoch: Epoch,
     pub generation: u64,
+    /// The newest label that every drive that was online then has taken.
+    pub settled: u64,
     pub members: Vec<Member>,
 }
 
@@ -105,6 +109,7 @@ impl Membership {
             lanes: self.lanes,
             chunk_bytes: self.chunk_bytes,
             created_ms: self.created_ms,
+            settled: self.settled,
             drives: self.members.iter().map(drive).collect(),
         }
     }
@@ -134,11 +139,13 @@ impl Membership {
             returned: false,
             slow: false,
         });
+        Decision::DriveAdded.taken();
         self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
     }
 
     /// Has nothing new written to a drive, so that it can be emptied. On success, that is on record.
     pub async fn drain(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
+        Decision::DrainBegun.taken();
         self.set_state(usize::from(drive), DriveState::Draining);
         self.write_labels(io).await
     }
@@ -165,6 +172,7 @@ impl Membership {
     /// Records that nothing of the pool stands on a drive any more. If it can be reached, it forgets the pool.
     pub async fn retire(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         let handle = self.handle(drive);
+        Decision::DriveRetired.taken();
         self.set_state(usize::from(drive), DriveState::Removed);
         self.write_labels(io).await?;
         self.members[usize::from(drive)].handle = None;
@@ -186,6 +194,7 @@ impl Membership {
         let member = &mut self.members[usize::from(drive)];
         assert_eq!(member.state, DriveState::Missing, "only a drive that was missing comes back");
         (member.handle, member.path, member.returned) = (Some(handle), path.to_owned(), true);
+        Decision::DriveTakenBack.taken();
         self.set_state(usize::from(drive), DriveState::Online);
         self.write_labels(io).await
     }
@@ -236,11 +245,13 @@ impl Membership {
                     Err(IoError::NoSpace) => full = true,
                     Err(error) => {
                         failed = true;
+                        Decision::LabelRefused.taken();
                         self.set_state(index, lost_as(error));
                     }
                 }
             }
             if !failed && !full {
+                self.settled = self.generation;
                 return Ok(());
             }
             if full {

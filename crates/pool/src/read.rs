@@ -6,6 +6,7 @@ use base::{BLOCK_BYTES, LayerId};
 use bytes::Bytes;
 use task::join_all;
 
+use crate::decision::Decision;
 use crate::format::header::Entry;
 use crate::format::page::MapEntry;
 use crate::lane::{Lane, LaneError};
@@ -133,6 +134,7 @@ impl Lane {
         };
         // where space is short it is cleaning's: the next read finds the block again
         if offline || self.check_running().is_err() || self.must_wait_for_space() {
+            Decision::HealLeft.taken();
             return;
         }
         let lane = self.clone();

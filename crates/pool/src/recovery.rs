@@ -10,6 +10,7 @@
 //! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
 //! | the one expected, torn                                  | dropped, and with it whatever comes after|
 //! | the one expected, after the end that the root names     | dropped by an earlier recovery           |
+//! | none, but a later one knew it to be durable             | refused: more is lost than was promised  |
 //!
 //! The verdict (which batch is the last) is written into the roots before anything is served, every segment of
 //! the tail is sealed, and a checkpoint is written in the new epoch: a dropped batch can never rise again.
@@ -21,7 +22,8 @@ use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
 use task::{Io, join_all};
 
 use crate::create::PoolError;
-use crate::format::header::{BatchHeader, Entry};
+use crate::decision::Decision;
+use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
@@ -39,21 +41,35 @@ struct Scan {
     found: Vec<BatchHeader>,
     /// The checkpoint's own, outside of the tail.
     own: BTreeMap<Sequence, BatchHeader>,
+    /// Every batch up to this one was durable, as some header says.
+    durable: Sequence,
 }
 
 impl Scan {
-    /// Takes the next batch of the tail, if it is the one expected. `false` where the segment ends here.
-    fn take(&mut self, header: BatchHeader) -> bool {
+    /// Takes the checkpoint's own batches that are next.
+    fn take_own(&mut self) {
         while let Some(own) = self.own.remove(&self.expected) {
+            Decision::TailOwn.taken();
             self.expected = self.expected.next();
             self.found.push(own);
         }
+    }
+
+    /// Takes the next batch of the tail, if it is the one expected. `false` where the segment ends here.
+    fn take(&mut self, header: BatchHeader) -> bool {
+        self.take_own();
         if header.sequence == self.expected {
             self.expected = self.expected.next();
             self.found.push(header);
             return true;
         }
-        header.sequence < self.expected
+        let replayed = header.sequence < self.expected;
+        if replayed {
+            Decision::TailReplayed.taken()
+        } else {
+            Decision::TailGap.taken()
+        }
+        replayed
     }
 }
 
@@ -71,8 +87,8 @@ impl Lane {
         let root = lane.read_newest_root().await?;
         let table = lane.read_table(&root).await?;
         lane.restore(&root, &table);
-        let found = lane.scan_tail(&root, &table).await;
-        let last = lane.replay(&root, found).await?;
+        let scan = lane.scan_tail(&root, &table).await;
+        let last = lane.replay(&root, scan).await?;
         lane.write_verdict(root, last).await?;
         lane.seal_tail(&table);
         lane.spawn(lane.clone().run_log());
@@ -81,7 +97,10 @@ impl Lane {
         match task::race(written, lane.full.wait()).await {
             Ok(Some(result)) => result.map(|()| lane),
             Ok(None) => unreachable!("a task ends with a result"),
-            Err(()) => Ok(lane),
+            Err(()) => {
+                Decision::OpenedFull.taken();
+                Ok(lane)
+            }
         }
     }
 
@@ -124,14 +143,19 @@ impl Lane {
             self.io.drive_read(handle, root_offset_bytes(lane, slot), AlignedBuffer::zeroed(blocks))
         });
         let pool = self.membership.borrow().pool;
-        join_all(reads)
-            .await
+        let roots = join_all(reads).await;
+        let roots = roots
             .into_iter()
-            .filter(|(_, result)| result.is_ok())
-            .filter_map(|(buffer, _)| Root::parse(&buffer).ok())
-            .filter(|root| root.pool == pool && root.lane == self.number)
-            .max_by_key(|root| (root.epoch, root.generation))
-            .ok_or(PoolError::NoRoot { lane: self.number })
+            .map(|(buffer, result)| result.ok().and_then(|()| Root::parse(&buffer).ok()))
+            .map(|root| root.filter(|root| root.pool == pool && root.lane == self.number));
+        let roots: Vec<Option<Root>> = roots.collect();
+        let rank = |root: &Root| (root.epoch, root.generation);
+        let of_drive = |slots: &[Option<Root>]| slots.iter().flatten().map(rank).max();
+        let mut newest_of_each = roots.chunks(2).map(of_drive);
+        if newest_of_each.next().is_some_and(|first| newest_of_each.any(|other| other != first)) {
+            Decision::RootsDiffer.taken();
+        }
+        roots.into_iter().flatten().max_by_key(rank).ok_or(PoolError::NoRoot { lane: self.number })
     }
 
     async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
@@ -188,18 +212,51 @@ impl Lane {
     }
 
     /// The headers of the batches after the checkpoint, in order, without gaps.
-    async fn scan_tail(&self, root: &Root, table: &Table) -> Vec<BatchHeader> {
-        let mut scan =
-            Scan { expected: root.sequence.next(), found: Vec::new(), own: self.scan_own(root, table).await };
+    async fn scan_tail(&self, root: &Root, table: &Table) -> Scan {
+        let own = self.scan_own(root, table).await;
+        let durable = own.values().map(|header| header.durable).max().unwrap_or(root.sequence);
+        let (expected, found) = (root.sequence.next(), Vec::new());
+        let mut scan = Scan { expected, found, own, durable };
+        // where the batch stands that is missed, if one is: behind the last that is not, or in the next segment
+        let mut ends = vec![(0, 0); table.tail.len()];
+        let mut last = 0;
         for (index, &id) in table.tail.iter().enumerate() {
             let row = if index == 0 { table.tail_row as usize } else { 0 };
-            for header in self.scan_segment(id, row, root.tail_epoch).await {
-                if header.sequence > root.end || !scan.take(header) {
+            let headers = self.scan_segment(id, row, root.tail_epoch).await;
+            let end = headers.last().map_or(row, |header| usize::from(header.row) + usize::from(header.rows));
+            ends[index] = (row, end);
+            scan.durable =
+                headers.iter().map(|header| header.durable).chain([scan.durable]).max().expect("one");
+            let before = scan.expected;
+            for header in headers {
+                if header.sequence > root.end {
+                    Decision::TailEndNamed.taken();
+                    break;
+                }
+                if !scan.take(header) {
                     break;
                 }
             }
+            last = if scan.expected > before { index } else { last };
         }
-        scan.found
+        scan.take_own();
+        for (&id, &(_, end)) in table.tail.iter().zip(&ends).skip(last).take(2) {
+            scan.durable = scan.durable.max(self.durable_beyond(id, end, root.tail_epoch).await);
+        }
+        scan
+    }
+
+    /// What the batches behind a missing one knew to be durable when they were written. One begins within the
+    /// longest batch's length, if there is any.
+    async fn durable_beyond(&self, id: SegmentId, row: usize, epoch: Epoch) -> Sequence {
+        let (columns, rows) = {
+            let segments = self.segments.borrow();
+            (segments.get(id).columns.clone(), segments.rows)
+        };
+        let end = rows.min(row + 1 + BATCH_ROWS_MAX);
+        let headers = join_all((row + 1..end).map(|row| self.read_header(&columns, row))).await;
+        let ours = headers.into_iter().flatten().filter(|header| self.belongs(header, epoch));
+        ours.map(|header| header.durable).max().unwrap_or(Sequence(0))
     }
 
     /// The batches of the table itself that went to segments which were opened after the table was made:
@@ -222,7 +279,14 @@ impl Lane {
         let mut headers: Vec<BatchHeader> = Vec::new();
         while row < rows {
             let header = self.read_header(&columns, row).await;
-            let Some(header) = header.filter(|header| self.belongs(header, epoch)) else { break };
+            if header.is_none() {
+                Decision::TailEnds.taken();
+            }
+            let foreign = header.as_ref().is_some_and(|header| !self.belongs(header, epoch));
+            if foreign {
+                Decision::TailForeign.taken();
+            }
+            let Some(header) = header.filter(|_| !foreign) else { break };
             row += usize::from(header.rows);
             headers.push(header);
         }
@@ -235,23 +299,40 @@ impl Lane {
     }
 
     /// Applies the batches up to the first that is torn.
-    async fn replay(&self, root: &Root, found: Vec<BatchHeader>) -> Result<Sequence, PoolError> {
-        let durable = found.iter().map(|header| header.durable).max().unwrap_or(root.sequence);
+    async fn replay(&self, root: &Root, scan: Scan) -> Result<Sequence, PoolError> {
+        let Scan { found, durable, .. } = scan;
         let mut last = root.sequence;
+        if durable > found.last().map_or(last, |header| header.sequence) {
+            Decision::LogCutShort.taken();
+            return Err(PoolError::Damaged { lane: self.number, what: "the end of the log" });
+        }
         let total = found.len() as u64;
         for header in found {
             let columns = self.segments.borrow().get(header.segment).columns.clone();
             let check = match header.sequence <= durable {
-                true => BatchCheck::Whole,
+                true => {
+                    Decision::BatchDurable.taken();
+                    BatchCheck::Whole
+                }
                 false => self.check_batch(&columns, &header).await,
             };
             let complete = match check {
-                BatchCheck::Whole => true,
+                BatchCheck::Whole => {
+                    if header.sequence > durable {
+                        Decision::BatchWhole.taken();
+                    }
+                    true
+                }
                 BatchCheck::Repairable(data) => {
                     self.counters.borrow_mut().completed += 1;
-                    self.complete_batch(&columns, &header, data).await
+                    let complete = self.complete_batch(&columns, &header, data).await;
+                    let decision =
+                        if complete { Decision::BatchCompleted } else { Decision::BatchIncomplete };
+                    decision.taken();
+                    complete
                 }
                 BatchCheck::Torn => {
+                    Decision::BatchTorn.taken();
                     self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
                     break;
                 }

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use crate::decision::Decision;
 use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
@@ -121,6 +122,7 @@ impl Lane {
     fn found_damage(&self, id: SegmentId, repairable: bool) {
         let mut scrub = self.scrub.borrow_mut();
         if repairable {
+            Decision::ScrubRepaired.taken();
             scrub.stats.batches_repaired += 1;
         } else {
             scrub.stats.batches_unreadable += 1;

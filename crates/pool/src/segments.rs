@@ -302,18 +302,20 @@ impl Segments {
         self.count_room();
     }
 
+    /// Reserved segments on drives that nothing new goes to are set aside no more; the next checkpoint frees them.
+    pub fn drop_unusable(&mut self) -> bool {
+        let (kept, dropped): (VecDeque<SegmentId>, VecDeque<SegmentId>) =
+            std::mem::take(&mut self.queue).into_iter().partition(|&id| self.is_whole(id));
+        self.queue = kept;
+        dropped.iter().for_each(|&id| self.get_mut(id).state = SegmentState::Sealed);
+        self.count_room();
+        !dropped.is_empty()
+    }
+
     pub fn dequeue(&mut self) -> Option<SegmentId> {
         let id = self.queue.pop_front()?;
         self.count_room();
         Some(id)
-    }
-
-    /// Takes those out of the queue that have a column on a drive that is not online.
-    pub fn skip_queued(&mut self) -> Vec<SegmentId> {
-        let skipped = self.queue.iter().copied().filter(|&id| !self.is_whole(id)).collect::<Vec<_>>();
-        self.queue.retain(|id| !skipped.contains(id));
-        self.count_room();
-        skipped
     }
 
     pub fn queue(&self) -> &VecDeque<SegmentId> {

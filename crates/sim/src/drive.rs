@@ -188,7 +188,7 @@ impl Drive {
         if blocks.last().is_some_and(|&(last, _)| last >= self.size_blocks()) {
             return Err(IoError::NoSpace);
         }
-        let durable = durable || !self.options.volatile_cache;
+        let durable = !self.options.volatile_cache || durable && !self.lies(prng, counts);
         if self.no_space && blocks.iter().any(|&(block, _)| !self.medium.is_allocated(block)) {
             counts.add(FaultKind::NoSpace);
             self.store_part(&blocks, prng, |_, drive, block| drive.medium.is_allocated(block));
@@ -217,6 +217,22 @@ impl Drive {
             self.rot_somewhere(prng, counts);
         }
         Ok(())
+    }
+
+    /// Whether it says that something is durable and leaves it in its cache.
+    fn lies(&self, prng: &mut Prng, counts: &mut FaultCounts) -> bool {
+        let lies = self.options.volatile_cache && prng.chance(self.rates.lying_flush);
+        if lies {
+            counts.add(FaultKind::FlushLied);
+        }
+        lies
+    }
+
+    /// Ends a flush that was submitted at this point.
+    pub(crate) fn flush(&mut self, until: u64, prng: &mut Prng, counts: &mut FaultCounts) {
+        if !self.lies(prng, counts) {
+            self.medium.flush(until);
+        }
     }
 
     fn store_part(
@@ -315,6 +331,17 @@ mod tests {
         assert_eq!(write(&mut drive, 3, 7, &mut prng, &mut counts), Ok(()));
         let seen = [FaultKind::LostWrite, FaultKind::MisdirectedWrite, FaultKind::BitRot];
         assert_eq!(seen.map(|kind| counts.get(kind)), [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_lying_flush_is_answered_and_not_done() {
+        let (mut drive, mut prng, mut counts) = drive(FaultRates { lying_flush: 1000, ..FaultRates::NONE });
+        assert_eq!(write(&mut drive, 3, 7, &mut prng, &mut counts), Ok(()));
+        let point = drive.medium.flush_point();
+        drive.flush(point, &mut prng, &mut counts);
+        drive.medium.lose_cache(Mood::DropAll, &mut prng, &mut counts);
+        assert_eq!(read(&mut drive, 3, &mut prng, &mut counts), Ok(0));
+        assert_eq!(counts.get(FaultKind::FlushLied), 2);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use env::{DriveHandle, IoError, Operation, Outcome};
 
 use crate::drive::{DriveNumber, write_blocks};
 use crate::fault::{FaultKind, FaultRates};
-use crate::medium::Mood;
+use crate::medium::{Medium, Mood};
 use crate::world::{EventKind, Handle, InFlight, Inner, ProcessId, World};
 
 use base::BLOCK_BYTES;
@@ -124,7 +124,8 @@ impl Inner {
                 done(result)
             }
             Operation::DriveFlush { drive } => done(self.usable(process, drive).map(|number| {
-                self.drives[number.0 as usize].medium.flush(in_flight.mark);
+                let drive = &mut self.drives[number.0 as usize];
+                drive.flush(in_flight.mark, &mut self.prng, &mut self.counts);
             })),
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => done(
                 self.usable(process, drive).map(|number| self.discard(number, offset_bytes, length_bytes)),
@@ -284,6 +285,9 @@ impl Inner {
     }
 }
 
+/// What a drive held at some time.
+pub struct Snapshot(Medium);
+
 /// What the workload may do to drives. Each is counted.
 impl World {
     /// Sets how often a drive misbehaves from now on.
@@ -365,6 +369,22 @@ impl World {
         inner.drives[drive.0 as usize].overwrite(permille, &mut inner.prng, &mut inner.counts);
     }
 
+    /// What the drive holds now.
+    pub fn snapshot(&self, drive: DriveNumber) -> Snapshot {
+        let mut medium = self.0.borrow().drives[drive.0 as usize].medium.clone();
+        medium.flush(u64::MAX);
+        Snapshot(medium)
+    }
+
+    /// The drive holds again what it held when the snapshot was taken.
+    pub fn put_back(&self, drive: DriveNumber, snapshot: Snapshot) {
+        let mut inner = self.0.borrow_mut();
+        inner.drives[drive.0 as usize].medium = snapshot.0;
+        inner.counts.add(FaultKind::DrivePutBack);
+        let now = inner.now;
+        inner.trace.line(now, || format!("drive {} is put back to an older state", drive.0));
+    }
+
     /// Flips one bit somewhere in what the drive holds.
     pub fn rot_somewhere(&self, drive: DriveNumber) {
         let mut inner = self.0.borrow_mut();
@@ -396,6 +416,20 @@ impl World {
         let spoilt = &mut inner.drives[drive.0 as usize];
         if let Some(block) = spoilt.medium.some_allocated(&mut inner.prng) {
             spoilt.spoil(block, &mut inner.counts);
+        }
+    }
+
+    /// Rots, or makes unreadable, some block of what is stored from this block on.
+    pub fn damage_beyond(&self, drive: DriveNumber, first: u64) {
+        let mut inner = self.0.borrow_mut();
+        let inner = &mut *inner;
+        let damaged = &mut inner.drives[drive.0 as usize];
+        let (prng, counts) = (&mut inner.prng, &mut inner.counts);
+        let Some(block) = damaged.medium.some_allocated(prng).filter(|&block| block >= first) else { return };
+        match prng.chance(500) {
+            true => damaged.spoil(block, counts),
+            false if damaged.medium.rot(block, prng.index(BLOCK_BYTES * 8)) => counts.add(FaultKind::BitRot),
+            false => {}
         }
     }
 

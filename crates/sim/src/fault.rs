@@ -37,9 +37,15 @@ fault_kinds! {
     WriteTorn = "block torn",
     /// An unfinished write of which some blocks arrived and some did not.
     WriteSplit = "write split",
+    /// Power loss kept a newer unflushed write of a drive and dropped an older one.
+    WriteReordered = "unflushed writes reordered",
+    /// A drive with a volatile cache said that something was durable which was not.
+    FlushLied = "lying flush",
     DriveVanished = "drive vanished",
     DriveReturned = "drive returned",
     DriveOverwritten = "drive overwritten with garbage",
+    /// A drive that holds again what it held some time ago.
+    DrivePutBack = "drive put back to an older state",
     /// A place that became unreadable until it is rewritten.
     ReadError = "latent read error",
     WriteError = "write error",
@@ -111,6 +117,8 @@ pub struct FaultRates {
     pub misdirected_write: u32,
     /// Of writes: a bit of a random stored block flips.
     pub bit_rot: u32,
+    /// Of flushes and durable writes of a drive with a volatile cache: it answers, and keeps them in its cache.
+    pub lying_flush: u32,
     pub slow: u32,
 }
 
@@ -121,6 +129,7 @@ impl FaultRates {
         lost_write: 0,
         misdirected_write: 0,
         bit_rot: 0,
+        lying_flush: 0,
         slow: 0,
     };
 }

@@ -21,6 +21,7 @@ mod drive;
 mod drive_io;
 mod environment;
 mod fault;
+pub mod matrix;
 mod medium;
 mod network;
 pub mod oracle;
@@ -34,6 +35,7 @@ pub mod workload;
 mod world;
 
 pub use drive::{DriveNumber, DriveOptions};
+pub use drive_io::Snapshot;
 pub use environment::{Outside, SimEnv};
 pub use fault::{FaultCounts, FaultKind, FaultRates};
 pub use prng::{Prng, scatter};

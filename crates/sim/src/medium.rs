@@ -26,6 +26,7 @@ pub(crate) const SECTOR_BYTES: usize = 512;
 /// Cached versions of one drive beyond which old ones are written back.
 const CACHED_VERSIONS_MAX: usize = 8192;
 
+#[derive(Clone)]
 struct Cached {
     /// The drive's write counter when this version completed.
     completed: u64,
@@ -53,6 +54,7 @@ impl Mood {
     }
 }
 
+#[derive(Clone)]
 pub(crate) struct Medium {
     durable: HashMap<u64, Block>,
     cache: BTreeMap<u64, Vec<Cached>>,
@@ -189,6 +191,7 @@ impl Medium {
     /// The cache is lost, or some of it was on its way.
     pub(crate) fn lose_cache(&mut self, mood: Mood, prng: &mut Prng, counts: &mut FaultCounts) {
         self.cached_versions = 0;
+        let (mut oldest_dropped, mut newest_kept) = (u64::MAX, 0);
         for (block, versions) in std::mem::take(&mut self.cache) {
             let kept = match mood {
                 Mood::KeepAll => versions.len(),
@@ -198,12 +201,19 @@ impl Medium {
             counts.add(if kept == 0 { FaultKind::WriteDropped } else { FaultKind::WriteKept });
             let torn = matches!(mood, Mood::Random { torn_permille } if prng.chance(torn_permille));
             if kept > 0 {
+                newest_kept = newest_kept.max(versions[kept - 1].completed);
                 self.durable.insert(block, versions[kept - 1].data.clone());
+            }
+            if let Some(dropped) = versions.get(kept) {
+                oldest_dropped = oldest_dropped.min(dropped.completed);
             }
             if torn {
                 let other = prng.pick(&versions).data.clone();
                 self.tear(block, &other, prng, counts);
             }
+        }
+        if oldest_dropped < newest_kept {
+            counts.add(FaultKind::WriteReordered);
         }
     }
 

@@ -130,6 +130,7 @@ pub(crate) struct Inner {
     /// The longest that a shard lets its inbox wait.
     turn_delay: Nanos,
     events: u64,
+    drive_operations: u64,
 }
 
 impl Inner {
@@ -216,7 +217,10 @@ impl Inner {
         let in_flight = self.operations.remove(&id).expect("it was there");
         let outcome = match in_flight.operation {
             Operation::DriveOpen { .. } => self.finish_drive(in_flight),
-            ref operation if drive_of(operation).is_some() => self.finish_drive(in_flight),
+            ref operation if drive_of(operation).is_some() => {
+                self.drive_operations += 1;
+                self.finish_drive(in_flight)
+            }
             _ => self.finish_network(id, in_flight),
         };
         if !self.process(process).alive {
@@ -259,6 +263,7 @@ impl World {
             counts: FaultCounts::default(),
             turn_delay,
             events: 0,
+            drive_operations: 0,
         })))
     }
 
@@ -269,6 +274,11 @@ impl World {
     /// Events so far.
     pub fn events(&self) -> u64 {
         self.0.borrow().events
+    }
+
+    /// Operations that drives have ended so far.
+    pub fn drive_operations(&self) -> u64 {
+        self.0.borrow().drive_operations
     }
 
     /// Equal for two runs exactly where everything that happened was.

@@ -88,6 +88,9 @@ pub struct Label {
     /// A power of two.
     pub chunk_bytes: u64,
     pub created_ms: u64,
+    /// The newest generation that is known to have reached every drive that was online then: one of them with an
+    /// older label has lost what it was given, or was put back to an older state.
+    pub settled: u64,
     pub drives: Vec<LabelDrive>,
 }
 
@@ -122,7 +125,9 @@ struct RawLabel {
     protection: u8,
     width: u8,
     name_bytes: u8,
-    reserved: [u8; 59],
+    reserved: [u8; 3],
+    settled: U64,
+    reserved_too: [u8; 48],
     name: [u8; NAME_BYTES_MAX],
     drives: [RawDrive; DRIVES_MAX],
     tail: [u8; BLOCK_BYTES - 224 - 48 * DRIVES_MAX],
@@ -148,6 +153,7 @@ impl Label {
         raw.epoch = U64::new(self.epoch.0);
         raw.chunk_bytes = U64::new(self.chunk_bytes);
         raw.created_ms = U64::new(self.created_ms);
+        raw.settled = U64::new(self.settled);
         raw.lanes = U16::new(self.lanes);
         raw.protection = self.protection.code();
         raw.width = self.width;
@@ -192,6 +198,7 @@ impl Label {
             lanes: raw.lanes.get(),
             chunk_bytes: raw.chunk_bytes.get(),
             created_ms: raw.created_ms.get(),
+            settled: raw.settled.get(),
             drives: drives.iter().map(RawDrive::meaning).collect::<Option<_>>()?,
         };
         label.is_sane().then_some(label)
@@ -254,6 +261,7 @@ pub(crate) fn example() -> Label {
         lanes: 2,
         chunk_bytes: 1 << 20,
         created_ms: 1_700_000_000_000,
+        settled: 4,
         drives: vec![
             drive(1, DriveState::Online),
             drive(2, DriveState::Failed),

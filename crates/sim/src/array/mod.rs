@@ -31,6 +31,7 @@ const DRIVE_BYTES: u64 = base::limits::DRIVE_BYTES_MIN;
 pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     let mut prng = Prng::new(seed ^ 0x6172_7261_7900);
     let mut plan = Plan::draw(&mut prng, options.protection);
+    plan.trim(&options.trim);
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
     plan.volumes.iter_mut().for_each(|volume| volume.blocks = *prng.pick(&[256, 1_024, 4_096]));
     plan.shards = prng.between(1, 3) as u16;
@@ -55,6 +56,7 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         rounds: u64::from(rounds),
         requests: shared.answered.get(),
         out_of_space: shared.out_of_space.get(),
+        refused: shared.refused.get(),
         checked_blocks: shared.oracle.borrow().checked_blocks(),
         events: world.events(),
         simulated_ms: world.now().0 / 1_000_000,

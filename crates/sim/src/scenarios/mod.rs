@@ -4,7 +4,9 @@
 
 mod crashes;
 mod drives;
+mod proof;
 mod script;
+mod space;
 
 use crate::seed::Options;
 use crate::workload::Failure;
@@ -34,6 +36,16 @@ pub const ALL: &[Scenario] = &[
     drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
     drives::SLOW_AMONG_ITS_SIBLINGS,
+    space::THIN_POOL_RUNS_FULL,
+    space::FULL_POOL_LOSES_A_DRIVE,
+    space::MAP_TEN_TIMES_ITS_MEMORY,
+    proof::IDLE_POOL_IS_REBUILT,
+    proof::DRAINED_DRIVE_IS_NOT_NEEDED,
+    proof::ADDED_DRIVE_IS_USED,
+    proof::RETURNED_DRIVE_CATCHES_UP,
+    proof::SCRUB_FINDS_ROTTEN_PARITY,
+    proof::ACKNOWLEDGED_BATCHES_ARE_MISSED,
+    proof::OLDER_LIFE_IS_REFUSED,
 ];
 
 #[cfg(test)]

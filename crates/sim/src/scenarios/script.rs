@@ -13,10 +13,10 @@ use crate::fault::FaultRates;
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
-use crate::seed::{Options, Plan, PoolBench};
+use crate::seed::{Options, Order, Plan, PoolBench};
 use crate::workload::{
     Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan, spawn_flagged,
-    verify, write_checked,
+    verify, write_checked, zero_checked,
 };
 use crate::world::World;
 
@@ -28,6 +28,9 @@ pub struct Script {
     pub prng: Prng,
     session: Option<Session>,
     rounds: u32,
+    /// Drive operations after which the power goes.
+    cut_after: Option<u64>,
+    was_cut: bool,
 }
 
 /// A plan with nothing random in it: `drives` healthy drives, one volume of `blocks` blocks.
@@ -44,6 +47,7 @@ pub fn plain_plan(protection: Protection, drives: usize, blocks: u64) -> Plan {
         chunk_bytes: 64 << 10,
         map_budget_bytes: 256 << 10,
         checkpoint_interval: Nanos::from_secs(30),
+        patience: pool::Patience::default(),
         volumes: vec![volume],
         troubles: Vec::new(),
         rates: FaultRates::NONE,
@@ -58,7 +62,33 @@ impl Script {
         let shared = Shared::new(world.clone());
         let mut prng = Prng::new(seed);
         let bench = PoolBench::new(plan, &world, &shared, prng.fork());
-        Script { simulation: Simulation::new(world), shared, bench, prng, session: None, rounds: 0 }
+        let simulation = Simulation::new(world);
+        let (session, rounds, cut_after, was_cut) = (None, 0, None, false);
+        Script { simulation, shared, bench, prng, session, rounds, cut_after, was_cut }
+    }
+
+    /// From now on the script stops when drives have ended so many more operations; `None`: it does not.
+    pub fn cut_after(&mut self, operations: Option<u64>) {
+        self.cut_after = operations.map(|more| self.simulation.world.drive_operations() + more);
+    }
+
+    /// Whether it has stopped so.
+    pub fn was_cut(&self) -> bool {
+        self.was_cut
+    }
+
+    /// Lets events happen until something is done. Every wait of a script is this one.
+    fn wait(&mut self, what: &str, patience: Patience, done: impl Fn() -> bool) -> Result<(), Failure> {
+        let (world, shared, cut) = (self.world(), self.shared.clone(), self.cut_after);
+        let is_cut = || cut.is_some_and(|cut| world.drive_operations() >= cut);
+        self.simulation
+            .step_until(patience, || done() || shared.has_failed() || is_cut())
+            .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
+        if is_cut() {
+            self.was_cut = true;
+            return Err(Failure::Broken("the power goes here".to_owned()));
+        }
+        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
     }
 
     pub fn world(&self) -> World {
@@ -82,10 +112,9 @@ impl Script {
     pub fn start(&mut self) -> Result<(), Failure> {
         self.begin_start();
         let openings: Vec<_> = self.session().lanes.iter().map(|lane| lane.opening.clone()).collect();
-        let open = || openings.iter().all(|opening| opening.borrow().is_some());
-        self.simulation
-            .step_until(Patience::default(), open)
-            .map_err(|why| Failure::Stuck { what: "opening".to_owned(), why })?;
+        let places = openings.clone();
+        let open = move || places.iter().all(|opening| opening.borrow().is_some());
+        self.wait("opening", Patience::default(), open)?;
         for opening in &openings {
             if let Some(Err(why)) = &*opening.borrow() {
                 return Err(Failure::NotOpened(why.clone()));
@@ -130,11 +159,7 @@ impl Script {
     /// Runs a task to its end.
     pub fn run(&mut self, what: &str, task: impl Future<Output = ()> + 'static) -> Result<(), Failure> {
         let done = self.spawn(task);
-        let shared = self.shared.clone();
-        self.simulation
-            .step_until(Patience::default(), || done.get() || shared.has_failed())
-            .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
-        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
+        self.wait(what, Patience::default(), || done.get())
     }
 
     /// The way of the pool's shard to its world.
@@ -150,12 +175,88 @@ impl Script {
 
     /// Lets events happen, as many as it takes.
     pub fn until(&mut self, what: &str, done: impl Fn() -> bool) -> Result<(), Failure> {
-        let shared = self.shared.clone();
-        let patience = Patience { time: Nanos(u64::MAX / 2), events: u64::MAX / 2 };
-        self.simulation
-            .step_until(patience, || done() || shared.has_failed())
-            .map_err(|why| Failure::Stuck { what: what.to_owned(), why })?;
-        self.shared.failure.borrow().clone().map_or(Ok(()), Err)
+        self.wait(what, Patience { time: Nanos(u64::MAX / 2), events: u64::MAX / 2 }, done)
+    }
+
+    /// Lets time pass, with whatever happens in it.
+    pub fn pass(&mut self, time: Nanos) -> Result<(), Failure> {
+        let io = self.io();
+        self.run("time to pass", async move { io.sleep(time).await })
+    }
+
+    /// Stops the pool in an orderly way.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        let closed = self.bench.close(&self.simulation.world, self.session.as_ref().expect("it is started"));
+        self.wait("closing", Patience::default(), || closed.iter().all(|done| done.get()))?;
+        self.crash(false);
+        Ok(())
+    }
+
+    /// Waits until everything that is stored is as redundant as it can be.
+    pub fn converge(&mut self) -> Result<(), Failure> {
+        for _ in 0..6_000 {
+            if self.bench.unsettled().is_none() {
+                return Ok(());
+            }
+            self.pass(Nanos::from_millis(100))?;
+        }
+        Err(Failure::Broken(format!("after ten minutes, {:?}", self.bench.unsettled())))
+    }
+
+    /// Reads everything that is stored and has it repaired; `true` where there was something to repair.
+    pub fn scrub(&mut self) -> Result<bool, Failure> {
+        let world = self.world();
+        self.bench.begin_scrub(&world, self.session.as_ref().expect("it is started"));
+        while self.bench.is_scrubbing() {
+            self.pass(Nanos::from_millis(10))?;
+        }
+        if let Some(what) = self.bench.scrub_found(true) {
+            return Err(Failure::Broken(format!("a scrub finds {what}")));
+        }
+        Ok(self.bench.lanes().iter().any(|lane| lane.scrub_stats().batches_repaired > 0))
+    }
+
+    /// Compares the pool's books with what is there.
+    pub fn audit(&mut self) -> Result<(), Failure> {
+        let world = self.world();
+        let audited = self.bench.audit(&world, self.session.as_ref().expect("it is started"));
+        self.wait("an audit", Patience::default(), || audited.iter().all(|done| done.get()))
+    }
+
+    /// Has the membership changed.
+    pub fn order(&mut self, order: Order) {
+        let world = self.world();
+        self.bench.order(&world, self.session.as_ref().expect("it is started"), order);
+    }
+
+    /// Waits until drives that are to go, or are lost, are not needed any more, and has them removed.
+    pub fn retire(&mut self) -> Result<(), Failure> {
+        for _ in 0..6_000 {
+            let world = self.world();
+            let session = self.session.as_ref().expect("it is started");
+            if self.bench.retire_what_is_empty(&world, session) == 0 {
+                return Ok(());
+            }
+            self.pass(Nanos::from_millis(100))?;
+        }
+        Err(Failure::Broken("after ten minutes, a drive that is to go is still needed".to_owned()))
+    }
+
+    /// Everything is as redundant as promised: it is all there without any drives, as many as that.
+    pub fn prove_redundancy(&mut self) -> Result<(), Failure> {
+        self.converge()?;
+        let world = self.world();
+        if !self.bench.pull_spares(&world, &mut self.prng) {
+            return Err(Failure::Broken("something lacks redundancy, and cannot get it".to_owned()));
+        }
+        self.verify()
+    }
+
+    /// Unmaps blocks and waits for the answer.
+    pub fn unmap(&mut self, block: u64, blocks: u64) -> Result<(), Failure> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let unmap = zero_checked(self.shared.clone(), self.subject(), 1, sectors);
+        self.run("an unmap", unmap)
     }
 
     /// Begins to write blocks; the oracle is told when it is answered.

@@ -4,16 +4,16 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use base::{ArrayId, LayerId};
-use env::IoError;
-use pool::{CreateOptions, Lane, LaneOptions, Membership};
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::{CreateOptions, DriveState, Lane, LaneOptions, Membership, PoolError};
 use task::Io;
 
-use super::host::{Host, PoolMessage, ShardState};
+use super::host::{Host, Order, PoolMessage, ShardState};
 use super::plan::Plan;
 use super::report::PoolTotals;
 use super::subject::LaneSubject;
 use super::troubles::Troubles;
-use crate::drive::DriveNumber;
+use crate::drive::{DriveNumber, DriveOptions};
 use crate::prng::Prng;
 use crate::process::{Outbox, Simulation};
 use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
@@ -44,6 +44,7 @@ pub struct PoolBench {
     totals: PoolTotals,
     troubles: Troubles,
     prng: Prng,
+    closed_badly: Rc<Cell<bool>>,
 }
 
 impl PoolBench {
@@ -71,6 +72,7 @@ impl PoolBench {
             totals: PoolTotals::default(),
             troubles,
             prng,
+            closed_badly: Rc::default(),
         }
     }
 
@@ -80,6 +82,41 @@ impl PoolBench {
 
     pub fn drives(&self) -> &[DriveNumber] {
         &self.drives
+    }
+
+    /// Has the coordinator change who belongs to the pool.
+    pub fn order(&self, world: &World, session: &Session, order: Order) {
+        self.states[0].post(0, PoolMessage::Order(order));
+        world.nudge(session.process, 0);
+    }
+
+    /// A drive that holds nothing is there from now on.
+    pub fn plug_in(&mut self, world: &World, options: DriveOptions) -> DriveNumber {
+        let drive = world.add_drive(options.clone());
+        self.drives.push(drive);
+        self.plan.drives.push(options);
+        drive
+    }
+
+    /// What the pool knows of its drives.
+    pub fn membership(&self) -> Option<Membership> {
+        self.states.first()?.membership.borrow().clone()
+    }
+
+    /// Orders drives removed that are to go, or are lost, and on which nothing stands any more. How many are left.
+    pub fn retire_what_is_empty(&self, world: &World, session: &Session) -> usize {
+        let Some(membership) = self.membership() else { return 0 };
+        let mut left = 0;
+        for (index, member) in membership.members.iter().enumerate() {
+            if member.state == DriveState::Draining || member.state.is_lost() {
+                left += 1;
+                let stands = self.lanes().iter().any(|lane| lane.segments_on_drive(index as u8) > 0);
+                if !stands {
+                    self.order(world, session, Order::Retire(index as u8));
+                }
+            }
+        }
+        left
     }
 
     /// The lanes that are open now.
@@ -143,8 +180,10 @@ impl Bench for PoolBench {
         for state in &self.states {
             for lane in state.lanes.borrow().iter() {
                 let (lane, shared) = (lane.clone(), self.shared.clone());
+                let badly = self.closed_badly.clone();
                 let task = async move {
                     if let Err(error) = lane.close().await {
+                        badly.set(true);
                         shared.world.note(|| format!("closing: {error}"));
                     }
                 };
@@ -179,6 +218,59 @@ impl Bench for PoolBench {
         audited
     }
 
+    fn begin_scrub(&mut self, world: &World, session: &Session) {
+        for state in &self.states {
+            for lane in state.lanes.borrow().iter() {
+                lane.start_scrub();
+            }
+            world.nudge(session.process, state.shard);
+        }
+    }
+
+    fn is_scrubbing(&self) -> bool {
+        self.lanes().iter().any(|lane| lane.scrub_stats().running)
+    }
+
+    fn scrub_found(&self, only_lost: bool) -> Option<String> {
+        for lane in self.lanes() {
+            let (stats, number) = (lane.scrub_stats(), lane.number());
+            if stats.batches_unreadable > 0 {
+                return Some(format!("{} batches of lane {number} unreadable", stats.batches_unreadable));
+            }
+            if !only_lost && stats.batches_repaired > 0 && is_whole(&lane) {
+                return Some(format!("{} batches of lane {number} to repair", stats.batches_repaired));
+            }
+        }
+        None
+    }
+
+    fn pull_spares(&mut self, world: &World, prng: &mut Prng) -> bool {
+        let Some(membership) = self.membership() else { return false };
+        if !self.lanes().iter().all(|lane| is_whole(lane)) {
+            return false;
+        }
+        let mut there: Vec<usize> = membership.members.iter().enumerate().map(|(index, _)| index).collect();
+        there.retain(|&index| membership.handle(index as u8).is_some());
+        prng.shuffle(&mut there);
+        let spare = usize::from(membership.protection.parity()).saturating_sub(membership.lost());
+        for &index in there.iter().take(spare) {
+            // the pool numbers its drives in the order of the plan
+            world.vanish(self.drives[index], None, false);
+        }
+        self.totals.proved_whole += 1;
+        true
+    }
+
+    fn in_service(&self) -> Vec<DriveNumber> {
+        let Some(membership) = self.membership() else { return Vec::new() };
+        let members = membership.members.iter().zip(&self.drives);
+        members.filter(|(member, _)| member.state.is_readable()).map(|(_, &drive)| drive).collect()
+    }
+
+    fn closed_badly(&self) -> bool {
+        self.closed_badly.get()
+    }
+
     fn inject(&mut self, world: &World, prng: &mut Prng) {
         // a pool is made of drives that are there and well
         if *self.created.borrow() {
@@ -194,7 +286,7 @@ impl Bench for PoolBench {
         for lane in self.lanes() {
             let stats = lane.stats();
             self.totals.add(&stats);
-            if stats.failed {
+            if stats.failed && !self.shared.lenient.get() {
                 let what =
                     format!("lane {} has failed although no more drives did than promised", lane.number());
                 self.shared.fail(crate::workload::Failure::Broken(what));
@@ -206,6 +298,12 @@ impl Bench for PoolBench {
         // what the next round faces is drawn here, so that it does not depend on how this one ended
         let _spread = self.prng.next_u64();
     }
+}
+
+/// Whether a lane says that nothing it stores lacks anything.
+fn is_whole(lane: &Lane) -> bool {
+    let stats = lane.stats();
+    !stats.failed && !stats.stalled && stats.exposed_blocks == [0; 3]
 }
 
 impl Opener {
@@ -220,12 +318,10 @@ impl Opener {
                 Err(error) => held += usize::from(error == IoError::Busy),
             }
         }
-        let made = if *self.created.borrow() {
-            pool::claim(&state.io, drives, held).await
-        } else {
-            let made = pool::create(&state.io, drives, self.create_options()).await;
-            *self.created.borrow_mut() = made.is_ok();
-            made
+        let created = *self.created.borrow();
+        let made = match created {
+            true => pool::claim(&state.io, drives, held).await,
+            false => self.find_or_create(&state.io, drives).await,
         };
         let membership = match made {
             Ok(membership) => membership,
@@ -240,6 +336,23 @@ impl Opener {
             state.post(shard, PoolMessage::Open { membership: membership.clone() });
         }
         state.coordinate(membership, shards).await;
+    }
+
+    /// A start that was cut off may have made the pool, or nothing that counts: never anything between.
+    async fn find_or_create(
+        &self,
+        io: &Io,
+        drives: Vec<(DriveHandle, DriveInfo)>,
+    ) -> Result<Membership, PoolError> {
+        let found = pool::claim(io, drives.clone(), 0).await;
+        let made = match found {
+            Err(PoolError::NoLabel | PoolError::Unfinished) => {
+                pool::create(io, drives, self.create_options()).await
+            }
+            found => found,
+        };
+        *self.created.borrow_mut() = made.is_ok();
+        made
     }
 
     fn create_options(&self) -> CreateOptions {
@@ -276,6 +389,7 @@ impl Opener {
         let options = LaneOptions {
             map_budget_bytes: self.plan.map_budget_bytes,
             checkpoint_interval: self.plan.checkpoint_interval,
+            patience: self.plan.patience,
             ..LaneOptions::default()
         };
         let host = Rc::new(Host(state.clone()));

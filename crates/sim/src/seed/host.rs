@@ -24,8 +24,23 @@ pub enum PoolMessage {
     Update { membership: Membership },
     /// To shard 0: taken in.
     Updated,
+    /// To shard 0: change who belongs to the pool.
+    Order(Order),
     /// To every other shard: the pool is claimed, open your lanes.
     Open { membership: Membership },
+}
+
+/// What an administrator orders.
+#[derive(Clone, Debug)]
+pub enum Order {
+    /// Nothing new goes to this drive, and what stands on it is written anew elsewhere.
+    Drain(u8),
+    /// Nothing stands on this drive any more.
+    Retire(u8),
+    /// A drive that holds nothing joins the pool.
+    Add(String),
+    /// A drive that went is there again, under this path.
+    TakeBack(u8, String),
 }
 
 struct Loss {
@@ -45,6 +60,7 @@ pub struct ShardState {
     requests: Cell<u64>,
     waiting: RefCell<BTreeMap<u64, OneshotSender<bool>>>,
     losses: RefCell<VecDeque<Loss>>,
+    orders: RefCell<VecDeque<Order>>,
     updated: Cell<u16>,
     news: Notify,
 }
@@ -60,6 +76,7 @@ impl ShardState {
             requests: Cell::new(0),
             waiting: RefCell::default(),
             losses: RefCell::default(),
+            orders: RefCell::default(),
             updated: Cell::new(0),
             news: Notify::new(io),
         })
@@ -92,6 +109,10 @@ impl ShardState {
                 self.updated.set(self.updated.get() + 1);
                 self.news.notify();
             }
+            PoolMessage::Order(order) => {
+                self.orders.borrow_mut().push_back(order);
+                self.news.notify();
+            }
             PoolMessage::Open { .. } => unreachable!("opening is handled by whoever opens"),
         }
     }
@@ -104,9 +125,48 @@ impl ShardState {
         self.lanes.borrow_mut().push(lane);
     }
 
+    async fn carry_out(&self, membership: &mut Membership, order: Order) -> Result<(), String> {
+        match order {
+            Order::Drain(drive) => {
+                membership.drain(&self.io, drive).await.map_err(|_| "too few drives".to_owned())
+            }
+            Order::Retire(drive) => {
+                membership.retire(&self.io, drive).await.map_err(|_| "too few drives".to_owned())
+            }
+            Order::Add(path) => {
+                let opened = self.io.drive_open(&path, true).await;
+                let (handle, info) = opened.map_err(|error| error.to_string())?;
+                membership.add(&self.io, handle, &info).await.map_err(|error| error.to_string())
+            }
+            Order::TakeBack(drive, path) => {
+                let opened = self.io.drive_open(&path, true).await;
+                let (handle, info) = opened.map_err(|error| error.to_string())?;
+                let taken = membership.take_back(&self.io, drive, handle, &info.path).await;
+                taken.map_err(|_| "too few drives".to_owned())
+            }
+        }
+    }
+
+    /// Tells every shard, and waits until all know.
+    async fn announce(&self, membership: &Membership, shards: u16) {
+        self.updated.set(0);
+        (0..shards)
+            .for_each(|shard| self.post(shard, PoolMessage::Update { membership: membership.clone() }));
+        while self.updated.get() < shards {
+            self.news.wait().await;
+        }
+    }
+
     /// The coordinator; runs on shard 0 as long as the process lives.
     pub async fn coordinate(self: Rc<Self>, mut membership: Membership, shards: u16) {
         loop {
+            let order = self.orders.borrow_mut().pop_front();
+            if let Some(order) = order {
+                // one that cannot be recorded leaves the pool unserviceable, which its lanes notice
+                let _ = self.carry_out(&mut membership, order).await;
+                self.announce(&membership, shards).await;
+                continue;
+            }
             let Some(loss) = self.losses.borrow_mut().pop_front() else {
                 self.news.wait().await;
                 continue;
@@ -118,13 +178,7 @@ impl ShardState {
                 membership.take_out(&self.io, loss.drive, loss.error).await.is_ok()
             };
             if !known && recorded {
-                self.updated.set(0);
-                (0..shards).for_each(|shard| {
-                    self.post(shard, PoolMessage::Update { membership: membership.clone() })
-                });
-                while self.updated.get() < shards {
-                    self.news.wait().await;
-                }
+                self.announce(&membership, shards).await;
             }
             self.post(loss.from, PoolMessage::Recorded { request: loss.request, recorded });
         }

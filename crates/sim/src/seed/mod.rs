@@ -1,6 +1,7 @@
 //! One seed, one run: a pool drawn, loaded, hurt, crashed, reopened and checked.
 
 mod bench;
+mod beyond;
 mod host;
 mod plan;
 mod report;
@@ -16,8 +17,8 @@ use crate::workload::{Failure, Runner, Shared};
 use crate::world::World;
 
 pub use bench::PoolBench;
-pub use host::{Host, PoolMessage, ShardState};
-pub use plan::{Plan, Trouble};
+pub use host::{Host, Order, PoolMessage, ShardState};
+pub use plan::{Plan, Trim, Trouble};
 pub use report::{PoolTotals, Report};
 pub use troubles::Troubles;
 
@@ -28,10 +29,14 @@ pub struct Options {
     pub trace: Option<TraceSink>,
     /// Only this protection, whatever the seed says.
     pub protection: Option<Protection>,
+    /// What is left out.
+    pub trim: Trim,
 }
 
 /// One seed of so many goes through the whole array, with hosts on the network; the others drive a pool's lanes.
 const ARRAY_SEEDS: u64 = 8;
+/// One seed of so many goes beyond what the protection promises.
+const BEYOND_SEEDS: u64 = 16;
 
 /// Runs a seed. The same seed gives the same report, or the same failure.
 pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
@@ -39,7 +44,11 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         return crate::array::run_array_seed(seed, options);
     }
     let mut prng = Prng::new(seed ^ 0x0054_616E_6765_6C6F);
-    let plan = Plan::draw(&mut prng, options.protection);
+    let mut plan = Plan::draw(&mut prng, options.protection);
+    plan.trim(&options.trim);
+    if seed % BEYOND_SEEDS == BEYOND_SEEDS - 5 {
+        return beyond::run(seed, plan, prng, options.trace);
+    }
     run_plan(seed, plan, prng, options.trace)
 }
 
@@ -55,18 +64,22 @@ pub fn run_plan(seed: u64, plan: Plan, mut prng: Prng, trace: Option<TraceSink>)
     runner.run()?;
     let rounds = runner.rounds_begun();
     let totals = bench.totals();
-    let report = Report {
+    Ok(report(seed, &world, &shared, u64::from(rounds), totals))
+}
+
+fn report(seed: u64, world: &World, shared: &Shared, rounds: u64, pool: PoolTotals) -> Report {
+    Report {
         seed,
         digest: world.digest(),
         seeds: 1,
-        rounds: u64::from(rounds),
+        rounds,
         requests: shared.answered.get(),
         out_of_space: shared.out_of_space.get(),
+        refused: shared.refused.get(),
         checked_blocks: shared.oracle.borrow().checked_blocks(),
         events: world.events(),
         simulated_ms: world.now().0 / 1_000_000,
         faults: world.fault_counts(),
-        pool: totals,
-    };
-    Ok(report)
+        pool,
+    }
 }

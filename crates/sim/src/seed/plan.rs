@@ -4,7 +4,7 @@
 //! promise, for the whole run: within it, every acknowledged byte must stay readable whatever they do.
 
 use base::Nanos;
-use pool::Protection;
+use pool::{Patience, Protection};
 
 use crate::drive::DriveOptions;
 use crate::fault::FaultRates;
@@ -32,10 +32,12 @@ pub enum Trouble {
     Reset,
     /// Garbage is written over a lossy drive from outside, its labels first.
     Overwrite,
+    /// A lossy drive holds again what it held some time ago.
+    PutBack,
 }
 
 impl Trouble {
-    /// Those that are drawn first; [`Trouble::Overwrite`] is drawn last, so that seeds without it stay what they were.
+    /// Those that are drawn first; the others are drawn last, so that seeds without them stay what they were.
     pub const COMMON: [Trouble; 8] = [
         Trouble::Vanish,
         Trouble::BadSpell,
@@ -46,6 +48,25 @@ impl Trouble {
         Trouble::NoSpace,
         Trouble::Reset,
     ];
+
+    /// Every kind.
+    pub const ALL: [Trouble; 10] = [
+        Trouble::Vanish,
+        Trouble::BadSpell,
+        Trouble::Rot,
+        Trouble::Latent,
+        Trouble::Stick,
+        Trouble::Slow,
+        Trouble::NoSpace,
+        Trouble::Reset,
+        Trouble::Overwrite,
+        Trouble::PutBack,
+    ];
+
+    /// As the command line calls it.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 }
 
 /// One run, decided.
@@ -61,12 +82,24 @@ pub struct Plan {
     pub chunk_bytes: u64,
     pub map_budget_bytes: usize,
     pub checkpoint_interval: Nanos,
+    pub patience: Patience,
     /// The same volumes in every lane, each lane with data of its own.
     pub volumes: Vec<VolumePlan>,
     pub troubles: Vec<Trouble>,
     pub rates: FaultRates,
     pub course: Course,
     pub profile: Profile,
+}
+
+/// What is left out of a run to find what it needs to fail.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Trim {
+    pub without: Vec<Trouble>,
+    pub rounds: Option<u32>,
+    pub requests: Option<u64>,
+    pub depth: Option<u32>,
+    pub volumes: Option<usize>,
+    pub one_lane: bool,
 }
 
 const MIB: u64 = 1 << 20;
@@ -104,6 +137,7 @@ impl Plan {
             chunk_bytes: *prng.pick(&[64 << 10, 64 << 10, 256 << 10]),
             map_budget_bytes: *prng.pick(&[64 << 10, 256 << 10, 16 << 20]),
             checkpoint_interval: Nanos(*prng.pick(&[2_000_000, 50_000_000, 30_000_000_000])),
+            patience: Patience::default(),
             volumes: draw_volumes(&drives, lanes, prng),
             drives,
             troubles: Vec::new(),
@@ -112,7 +146,25 @@ impl Plan {
             profile: Profile::draw(prng),
         };
         troubles.extend(prng.chance(200).then_some(Trouble::Overwrite));
-        Plan { troubles, ..plan }
+        troubles.extend(prng.chance(200).then_some(Trouble::PutBack));
+        let lying_flush = if prng.chance(300) { *prng.pick(&[50, 500, 1000]) } else { 0 };
+        let patience = draw_patience(prng);
+        Plan { troubles, rates: FaultRates { lying_flush, ..plan.rates }, patience, ..plan }
+    }
+
+    /// Leaves out what somebody who looks for the cause of a failure has asked for.
+    pub fn trim(&mut self, trim: &Trim) {
+        self.troubles.retain(|trouble| !trim.without.contains(trouble));
+        if self.troubles.is_empty() {
+            self.course.fault_interval = None;
+        }
+        self.course.rounds = self.course.rounds.min(trim.rounds.unwrap_or(u32::MAX));
+        self.course.requests = self.course.requests.min(trim.requests.unwrap_or(u64::MAX));
+        self.course.depth = self.course.depth.min(trim.depth.unwrap_or(u32::MAX));
+        self.volumes.truncate(trim.volumes.unwrap_or(usize::MAX).max(1));
+        if trim.one_lane {
+            (self.lanes, self.shards) = (1, 1);
+        }
     }
 
     pub fn has(&self, trouble: Trouble) -> bool {
@@ -142,12 +194,23 @@ fn draw_rates(prng: &mut Prng) -> FaultRates {
     let mut some = |rates: &[u32]| if prng.chance(400) { *prng.pick(rates) } else { 0 };
     FaultRates {
         read_error: some(&[5, 50, 300]),
-        write_error: some(&[5, 50]),
+        write_error: some(&[5, 50, 500]),
         lost_write: some(&[5, 50, 500]),
         misdirected_write: some(&[5, 50]),
         bit_rot: some(&[5, 100, 500]),
+        lying_flush: 0,
         slow: some(&[5, 50]),
     }
+}
+
+fn draw_patience(prng: &mut Prng) -> Patience {
+    let usual = Patience::default();
+    if prng.chance(700) {
+        return usual;
+    }
+    let (write_errors, read_errors, checksum_errors) =
+        (*prng.pick(&[1, 2]), *prng.pick(&[1, 3, 10]), *prng.pick(&[1, 3, 10]));
+    Patience { write_errors, read_errors, checksum_errors, ..usual }
 }
 
 fn draw_volumes(drives: &[DriveOptions], lanes: u16, prng: &mut Prng) -> Vec<VolumePlan> {

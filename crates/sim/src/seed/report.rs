@@ -38,6 +38,7 @@ totals! {
     completed = "recovery: batches completed from parity",
     moves_stale = "conditional moves that did not apply",
     drives_lost = "pool: drives taken out",
+    proved_whole = "pool: whole without as many drives as promised",
 }
 
 impl PoolTotals {
@@ -68,6 +69,8 @@ pub struct Report {
     pub rounds: u64,
     pub requests: u64,
     pub out_of_space: u64,
+    /// Errors that were answered where more had gone wrong than was promised.
+    pub refused: u64,
     pub checked_blocks: u64,
     pub events: u64,
     pub simulated_ms: u64,
@@ -81,6 +84,7 @@ impl Report {
         self.rounds += other.rounds;
         self.requests += other.requests;
         self.out_of_space += other.out_of_space;
+        self.refused += other.refused;
         self.checked_blocks += other.checked_blocks;
         self.events += other.events;
         self.simulated_ms += other.simulated_ms;
@@ -95,6 +99,7 @@ impl Report {
             ("run: starts of the pool", self.rounds),
             ("run: requests", self.requests),
             ("run: requests without space", self.out_of_space),
+            ("run: errors beyond the promise", self.refused),
             ("run: blocks checked", self.checked_blocks),
             ("run: events", self.events),
             ("run: simulated milliseconds", self.simulated_ms),

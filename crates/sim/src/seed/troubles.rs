@@ -1,11 +1,12 @@
 //! The troubles of one run: what happens to which drive, within the promise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::Nanos;
 
 use super::plan::Trouble;
 use crate::drive::DriveNumber;
+use crate::drive_io::Snapshot;
 use crate::fault::FaultRates;
 use crate::prng::Prng;
 use crate::world::World;
@@ -20,6 +21,7 @@ pub struct Troubles {
     bad: BTreeSet<DriveNumber>,
     slow: BTreeSet<DriveNumber>,
     full: BTreeSet<DriveNumber>,
+    older: BTreeMap<DriveNumber, Snapshot>,
 }
 
 fn toggle(set: &mut BTreeSet<DriveNumber>, drive: DriveNumber) {
@@ -39,6 +41,7 @@ impl Troubles {
             bad: BTreeSet::new(),
             slow: BTreeSet::new(),
             full: BTreeSet::new(),
+            older: BTreeMap::new(),
         }
     }
 
@@ -85,10 +88,11 @@ impl Troubles {
             (Trouble::Overwrite, Some(drive)) => {
                 world.overwrite(drive, *prng.pick(&[1, 10, 500, 1000]));
             }
-            (
-                Trouble::Vanish | Trouble::BadSpell | Trouble::Rot | Trouble::Latent | Trouble::Overwrite,
-                None,
-            ) => {}
+            (Trouble::PutBack, Some(drive)) => match self.older.remove(&drive) {
+                Some(snapshot) => world.put_back(drive, snapshot),
+                None => drop(self.older.insert(drive, world.snapshot(drive))),
+            },
+            (_, None) => {}
         }
     }
 

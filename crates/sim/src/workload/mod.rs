@@ -18,7 +18,7 @@ use crate::array::Growth;
 use crate::oracle::{Oracle, Violation};
 use crate::world::World;
 
-pub use client::{run_client, verify, write_checked};
+pub use client::{run_client, verify, write_checked, zero_checked};
 pub use profile::{Profile, VolumePlan};
 pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};
 
@@ -132,6 +132,10 @@ pub struct Shared {
     pub out_of_space: Cell<u64>,
     /// Volumes that were made larger.
     pub growth: RefCell<Growth>,
+    /// More has gone wrong than the subject promises to survive: it may answer with errors, never with wrong data.
+    pub lenient: Cell<bool>,
+    /// Errors that were answered meanwhile.
+    pub refused: Cell<u64>,
 }
 
 impl Shared {
@@ -144,6 +148,8 @@ impl Shared {
             answered: Cell::new(0),
             out_of_space: Cell::new(0),
             growth: RefCell::default(),
+            lenient: Cell::new(false),
+            refused: Cell::new(0),
         })
     }
 

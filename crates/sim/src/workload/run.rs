@@ -7,6 +7,8 @@
 //!   last round: faults healed, all clients to their end, verified, stopped, started, verified
 //! ```
 
+mod beyond;
+
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
@@ -15,6 +17,7 @@ use base::Nanos;
 use task::Io;
 
 use super::{Failure, Profile, Shared, Subject, VolumePlan, run_client, verify};
+use crate::drive::DriveNumber;
 use crate::prng::Prng;
 use crate::process::{Patience, Simulation, Stuck};
 use crate::world::{ProcessId, World};
@@ -64,6 +67,35 @@ pub trait Bench {
     /// are wrong.
     fn audit(&mut self, _world: &World, _session: &Session) -> Vec<Rc<Cell<bool>>> {
         Vec::new()
+    }
+
+    /// Begins to read everything that is stored, all redundancy too, and to repair what is wrong.
+    fn begin_scrub(&mut self, _world: &World, _session: &Session) {}
+
+    /// Whether it still reads.
+    fn is_scrubbing(&self) -> bool {
+        false
+    }
+
+    /// What the last scrub found wrong; `only_lost` where what it has repaired is not meant.
+    fn scrub_found(&self, _only_lost: bool) -> Option<String> {
+        None
+    }
+
+    /// Takes away as many drives, none of them bad, as the subject says it can do without. `false`: it does not say
+    /// that everything is whole.
+    fn pull_spares(&mut self, _world: &World, _prng: &mut Prng) -> bool {
+        false
+    }
+
+    /// Drives, by their number, that the subject worked with last: each knows what happened up to then.
+    fn in_service(&self) -> Vec<DriveNumber> {
+        Vec::new()
+    }
+
+    /// Whether the last orderly stop left something that could not be written down.
+    fn closed_badly(&self) -> bool {
+        false
     }
 
     /// The process under test has ended: end whatever used it.
@@ -251,7 +283,8 @@ impl<'a> Runner<'a> {
             self.simulation.world.kill(session.process);
         }
         self.bench.ended(&self.simulation.world);
-        self.shared.oracle.borrow_mut().crash(power);
+        // a drive that goes takes along what it had not flushed, as all do when the power goes
+        self.shared.oracle.borrow_mut().crash(power || self.shared.lenient.get());
         self.simulation.bury();
     }
 
@@ -304,6 +337,9 @@ impl<'a> Runner<'a> {
                 self.finish("verification", || verified.iter().all(|done| done.get()))?;
             }
         }
+        if self.prng.chance(150) {
+            self.bench.begin_scrub(&self.simulation.world, &session);
+        }
         let clients = self.start_clients(&session);
         let total = self.course.requests * clients.len() as u64;
         let target = self.shared.answered.get() + self.prng.below(total + total / 4 + 1);
@@ -348,8 +384,42 @@ impl<'a> Runner<'a> {
         self.converge()?;
         let audited = self.bench.audit(&self.simulation.world, &session);
         self.finish("the audit", || audited.iter().all(|done| done.get()))?;
+        self.prove_redundancy(&session)?;
         self.bench.collect(&session);
         Ok(())
+    }
+
+    /// Reads everything and has it repaired; then there is nothing left to repair, and any drives may go, as many as
+    /// were promised: the subject's own word is not enough.
+    fn prove_redundancy(&mut self, session: &Session) -> Result<(), Failure> {
+        self.scrub(session, true)?;
+        self.converge()?;
+        self.scrub(session, false)?;
+        if self.bench.pull_spares(&self.simulation.world, &mut self.prng) {
+            let verified = self.start_verification(session);
+            self.finish("verification without the spare drives", || verified.iter().all(|done| done.get()))?;
+        }
+        Ok(())
+    }
+
+    fn scrub(&mut self, session: &Session, may_repair: bool) -> Result<(), Failure> {
+        self.bench.begin_scrub(&self.simulation.world, session);
+        let deadline = self.simulation.world.now() + CONVERGENCE;
+        loop {
+            self.step_until(Nanos::from_millis(100), || false)
+                .map_err(|why| Failure::Stuck { what: "scrubbing".to_owned(), why })?;
+            self.check()?;
+            if !self.bench.is_scrubbing() {
+                break;
+            }
+            if self.simulation.world.now() >= deadline {
+                return Err(Failure::Broken(format!("a scrub takes longer than {CONVERGENCE:?}")));
+            }
+        }
+        match self.bench.scrub_found(may_repair) {
+            Some(what) => Err(Failure::Broken(format!("a scrub finds {what}"))),
+            None => Ok(()),
+        }
     }
 
     /// Nothing goes wrong any more: what can be repaired is, before long.

@@ -1,0 +1,103 @@
+//! Decisions that are seldom taken, each with a count: a batch of simulated runs must have taken every one of them.
+//!
+//! What is counted here is off the path of healthy reads and writes. The counts are the process's; nothing in the
+//! pool reads them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! decisions {
+    ($($name:ident = $text:literal,)*) => {
+        /// One of them.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Decision { $($name,)* }
+
+        const NAMES: &[&str] = &[$($text,)*];
+    };
+}
+
+decisions! {
+    ClaimMissing = "claim: a drive is missing",
+    ClaimReturned = "claim: a drive that was missing is back",
+    ClaimOutdated = "claim: a drive holds an older state than the others say",
+    ClaimRefusedMissing = "claim: refused, too many drives are missing",
+    ClaimRefusedOutdated = "claim: refused, too many drives are missing or hold an older state",
+    ClaimUnfinished = "claim: refused, the pool was never finished",
+    ClaimLabelsDiffer = "claim: labels of more than one generation",
+    LabelRefused = "label: a drive refuses it and is out",
+    RootsDiffer = "recovery: drives hold different newest roots",
+    TailEnds = "recovery: no header, the segment ends",
+    TailForeign = "recovery: a header of another life, the segment ends",
+    TailReplayed = "recovery: a batch before the cut, passed over",
+    TailGap = "recovery: a batch after a gap, the segment ends",
+    TailEndNamed = "recovery: a batch that an earlier recovery dropped",
+    TailOwn = "recovery: a batch of the table outside of the tail",
+    BatchDurable = "recovery: a batch known to be durable",
+    BatchWhole = "recovery: a batch found whole",
+    BatchCompleted = "recovery: a batch completed in place",
+    BatchIncomplete = "recovery: a batch that lacks a column for now",
+    BatchTorn = "recovery: a torn batch dropped",
+    LogCutShort = "recovery: refused, acknowledged batches are gone",
+    OpenedFull = "recovery: reads are served while the file system is full",
+    HeaderOtherCopy = "read: a header from another copy",
+    ReadSplit = "read: a run failed, a block of it did not",
+    RebuiltByBoth = "rebuild: by P and Q",
+    RebuiltByP = "rebuild: by P, or a copy",
+    RebuiltByQ = "rebuild: by Q alone",
+    RebuildFailed = "rebuild: not possible",
+    HealLeft = "heal: left to cleaning",
+    ColumnRetried = "write: a column tried again",
+    ColumnBorne = "write: a column lost, its drive borne with",
+    ColumnDriveOut = "write: a drive is reported",
+    StalledFull = "write: the file system is full",
+    FlushFailed = "flush: a drive fails",
+    CondemnedWrites = "evidence: a drive is out for failed writes",
+    CondemnedReads = "evidence: a drive is out for failed reads",
+    CondemnedChecksums = "evidence: a drive is out for wrong checksums",
+    LastDriveKept = "evidence: a drive with errors is kept, none can be spared",
+    CheckpointGivenUp = "log: a checkpoint's entries given up",
+    MovesGivenUp = "log: cleaning's entries given up",
+    CheckpointFailed = "checkpoint: failed, tried again",
+    MoveStale = "cleaning: a block was overwritten while it was moved",
+    RoundForRedundancy = "cleaning: a round for redundancy",
+    RoundForRoom = "cleaning: a round for room",
+    RoundForAnyRoom = "cleaning: a round while hosts wait",
+    Starved = "cleaning: nothing to gain, hosts are refused",
+    ScrubRepaired = "scrub: damage is repaired",
+    DrainBegun = "drive: is being emptied",
+    DriveRetired = "drive: removed, nothing stands on it",
+    DriveAdded = "drive: added",
+    DriveTakenBack = "drive: taken back while the pool is open",
+    LaneFailed = "lane: has failed, too many drives have",
+}
+
+static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
+
+impl Decision {
+    /// Counts that it was taken.
+    pub fn taken(self) {
+        COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How often this process has taken each decision, by name.
+pub fn decisions() -> impl Iterator<Item = (&'static str, u64)> {
+    NAMES.iter().zip(&COUNTS).map(|(&name, count)| (name, count.load(Ordering::Relaxed)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_counts_rise() {
+        let mut names: Vec<&str> = decisions().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), NAMES.len());
+        let count =
+            || decisions().find(|(name, _)| *name == "claim: a drive is missing").map(|(_, count)| count);
+        let before = count();
+        Decision::ClaimMissing.taken();
+        assert!(count() > before);
+    }
+}

@@ -1,0 +1,217 @@
+//! Redundancy that has to be there before it is needed, and losses that have to be noticed.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::drive::{DriveNumber, DriveOptions};
+use crate::seed::Order;
+use crate::workload::Failure;
+
+fn promised(protection: Protection) -> usize {
+    usize::from(protection.parity())
+}
+
+fn redundant(seed: u64) -> Protection {
+    Protection::ALL[1 + (seed % 4) as usize]
+}
+
+pub const IDLE_POOL_IS_REBUILT: Scenario = Scenario {
+    name: "idle-pool-is-rebuilt",
+    property: "a drive that is lost, or is to go, is not needed any more before long, though no host does anything",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(redundant(seed), 6, 300), options);
+        script.start()?;
+        script.write(0, 250)?;
+        let lost = script.drive(0);
+        script.world().vanish(lost, None, false);
+        // somebody has to notice
+        script.verify()?;
+        script.converge()?;
+        script.retire()?;
+        script.prove_redundancy()
+    },
+};
+
+pub const DRAINED_DRIVE_IS_NOT_NEEDED: Scenario = Scenario {
+    name: "drained-drive-is-not-needed",
+    property: "a drive that was emptied is not needed: as many others as promised may go",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(redundant(seed), 6, 300), options);
+        script.start()?;
+        script.write(0, 250)?;
+        script.order(Order::Drain((seed % 6) as u8));
+        if seed % 2 == 0 {
+            script.write(100, 40)?;
+        }
+        script.pass(Nanos::from_millis(20))?;
+        script.retire()?;
+        script.audit()?;
+        script.prove_redundancy()?;
+        script.crash(true);
+        script.start()?;
+        script.verify()
+    },
+};
+
+pub const ADDED_DRIVE_IS_USED: Scenario = Scenario {
+    name: "added-drive-is-used",
+    property: "a drive that joins takes what a lost one held; then as many as promised may go",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let drives = usize::from(protection.width_min()) + 1;
+        let mut script = Script::new(seed, plain_plan(protection, drives, 300), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let lost = script.drive(0);
+        script.world().vanish(lost, None, false);
+        script.write(50, 30)?;
+        let world = script.world();
+        script.bench.plug_in(&world, DriveOptions::new("/sim/added", 24 << 20));
+        script.order(Order::Add("/sim/added".to_owned()));
+        script.write(100, 100)?;
+        script.retire()?;
+        if script.bench.lanes()[0].segments_on_drive(drives as u8) == 0 {
+            return Err(Failure::Broken("nothing stands on the drive that was added".to_owned()));
+        }
+        script.crash(true);
+        script.start()?;
+        script.verify()?;
+        script.prove_redundancy()
+    },
+};
+
+pub const RETURNED_DRIVE_CATCHES_UP: Scenario = Scenario {
+    name: "returned-drive-catches-up",
+    property: "what a drive missed while it was away is written anew: then as many others as promised may go",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let away = script.drive(1);
+        for round in 0..4 {
+            // it goes in the middle of writes, and some of them find it gone
+            for block in 0..6 {
+                script.begin_write(round * 40 + block * 9, 7);
+            }
+            script.steps(seed % 7 + round * 5);
+            script.world().vanish(away, None, false);
+            script.write(round * 30, 60)?;
+            if round % 2 == 0 {
+                script.crash(round == 0);
+                script.world().return_drive(away);
+                script.start()?;
+            } else {
+                script.world().return_drive(away);
+                script.order(Order::TakeBack(1, "/sim/drive1".to_owned()));
+                script.pass(Nanos::from_millis(50))?;
+            }
+            script.verify()?;
+        }
+        script.prove_redundancy()
+    },
+};
+
+pub const SCRUB_FINDS_ROTTEN_PARITY: Scenario = Scenario {
+    name: "scrub-finds-rotten-parity",
+    property: "what no host reads is read by a scrub: parity and header copies that rot are written anew",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(redundant(seed), 5, 300), options);
+        script.start()?;
+        script.write(0, 300)?;
+        script.crash(false);
+        let rotten = script.drive((seed % 5) as usize);
+        for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
+            script.world().rot(rotten, block, (block as usize * 977) % 32_768);
+        }
+        script.start()?;
+        script.scrub()?;
+        script.converge()?;
+        if script.scrub()? {
+            return Err(Failure::Broken(
+                "a second scrub finds what the first should have repaired".to_owned(),
+            ));
+        }
+        script.prove_redundancy()
+    },
+};
+
+/// Where copies of batch headers stand, and the batch's sequence (`docs/format.md`).
+fn headers(script: &Script, drive: DriveNumber) -> Vec<(u64, u64)> {
+    let mut found = Vec::new();
+    for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
+        let content = script.world().peek(drive, block);
+        if content.starts_with(b"TNGBATCH") {
+            let sequence = content[40..48].try_into().expect("eight bytes");
+            found.push((u64::from_le_bytes(sequence), block));
+        }
+    }
+    found
+}
+
+pub const ACKNOWLEDGED_BATCHES_ARE_MISSED: Scenario = Scenario {
+    name: "acknowledged-batches-are-missed",
+    property: "where every copy of a batch's header is gone and a later batch knew it to be durable, the pool does not open",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        for block in 0..12 {
+            script.write(block * 3, 2)?;
+        }
+        script.crash(seed % 2 == 0);
+        let copies: Vec<Vec<(u64, u64)>> =
+            (0..5).map(|index| headers(&script, script.drive(index))).collect();
+        let newest = copies.iter().flatten().map(|&(sequence, _)| sequence).max().expect("there are batches");
+        for (index, copies) in copies.iter().enumerate() {
+            for &(_, block) in copies.iter().filter(|&&(sequence, _)| sequence == newest - 1 - seed % 3) {
+                script.world().spoil(script.drive(index), block);
+            }
+        }
+        match script.start() {
+            Err(Failure::NotOpened(_)) => Ok(()),
+            Err(other) => Err(other),
+            Ok(()) => Err(Failure::Broken("it opens without batches that were acknowledged".to_owned())),
+        }
+    },
+};
+
+pub const OLDER_LIFE_IS_REFUSED: Scenario = Scenario {
+    name: "older-life-is-refused",
+    property: "drives put back to what they held before the last start are noticed: as many as promised are made good, \
+               more are refused",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let mut script = Script::new(seed, plain_plan(protection, 6, 300), options);
+        script.start()?;
+        script.write(0, 200)?;
+        script.crash(false);
+        let older = |script: &Script, index| script.world().snapshot(script.drive(index));
+        let old: Vec<_> = (0..=promised(protection)).map(|index| older(&script, index)).collect();
+        script.start()?;
+        script.write(50, 200)?;
+        script.crash(true);
+        let new: Vec<_> = (0..=promised(protection)).map(|index| older(&script, index)).collect();
+        for (index, snapshot) in old.into_iter().enumerate() {
+            script.world().put_back(script.drive(index), snapshot);
+        }
+        match script.start() {
+            Err(Failure::NotOpened(_)) => {}
+            Err(other) => return Err(other),
+            Ok(()) => {
+                return Err(Failure::Broken("it opens with too many drives of an older life".to_owned()));
+            }
+        }
+        script.crash(false);
+        // the first one holds what it should: no more than promised do not
+        for (index, snapshot) in new.into_iter().enumerate().take(1) {
+            script.world().put_back(script.drive(index), snapshot);
+        }
+        script.start()?;
+        script.verify()?;
+        script.scrub()?;
+        script.prove_redundancy()
+    },
+};

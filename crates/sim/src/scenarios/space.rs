@@ -1,0 +1,142 @@
+//! Pools that run full, and maps that do not fit their memory.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::drive::DriveOptions;
+use crate::workload::Failure;
+
+fn broken(what: String) -> Failure {
+    Failure::Broken(what)
+}
+
+/// Five drives, a volume that is larger than they are.
+fn thin(protection: Protection) -> crate::seed::Plan {
+    let mut plan = plain_plan(protection, 5, 20_000);
+    let drive = |index| DriveOptions::new(&format!("/sim/drive{index}"), 9 << 20);
+    plan.drives = (0..5).map(drive).collect();
+    plan
+}
+
+/// Writes from `block` on until the pool is full; the first block that did not fit.
+fn fill(script: &mut Script, mut block: u64) -> Result<u64, Failure> {
+    let refused = script.shared.out_of_space.get();
+    while script.shared.out_of_space.get() == refused {
+        if block + 16 > 20_000 {
+            return Err(broken("a volume larger than the pool could be written whole".to_owned()));
+        }
+        script.write(block, 16)?;
+        block += 16;
+    }
+    Ok(block - 16)
+}
+
+/// What has been refused for want of space must not have become more.
+fn expect_space(script: &Script, before: u64, what: &str) -> Result<(), Failure> {
+    match script.shared.out_of_space.get() == before {
+        true => Ok(()),
+        false => Err(broken(format!("{what} was refused for want of space"))),
+    }
+}
+
+pub const THIN_POOL_RUNS_FULL: Scenario = Scenario {
+    name: "thin-pool-runs-full",
+    property: "in a full pool writes that need space fail, reads, overwrites and UNMAP go on, and freeing space resumes \
+               service by itself; the reserve is not eaten",
+    run: |seed, options| {
+        let protection = Protection::ALL[(seed % 5) as usize];
+        let mut script = Script::new(seed, thin(protection), options);
+        script.start()?;
+        let mut first_fill = None;
+        for round in 0..3 {
+            let end = fill(&mut script, 0)?;
+            // a pool that was full and was emptied takes as much as before
+            let most = *first_fill.get_or_insert(end);
+            if end + most / 20 + 32 < most {
+                return Err(broken(format!("round {round}: full at block {end}, at {most} before")));
+            }
+            script.verify()?;
+            let refused = script.shared.out_of_space.get();
+            for block in 0..100 {
+                script.write(block * 7 % (end - 8), 4)?;
+            }
+            expect_space(&script, refused, "an overwrite")?;
+            script.unmap(end / 4, 400)?;
+            expect_space(&script, refused, "an UNMAP")?;
+            script.pass(Nanos::from_secs(5))?;
+            script.write(end / 4, 200)?;
+            expect_space(&script, refused, "a write into what was freed")?;
+            script.crash(round % 2 == 0);
+            script.start()?;
+            script.verify()?;
+            script.unmap(0, end + 16)?;
+            script.pass(Nanos::from_secs(5))?;
+            script.audit()?;
+        }
+        Ok(())
+    },
+};
+
+pub const FULL_POOL_LOSES_A_DRIVE: Scenario = Scenario {
+    name: "full-pool-loses-a-drive",
+    property: "a full pool that has lost a drive serves what it has; when there is room again it becomes redundant",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, thin(protection), options);
+        script.start()?;
+        let end = fill(&mut script, 0)?;
+        let lost = script.drive(2);
+        script.world().vanish(lost, None, false);
+        for block in 0..40 {
+            // whether there is space for this is not promised; that nothing breaks is
+            script.write(block * 11 % (end - 8), 3)?;
+        }
+        script.verify()?;
+        script.crash(true);
+        script.start()?;
+        script.verify()?;
+        script.unmap(end / 3, end - end / 3)?;
+        script.pass(Nanos::from_secs(30))?;
+        script.write(end / 3, 50)?;
+        script.verify()?;
+        script.retire()?;
+        script.audit()?;
+        script.prove_redundancy()
+    },
+};
+
+/// Eleven times the pages that there is memory for.
+const MAP_BLOCKS: u64 = 11 * 256 * 256;
+
+pub const MAP_TEN_TIMES_ITS_MEMORY: Scenario = Scenario {
+    name: "map-ten-times-its-memory",
+    property: "a pool whose map is ten times the memory for it works within that memory, and counts the misses",
+    run: |seed, options| {
+        let mut plan = plain_plan(Protection::Parity1, 4, MAP_BLOCKS);
+        let drive = |index| DriveOptions::new(&format!("/sim/drive{index}"), 160 << 20);
+        plan.drives = (0..4).map(drive).collect();
+        plan.chunk_bytes = 256 << 10;
+        plan.map_budget_bytes = 1 << 20;
+        let budget_pages = plan.map_budget_bytes / base::BLOCK_BYTES;
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        for round in 0..4_000 {
+            script.write(round * 79_193 % (MAP_BLOCKS - 4), 1 + round % 4)?;
+            let stats = script.bench.lanes()[0].stats();
+            if stats.map_pages_cached > budget_pages + 8 {
+                return Err(broken(format!("{} pages in memory for {budget_pages}", stats.map_pages_cached)));
+            }
+        }
+        script.verify()?;
+        let stats = script.bench.lanes()[0].stats();
+        if stats.map_misses < 3_000 {
+            return Err(broken(format!("only {} misses were counted", stats.map_misses)));
+        }
+        script.crash(true);
+        script.start()?;
+        script.verify()?;
+        script.audit()
+    },
+};
