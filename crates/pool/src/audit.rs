@@ -1,5 +1,6 @@
 //! An audit of a lane's books: every block that the map names is counted, and the counts must be those that the
-//! lane keeps. A block that is counted and not named has leaked; one that is named twice is owned twice.
+//! lane keeps. A block that is counted and not named has leaked; one that is named twice is owned twice. So it is with
+//! chunks: each is free, or in one segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::lane::{Lane, LaneError};
 use crate::map::{Found, stored};
 use crate::position::{Position, SegmentId};
+use crate::segments::Segments;
 
 /// How often an audit begins again because something was committed while it counted.
 const ATTEMPTS: u32 = 64;
@@ -32,6 +34,21 @@ impl Tally {
         *self.live.entry(position.segment()).or_default() += 1;
         true
     }
+}
+
+/// A drive of which some chunk is owned twice, or by nobody: each is free, or in one segment.
+fn miscounted_drive(segments: &Segments) -> Option<usize> {
+    let mut owners: Vec<(Vec<u32>, usize)> =
+        segments.chunks().map(|(free, owned)| (free.clone(), owned)).collect();
+    for column in segments.all().flat_map(|segment| segment.columns.columns.iter().flatten()) {
+        owners[usize::from(column.drive)].0.push(column.chunk);
+    }
+    owners.iter_mut().position(|(chunks, owned)| {
+        let counted = chunks.len();
+        chunks.sort_unstable();
+        chunks.dedup();
+        chunks.len() != counted || counted != *owned
+    })
 }
 
 impl Lane {
@@ -102,6 +119,9 @@ impl Lane {
             return Some(format!("{position:?} is named twice"));
         }
         let segments = self.segments.borrow();
+        if let Some(drive) = miscounted_drive(&segments) {
+            return Some(format!("a chunk of drive {drive} is owned twice, or by nobody"));
+        }
         for (id, named) in &tally.live {
             if segments.find(*id).is_none() {
                 return Some(format!("the map names {named} blocks of segment {}, which is not there", id.0));

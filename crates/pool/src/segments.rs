@@ -48,6 +48,8 @@ pub(crate) struct Segments {
     next: u32,
     /// Free chunks of each drive, by index.
     free: Vec<Vec<u32>>,
+    /// How many of each drive's chunks are this lane's.
+    owned: Vec<usize>,
     /// Drives that new segments may stand on.
     online: Vec<bool>,
     /// Drives that can be read.
@@ -87,6 +89,7 @@ impl Segments {
             online: vec![true; free.len()],
             readable: vec![true; free.len()],
             lane: (lane, lanes),
+            owned: free.iter().map(Vec::len).collect(),
             free,
             queue: VecDeque::new(),
             total: 0,
@@ -181,6 +184,7 @@ impl Segments {
         for (index, (chunks, is_online, is_readable)) in drives.enumerate() {
             if index >= self.free.len() {
                 self.free.push(own_chunks(chunks, self.lane));
+                self.owned.push(self.free[index].len());
             }
             online.push(is_online);
             readable.push(is_readable);
@@ -212,6 +216,11 @@ impl Segments {
         segment.incomplete
             || self.lost_columns(segment) > self.absent_allowed()
             || segment.columns.columns.iter().flatten().any(drains) && self.lost_columns(segment) == 0
+    }
+
+    /// Of each drive: the free chunks, and how many there are of this lane.
+    pub fn chunks(&self) -> impl Iterator<Item = (&Vec<u32>, usize)> {
+        self.free.iter().zip(self.owned.iter().copied())
     }
 
     /// Segments that have a column on a drive.
@@ -337,6 +346,11 @@ impl Segments {
 
     pub fn iter(&self) -> impl Iterator<Item = (&SegmentId, &Segment)> {
         self.segments.iter().filter(|(_, segment)| segment.state != SegmentState::Condemned)
+    }
+
+    /// Those that readers hold, too.
+    pub fn all(&self) -> impl Iterator<Item = &Segment> {
+        self.segments.values()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Segment> {

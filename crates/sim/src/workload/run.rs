@@ -405,13 +405,10 @@ impl<'a> Runner<'a> {
     fn scrub(&mut self, session: &Session, may_repair: bool) -> Result<(), Failure> {
         self.bench.begin_scrub(&self.simulation.world, session);
         let deadline = self.simulation.world.now() + CONVERGENCE;
-        loop {
+        while self.bench.is_scrubbing() {
             self.step_until(Nanos::from_millis(100), || false)
                 .map_err(|why| Failure::Stuck { what: "scrubbing".to_owned(), why })?;
             self.check()?;
-            if !self.bench.is_scrubbing() {
-                break;
-            }
             if self.simulation.world.now() >= deadline {
                 return Err(Failure::Broken(format!("a scrub takes longer than {CONVERGENCE:?}")));
             }
