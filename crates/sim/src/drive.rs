@@ -221,7 +221,9 @@ impl Drive {
 
     /// Whether it says that something is durable and leaves it in its cache.
     fn lies(&self, prng: &mut Prng, counts: &mut FaultCounts) -> bool {
-        let lies = self.options.volatile_cache && prng.chance(self.rates.lying_flush);
+        // a drive that never lies leaves the seed's other draws what they were
+        let may = self.options.volatile_cache && self.rates.lying_flush > 0;
+        let lies = may && prng.chance(self.rates.lying_flush);
         if lies {
             counts.add(FaultKind::FlushLied);
         }

@@ -18,6 +18,7 @@
 
 pub mod array;
 mod drive;
+mod drive_faults;
 mod drive_io;
 mod environment;
 mod fault;
@@ -35,7 +36,7 @@ pub mod workload;
 mod world;
 
 pub use drive::{DriveNumber, DriveOptions};
-pub use drive_io::Snapshot;
+pub use drive_faults::Snapshot;
 pub use environment::{Outside, SimEnv};
 pub use fault::{FaultCounts, FaultKind, FaultRates};
 pub use prng::{Prng, scatter};

@@ -6,7 +6,7 @@ use base::Nanos;
 
 use super::plan::Trouble;
 use crate::drive::DriveNumber;
-use crate::drive_io::Snapshot;
+use crate::drive_faults::Snapshot;
 use crate::fault::FaultRates;
 use crate::prng::Prng;
 use crate::world::World;

@@ -9,7 +9,7 @@
 
 use super::{Runner, Session};
 use crate::drive::DriveNumber;
-use crate::drive_io::Snapshot;
+use crate::drive_faults::Snapshot;
 use crate::workload::Failure;
 
 use base::Nanos;
