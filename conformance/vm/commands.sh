@@ -1,11 +1,11 @@
 # Part of linux-initiator: what the sg tools say and do.
 
 echo "-- identity"
-verdict "sg_inq: vendor, SPC-4, thin and ALUA" vm '
+verdict "sg_inq: vendor, SPC-4, ALUA set by both sides" vm '
 says "TANGELO" sg_inq $a
 says "version=0x06" sg_inq $a
 says "CmdQue=1" sg_inq $a
-says "TPGS=1" sg_inq $a'
+says "TPGS=3" sg_inq $a'
 verdict "sg_vpd: every page that is listed can be read" vm '
 pages=$(sg_vpd --page=0 --raw $a | tail -c +5 | od -An -v -tx1)
 [ "$(wc -w <<<"$pages")" -ge 7 ]
@@ -43,7 +43,22 @@ for command in "Compare and write" "Unmap" "Write same(16)" "Report luns" "Persi
 done
 says "Command is supported" sg_opcodes --opcode=0x89 $a
 says "NOT supported" sg_opcodes --opcode=0x04 $a'
-verdict "sg_rtpg: the port is active" vm 'says "active/optimized" sg_rtpg --decode $a'
+verdict "sg_rtpg: two groups, both active/optimized, none preferred" vm '
+same "$(states $a)" "0x1=0x00 0x2=0x00 "
+! sg_rtpg $a | grep "Pref=1"'
+verdict "sg_stpg: the other group is made non-optimized; bob is told, and finds it so" vm '
+sg_turs $b || sg_turs $b
+sg_stpg --tp=2 --state=an $a
+same "$(states $a)" "0x1=0x00 0x2=0x01 "
+says "Asymmetric access state changed" eval "sg_turs -v $b || true"
+same "$(states $b)" "0x1=0x00 0x2=0x01 "
+sg_stpg --tp=2 --state=ao $a
+sg_turs $b || sg_turs $b
+same "$(states $b)" "0x1=0x00 0x2=0x00 "'
+verdict "sg_stpg: the last active group stays; a group that is not there is refused" vm '
+says "Set target port groups command failed" eval "sg_stpg --tp=1,2 --state=s,u $a || true"
+says "Illegal request" eval "sg_stpg --tp=7 --state=an $a || true"
+same "$(states $a)" "0x1=0x00 0x2=0x00 "'
 verdict "sg_modes, sg_requests, sg_turs" vm '
 says "Caching" sg_modes -a $a
 says "No Sense" sg_requests $a
@@ -112,6 +127,7 @@ echo "-- resets"
 # Whoever does not reset learns of it by a unit attention.
 for kind in device target; do
     verdict "sg_reset: $kind; others are told, and data stays" vm "kind=$kind"'
+    udevadm settle
     sg_turs $a || true; sg_turs $b || true; sg_turs $b
     sg_reset --$kind --no-escalate $a
     fails 6 sg_turs $b

@@ -8,11 +8,17 @@ disk() { unit block /dev "$@"; }
 # generic IFACE ADDRESS LUN: the same unit's sg device, which nobody but us opens.
 generic() { unit scsi_generic /dev "$@"; }
 
+# The kernel's number of a LUN: from 256 on it comes in flat space addressing (SAM-5 §4.7.7.3), whose bits are counted too.
+kernel_lun() {
+    if [ "$1" -gt 255 ]; then echo $(($1 + 16384)); else echo "$1"; fi
+}
+
 unit() {
-    local kind=$1 in=$2 session deadline=$((SECONDS + patience_seconds)) found
+    local kind=$1 in=$2 session deadline=$((SECONDS + patience_seconds)) found lun
+    lun=$(kernel_lun "$5")
     while true; do
         session=$(session_of "$3" "$4") &&
-            for found in /sys/class/iscsi_session/"$session"/device/target*/*:*:*:"$5"/"$kind"/*; do
+            for found in /sys/class/iscsi_session/"$session"/device/target*/*:*:*:"$lun"/"$kind"/*; do
                 [ -e "$found" ] && [ -e "$in/${found##*/}" ] && {
                     echo "$in/${found##*/}"
                     return 0
@@ -89,6 +95,12 @@ access() {
 }
 outcome() {
     case $1 in 0) echo yes ;; 24) echo conflict ;; *) echo "status $1" ;; esac
+}
+
+# states DEVICE: the target port groups and their access states, as numbers.
+states() {
+    sg_rtpg "$1" | sed -n 's/.*target port group id : \(0x[0-9a-f]*\).*/\1/p; s/.*asymmetric access state : \(0x[0-9a-f]*\).*/=\1 /p' |
+        tr -d '\n'
 }
 
 # holds DEVICE BLOCK COUNT FILE: what is read by SCSI commands is the file; zeros DEVICE BLOCK COUNT: is zero.

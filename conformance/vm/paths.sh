@@ -34,6 +34,22 @@ set_to "node.conn[0].timeo.noop_out_timeout" 3
 iscsiadm -m node -T $target -I alice --login
 disk alice $one 1
 disk alice $two 1'
+# Two sessions of one initiator have ISIDs of their own, so they are two initiator ports (RFC 7143 §4.4.3).
+verdict "ALL_TG_PT: registers one initiator port at both target ports; the other session stays out" vm '
+first=$(generic alice $one 1)
+second=$(generic alice $two 1)
+quiet() { sg_turs $first || sg_turs $first; sg_turs $second || sg_turs $second; }
+quiet
+out register-ignore --param-sark=0xa11ce --param-alltgpt $first
+same "$(keys $second)" "0xa11ce 0xa11ce "
+out reserve --param-rk=0xa11ce --prout-type=6 $first
+same "$(access $first)" "read yes, write yes"
+same "$(access $second)" "read conflict, write conflict"
+out register-ignore --param-sark=0xa11ce $second
+same "$(access $second)" "read yes, write yes"
+out clear --param-rk=0xa11ce $first
+quiet
+same "$(keys $second)" ""'
 verdict "multipath: one map of two active paths" vm '
 cat >/etc/multipath.conf <<CONF
 defaults {
@@ -57,6 +73,11 @@ declare -f paths_are >>/run/values
 within paths_are 2
 within test -b /dev/mapper/$naa
 multipath -ll $naa'
+verdict "multipath -ll: the ALUA handler of the kernel, one group of priority 50" vm '
+multipath -ll $naa >/run/map
+grep -q "hwhandler=.1 alua." /run/map
+same "$(grep -c "prio=50 status=active" /run/map)" 1
+same "$(grep -c "active ready running" /run/map)" 2'
 verdict "xfs on the map, under load" vm '
 mkfs.xfs -q -f /dev/mapper/$naa
 mount /dev/mapper/$naa /mnt/a
@@ -71,12 +92,48 @@ for card in 1 0; do
     within paths_are 2
     load_goes_on'
 done
+# reach GROUP STATE: what the administrator says of the unit; ranks A B: the priorities of its paths by the first and the
+# second portal, as multipath -ll has them.
+reach() { command volume access small --group "$1" --state "$2"; }
+ranks='path_of() { basename "$(disk alice $1 1)"; }
+rank_of() { multipathd show paths format "%d %p" | awk -v path="$(path_of $1)" "\$1 == path { print \$2 }"; }
+ranks() { [ "$(rank_of $one) $(rank_of $two)" = "$1" ]; }
+active_paths() {
+    multipath -ll $naa | awk "/status=/ { here = /status=active/ } here && /active ready +running/ { for (i = 1; i <= NF; i++) if (\$i ~ /^sd/) print \$i }"
+}
+writes_by() { [ "$(active_paths)" = "$(path_of $1)" ]; }
+'
+verdict "an administrator makes portal 2 non-optimized" reach 2 active-non-optimized
+verdict "multipath ranks it 10, and writes by portal 1" vm "$ranks"'
+within ranks "50 10"
+within writes_by $one
+load_goes_on'
+verdict "portal 2 is optimized again, and portal 1 is not" eval 'reach 2 active-optimized && reach 1 active-non-optimized'
+verdict "multipath follows: it writes by portal 2" vm "$ranks"'
+within ranks "10 50"
+within writes_by $two
+load_goes_on'
+verdict "portal 1 on standby" reach 1 standby
+verdict "multipath ranks it 1, its checker calls it ghost, and the load goes on" vm "$ranks"'
+within ranks "1 50"
+within eval "multipath -ll \$naa | grep -q ghost"
+load_goes_on'
+vm_cable 1 off
+verdict "portal 2 goes away: the kernel makes portal 1 active by SET TARGET PORT GROUPS, and the load goes on" vm "$ranks"'
+within writes_by $one
+load_goes_on'
+vm_cable 1 on
+verdict "portal 1 is optimized, says the array" same "$(status_of "$dir" '.array.volumes[] | select(.name == "small") | .access[0].state')" active_optimized
+verdict "portal 2 is made non-optimized, to be kept over a restart" reach 2 active-non-optimized
 head_kill "$dir"
 sleep 10
 head_start "$dir"
 verdict "both paths go away for ten seconds (kill -9), and come back; the load goes on" vm '
 within paths_are 2
 load_goes_on'
+verdict "access states are kept over it: ranks 50 and 10" vm "$ranks"'
+within ranks "50 10"'
+verdict "portal 2 is optimized again" reach 2 active-optimized
 verdict "no write failed" vm 'load_stop'
 sed -n 's/^/        /p' "$work/step.out"
 verdict "every acknowledged file is there; xfs_repair finds nothing" vm '

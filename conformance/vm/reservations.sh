@@ -109,6 +109,8 @@ wait $writer
 # Whoever wrote a disk makes udev read it, and that may take note of a unit attention.
 udevadm settle
 grep -q "status 1" /run/dd.out || { cat /run/dd.out; exit 1; }
+# The commands that were aborted are not answered: the writer has waited for them, and has reset the unit.
+quiet
 same "$(reservation $b)" "0xb0b Write Exclusive, registrants only"
 same "$(keys $b)" "0xb0b "
 sg_turs $a || true
@@ -141,6 +143,12 @@ port=$(sg_persist --no-inquiry --read-full-status $a | sed -n "s/.*unique port i
 out register --param-sark=0x77 --transport-id="$port" $a
 same "$(keys $b)" "0x77 0x77 "
 out clear --param-rk=0x77 $b'
+
+verdict "replace lost reservation is of a later standard: refused" vm "$quiet"'
+both
+fails 5 out replace-lost --param-rk=0xa11ce --param-sark=0xb0b --prout-type=1 $a
+out clear --param-rk=0xa11ce $a
+quiet'
 
 echo "-- reservations: over a restart"
 # Both sessions come back by themselves: the initiator logs in anew.

@@ -6,6 +6,7 @@ use base::limits::{
 };
 use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
 
+use crate::access::KeptAccesses;
 use crate::error::CatalogError;
 use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
@@ -144,6 +145,7 @@ impl Catalog {
                     serial: serial(next.array, id),
                     created_ms: *created_ms,
                     reservations: None,
+                    access: KeptAccesses::new(),
                     first_size_bytes: None,
                 };
                 volume.check()?;

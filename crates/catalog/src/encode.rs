@@ -9,8 +9,8 @@ use crate::error::CatalogError;
 use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
-/// reservations. 3: pools have settings and the result of their last scrub.
-pub const SCHEMA_VERSION: u32 = 3;
+/// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
+pub const SCHEMA_VERSION: u32 = 4;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -66,6 +66,7 @@ impl Catalog {
         self.check_pools()?;
         self.check_volumes()?;
         self.check_reservations().map_err(damaged)?;
+        self.check_access().map_err(damaged)?;
         self.check_hosts()?;
         self.check_mappings()
     }

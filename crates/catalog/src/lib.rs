@@ -8,6 +8,7 @@
 //! one host; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
 //! are above every id handed out. What must not happen: a CHAP secret in a log, an error or `Debug` output.
 
+mod access;
 mod change;
 mod encode;
 mod error;
@@ -18,6 +19,7 @@ mod reservation;
 mod secret;
 mod settings;
 
+pub use access::{KeptAccess, KeptAccesses};
 pub use change::{Change, HostUpdate, NewVolume, Setting};
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;

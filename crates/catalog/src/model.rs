@@ -3,6 +3,7 @@
 use base::{ArrayId, LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
+use crate::access::KeptAccesses;
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
 use crate::reservation::KeptReservations;
@@ -50,6 +51,9 @@ pub struct Volume {
     /// Reservations that survive a restart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservations: Option<KeptReservations>,
+    /// Access states that its target port groups were given.
+    #[serde(default, skip_serializing_if = "KeptAccesses::is_empty")]
+    pub access: KeptAccesses,
     /// The size it was made with, by which its layer has room; only where it is in a pool and was resized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_size_bytes: Option<u64>,

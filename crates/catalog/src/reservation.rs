@@ -81,12 +81,13 @@ impl Catalog {
         Ok(next)
     }
 
-    /// This catalog, planned on an older one, with the reservations that volumes have in `current`, and as its
-    /// successor: reservations change without waiting for administrators.
+    /// This catalog, planned on an older one, with the reservations and access states that volumes have in `current`,
+    /// and as its successor: those change without waiting for administrators.
     pub fn after(mut self, current: &Catalog) -> Catalog {
         for volume in &mut self.volumes {
             if let Some(now) = current.volume(volume.id) {
                 volume.reservations = now.reservations.clone();
+                volume.access = now.access.clone();
             }
         }
         self.version = self.version.max(current.version + 1);

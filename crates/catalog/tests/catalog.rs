@@ -3,8 +3,8 @@
 use base::limits::LUN_MAX;
 use base::{ArrayId, PoolId, VolumeId};
 use catalog::{
-    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, Naa, Name, NewVolume, Setting,
-    VolumeKind,
+    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
+    Name, NewVolume, Setting, VolumeKind,
 };
 use proptest::prelude::*;
 
@@ -239,15 +239,40 @@ fn a_host_changes_name_and_credentials_and_keeps_its_luns() {
 }
 
 #[test]
+fn access_states_of_a_volume_survive_other_changes() {
+    let catalog = sample();
+    let id = catalog.find_volume("vm-01").unwrap().id;
+    let access = KeptAccesses::from([(2, KeptAccess::Standby), (3, KeptAccess::ActiveNonOptimized)]);
+    // an administrator's change that was planned before
+    let planned =
+        catalog.apply(&Change::RenameVolume { volume: "vm-01".into(), name: name("vm-09") }).unwrap();
+    let kept = catalog.keep_access(id, access.clone()).unwrap();
+    assert_eq!(kept.version(), catalog.version() + 1);
+    let both = planned.after(&kept);
+    assert_eq!(
+        both.volume(id).map(|volume| (volume.name.as_str(), &volume.access)),
+        Some(("vm-09", &access))
+    );
+    assert_eq!(Catalog::decode(&both.encode()), Ok(both.clone()));
+    let text = String::from_utf8(both.encode()).unwrap();
+    for (from, to) in [("\"2\":\"standby\"", "\"0\":\"standby\""), ("\"standby\"", "\"lying_down\"")] {
+        assert!(text.contains(from), "{text}");
+        let error = Catalog::decode(text.replacen(from, to, 1).as_bytes()).unwrap_err();
+        assert!(matches!(error, CatalogError::Damaged { .. }), "{from} -> {to}: {error}");
+    }
+    assert!(catalog.keep_access(base::VolumeId(99), access).is_err());
+}
+
+#[test]
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":3", "\"schema\":4,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 4, known: 3 });
+    let future = text.replacen("\"schema\":4", "\"schema\":5,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 5, known: 4 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":3", "\"schema\":0"),
-        ("\"schema\":3", "\"schema\":3,\"unknown\":1"),
+        ("\"schema\":4", "\"schema\":0"),
+        ("\"schema\":4", "\"schema\":4,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),

@@ -49,6 +49,9 @@ impl FakeArray {
                 }
                 changed(dry_run, vec![format!("resize volume {name} to {size_bytes} bytes")], vec![])
             }
+            Command::VolumeAccess { name, access, dry_run } => {
+                changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
+            }
             Command::VolumeDelete { name, unmap, dry_run } => {
                 let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
                     return Err(missing("volume", &name));
@@ -156,6 +159,10 @@ fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
         serial: format!("0000000000000000{id:04}"),
         health: Health::Healthy,
         reason: String::new(),
+        access: [(1, AccessState::ActiveOptimized), (2, AccessState::Standby)][..(id as usize).min(2)]
+            .iter()
+            .map(|&(group, state)| GroupAccess { group, state })
+            .collect(),
     }
 }
 

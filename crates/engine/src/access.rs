@@ -1,17 +1,18 @@
 //! Asymmetric access states, array-wide: shard 0 owns them, every shard has what was last announced.
 //!
 //! ```text
-//!   SET TARGET PORT GROUPS ─► shard 0: plan ─► announce *transitioning* ─► commands by those groups have ended
-//!                                          └─────────────────────────────► announce the states, tell all others
+//!   SET TARGET PORT GROUPS ─┬► shard 0: plan ─► announce *transitioning* ─► commands by those groups have ended
+//!   administrator ──────────┘              └──► stored ─► announce the states, tell all others
 //! ```
 //!
-//! States are a volume's own: what a host sets concerns the volumes that it may use, and nobody else's. They are
-//! not kept: after a start every group is active/optimized.
+//! States are a volume's own: what a host sets concerns the volumes that it may use, and nobody else's. They are part
+//! of the catalog, so that a restart leaves them.
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base::VolumeId;
+use catalog::{KeptAccess, KeptAccesses};
 use scsi::{AccessState, AccessStates, Cause, NexusName, Refusal, UnitAttention};
 
 use crate::context::{Context, MANAGER};
@@ -22,7 +23,8 @@ use crate::task_management::Aborted;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Ask {
     pub volume: VolumeId,
-    pub by: NexusName,
+    /// The nexus of the host that asks; none: the administrator does.
+    pub by: Option<NexusName>,
     pub changes: Vec<(u16, AccessState)>,
 }
 
@@ -31,8 +33,16 @@ pub struct Ask {
 pub struct Announcement {
     volume: VolumeId,
     states: Arc<AccessStates>,
-    /// The nexus that knows already; `None` while the states are on their way, and nobody is told.
-    known_to: Option<NexusName>,
+    tell: Tell,
+}
+
+/// Who is told of states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Tell {
+    /// They are on their way.
+    Nobody,
+    /// All but the nexus that has asked for them.
+    Others(Option<NexusName>),
 }
 
 /// Carries a request out, on shard 0.
@@ -54,16 +64,21 @@ async fn change(context: &Rc<Context>, ask: &Ask) -> Result<(), Refusal> {
     if !ask.changes.iter().all(|(group, _)| known.contains(group)) {
         return Err(Refusal::IN_TRANSITION);
     }
-    let transition = before.plan(&known, &ask.changes, Cause::Explicit)?;
+    let cause = if ask.by.is_some() { Cause::Explicit } else { Cause::Implicit };
+    let transition = before.plan(&known, &ask.changes, cause)?;
     if transition.next == *before {
         return Ok(());
     }
     let volume = ask.volume;
     if let Some(passing) = transition.passing {
-        announce(context, Announcement { volume, states: Arc::new(passing), known_to: None }).await;
+        announce(context, Announcement { volume, states: Arc::new(passing), tell: Tell::Nobody }).await;
     }
-    let states = Arc::new(transition.next);
-    announce(context, Announcement { volume, states, known_to: Some(ask.by.clone()) }).await;
+    if let Err(refusal) = context.keep_access(volume, &transition.next).await {
+        announce(context, Announcement { volume, states: before, tell: Tell::Nobody }).await;
+        return Err(refusal);
+    }
+    let (states, tell) = (Arc::new(transition.next), Tell::Others(ask.by.clone()));
+    announce(context, Announcement { volume, states, tell }).await;
     Ok(())
 }
 
@@ -84,8 +99,11 @@ pub(crate) fn adopt(context: &Context, announcement: &Announcement) -> Aborted {
         for (_, lun) in session.luns().into_iter().filter(|(_, lun)| lun.volume == volume) {
             let mut nexus = lun.nexus.borrow_mut();
             nexus.adopt_access(announcement.states.clone());
-            if announcement.known_to.as_ref().is_some_and(|known_to| known_to != nexus.name()) {
-                nexus.raise(UnitAttention::AluaStateChanged);
+            match &announcement.tell {
+                Tell::Others(by) if by.as_ref() != Some(nexus.name()) => {
+                    nexus.raise(UnitAttention::AluaStateChanged);
+                }
+                _ => {}
             }
             if unit.logical.access_by(&nexus) == AccessState::Transitioning {
                 let commands = session.at_work(|command| command.touches(volume) && command.is_at_medium());
@@ -102,4 +120,33 @@ pub(crate) async fn request(context: &Rc<Context>, ask: Ask) -> Result<(), Refus
         Answer::Reserved(result) => result,
         other => unreachable!("the answer to a change of access states, not {other:?}"),
     }
+}
+
+/// What the catalog keeps of access states.
+pub(crate) fn to_keep(states: &AccessStates) -> KeptAccesses {
+    let kept = |(group, state)| {
+        let state = match state {
+            AccessState::ActiveNonOptimized => KeptAccess::ActiveNonOptimized,
+            AccessState::Standby => KeptAccess::Standby,
+            AccessState::Unavailable => KeptAccess::Unavailable,
+            AccessState::ActiveOptimized | AccessState::Transitioning => {
+                unreachable!("not where a change ends")
+            }
+        };
+        (group, state)
+    };
+    states.told().map(kept).collect()
+}
+
+/// The inverse, after a restart, where the array has these groups.
+pub(crate) fn kept(kept: &KeptAccesses, known: &[u16]) -> AccessStates {
+    let state = |(&group, kept): (&u16, &KeptAccess)| {
+        let state = match kept {
+            KeptAccess::ActiveNonOptimized => AccessState::ActiveNonOptimized,
+            KeptAccess::Standby => AccessState::Standby,
+            KeptAccess::Unavailable => AccessState::Unavailable,
+        };
+        (group, state)
+    };
+    AccessStates::kept(kept.iter().map(state), known)
 }

@@ -9,6 +9,7 @@ mod upkeep;
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
@@ -31,6 +32,8 @@ pub enum Command {
     VolumeCreate { volume: NewVolume, dry_run: bool },
     /// To a larger size; hosts are told (2Ah/09h). → [`Reply::Changed`]
     VolumeResize { name: String, size_bytes: u64, dry_run: bool },
+    /// Gives a portal group another access state for a volume; hosts are told (2Ah/06h). → [`Reply::Changed`]
+    VolumeAccess { name: String, access: GroupAccess, dry_run: bool },
     /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
     /// → [`Reply::Changed`]
@@ -166,7 +169,7 @@ pub struct Change {
 #[derive(Clone, PartialEq, Debug)]
 pub enum Made {
     Pool(Box<PoolStatus>),
-    Volume(VolumeStatus),
+    Volume(Box<VolumeStatus>),
     Host(HostStatus),
     Mapping(MappingStatus),
 }
@@ -365,6 +368,17 @@ pub struct VolumeStatus {
     pub health: Health,
     /// Why it is not healthy; empty where it is.
     pub reason: String,
+    /// How each portal group reaches it.
+    pub access: Vec<GroupAccess>,
+}
+
+/// How a portal group reaches a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupAccess {
+    /// The tag of the portal group, which is also the number of the target port group.
+    pub group: u16,
+    /// `Transitioning` is told, never asked for.
+    pub state: AccessState,
 }
 
 /// Where a volume's blocks live.

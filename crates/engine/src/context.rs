@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{ShardId, VolumeId};
 use env::ListenerHandle;
 use iscsi::{Budget, CloseReason};
-use scsi::{Refusal, Reservations};
+use scsi::{AccessStates, Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
 use crate::array::Array;
@@ -243,6 +243,12 @@ impl Context {
     ) -> Result<(), Refusal> {
         let array = self.array.get().expect("shard 0 manages the array");
         array.keep_reservations(volume, reservation::to_keep(reservations)).await
+    }
+
+    /// Makes a volume's access states survive a restart, on shard 0.
+    pub(crate) async fn keep_access(&self, volume: VolumeId, states: &AccessStates) -> Result<(), Refusal> {
+        let array = self.array.get().expect("shard 0 manages the array");
+        array.keep_access(volume, access::to_keep(states)).await
     }
 
     /// Takes over the array as it is now, and waits for commands that have lost their LUN by it.

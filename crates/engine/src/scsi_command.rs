@@ -86,7 +86,8 @@ fn with_plan<T>(
         Some(peer)
     };
     let space = || unit.and_then(|unit| context.units.space(unit));
-    act(scsi::Command { cdb, data_out: command.data_out, luns: &luns, peers: &peers, space: &space })
+    let (data_out, clock) = (command.data_out, || context.io.wall_clock_ms());
+    act(scsi::Command { cdb, data_out, luns: &luns, peers: &peers, space: &space, clock: &clock })
 }
 
 /// Runs a command that has to wait for older ones.
@@ -218,7 +219,7 @@ async fn ask_owner(
             (continuation, reservation::request(context, ask).await)
         }
         Step::SetAccess(changes, continuation) => {
-            let ask = access::Ask { volume: lun.volume, by, changes };
+            let ask = access::Ask { volume: lun.volume, by: Some(by), changes };
             (continuation, access::request(context, ask).await)
         }
         other => unreachable!("{other:?} asks nobody"),

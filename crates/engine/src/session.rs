@@ -468,6 +468,11 @@ impl LunNexus {
         if before.logical.geometry.size_bytes() != unit.logical.geometry.size_bytes() {
             self.nexus.borrow_mut().raise(UnitAttention::CapacityChanged);
         }
+        let (mut nexus, states) = (self.nexus.borrow_mut(), unit.access.borrow().clone());
+        if *nexus.access() != *states {
+            nexus.raise(UnitAttention::AluaStateChanged);
+        }
+        nexus.adopt_access(states);
     }
 }
 

@@ -17,6 +17,7 @@ use pool::PoolVolume;
 use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
 use task::Io;
 
+use crate::access;
 use crate::lanes::{Lanes, pool_layer};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
@@ -173,6 +174,7 @@ impl Units {
     /// Takes over the array as it is now. Volumes that are gone stay alive while a command is at work on them.
     pub(crate) fn apply(&self, replica: &Replica) {
         let target_device = Arc::new(replica.target());
+        let groups = target_device.groups();
         let keeps_reservations = !replica.pools.is_empty();
         let mut by_id = self.by_id.borrow_mut();
         let mut old = std::mem::take(&mut *by_id);
@@ -190,8 +192,14 @@ impl Units {
                 before => {
                     // a restart leaves what the catalog keeps; from then on shard 0 announces
                     let (reservations, access) = match &before {
-                        Some(unit) => (unit.reservations.borrow().clone(), unit.access.borrow().clone()),
-                        None => (Arc::new(reservation::kept(volume.reservations.as_ref())), Arc::default()),
+                        Some(unit) => (
+                            unit.reservations.borrow().clone(),
+                            Arc::new(unit.access.borrow().among(&groups)),
+                        ),
+                        None => (
+                            Arc::new(reservation::kept(volume.reservations.as_ref())),
+                            Arc::new(access::kept(&volume.access, &groups)),
+                        ),
                     };
                     let target = match before.as_deref() {
                         Some(unit) if unit.recipe == recipe => unit.target.clone(),

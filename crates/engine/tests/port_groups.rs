@@ -7,7 +7,7 @@ use base::Nanos;
 use block::Payload;
 use common::host::{Host, cdb, inquiry, read_10, sense, test_unit_ready, write_10};
 use common::{Lab, portal};
-use engine::command::{NewBacking, NewPool, NewVolume};
+use engine::command::{AccessState, GroupAccess, NewBacking, NewPool, NewVolume};
 use engine::{Command, PortalOptions};
 use iscsi::initiator::{Event, Fault, InitiatorParams, Request};
 use sim::{DriveOptions, World};
@@ -16,11 +16,12 @@ use wire::scsi::Lun;
 use wire::scsi::port_groups::PortGroupState::{
     self, ActiveNonOptimized, ActiveOptimized, Standby, Unavailable,
 };
-use wire::scsi::port_groups::{PortGroupRow, emit_set_port_groups, parse_port_groups};
+use wire::scsi::port_groups::{PortGroupRow, PortGroupStatus, emit_set_port_groups, parse_port_groups};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const BETA: &str = "iqn.2001-04.com.example:beta";
 const MIB: u64 = 1 << 20;
+const TRANSITION: (u8, u8, u8) = (2, 0x04, 0x0A);
 const STANDBY: (u8, u8, u8) = (2, 0x04, 0x0B);
 const UNAVAILABLE: (u8, u8, u8) = (2, 0x04, 0x0C);
 const STATE_CHANGED: (u8, u8) = (0x2A, 0x06);
@@ -120,7 +121,7 @@ fn a_hosts_states_are_kept_by_every_shard_and_told_to_all_others() {
         let other = log_in(&mut lab, 3, 0, BETA);
         let rows = report(&mut lab, &second, 0);
         let told: Vec<_> = rows.iter().map(|row| (row.group, row.preferred, row.ports.clone())).collect();
-        assert_eq!(told, [(1, true, vec![1]), (2, false, vec![2]), (3, false, vec![3])]);
+        assert_eq!(told, [(1, false, vec![1]), (2, false, vec![2]), (3, false, vec![3])]);
         assert_eq!(outcome(&mut lab, &first, set(&[(2, Standby), (3, ActiveNonOptimized)])), (0, (0, 0, 0)));
         let expected = [(1, ActiveOptimized), (2, Standby), (3, ActiveNonOptimized)];
         assert_eq!(states(&mut lab, &first, 0), expected, "and nobody tells the one who asked");
@@ -157,6 +158,87 @@ fn a_hosts_states_are_kept_by_every_shard_and_told_to_all_others() {
         assert_eq!(outcome(&mut lab, &other, set(&none_left)), (2, (4, 0x67, 0x0A)));
         assert_eq!(states(&mut lab, &other, 0)[1], (2, ActiveOptimized), "nothing has changed");
     }
+}
+
+fn give(lab: &mut Lab, group: u16, state: AccessState) -> Result<engine::Reply, engine::CommandError> {
+    let access = GroupAccess { group, state };
+    lab.command(Command::VolumeAccess { name: "one".to_owned(), access, dry_run: false })
+}
+
+fn told(lab: &mut Lab) -> Vec<(u16, AccessState)> {
+    let volumes = lab.status().volumes;
+    volumes[0].access.iter().map(|access| (access.group, access.state)).collect()
+}
+
+/// What the administrator sets is told to every host, seen by all, and there after a power loss; what a host sets, too.
+#[test]
+fn an_administrators_states_are_told_and_survive_a_power_loss() {
+    for (seed, shards) in [(1, 1), (2, 3)] {
+        let mut lab = array(seed, shards);
+        let (first, second) = (log_in(&mut lab, 1, 0, ALPHA), log_in(&mut lab, 2, shards - 1, BETA));
+        let writes: Vec<_> = (0..8).map(|n| second.send(&mut lab, write_10(0, n, &[7; 512]))).collect();
+        let changed = give(&mut lab, 2, AccessState::Standby).unwrap();
+        let engine::Reply::Changed(change) = changed else { panic!("{changed:?}") };
+        assert_eq!(change.lines, ["portal group 2 of volume one from active/optimized to standby"]);
+        assert_eq!(change.hosts_affected, ["alpha", "beta"]);
+        for write in writes {
+            let write = second.completion(write).expect("commands by a group that loses access end first");
+            let late = [TRANSITION, STANDBY].contains(&sense(&write));
+            assert!(write.status == 0 || late, "{:x?}", sense(&write));
+        }
+        for host in [&first, &second] {
+            let told = sense(&host.run(&mut lab, test_unit_ready(0)));
+            assert_eq!(told, (6, STATE_CHANGED.0, STATE_CHANGED.1));
+        }
+        assert_eq!(outcome(&mut lab, &second, read_10(0, 0, 1)), (2, STANDBY));
+        let row = &report(&mut lab, &first, 0)[1];
+        assert_eq!((row.state, row.status), (Standby, PortGroupStatus::Implicit));
+        // a host, too, and one state beside the other
+        assert_eq!(outcome(&mut lab, &first, set(&[(3, ActiveNonOptimized)])), (0, (0, 0, 0)));
+        let expected = [
+            (1, AccessState::ActiveOptimized),
+            (2, AccessState::Standby),
+            (3, AccessState::ActiveNonOptimized),
+        ];
+        assert_eq!(told(&mut lab), expected);
+        lab.simulation.world.power_loss(0);
+        lab.restart();
+        reload(&mut lab, vec![options(1, &[]), options(2, &[]), options(3, &[])]);
+        assert_eq!(told(&mut lab), expected);
+        let first = log_in(&mut lab, 1, 0, ALPHA);
+        let rows = report(&mut lab, &first, 0);
+        assert_eq!(
+            rows.iter().map(|row| row.state).collect::<Vec<_>>(),
+            [ActiveOptimized, Standby, ActiveNonOptimized]
+        );
+        // without the last active group hosts would have no way at all
+        reload(&mut lab, vec![options(2, &[])]);
+        assert_eq!(told(&mut lab), [(2, AccessState::ActiveOptimized)]);
+    }
+}
+
+#[test]
+fn what_an_administrator_cannot_set() {
+    let mut lab = array(3, 2);
+    for (group, state, words) in [
+        (4, AccessState::Standby, "no portal group 4"),
+        (1, AccessState::Transitioning, "not a state to be in"),
+    ] {
+        let error = give(&mut lab, group, state).unwrap_err();
+        assert!(error.message.contains(words), "{error}");
+        assert!(!error.hint.is_empty());
+    }
+    for group in [1, 2] {
+        give(&mut lab, group, AccessState::Unavailable).unwrap();
+    }
+    let error = give(&mut lab, 3, AccessState::Standby).unwrap_err();
+    assert!(error.message.contains("no portal group would be active"), "{error}");
+    let access = GroupAccess { group: 1, state: AccessState::Standby };
+    let missing = Command::VolumeAccess { name: "none".to_owned(), access, dry_run: false };
+    assert!(lab.command(missing).unwrap_err().message.contains("no volume called"));
+    let dry = Command::VolumeAccess { name: "one".to_owned(), access, dry_run: true };
+    lab.command(dry).unwrap();
+    assert_eq!(told(&mut lab)[0], (1, AccessState::Unavailable), "a dry run changes nothing");
 }
 
 /// Writes by a path that loses access end before the change does: each is there or refused, and none lands later.

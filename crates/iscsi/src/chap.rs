@@ -5,21 +5,24 @@
 use base::limits::CHAP_CHALLENGE_BYTES_MAX;
 use md5::{Digest, Md5};
 use sha2::Sha256;
+use sha3::Sha3_256;
 
 /// A hash both ends know, by its number in `CHAP_A`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Algorithm {
     Md5,
     Sha256,
+    Sha3,
 }
 
 impl Algorithm {
-    pub const ALL: [Algorithm; 2] = [Algorithm::Sha256, Algorithm::Md5];
+    pub const ALL: [Algorithm; 3] = [Algorithm::Sha3, Algorithm::Sha256, Algorithm::Md5];
 
     pub fn number(self) -> &'static str {
         match self {
             Algorithm::Md5 => "5",
             Algorithm::Sha256 => "7",
+            Algorithm::Sha3 => "8",
         }
     }
 
@@ -32,7 +35,7 @@ impl Algorithm {
     pub fn response_bytes(self) -> usize {
         match self {
             Algorithm::Md5 => 16,
-            Algorithm::Sha256 => 32,
+            Algorithm::Sha256 | Algorithm::Sha3 => 32,
         }
     }
 
@@ -49,6 +52,7 @@ impl Algorithm {
         match self {
             Algorithm::Md5 => hash::<Md5>(parts),
             Algorithm::Sha256 => hash::<Sha256>(parts),
+            Algorithm::Sha3 => hash::<Sha3_256>(parts),
         }
     }
 }
@@ -141,17 +145,20 @@ mod tests {
 
     #[test]
     fn responses_are_the_hash_of_identifier_secret_and_challenge() {
-        // computed with md5sum and sha256sum over the bytes 01 "secret" 02 03
+        // computed with md5sum, sha256sum and Python's hashlib over the bytes 01 "secret" 02 03
         let md5 = Algorithm::Md5.respond(1, b"secret", &[2, 3]);
         let sha = Algorithm::Sha256.respond(1, b"secret", &[2, 3]);
         assert_eq!(to_hex(&md5), "0xf506c24f35d1c70e450edb8fdf933478");
         assert_eq!(to_hex(&sha), "0x0139bffdf152606a2cbffc12059829afee1ca9ddf6a682afd2c3d9c5572c387b");
+        let sha3 = Algorithm::Sha3.respond(1, b"secret", &[2, 3]);
+        assert_eq!(to_hex(&sha3), "0xf8d632f4120d63e6e132e32a335afbe79b4e84798b132a7a241688ff14c6fd5f");
     }
 
     #[test]
     fn the_first_known_algorithm_of_the_list_is_taken() {
         assert_eq!(Algorithm::choose("5"), Some(Algorithm::Md5));
-        assert_eq!(Algorithm::choose("8,6,7,5"), Some(Algorithm::Sha256));
+        assert_eq!(Algorithm::choose("8,6,7,5"), Some(Algorithm::Sha3));
+        assert_eq!(Algorithm::choose("6,7,5"), Some(Algorithm::Sha256));
         assert_eq!(Algorithm::choose("6"), None);
         assert_eq!(Algorithm::choose(""), None);
     }

@@ -28,6 +28,22 @@ fn names_are_unique() {
     }
 }
 
+/// RFC 7143 §13 and §12.1.3, and what §13.25 has made obsolete.
+#[test]
+fn every_key_of_the_standard_is_known() {
+    let standard = "AuthMethod HeaderDigest DataDigest MaxConnections SendTargets TargetName InitiatorName TargetAlias \
+        InitiatorAlias TargetAddress TargetPortalGroupTag InitialR2T ImmediateData MaxRecvDataSegmentLength \
+        MaxBurstLength FirstBurstLength DefaultTime2Wait DefaultTime2Retain MaxOutstandingR2T DataPDUInOrder \
+        DataSequenceInOrder ErrorRecoveryLevel SessionType TaskReporting iSCSIProtocolLevel CHAP_A CHAP_I CHAP_C \
+        CHAP_N CHAP_R IFMarker OFMarker IFMarkInt OFMarkInt";
+    let mut names: Vec<&str> = standard.split_whitespace().collect();
+    let mut known: Vec<&str> = KEYS.iter().map(|key| key.name).collect();
+    names.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(known, names);
+    assert!(find("X-com.example.speed").is_none(), "private keys are not understood, and so answered");
+}
+
 #[test]
 fn answers() {
     let table = [

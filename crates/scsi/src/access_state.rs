@@ -89,6 +89,27 @@ impl AccessStates {
         self.groups.get(&group).map_or(AccessState::ActiveOptimized, |(state, _)| *state)
     }
 
+    /// States that a restart has left, for those groups that are `known`.
+    pub fn kept(states: impl IntoIterator<Item = (u16, AccessState)>, known: &[u16]) -> AccessStates {
+        let states = states.into_iter().map(|(group, state)| (group, (state, PortGroupStatus::Implicit)));
+        AccessStates { groups: states.collect() }.among(known)
+    }
+
+    /// These states where other groups are `known` from now on. None of them may be left without an active one: then all
+    /// are as they were in the beginning.
+    pub fn among(&self, known: &[u16]) -> AccessStates {
+        match known.is_empty() || known.iter().any(|&group| self.of(group).is_active()) {
+            true => self.clone(),
+            false => AccessStates::default(),
+        }
+    }
+
+    /// All groups that are not active/optimized, with their states.
+    pub fn told(&self) -> impl Iterator<Item = (u16, AccessState)> + '_ {
+        let states = self.groups.iter().map(|(&group, &(state, _))| (group, state));
+        states.filter(|(_, state)| *state != AccessState::ActiveOptimized)
+    }
+
     pub(crate) fn status(&self, group: u16) -> PortGroupStatus {
         self.groups.get(&group).map_or(PortGroupStatus::None, |(_, status)| *status)
     }
@@ -153,6 +174,18 @@ mod tests {
                 assert_eq!(transition.next.status(3), PortGroupStatus::None);
             }
         }
+    }
+
+    #[test]
+    fn what_a_restart_leaves_fits_the_groups_that_are_there() {
+        let states = after(&AccessStates::default(), &[(1, Standby), (2, ActiveOptimized), (3, Unavailable)]);
+        assert_eq!(states.told().collect::<Vec<_>>(), [(1, Standby), (3, Unavailable)]);
+        let kept = AccessStates::kept(states.told(), &GROUPS);
+        assert_eq!(GROUPS.map(|group| kept.of(group)), [Standby, ActiveOptimized, Unavailable]);
+        assert_eq!((kept.status(1), kept.status(2)), (PortGroupStatus::Implicit, PortGroupStatus::None));
+        assert_eq!(AccessStates::kept(states.told(), &[1, 3]), AccessStates::default());
+        assert_eq!(states.among(&[2, 3]), states);
+        assert_eq!(states.among(&[1]), AccessStates::default());
     }
 
     #[test]

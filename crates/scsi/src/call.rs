@@ -23,6 +23,7 @@ pub(crate) struct Call<'a> {
     pub(crate) luns: &'a dyn Fn() -> Vec<Lun>,
     pub(crate) peers: &'a dyn Fn(&Naa) -> Option<Peer>,
     pub(crate) space: &'a dyn Fn() -> Option<Space>,
+    pub(crate) clock: &'a dyn Fn() -> u64,
     /// What the CDB calls for, as soon as the handler knows.
     pub(crate) data_out_bytes: Option<usize>,
 }

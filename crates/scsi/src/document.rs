@@ -41,8 +41,8 @@ saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h,
 B3h. Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
 
 Asymmetric access: an iSCSI portal group is a target port and a target port group. States are set for a volume by SET TARGET
-PORT GROUPS (TPGS is 11b), told by 2Ah/06h to every nexus but the one that asked, and not kept over a restart. A command
-that its state does not serve is NOT READY: 04h/0Bh standby, 04h/0Ch unavailable, 04h/0Ah while the state changes, which
+PORT GROUPS and by the administrator (TPGS is 11b; `tangelo volume access`), told by 2Ah/06h to every nexus but the one
+that asked, and kept over a restart. No group is marked as preferred: hosts follow the states alone. A command that its state does not serve is NOT READY: 04h/0Bh standby, 04h/0Ch unavailable, 04h/0Ah while the state changes, which
 lasts until what came by that group has ended. The last active group cannot be taken away: HARDWARE ERROR, 67h/0Ah.
 
 Limits: a session may have 128 commands under way, which is its command window, and 32 immediate ones; more of those are

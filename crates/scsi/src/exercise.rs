@@ -41,6 +41,7 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
         data_out: Payload::from(data.to_vec()),
         luns: &luns,
         peers: &peers,
+        clock: &|| 1,
         space: &|| Some(Space { capacity_bytes: 1 << 50, used_bytes: 1 << 40 }),
     };
     check_response(&no_such_lun(command()));

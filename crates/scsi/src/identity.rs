@@ -43,7 +43,7 @@ impl Target {
         self.ports.iter().find(|port| port.relative_id == relative_id).map(|port| port.group)
     }
 
-    /// All groups, ascending, each once. The first is the preferred one.
+    /// All groups, ascending, each once.
     pub fn groups(&self) -> Vec<u16> {
         let mut groups: Vec<u16> = self.ports.iter().map(|port| port.group).collect();
         groups.sort_unstable();

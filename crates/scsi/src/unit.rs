@@ -57,6 +57,8 @@ pub struct Command<'a> {
     /// How full the pool is that the logical unit shares with others, where there is one;
     /// called for the commands that tell of it.
     pub space: &'a dyn Fn() -> Option<Space>,
+    /// The wall clock in milliseconds since 1970; called for REPORT TIMESTAMP only.
+    pub clock: &'a dyn Fn() -> u64,
 }
 
 impl LogicalUnit {
@@ -78,6 +80,7 @@ impl LogicalUnit {
             luns: command.luns,
             peers: command.peers,
             space: command.space,
+            clock: command.clock,
             data_out_bytes: None,
         };
         (row.handler)(&mut call).unwrap_or_else(|fault| {
@@ -216,6 +219,7 @@ pub fn no_such_lun(command: Command<'_>) -> Response {
                     product: PRODUCT,
                     revision: inquiry::NO_REVISION,
                     alua: false,
+                    third_party_copy: false,
                     multiple_ports: false,
                 };
                 answer(none.emit(), usize::from(view.allocation_length.get()))

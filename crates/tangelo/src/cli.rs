@@ -285,6 +285,18 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+    /// Say how hosts reach a volume by the portals of a group (ALUA); they are told, and it is kept over a restart
+    Access {
+        name: String,
+        /// The portal group's tag: `[listen] iscsi` in the head's file says which portals are in which
+        #[arg(long)]
+        group: u16,
+        /// At least one group stays active
+        #[arg(long, value_enum)]
+        state: Access,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Delete a volume and its data; what a raw volume exports is left as it is
     Delete {
         name: String,
@@ -294,6 +306,19 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+}
+
+/// How hosts reach a volume by a portal group.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum Access {
+    /// The best way
+    ActiveOptimized,
+    /// A way that hosts take where there is no better one
+    ActiveNonOptimized,
+    /// Nothing is read or written; a host may make it active when it has no other way
+    Standby,
+    /// The same, and less is answered
+    Unavailable,
 }
 
 #[derive(Args, Debug)]

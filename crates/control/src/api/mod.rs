@@ -10,11 +10,13 @@ mod status;
 mod upkeep;
 
 pub use error::{ApiError, ErrorCode};
-pub use request::{Command, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate};
+pub use request::{
+    Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
+};
 pub use status::{
-    ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health, Host,
-    HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Repair, Scrub, Session,
-    Settings, Status, Summary, Volume, VolumeList,
+    AccessState, ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health,
+    Host, HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Repair, Scrub,
+    Session, Settings, Status, Summary, Volume, VolumeList,
 };
 pub use upkeep::{DriveRemoval, DriveReplacement, Locating, NewDrives, NewSettings, Scrubbing, Upkeep};
 

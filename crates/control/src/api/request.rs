@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::status::AccessState;
 use super::upkeep::{Locating, Upkeep};
 
 /// A command for the array. With `dry_run` everything is checked and nothing changed.
@@ -32,6 +33,11 @@ pub enum Command {
     VolumeResize {
         name: String,
         size_bytes: u64,
+        dry_run: bool,
+    },
+    VolumeAccess {
+        name: String,
+        access: GroupAccess,
         dry_run: bool,
     },
     VolumeDelete {
@@ -104,6 +110,15 @@ fn default_block_bytes() -> u32 {
 pub struct VolumeUpdate {
     /// Larger than it is now, and a multiple of 4096.
     pub size_bytes: u64,
+}
+
+/// How a portal group reaches a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupAccess {
+    /// The tag of the portal group, which is also the number of the target port group.
+    pub group: u16,
+    pub state: AccessState,
 }
 
 /// Where a new volume's blocks shall be.

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::request::GroupAccess;
+
 macro_rules! answer {
     ($($(#[$meta:meta])* pub struct $name:ident $body:tt)*) => {
         $($(#[$meta])*
@@ -43,6 +45,20 @@ words! {
         Failed,
         /// Being emptied, so that it can be taken away.
         Draining,
+    }
+
+    /// How a portal group reaches a volume (SPC-4 §5.16.2.4).
+    pub enum AccessState {
+        /// All commands are served, as fast as can be.
+        ActiveOptimized,
+        /// All commands are served; hosts prefer other groups.
+        ActiveNonOptimized,
+        /// Hosts may look, and not read or write.
+        Standby,
+        /// Less than that.
+        Unavailable,
+        /// On its way to another state; cannot be asked for.
+        Transitioning,
     }
 
     /// What a drive was found to hold.
@@ -196,6 +212,9 @@ answer! {
         pub health: Health,
         /// Why it is not healthy; empty where it is.
         pub reason: String,
+        /// How each portal group reaches it.
+        #[serde(default)]
+        pub access: Vec<GroupAccess>,
     }
 
     pub struct Host {
@@ -356,7 +375,7 @@ pub enum Backing {
 #[serde(rename_all = "snake_case")]
 pub enum Made {
     Pool(Box<Pool>),
-    Volume(Volume),
+    Volume(Box<Volume>),
     Host(Host),
     Mapping(Mapping),
 }

@@ -5,7 +5,7 @@ use axum::extract::{DefaultBodyLimit, Request, State as Shared};
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get};
+use axum::routing::{delete, get, post};
 use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
@@ -23,6 +23,7 @@ pub(super) fn router(state: State) -> Router {
         .merge(upkeep::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
+        .route("/v1/volumes/{name}/access", post(set_access))
         .route("/v1/hosts", get(list_hosts).post(create_host))
         .route("/v1/hosts/{name}", delete(delete_host))
         .route("/v1/mappings", get(list_mappings).post(create_mapping))
@@ -175,6 +176,18 @@ async fn update_volume(
     change(&state, Command::VolumeResize { name, size_bytes, dry_run: options.dry_run }).await
 }
 
+/// Gives a portal group another access state for a volume. Hosts are told by a unit attention (2Ah/06h); the state is kept
+/// over a restart. At least one group stays active.
+#[utoipa::path(post, path = "/v1/volumes/{name}/access", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = GroupAccess, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+async fn set_access(
+    Shared(state): Shared<State>,
+    Pieces(name): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+    Body(access): Body<GroupAccess>,
+) -> Answer {
+    change(&state, Command::VolumeAccess { name, access, dry_run: options.dry_run }).await
+}
+
 /// Deletes a volume and its data. What a raw volume exported is left as it is.
 #[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn delete_volume(
@@ -270,6 +283,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         list_volumes,
         create_volume,
         update_volume,
+        set_access,
         delete_volume,
         list_hosts,
         create_host,

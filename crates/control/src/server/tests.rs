@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 22);
+    assert_eq!(count, 23);
 }
 
 #[tokio::test]
@@ -135,6 +135,9 @@ async fn changes_reach_the_array_as_they_were_asked() {
     let (code, _) =
         fixture.request("PATCH", "/v1/volumes/vm-01?dry_run=true", r#"{"size_bytes":8192}"#).await;
     assert_eq!(code, 200);
+    let standby = r#"{"group":2,"state":"standby"}"#;
+    let (code, _) = fixture.request("POST", "/v1/volumes/vm-01/access", standby).await;
+    assert_eq!(code, 200);
     let (code, _) = fixture.request("DELETE", "/v1/volumes/vm-01?unmap=true", "").await;
     assert_eq!(code, 200);
     fixture.request("DELETE", "/v1/mappings/pve%31/vm-01", "").await;
@@ -150,6 +153,11 @@ async fn changes_reach_the_array_as_they_were_asked() {
         Command::VolumeCreate { volume: volume("v", NewBacking::Pool("fast".into()), 512), dry_run: true },
         Command::VolumeCreate { volume: volume("m", NewBacking::Memory, 4096), dry_run: false },
         Command::VolumeResize { name: "vm-01".into(), size_bytes: 8192, dry_run: true },
+        Command::VolumeAccess {
+            name: "vm-01".into(),
+            access: GroupAccess { group: 2, state: AccessState::Standby },
+            dry_run: false,
+        },
         Command::VolumeDelete { name: "vm-01".into(), unmap: true, dry_run: false },
         Command::Unmap { volume: "vm-01".into(), host: "pve1".into(), dry_run: false },
     ];

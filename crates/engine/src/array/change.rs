@@ -2,7 +2,7 @@
 
 use base::VolumeId;
 use bytes::Bytes;
-use catalog::{Catalog, CatalogError, Change, KeptReservations};
+use catalog::{Catalog, CatalogError, Change, KeptAccesses, KeptReservations};
 use scsi::Refusal;
 
 use super::Array;
@@ -59,6 +59,13 @@ impl Array {
             _ => Refusal::NO_SUCH_UNIT,
         })?;
         self.store(next).await.map_err(|_| Refusal::NOT_KEPT)
+    }
+
+    /// Makes a volume's access states survive a restart, in the same way.
+    pub(crate) async fn keep_access(&self, volume: VolumeId, access: KeptAccesses) -> Result<(), Refusal> {
+        let _storing = self.storing.acquire(1).await;
+        let next = self.state.borrow().catalog.keep_access(volume, access);
+        self.store(next.map_err(|_| Refusal::NO_SUCH_UNIT)?).await.map_err(|_| Refusal::NOT_KEPT)
     }
 }
 

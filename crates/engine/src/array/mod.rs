@@ -3,6 +3,7 @@
 //! Changes take turns. Each is checked against the catalog, made durable, told to every shard, and answered
 //! when every shard has taken it over. What is not durable is not told; what was told is durable.
 
+mod access;
 mod care;
 mod change;
 mod drive_commands;
@@ -197,6 +198,7 @@ impl Array {
             Command::VolumeResize { name, size_bytes, dry_run } => {
                 self.resize_volume(&name, size_bytes, dry_run).await
             }
+            Command::VolumeAccess { name, access, dry_run } => self.set_access(&name, access, dry_run).await,
             Command::VolumeDelete { name, unmap, dry_run } => self.delete_volume(&name, unmap, dry_run).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,

@@ -90,6 +90,7 @@ impl Array {
             serial: volume.serial.clone(),
             health: if reason.is_empty() { Health::Healthy } else { Health::Offline },
             reason,
+            access: self.volume_access(id),
         })
     }
 

@@ -43,7 +43,7 @@ pub struct InitiatorParams {
     pub chap: Option<Chap>,
     /// What the target must prove; only together with `chap`.
     pub mutual: Option<Chap>,
-    /// `CHAP_A`, by preference: 5 is MD5, 7 is SHA-256.
+    /// `CHAP_A`, by preference: 5 is MD5, 7 is SHA-256, 8 is SHA3-256.
     pub chap_algorithms: String,
     /// What is offered. `receive_segment_bytes` is stated.
     pub wanted: Parameters,

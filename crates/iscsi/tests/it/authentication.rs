@@ -38,15 +38,17 @@ fn who_gets_in() {
         (params(HOST, None, None, ""), (None, None)),
         (params(CHAP_HOST, own(), None, "5"), (None, None)),
         (params(CHAP_HOST, own(), None, "7"), (None, None)),
-        (params(CHAP_HOST, own(), None, "8,6,5"), (None, None)),
+        (params(CHAP_HOST, own(), None, "8"), (None, None)),
+        (params(CHAP_HOST, own(), None, "9,6,5"), (None, None)),
         (params(MUTUAL_HOST, own(), array(), "5"), (None, None)),
         (params(MUTUAL_HOST, own(), array(), "7"), (None, None)),
+        (params(MUTUAL_HOST, own(), array(), "8,7,5"), (None, None)),
         (params(MUTUAL_HOST, own(), None, "7,5"), (None, None)), // it need not ask for proof
         (params(CHAP_HOST, None, None, ""), REFUSED),
         (params(CHAP_HOST, Some(chap("host", "wrong secret")), None, "5"), REFUSED),
         (params(CHAP_HOST, Some(chap("host", "")), None, "5"), REFUSED),
         (params(CHAP_HOST, Some(chap("guest", "twelve chars")), None, "7"), REFUSED),
-        (params(CHAP_HOST, own(), None, "6,8"), REFUSED),
+        (params(CHAP_HOST, own(), None, "6,9"), REFUSED),
         (params(CHAP_HOST, own(), array(), "5"), REFUSED), // we have nothing to prove ourselves with
         (
             params(MUTUAL_HOST, own(), Some(chap("array", "wrong secret")), "5"),

@@ -56,6 +56,7 @@ pub(crate) fn inquiry(call: &mut Call<'_>) -> Result<Step, Fault> {
     let standard = StandardInquiry {
         peripheral: PERIPHERAL_DISK,
         alua: true,
+        third_party_copy: true,
         multiple_ports: call.unit.target.ports.len() > 1,
         vendor: VENDOR,
         product: PRODUCT,

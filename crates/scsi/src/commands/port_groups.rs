@@ -23,7 +23,8 @@ pub(crate) fn report(call: &mut Call<'_>) -> Result<Step, Fault> {
     let row = |&group: &u16| PortGroupRow {
         group,
         state: states.of(group).wire(),
-        preferred: groups.first() == Some(&group),
+        // hosts rank a preferred group above an optimized one, and would not follow the states
+        preferred: false,
         status: states.status(group),
         ports: target.ports.iter().filter(|port| port.group == group).map(|port| port.relative_id).collect(),
     };

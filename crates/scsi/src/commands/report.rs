@@ -97,8 +97,12 @@ pub(crate) fn supported_task_management_functions(call: &mut Call<'_>) -> Result
     call.parameters(data, allocation_bytes)
 }
 
-/// SPC-4 §6.38: no clock is set, so that there is no time to tell.
+/// SPC-4 §6.38, §5.17.
 pub(crate) fn timestamp(call: &mut Call<'_>) -> Result<Step, Fault> {
     let view = view(call);
-    call.parameters(vec![0, 10, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], view.allocation_length.get() as usize)
+    // the array's wall clock: "initialized by methods outside the scope of this standard"
+    const ORIGIN: u8 = 0x03;
+    let clock = (call.clock)().to_be_bytes();
+    let data = [&[0, 10, ORIGIN, 0], &clock[2..], &[0, 0]].concat();
+    call.parameters(data, view.allocation_length.get() as usize)
 }

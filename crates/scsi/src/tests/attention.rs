@@ -54,7 +54,8 @@ fn report_luns_clears_only_what_it_tells() {
 
 fn ask_nobody(cdb: &[u8]) -> crate::Response {
     let luns = || vec![Lun::new(7).unwrap()];
-    no_such_lun(Command { cdb, data_out: Payload::new(), luns: &luns, peers: &|_| None, space: &|| None })
+    let (peers, space, clock) = (&|_: &_| None, &|| None, &|| 0);
+    no_such_lun(Command { cdb, data_out: Payload::new(), luns: &luns, peers, space, clock })
 }
 
 #[test]

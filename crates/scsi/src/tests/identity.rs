@@ -181,7 +181,7 @@ fn port_groups_and_task_management() {
         .map(|group| (group.group, group.state as u8, group.preferred, &group.ports[..]))
         .collect();
     let expected: [(u16, u8, bool, &[u16]); 4] =
-        [(1, 0, true, &[1, 2]), (2, 2, false, &[3]), (3, 3, false, &[4]), (4, 0xF, false, &[5])];
+        [(1, 0, false, &[1, 2]), (2, 2, false, &[3]), (3, 3, false, &[4]), (4, 0xF, false, &[5])];
     assert_eq!(told, expected);
     let extended = rig.good(&cdb(0xA3, 0x2A, 0, 1024), &[]);
     assert_eq!(extended[4..8], [0x10, 0, 0, 0]);
@@ -191,6 +191,16 @@ fn port_groups_and_task_management() {
     timeouts[2] = 0x80;
     assert_eq!(rig.good(&timeouts, &[])[..4], [0xD8, 0, 0, 12]);
     rig.refused_with(&cdb(0xA3, 0x0D, 0, 3), &[], SenseCode::InvalidFieldInCdb);
+}
+
+#[test]
+fn the_timestamp_is_the_wall_clock() {
+    let mut rig = Rig::thin();
+    let told = rig.good(&cdb(0xA3, 0x0F, 0, 64), &[]);
+    assert_eq!((told.len(), &told[..4]), (12, &[0, 10, 3, 0][..]));
+    let mut clock = [0; 8];
+    clock[2..].copy_from_slice(&told[4..10]);
+    assert_eq!(u64::from_be_bytes(clock), super::CLOCK_MS);
 }
 
 type Changes<'a> = &'a [(u16, PortGroupState)];

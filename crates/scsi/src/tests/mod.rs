@@ -6,6 +6,7 @@ mod copy;
 mod data;
 mod documented;
 mod identity;
+mod log;
 mod mode;
 mod opcodes;
 mod reservations;
@@ -35,6 +36,8 @@ pub(crate) struct Rig {
     pub(crate) fail: Option<(usize, BlockError)>,
 }
 
+/// The wall clock.
+pub(crate) const CLOCK_MS: u64 = 1_795_330_000_123;
 pub(crate) const BLOCKS: u64 = 20_000;
 /// The other logical unit that the initiator sees.
 pub(crate) const OTHER_NAA: [u8; 16] = [0x67; 16];
@@ -116,6 +119,7 @@ impl Rig {
             luns: &luns,
             peers: &peers,
             space: &space,
+            clock: &|| CLOCK_MS,
         };
         let mut step = self.unit.start(&mut self.nexus, command);
         self.asked.clear();

@@ -107,6 +107,17 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let update = VolumeUpdate { size_bytes: round_up(*size) };
             changed(server.patch(&change_path(&path, change), &update).await?)
         }
+        cli::Command::Volume(cli::Volume::Access { name, group, state, change }) => {
+            let state = match state {
+                cli::Access::ActiveOptimized => AccessState::ActiveOptimized,
+                cli::Access::ActiveNonOptimized => AccessState::ActiveNonOptimized,
+                cli::Access::Standby => AccessState::Standby,
+                cli::Access::Unavailable => AccessState::Unavailable,
+            };
+            let path = format!("/v1/volumes/{}/access", path_piece(name));
+            let access = GroupAccess { group: *group, state };
+            changed(server.post(&change_path(&path, change), &access).await?)
+        }
         cli::Command::Volume(cli::Volume::Delete { name, unmap, change }) => {
             changed(server.delete(&delete_path("/v1/volumes", name, *unmap, change)).await?)
         }

@@ -170,6 +170,8 @@ fn changes() {
         "volume create m --memory --size 64MiB",
         "volume resize vm-01 600GB",
         "volume resize vm-01 1TiB --dry-run",
+        "volume access vm-01 --group 2 --state standby",
+        "volume access vm-01 --group 1 --state active-optimized --dry-run",
         "volume delete old-lun",
         "volume delete vm-01 --unmap --dry-run",
         "host create pve3 --iqn iqn.2000-01.io.a --iqn iqn.2000-01.io.b",

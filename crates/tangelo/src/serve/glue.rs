@@ -119,6 +119,10 @@ fn engine_command(command: api::Command) -> engine::Command {
         api::Command::VolumeResize { name, size_bytes, dry_run } => {
             To::VolumeResize { name, size_bytes, dry_run }
         }
+        api::Command::VolumeAccess { name, access, dry_run } => {
+            let access = shard::GroupAccess { group: access.group, state: engine_state(access.state) };
+            To::VolumeAccess { name, access, dry_run }
+        }
         api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
         api::Command::Upkeep { pool, upkeep, dry_run } => {
             To::Upkeep { upkeep: upkeep::engine_upkeep(pool, upkeep), dry_run }
@@ -160,7 +164,7 @@ fn api_error(error: CommandError) -> api::ApiError {
 fn changed(change: shard::Change) -> api::Changed {
     let made = change.made.map(|made| match made {
         shard::Made::Pool(made) => api::Made::Pool(Box::new(pool(*made))),
-        shard::Made::Volume(made) => api::Made::Volume(volume(made)),
+        shard::Made::Volume(made) => api::Made::Volume(Box::new(volume(*made))),
         shard::Made::Host(made) => api::Made::Host(host(made)),
         shard::Made::Mapping(made) => api::Made::Mapping(mapping(made)),
     });
@@ -262,6 +266,29 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
     }
 }
 
+fn group_access(access: shard::GroupAccess) -> api::GroupAccess {
+    use api::AccessState as To;
+    let state = match access.state {
+        shard::AccessState::ActiveOptimized => To::ActiveOptimized,
+        shard::AccessState::ActiveNonOptimized => To::ActiveNonOptimized,
+        shard::AccessState::Standby => To::Standby,
+        shard::AccessState::Unavailable => To::Unavailable,
+        shard::AccessState::Transitioning => To::Transitioning,
+    };
+    api::GroupAccess { group: access.group, state }
+}
+
+fn engine_state(state: api::AccessState) -> shard::AccessState {
+    use shard::AccessState as To;
+    match state {
+        api::AccessState::ActiveOptimized => To::ActiveOptimized,
+        api::AccessState::ActiveNonOptimized => To::ActiveNonOptimized,
+        api::AccessState::Standby => To::Standby,
+        api::AccessState::Unavailable => To::Unavailable,
+        api::AccessState::Transitioning => To::Transitioning,
+    }
+}
+
 fn volume(volume: shard::VolumeStatus) -> api::Volume {
     let backing = match volume.backing {
         shard::VolumeBacking::Pool(pool) => api::Backing::Pool(pool),
@@ -280,6 +307,7 @@ fn volume(volume: shard::VolumeStatus) -> api::Volume {
         serial: volume.serial,
         health: health(volume.health),
         reason: volume.reason,
+        access: volume.access.into_iter().map(group_access).collect(),
     }
 }
 

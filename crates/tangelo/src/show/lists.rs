@@ -160,6 +160,23 @@ pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
         ]);
     }
     table.render(indent, out);
+    for volume in volumes {
+        let other = volume.access.iter().filter(|access| access.state != AccessState::ActiveOptimized);
+        for GroupAccess { group, state } in other {
+            let state = access_words(*state);
+            out.push_str(&format!("{indent}{}: {state} by portal group {group}\n", volume.name));
+        }
+    }
+}
+
+fn access_words(state: AccessState) -> &'static str {
+    match state {
+        AccessState::ActiveOptimized => "active/optimized",
+        AccessState::ActiveNonOptimized => "active/non-optimized",
+        AccessState::Standby => "standby",
+        AccessState::Unavailable => "unavailable",
+        AccessState::Transitioning => "transitioning",
+    }
 }
 
 impl Show for HostList {

@@ -40,6 +40,8 @@ pub struct StandardInquiry {
     pub peripheral: u8,
     /// TPGS = 11b: asymmetric access states change by the array's own decision and by SET TARGET PORT GROUPS.
     pub alua: bool,
+    /// 3PC: EXTENDED COPY is known.
+    pub third_party_copy: bool,
     /// MULTIP: more than one port.
     pub multiple_ports: bool,
     pub vendor: [u8; 8],
@@ -61,7 +63,7 @@ impl StandardInquiry {
             version: 6,   // SPC-4
             format: 0x12, // HISUP, response data format 2
             additional_length: (Self::BYTES - 5) as u8,
-            flags5: if self.alua { 0x30 } else { 0 },
+            flags5: if self.alua { 0x30 } else { 0 } | if self.third_party_copy { 0x08 } else { 0 },
             flags6: if self.multiple_ports { 0x10 } else { 0 },
             flags7: 0x02, // CMDQUE
             vendor: self.vendor,
@@ -82,6 +84,7 @@ impl StandardInquiry {
         Some(StandardInquiry {
             peripheral: view.peripheral,
             alua: view.flags5 & 0x30 == 0x30,
+            third_party_copy: view.flags5 & 0x08 != 0,
             multiple_ports: view.flags6 & 0x10 != 0,
             vendor: view.vendor,
             product: view.product,
@@ -99,20 +102,22 @@ mod tests {
         let inquiry = StandardInquiry {
             peripheral: PERIPHERAL_DISK,
             alua: true,
+            third_party_copy: true,
             multiple_ports: true,
             vendor: *b"TANGELO ",
             product: *b"VOLUME          ",
             revision: *b"0001",
         };
         let bytes = inquiry.emit();
-        assert_eq!(bytes[..8], [0, 0, 6, 0x12, 91, 0x30, 0x10, 2]);
+        assert_eq!(bytes[..8], [0, 0, 6, 0x12, 91, 0x38, 0x10, 2]);
         assert_eq!(bytes[8..36], *b"TANGELO VOLUME          0001");
         assert_eq!(bytes[58..66], [0x00, 0xA0, 0x09, 0x60, 0x04, 0x60, 0x04, 0xC0]);
         assert!(bytes[66..].iter().all(|&byte| byte == 0));
         assert_eq!(StandardInquiry::parse(&bytes), Some(inquiry));
         assert_eq!(StandardInquiry::parse(&bytes[..95]), None);
+        let (peripheral, no) = (PERIPHERAL_NONE, false);
         let none =
-            StandardInquiry { peripheral: PERIPHERAL_NONE, alua: false, multiple_ports: false, ..inquiry };
+            StandardInquiry { peripheral, alua: no, third_party_copy: no, multiple_ports: no, ..inquiry };
         assert_eq!(StandardInquiry::parse(&none.emit()), Some(none));
     }
 }
