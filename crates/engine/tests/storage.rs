@@ -4,9 +4,10 @@ mod common;
 
 use base::Nanos;
 use common::Lab;
-use common::host::{Host, read_10, sense, write_10};
+use common::host::{Host, cdb, read_10, sense, write_10};
 use engine::Command;
 use engine::command::{Health, NewBacking, NewPool, NewVolume};
+use iscsi::initiator::Request;
 use sim::{DriveNumber, DriveOptions, World};
 use wire::iscsi::TaskManagementFunction;
 
@@ -66,6 +67,20 @@ impl Model {
             let found = host.read(lab, 0, index as u32 * 2048, 2048);
             assert!(found == expected, "MiB {index} differs");
         }
+    }
+}
+
+/// LOG SENSE of the logical block provisioning page, which a volume of a pool has from the beginning.
+#[test]
+fn a_new_volume_can_tell_of_its_pools_space_at_once() {
+    for shards in [1, 3] {
+        let (mut lab, _) = array(5, shards, "parity-1", false);
+        let alpha = login(&mut lab, shards - 1, ALPHA);
+        let mut request = Request::new(0, cdb(&[0x4D, 0, 0x40 | 0x0C, 0, 0, 0, 0, 0, 64, 0]));
+        request.expected_in = 64;
+        let answer = alpha.run(&mut lab, request);
+        assert_eq!((answer.status, sense(&answer)), (0, (0, 0, 0)));
+        assert_eq!(answer.data_in.to_vec()[..4], [0x8C, 0, 0, 24]);
     }
 }
 

@@ -47,6 +47,7 @@ impl Array {
         let attach = self.plan(&Change::AttachPool { id, name: new.name.parse()? })?;
         self.commit(&attach.next).await?;
         self.look_at_drives().await;
+        self.tell_spaces().await;
         let made =
             self.pool_statuses().await.into_iter().map(|(pool, _)| pool).find(|pool| pool.name == new.name);
         Ok(planned.reply(false, made.map(|pool| Made::Pool(Box::new(pool)))))

@@ -70,6 +70,7 @@ impl Array {
             let bytes = Bytes::from(self.state.borrow().catalog.encode());
             (self.parameters.save_state)(bytes);
             self.look_at_drives().await;
+            self.tell_spaces().await;
         }
         Ok(lines)
     }

@@ -36,6 +36,12 @@ impl Array {
         }
     }
 
+    /// Tells every shard of the pools that there are now: hosts ask what a volume in a new one can tell of its space.
+    pub(super) async fn tell_spaces(&self) {
+        let spaces = Arc::new(Spaces { pools: self.spaces().await, crossed: Vec::new() });
+        self.context.ask_all(|| Call::Spaces(spaces.clone())).await;
+    }
+
     async fn spaces(&self) -> Vec<(PoolId, Space)> {
         let mut pools: std::collections::BTreeMap<PoolId, Space> = Default::default();
         for answer in self.context.ask_all(|| Call::LaneStats).await {
