@@ -14,7 +14,8 @@ use base::Nanos;
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Options, Plan, PoolTotals, Report};
-use crate::workload::{Failure, Runner, Shared};
+use crate::trace::TraceSink;
+use crate::workload::{Failure, Profile, Runner, Shared};
 use crate::world::World;
 
 pub use bench::ArrayBench;
@@ -40,7 +41,24 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         *interval = (*interval).max(Nanos::from_millis(2));
     }
     let hosts = prng.between(1, 3) as u16;
-    let world = World::new(seed, options.trace);
+    run(seed, plan, hosts, prng, options.trace)
+}
+
+/// Three hosts that all want the same few blocks, on both sides of the borders of lanes, while connections break and the
+/// power goes.
+pub fn run_contended_array(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let mut prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 2 + (seed % 2) as u16;
+    plan.profile = Profile::contended();
+    plan.course.requests = 60;
+    plan.course.depth = 4;
+    plan.course.rounds = prng.between(1, 2) as u32;
+    run(seed, plan, 3, prng, trace)
+}
+
+fn run(seed: u64, plan: Plan, hosts: u16, prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let world = World::new(seed, trace);
     world.note(|| format!("array seed {seed}: {hosts} hosts, {plan:#?}"));
     let shared = Shared::new(world.clone());
     let (course, profile) = (plan.course.clone(), plan.profile.clone());

@@ -90,6 +90,16 @@ struct Client {
 impl Client {
     async fn request(&mut self, volume: &VolumePlan, prng: &mut Prng) {
         let durable = prng.chance(self.profile.durable_permille);
+        if self.profile.contended
+            && let Some((first, sectors)) = self.profile.straddling_range(volume, prng)
+        {
+            let sectors = first..first + sectors;
+            return match self.profile.kind(prng) {
+                Kind::CompareAndWrite => self.compare_and_write(volume, sectors, durable, prng).await,
+                Kind::Read => drop(self.read(volume, sectors).await),
+                _ => self.write(volume, sectors, durable).await,
+            };
+        }
         let whole =
             |(first, blocks): (u64, u64)| first * SECTORS_PER_BLOCK..(first + blocks) * SECTORS_PER_BLOCK;
         let kind = self.profile.kind(prng);

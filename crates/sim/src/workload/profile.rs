@@ -42,6 +42,8 @@ pub struct Profile {
     hot_blocks: u64,
     /// Per thousand requests that ask for durability on their own.
     pub(super) durable_permille: u32,
+    /// Every request is for a few blocks on both sides of a border of map pages.
+    pub(super) contended: bool,
     /// Longest pause between two requests of a client, in nanoseconds.
     pub(super) pause_max: u64,
 }
@@ -68,7 +70,21 @@ impl Profile {
             hot_permille: *prng.pick(&[0, 200, 700, 950]),
             hot_blocks: prng.between(1, 40),
             durable_permille: *prng.pick(&[0, 100, 500]),
+            contended: false,
             pause_max: *prng.pick(&[0, 10_000, 1_000_000, 20_000_000]),
+        }
+    }
+
+    /// Compare-and-writes, writes and reads that are all in each other's way, across the borders of lanes.
+    pub fn contended() -> Profile {
+        Profile {
+            weights: vec![(Kind::CompareAndWrite, 60), (Kind::Write, 20), (Kind::Read, 20)],
+            blocks_max: 1,
+            hot_permille: 0,
+            hot_blocks: 1,
+            durable_permille: 100,
+            contended: true,
+            pause_max: 0,
         }
     }
 
