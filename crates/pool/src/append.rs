@@ -104,6 +104,8 @@ impl Lane {
             // the one that is being written cannot be: the log is as full as it can get
             Decision::CheckpointGivenUp.taken();
             self.give_up_pending(|entry| matches!(entry, Entry::Page { .. } | Entry::Table { .. }));
+        } else if self.checkpointing.try_acquire(1).is_none() {
+            // one is being written: what it brings is known when it ends, and that is told
         } else if self.checkpoint_could_help() {
             self.want_checkpoint();
         } else if self.log.borrow().in_flight.is_empty() {

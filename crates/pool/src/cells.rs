@@ -143,24 +143,33 @@ impl Lane {
         for role in soon.into_iter().chain(late) {
             let Some(buffer) = self.read_rows(columns, &layout, role, 0..1).await else { continue };
             match BatchHeader::parse(&buffer) {
-                Ok(header) if header.segment == columns.id && usize::from(header.row) == row => {
+                Ok(header) if self.belongs(&header, columns, row) => {
                     if role > 0 {
                         Decision::HeaderOtherCopy.taken();
                     }
                     return Some(header);
                 }
-                Ok(_) | Err(_) => {}
+                // a drive that lost a write still holds what stood there before
+                Ok(_) => Decision::HeaderForeign.taken(),
+                Err(_) => {}
             }
         }
         None
     }
 
+    /// Whether a header is of a batch of this segment: not of another place, lane, pool, or life of this one.
+    fn belongs(&self, header: &BatchHeader, columns: &SegmentColumns, row: usize) -> bool {
+        header.segment == columns.id
+            && header.epoch == columns.epoch
+            && usize::from(header.row) == row
+            && header.pool == self.membership.borrow().pool
+            && header.lane == self.number
+    }
+
     /// The header of a batch that is known to be there.
     async fn header_of(&self, columns: &SegmentColumns, layout: &Layout) -> Result<BatchHeader, Unreadable> {
         let header = self.read_header(columns, layout.row()).await.ok_or(Unreadable)?;
-        let ours = header.pool == self.membership.borrow().pool
-            && header.lane == self.number
-            && usize::from(header.rows) == layout.rows()
+        let ours = usize::from(header.rows) == layout.rows()
             && header.blocks() <= layout.shape().blocks_in(layout.rows());
         if ours { Ok(header) } else { Err(Unreadable) }
     }

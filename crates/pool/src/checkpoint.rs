@@ -103,12 +103,14 @@ impl Lane {
 
     /// Writes a checkpoint of everything that is committed now. One at a time.
     pub(crate) async fn write_checkpoint(&self) -> Result<(), LaneError> {
-        let _one = self.checkpointing.acquire(1).await;
+        let one = self.checkpointing.acquire(1).await;
         if self.has_ended() {
             return Err(LaneError::Unavailable);
         }
         let result = self.write_all().await;
         self.map.borrow_mut().end_checkpoint();
+        drop(one);
+        self.log_work.notify();
         result
     }
 
@@ -311,7 +313,6 @@ impl Lane {
                 pool: membership.pool,
                 lane: self.number,
                 epoch: membership.epoch,
-                tail_epoch: membership.epoch,
                 generation: self.checkpoint.borrow().generation + 1,
                 sequence: cut.sequence,
                 end: Root::NO_END,

@@ -16,7 +16,7 @@ use crate::space::Shares;
 const GAIN_WANTED: usize = 8;
 /// Blocks of one round: what is known of them is kept in memory.
 const ROUND_BLOCKS_MAX: usize = 64 << 10;
-/// Rounds in a row that may gain nothing, in the hope that the garbage they make is gathered by the next.
+/// Rounds that may gain nothing while hosts wait, in the hope that the garbage they make is gathered by the next.
 const FUTILE_MAX: u32 = 32;
 
 /// Repairs that were looked for in vain are looked for again after this time.
@@ -74,8 +74,11 @@ impl Lane {
             return Ok(false);
         }
         let aim = if self.must_wait_for_space() { Aim::AnyRoom } else { Aim::Room };
-        if aim == Aim::Room && !self.may_look_for_room() {
-            return Ok(false);
+        if aim == Aim::Room {
+            self.forget_futility();
+            if !self.may_look_for_room() {
+                return Ok(false);
+            }
         }
         match self.choose(aim).await? {
             Some(round) => {
@@ -90,6 +93,12 @@ impl Lane {
                 self.find_space().await
             }
         }
+    }
+
+    /// Cleaning may hope again.
+    pub(crate) fn forget_futility(&self) {
+        self.futile.set(0);
+        self.most_room.set(0);
     }
 
     /// Every segment is looked at for repairs: not for each write that has the cleaning look around.
@@ -131,7 +140,6 @@ impl Lane {
     }
 
     async fn carry_out(self: &Rc<Self>, round: Round<'_>, repair: bool) -> Result<(), LaneError> {
-        let before = self.segments.borrow().room();
         let victims = round.victims.clone();
         let complete = self.move_round(round, repair).await?;
         self.write_checkpoint().await?;
@@ -142,8 +150,11 @@ impl Lane {
                 segments.get_mut(id).stuck = true;
             }
         }
-        let futile = segments.room() <= before;
+        let room = segments.room();
+        // one round loses what the next gains: only more room than ever since hosts wait is progress
+        let futile = room <= self.most_room.get();
         self.futile.set(if futile { self.futile.get() + 1 } else { 0 });
+        self.most_room.set(room.max(self.most_room.get()));
         Ok(())
     }
 

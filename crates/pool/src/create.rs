@@ -253,7 +253,6 @@ async fn write_first_roots(
             pool: membership.pool,
             lane,
             epoch: membership.epoch,
-            tail_epoch: membership.epoch,
             generation: 1,
             sequence: Sequence(0),
             end: Root::NO_END,

@@ -26,7 +26,7 @@ decisions! {
     LabelRefused = "label: a drive refuses it and is out",
     RootsDiffer = "recovery: drives hold different newest roots",
     TailEnds = "recovery: no header, the segment ends",
-    TailForeign = "recovery: a header of another life, the segment ends",
+    HeaderForeign = "read: a header of another life, passed over",
     TailReplayed = "recovery: a batch before the cut, passed over",
     TailGap = "recovery: a batch after a gap, the segment ends",
     TailEndNamed = "recovery: a batch that an earlier recovery dropped",

@@ -134,8 +134,9 @@ pub struct Lane {
     pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
     /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
     pub(crate) starved: Cell<bool>,
-    /// Rounds of cleaning in a row that gained nothing.
+    /// Rounds of cleaning since there was last more room than ever while hosts wait, and that room.
     pub(crate) futile: Cell<u32>,
+    pub(crate) most_room: Cell<usize>,
     /// When repairs were last looked for in vain; nothing has asked for another look since.
     pub(crate) no_repairs: Cell<Option<Nanos>>,
     /// What was committed when there was last nothing worth cleaning.
@@ -160,8 +161,14 @@ impl Lane {
     ) -> Lane {
         let chunks: Vec<u32> = membership.members.iter().map(|member| member.chunks).collect();
         let rows = membership.rows();
-        let mut segments =
-            Segments::new(membership.protection, membership.width, rows, &chunks, number, membership.lanes);
+        let mut segments = Segments::new(
+            membership.protection,
+            membership.width,
+            rows,
+            &chunks,
+            (number, membership.lanes),
+            membership.epoch,
+        );
         segments.set_drives(drives_of(&membership));
         Lane {
             io: io.clone(),
@@ -188,6 +195,7 @@ impl Lane {
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
             futile: Cell::new(0),
+            most_room: Cell::new(0),
             no_repairs: Cell::new(None),
             nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),

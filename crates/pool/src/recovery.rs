@@ -2,7 +2,7 @@
 //!
 //! | batch found at the place where the next one should be   | decision                                 |
 //! |---------------------------------------------------------|------------------------------------------|
-//! | no header copy, or not of this pool, lane, epoch, place | the segment ends here: the next one      |
+//! | no header copy of this pool, lane, epoch and place      | the segment ends here: the next one      |
 //! | sequence before the one expected                        | passed over: replayed already            |
 //! | sequence after the one expected                         | the segment ends here: the next one      |
 //! | the one expected, known to have been durable            | replayed                                 |
@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use base::{AlignedBuffer, BLOCK_BYTES, Epoch, Sequence};
+use base::{AlignedBuffer, BLOCK_BYTES, Sequence};
 use task::{Io, join_all};
 
 use crate::create::PoolError;
@@ -33,7 +33,7 @@ use crate::map::{Layer, leaf};
 use crate::membership::Membership;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
-use crate::verify::BatchCheck;
+use crate::verify::{BatchCheck, Expect};
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -222,7 +222,7 @@ impl Lane {
         let mut last = 0;
         for (index, &id) in table.tail.iter().enumerate() {
             let row = if index == 0 { table.tail_row as usize } else { 0 };
-            let headers = self.scan_segment(id, row, root.tail_epoch).await;
+            let headers = self.scan_segment(id, row).await;
             let end = headers.last().map_or(row, |header| usize::from(header.row) + usize::from(header.rows));
             ends[index] = (row, end);
             scan.durable =
@@ -241,22 +241,21 @@ impl Lane {
         }
         scan.take_own();
         for (&id, &(_, end)) in table.tail.iter().zip(&ends).skip(last).take(2) {
-            scan.durable = scan.durable.max(self.durable_beyond(id, end, root.tail_epoch).await);
+            scan.durable = scan.durable.max(self.durable_beyond(id, end).await);
         }
         scan
     }
 
     /// What the batches behind a missing one knew to be durable when they were written. One begins within the
     /// longest batch's length, if there is any.
-    async fn durable_beyond(&self, id: SegmentId, row: usize, epoch: Epoch) -> Sequence {
+    async fn durable_beyond(&self, id: SegmentId, row: usize) -> Sequence {
         let (columns, rows) = {
             let segments = self.segments.borrow();
             (segments.get(id).columns.clone(), segments.rows)
         };
         let end = rows.min(row + 1 + BATCH_ROWS_MAX);
         let headers = join_all((row + 1..end).map(|row| self.read_header(&columns, row))).await;
-        let ours = headers.into_iter().flatten().filter(|header| self.belongs(header, epoch));
-        ours.map(|header| header.durable).max().unwrap_or(Sequence(0))
+        headers.into_iter().flatten().map(|header| header.durable).max().unwrap_or(Sequence(0))
     }
 
     /// The batches of the table itself that went to segments which were opened after the table was made:
@@ -264,38 +263,28 @@ impl Lane {
     async fn scan_own(&self, root: &Root, table: &Table) -> BTreeMap<Sequence, BatchHeader> {
         let mut own = BTreeMap::new();
         for columns in root.segments.iter().filter(|columns| !table.tail.contains(&columns.id)) {
-            let headers = self.scan_segment(columns.id, 0, root.tail_epoch).await;
+            let headers = self.scan_segment(columns.id, 0).await;
             own.extend(headers.into_iter().map(|header| (header.sequence, header)));
         }
         own
     }
 
     /// The headers of a segment's batches from `row` on, as far as one follows the other.
-    async fn scan_segment(&self, id: SegmentId, mut row: usize, epoch: Epoch) -> Vec<BatchHeader> {
+    async fn scan_segment(&self, id: SegmentId, mut row: usize) -> Vec<BatchHeader> {
         let (columns, rows) = {
             let segments = self.segments.borrow();
             (segments.get(id).columns.clone(), segments.rows)
         };
         let mut headers: Vec<BatchHeader> = Vec::new();
         while row < rows {
-            let header = self.read_header(&columns, row).await;
-            if header.is_none() {
+            let Some(header) = self.read_header(&columns, row).await else {
                 Decision::TailEnds.taken();
-            }
-            let foreign = header.as_ref().is_some_and(|header| !self.belongs(header, epoch));
-            if foreign {
-                Decision::TailForeign.taken();
-            }
-            let Some(header) = header.filter(|_| !foreign) else { break };
+                break;
+            };
             row += usize::from(header.rows);
             headers.push(header);
         }
         headers
-    }
-
-    /// Whether a batch was written by the owner of the checkpoint's epoch: any other is from another life.
-    fn belongs(&self, header: &BatchHeader, epoch: Epoch) -> bool {
-        header.pool == self.membership.borrow().pool && header.lane == self.number && header.epoch == epoch
     }
 
     /// Applies the batches up to the first that is torn.
@@ -314,7 +303,7 @@ impl Lane {
                     Decision::BatchDurable.taken();
                     BatchCheck::Whole
                 }
-                false => self.check_batch(&columns, &header).await,
+                false => self.check_batch(&columns, &header, Expect::Everything).await,
             };
             let complete = match check {
                 BatchCheck::Whole => {

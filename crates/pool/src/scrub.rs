@@ -8,7 +8,7 @@ use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
-use crate::verify::BatchCheck;
+use crate::verify::{BatchCheck, Expect};
 
 /// A scrub: one that runs, or the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -109,7 +109,7 @@ impl Lane {
                 self.scrub.borrow_mut().stats.batches_unreadable += 1;
                 return Ok(());
             };
-            match self.check_batch(&columns, &header).await {
+            match self.check_batch(&columns, &header, Expect::WhatIsThere).await {
                 BatchCheck::Whole => {}
                 BatchCheck::Repairable(_) => self.found_damage(id, true),
                 BatchCheck::Torn => self.found_damage(id, false),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::{BLOCK_BYTES, Sequence};
+use base::{BLOCK_BYTES, Epoch, Sequence};
 
 use crate::fit::fit;
 use crate::format::table::{Column, SegmentColumns};
@@ -46,6 +46,8 @@ pub(crate) struct Segments {
     width: u8,
     segments: BTreeMap<SegmentId, Segment>,
     next: u32,
+    /// The pool's epoch: that of all segments that are made.
+    epoch: Epoch,
     /// Free chunks of each drive, by index.
     free: Vec<Vec<u32>>,
     /// How many of each drive's chunks are this lane's.
@@ -76,19 +78,20 @@ impl Segments {
         width: u8,
         rows: usize,
         chunks: &[u32],
-        lane: u16,
-        lanes: u16,
+        lane: (u16, u16),
+        epoch: Epoch,
     ) -> Segments {
-        let free: Vec<Vec<u32>> = chunks.iter().map(|&count| own_chunks(count, (lane, lanes))).collect();
+        let free: Vec<Vec<u32>> = chunks.iter().map(|&count| own_chunks(count, lane)).collect();
         let mut segments = Segments {
             rows,
             protection,
             width,
             segments: BTreeMap::new(),
             next: 1,
+            epoch,
             online: vec![true; free.len()],
             readable: vec![true; free.len()],
-            lane: (lane, lanes),
+            lane,
             owned: free.iter().map(Vec::len).collect(),
             free,
             queue: VecDeque::new(),
@@ -203,11 +206,13 @@ impl Segments {
 
     /// Columns of a segment that cannot be read: never written, or on a drive that is out.
     pub fn lost_columns(&self, segment: &Segment) -> usize {
-        let lost = |column: &&Option<Column>| {
-            column
-                .is_none_or(|column| !self.readable.get(usize::from(column.drive)).copied().unwrap_or(false))
-        };
+        let lost = |column: &&Option<Column>| column.is_none_or(|column| !self.is_readable(column));
         segment.columns.columns.iter().filter(lost).count()
+    }
+
+    /// Whether a column's drive is not out.
+    pub fn is_readable(&self, column: Column) -> bool {
+        self.readable.get(usize::from(column.drive)).copied().unwrap_or(false)
     }
 
     /// Whether writing a segment's blocks anew would make them safer, or empty a drive that is to go.
@@ -257,7 +262,7 @@ impl Segments {
         let id = SegmentId(self.next);
         self.next += 1;
         let segment = Segment::new(
-            SegmentColumns { id, parity: shape.parity() as u8, columns },
+            SegmentColumns { id, epoch: self.epoch, parity: shape.parity() as u8, columns },
             SegmentState::Reserved,
         );
         self.segments.insert(id, segment);
@@ -290,7 +295,7 @@ impl Segments {
 
     /// Blocks that a checkpoint's table takes.
     pub fn table_blocks(&self, layers: usize) -> usize {
-        let segment_bytes = 23 + 5 * self.shape().width() + 4;
+        let segment_bytes = 31 + 5 * self.shape().width() + 4;
         (16 + self.total.max(self.segments.len()) * segment_bytes + layers * 30).div_ceil(BLOCK_BYTES)
     }
 
@@ -436,7 +441,7 @@ mod tests {
     use super::*;
 
     fn segments(protection: Protection, width: u8, chunks: &[u32]) -> Segments {
-        Segments::new(protection, width, 16, chunks, 0, 1)
+        Segments::new(protection, width, 16, chunks, (0, 1), Epoch(1))
     }
 
     #[test]
@@ -486,8 +491,8 @@ mod tests {
 
     #[test]
     fn lanes_share_drives_without_sharing_chunks() {
-        let mut one = Segments::new(Protection::Stripe, 1, 16, &[7], 0, 2);
-        let mut two = Segments::new(Protection::Stripe, 1, 16, &[7], 1, 2);
+        let mut one = Segments::new(Protection::Stripe, 1, 16, &[7], (0, 2), Epoch(1));
+        let mut two = Segments::new(Protection::Stripe, 1, 16, &[7], (1, 2), Epoch(1));
         let chunks = |all: &mut Segments| {
             std::iter::from_fn(|| {
                 all.allocate().map(|id| all.get(id).columns.columns[0].expect("online").chunk)

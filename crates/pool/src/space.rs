@@ -192,6 +192,7 @@ impl Lane {
     /// Something was freed: whoever was refused may try again.
     pub(crate) fn relieve(&self) {
         if self.starved.replace(false) {
+            self.forget_futility();
             self.space.notify();
             self.background.notify();
         }

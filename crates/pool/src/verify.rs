@@ -11,10 +11,19 @@ use crate::format::table::SegmentColumns;
 use crate::lane::Lane;
 use crate::layout::{Cell, Layout};
 
+/// Which cells of a batch have to be there for it to be whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Expect {
+    /// All of them.
+    Everything,
+    /// Those of columns that were ever written, on drives that are not out: that the others are lost is known.
+    WhatIsThere,
+}
+
 /// How a batch was found on the drives.
 #[derive(Clone, Debug)]
 pub(crate) enum BatchCheck {
-    /// Every cell is what it should be.
+    /// Every cell that is expected is there and what it should be.
     Whole,
     /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot.
     Repairable(AlignedBuffer),
@@ -24,7 +33,12 @@ pub(crate) enum BatchCheck {
 
 impl Lane {
     /// Checks every cell of a batch whose header has been read.
-    pub(crate) async fn check_batch(&self, columns: &SegmentColumns, header: &BatchHeader) -> BatchCheck {
+    pub(crate) async fn check_batch(
+        &self,
+        columns: &SegmentColumns,
+        header: &BatchHeader,
+        expect: Expect,
+    ) -> BatchCheck {
         let rows = usize::from(header.rows);
         let blocks = header.blocks();
         let layout = Layout::new(columns.shape(), columns.id, usize::from(header.row), rows);
@@ -38,12 +52,27 @@ impl Lane {
         header.emit(&mut image);
         let checksums: Vec<u32> = header.data().filter_map(|(_, entry)| entry.crc()).collect();
         let mut data = AlignedBuffer::zeroed(blocks);
+        let expected: Vec<bool> = {
+            let segments = self.segments.borrow();
+            let there = |role| {
+                columns.columns[layout.column(role)].is_some_and(|column| segments.is_readable(column))
+            };
+            layout.roles().map(|role| expect == Expect::Everything || there(role)).collect()
+        };
         let mut whole = true;
         for row in 0..rows {
-            let cells = strips.iter().map(|strip| strip[row].clone()).collect();
-            match check_row(layout, row, cells, &image, &checksums, &mut data) {
-                Some(row_is_whole) => whole &= row_is_whole,
-                None => return BatchCheck::Torn,
+            let mut cells: Vec<Option<AlignedBuffer>> =
+                strips.iter().map(|strip| strip[row].clone()).collect();
+            drop_wrong_cells(layout, row, &mut cells, &image, &checksums);
+            let lacks_none = cells.iter().zip(&expected).all(|(cell, expected)| cell.is_some() || !expected);
+            if !rebuild_row(layout, row, &mut cells, &image, &checksums) {
+                return BatchCheck::Torn;
+            }
+            whole &= lacks_none && parity_agrees(layout, row, &cells);
+            for role in layout.roles() {
+                if let (Cell::Data(slot), Some(cell)) = (layout.cell(role, row, blocks), &cells[role]) {
+                    data.block_mut(slot).copy_from_slice(cell);
+                }
             }
         }
         if whole { BatchCheck::Whole } else { BatchCheck::Repairable(data) }
@@ -100,43 +129,50 @@ impl Lane {
     }
 }
 
-/// Checks one row of a batch, given what could be read of it, and puts its blocks into `data`. Whether the
-/// row is as it should be; `None` where some block of it is lost.
-fn check_row(
+/// Leaves of one row's cells those that are what the header says; of parity cells nothing is said.
+fn drop_wrong_cells(
     layout: &Layout,
     row: usize,
-    mut cells: Vec<Option<AlignedBuffer>>,
+    cells: &mut [Option<AlignedBuffer>],
     image: &AlignedBuffer,
     checksums: &[u32],
-    data: &mut AlignedBuffer,
-) -> Option<bool> {
-    let holds = |role| layout.cell(role, row, checksums.len());
+) {
     for role in layout.roles() {
-        let good = |cell: &AlignedBuffer| match holds(role) {
+        let holds = layout.cell(role, row, checksums.len());
+        let good = |cell: &AlignedBuffer| match holds {
             Cell::Header => cell[..] == image[..],
             Cell::Data(slot) => block_checksum(cell) == checksums[slot],
             Cell::Padding | Cell::Parity(_) => true,
         };
-        let read =
-            if holds(role) == Cell::Padding { Some(AlignedBuffer::zeroed(1)) } else { cells[role].take() };
+        let read = if holds == Cell::Padding { Some(AlignedBuffer::zeroed(1)) } else { cells[role].take() };
         cells[role] = read.filter(good);
     }
-    let whole = cells.iter().all(Option::is_some) && parity_agrees(layout, row, &cells);
+}
+
+/// Fills in what a row lacks, parity aside. `false` where some block of it is lost.
+fn rebuild_row(
+    layout: &Layout,
+    row: usize,
+    cells: &mut [Option<AlignedBuffer>],
+    image: &AlignedBuffer,
+    checksums: &[u32],
+) -> bool {
+    let holds = |role| layout.cell(role, row, checksums.len());
     for role in layout.roles().filter(|&role| holds(role) == Cell::Header) {
         cells[role] = Some(image.clone());
     }
     for role in layout.roles() {
         let Cell::Data(slot) = holds(role) else { continue };
-        match &cells[role] {
-            Some(cell) => data.block_mut(slot).copy_from_slice(cell),
-            None => data.block_mut(slot).copy_from_slice(&solve(layout, &cells, role, checksums[slot])?),
+        if cells[role].is_none() {
+            let Some(cell) = solve(layout, cells, role, checksums[slot]) else { return false };
+            cells[role] = Some(cell);
         }
     }
-    Some(whole)
+    true
 }
 
-/// Whether the parity cells of a complete row are what its data gives. Rows whose parity cells hold header
-/// copies have none.
+/// Whether the parity cells of a row, those that are there, are what its data gives. Where header copies stand
+/// there is no parity.
 fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -> bool {
     let data = layout.shape().data();
     let columns = cells[..data].iter().map(|cell| cell.as_deref());
@@ -144,6 +180,7 @@ fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -
     let (mut p, mut q) = (vec![0; BLOCK_BYTES], vec![0; BLOCK_BYTES]);
     parity::compute_pq(&columns, &mut p, &mut q);
     layout.roles().skip(data).zip([p, q]).all(|(role, expected)| {
-        (row == 0 && layout.has_header(role)) || cells[role].as_deref() == Some(&expected[..])
+        (row == 0 && layout.has_header(role))
+            || cells[role].as_deref().is_none_or(|cell| *cell == expected[..])
     })
 }

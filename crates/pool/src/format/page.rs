@@ -170,8 +170,8 @@ mod tests {
         let mut bytes = page.bytes().to_vec();
         bytes[12] = 9;
         assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::Damaged));
-        bytes[4] = 3;
-        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(3)));
+        bytes[4] = 4;
+        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(4)));
         assert_eq!(Page::parse(&[0; BLOCK_BYTES], KEY).err(), Some(FormatError::Foreign));
     }
 

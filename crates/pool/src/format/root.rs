@@ -5,8 +5,8 @@
 //! per lane are written in turn; the root with the highest (epoch, generation) counts.
 //!
 //! ```text
-//! | magic | version | crc | length | pool | epoch | tail epoch | generation | sequence | end | lane | table bytes |
-//! | count, segments: id, columns  | count, table blocks: position, crc |
+//! | magic | version | crc | length | pool | epoch | generation | sequence | end | lane | table bytes |
+//! | count, segments: id, epoch, columns  | count, table blocks: position, crc |
 //! ```
 
 use base::{BLOCK_BYTES, Epoch, PoolId, Sequence};
@@ -32,8 +32,6 @@ pub struct Root {
     /// Whose root it is. The newest root is the one with the highest (epoch, generation): one that an earlier
     /// owner left on a drive that was away does not count any more.
     pub epoch: Epoch,
-    /// Whose batches follow the checkpoint.
-    pub tail_epoch: Epoch,
     /// Rises by one with every checkpoint.
     pub generation: u64,
     /// The checkpoint holds the effect of every batch up to this one.
@@ -62,7 +60,6 @@ impl Root {
         out.u32(0); // length
         out.u128(self.pool.0);
         out.u64(self.epoch.0);
-        out.u64(self.tail_epoch.0);
         out.u64(self.generation);
         out.u64(self.sequence.0);
         out.u64(self.end.0);
@@ -97,13 +94,12 @@ impl Root {
         let mut input = Reader(&bytes[START_BYTES..]);
         let pool = PoolId(input.u128()?);
         let epoch = Epoch(input.u64()?);
-        let tail_epoch = Epoch(input.u64()?);
         let generation = input.u64()?;
         let sequence = Sequence(input.u64()?);
         let end = Sequence(input.u64()?);
         let lane = input.u16()?;
         let table_bytes = input.u32()?;
-        let count = input.count(8)?;
+        let count = input.count(16)?;
         let segments = (0..count).map(|_| read_columns(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(12)?;
         let block =
@@ -114,7 +110,7 @@ impl Root {
         if !input.0.is_empty() || !fits || !table.iter().all(named) {
             return Err(FormatError::Damaged);
         }
-        Ok(Root { pool, lane, epoch, tail_epoch, generation, sequence, end, table_bytes, table, segments })
+        Ok(Root { pool, lane, epoch, generation, sequence, end, table_bytes, table, segments })
     }
 }
 
@@ -131,7 +127,6 @@ mod tests {
             pool: PoolId(5),
             lane: 3,
             epoch: Epoch(2),
-            tail_epoch: Epoch(1),
             generation: 8,
             sequence: Sequence(1234),
             end: Sequence(1300),
@@ -142,7 +137,7 @@ mod tests {
                     crc: slot as u32,
                 })
                 .collect(),
-            segments: vec![SegmentColumns { id: SegmentId(4), parity: 1, columns }],
+            segments: vec![SegmentColumns { id: SegmentId(4), epoch: Epoch(2), parity: 1, columns }],
         }
     }
 
@@ -158,8 +153,12 @@ mod tests {
     #[test]
     fn a_largest_root_fits_its_slot_at_the_largest_width() {
         let column = Some(Column { drive: 1, chunk: 1 });
-        let wide =
-            SegmentColumns { id: SegmentId(4), parity: 2, columns: vec![column; base::limits::WIDTH_MAX] };
+        let wide = SegmentColumns {
+            id: SegmentId(4),
+            epoch: Epoch(2),
+            parity: 2,
+            columns: vec![column; base::limits::WIDTH_MAX],
+        };
         let root = Root { segments: vec![wide; 32], ..example(TABLE_BLOCKS_MAX) };
         assert!(root.emit().len() as u64 <= ROOT_SLOT_BYTES);
     }

@@ -3,7 +3,7 @@
 //! It is written into the log like any other data; the root says where.
 
 use base::limits::{DRIVES_MAX, WIDTH_MAX};
-use base::{LayerId, Sequence};
+use base::{Epoch, LayerId, Sequence};
 
 use super::FormatError;
 use super::codec::{Reader, Writer};
@@ -22,6 +22,9 @@ pub struct Column {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentColumns {
     pub id: SegmentId,
+    /// The life of the pool in which it was made, and all of its batches were written. An id alone does not tell
+    /// segments apart: after a crash it may be given again before the newest checkpoint knows of it.
+    pub epoch: Epoch,
     pub parity: u8,
     pub columns: Vec<Option<Column>>,
 }
@@ -37,6 +40,7 @@ const _: () = assert!(DRIVES_MAX < NO_DRIVE as usize);
 
 pub(super) fn write_columns(out: &mut Writer, segment: &SegmentColumns) {
     out.u32(segment.id.0);
+    out.u64(segment.epoch.0);
     out.u8(segment.parity);
     out.u8(segment.columns.len() as u8);
     for column in &segment.columns {
@@ -47,6 +51,7 @@ pub(super) fn write_columns(out: &mut Writer, segment: &SegmentColumns) {
 
 pub(super) fn read_columns(input: &mut Reader<'_>) -> Result<SegmentColumns, FormatError> {
     let id = SegmentId(input.u32()?);
+    let epoch = Epoch(input.u64()?);
     let parity = input.u8()?;
     let width = input.u8()?;
     if parity > 2 || width <= parity || usize::from(width) > WIDTH_MAX || id.0 == 0 {
@@ -61,7 +66,7 @@ pub(super) fn read_columns(input: &mut Reader<'_>) -> Result<SegmentColumns, For
         }
     };
     let columns = (0..width).map(|_| column(input)).collect::<Result<_, _>>()?;
-    Ok(SegmentColumns { id, parity, columns })
+    Ok(SegmentColumns { id, epoch, parity, columns })
 }
 
 /// A segment as the checkpoint saw it.
@@ -148,7 +153,7 @@ impl Table {
         let tail_row = input.u32()?;
         let count = input.count(4)?;
         let tail = (0..count).map(|_| input.u32().map(SegmentId)).collect::<Result<Vec<_>, _>>()?;
-        let count = input.count(20)?;
+        let count = input.count(28)?;
         let segments = (0..count).map(|_| read_segment(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(30)?;
         let layers = (0..count).map(|_| read_layer(&mut input)).collect::<Result<Vec<_>, _>>()?;
@@ -203,6 +208,7 @@ mod tests {
         let segment = |id: u32, open| SegmentRecord {
             columns: SegmentColumns {
                 id: SegmentId(id),
+                epoch: Epoch(2),
                 parity: 1,
                 columns: vec![
                     Some(Column { drive: 0, chunk: id }),

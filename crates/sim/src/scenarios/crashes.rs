@@ -130,3 +130,45 @@ pub const STALE_EPOCH_IS_NOT_REPLAYED: Scenario = Scenario {
         Ok(())
     },
 };
+
+pub const HEADERS_OF_ANOTHER_LIFE: Scenario = Scenario {
+    name: "headers-of-another-life",
+    property: "a start that is cut off leaves batches in segments that the next start uses under the same ids: drives which \
+               lost what was written there since do not end the log",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let drives = usize::from(protection.width_min()) + (seed / 4 % 2) as usize;
+        let mut script = Script::new(seed, plain_plan(protection, drives, 64), options);
+        script.start()?;
+        for round in 0..30 {
+            script.write(round, 10)?;
+            script.crash(false);
+            let roots =
+                |script: &Script| ROOT_BLOCKS.map(|block| script.world().peek(script.drive(0), block));
+            let before = roots(&script);
+            script.begin_start();
+            // the verdict is written, and something of the checkpoint behind it
+            while roots(&script) == before {
+                script.steps(1);
+            }
+            script.steps(5 + (seed + round) % 30);
+            script.crash(false);
+            let stale: Vec<_> = (0..usize::from(protection.parity()))
+                .map(|spare| script.drive((round as usize + spare) % drives))
+                .map(|drive| (drive, script.world().snapshot(drive)))
+                .collect();
+            script.start()?;
+            script.write(round + 5, 10)?;
+            script.crash(false);
+            for (drive, content) in stale {
+                script.world().put_back(drive, content);
+            }
+            script.start()?;
+            script.verify()?;
+            script.converge()?;
+            script.scrub()?;
+            script.converge()?;
+        }
+        Ok(())
+    },
+};

@@ -28,6 +28,7 @@ pub const ALL: &[Scenario] = &[
     crashes::CHECKPOINT_CUT_OFF,
     crashes::TORN_BATCH_STAYS_DROPPED,
     crashes::STALE_EPOCH_IS_NOT_REPLAYED,
+    crashes::HEADERS_OF_ANOTHER_LIFE,
     drives::AS_MANY_DRIVES_AS_PROMISED_VANISH,
     drives::ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES,
     drives::STALE_DRIVE_RETURNS,
@@ -38,6 +39,7 @@ pub const ALL: &[Scenario] = &[
     drives::SLOW_AMONG_ITS_SIBLINGS,
     space::THIN_POOL_RUNS_FULL,
     space::FULL_POOL_LOSES_A_DRIVE,
+    space::FULL_POOL_ANSWERS,
     space::MAP_TEN_TIMES_ITS_MEMORY,
     proof::IDLE_POOL_IS_REBUILT,
     proof::DRAINED_DRIVE_IS_NOT_NEEDED,
@@ -46,6 +48,7 @@ pub const ALL: &[Scenario] = &[
     proof::SCRUB_FINDS_ROTTEN_PARITY,
     proof::ACKNOWLEDGED_BATCHES_ARE_MISSED,
     proof::OLDER_LIFE_IS_REFUSED,
+    proof::SCRUB_OF_A_DEGRADED_POOL,
 ];
 
 #[cfg(test)]

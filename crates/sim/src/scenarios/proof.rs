@@ -215,3 +215,31 @@ pub const OLDER_LIFE_IS_REFUSED: Scenario = Scenario {
         script.prove_redundancy()
     },
 };
+
+pub const SCRUB_OF_A_DEGRADED_POOL: Scenario = Scenario {
+    name: "scrub-of-a-degraded-pool",
+    property: "columns that are known to be lost are no damage: a scrub finds none where there is none, whatever is live",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let drives = usize::from(protection.width_min());
+        let mut script = Script::new(seed, plain_plan(protection, drives, 300), options);
+        script.start()?;
+        script.write(0, 100)?;
+        let lost = script.drive((seed % drives as u64) as usize);
+        script.world().vanish(lost, None, false);
+        script.write(50, 100)?;
+        for round in 0..3 {
+            if round == 1 {
+                script.unmap(0, 300)?;
+            }
+            script.converge()?;
+            if script.scrub()? {
+                return Err(Failure::Broken(format!("scrub {round} repairs what is not damaged")));
+            }
+            script.write(200, 20 + round * 5)?;
+            script.crash(round == 1);
+            script.start()?;
+        }
+        script.verify()
+    },
+};

@@ -140,3 +140,38 @@ pub const MAP_TEN_TIMES_ITS_MEMORY: Scenario = Scenario {
         script.audit()
     },
 };
+
+/// Longer than any write may wait on drives that answer within a millisecond.
+const ANSWER_WITHIN: Nanos = Nanos::from_secs(20);
+
+pub const FULL_POOL_ANSWERS: Scenario = Scenario {
+    name: "full-pool-answers",
+    property: "whoever writes to a pool that is full in scattered pieces is answered: cleaning that gains nothing gives up",
+    run: |seed, options| {
+        let mut plan = thin(Protection::Parity1);
+        plan.drives.truncate(3);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let end = fill(&mut script, 0)?;
+        let away = script.drive(1);
+        for round in 0..6 {
+            script.world().vanish(away, None, false);
+            let writes: Vec<_> = (0..16u64)
+                .map(|client| {
+                    script
+                        .begin_write((seed * 131 + round * 977 + client * 389) % (end + 600), 1 + client * 3)
+                })
+                .collect();
+            let deadline = script.world().now() + ANSWER_WITHIN;
+            script.until("writes to a full pool", || writes.iter().all(|done| done.get()))?;
+            if script.world().now() > deadline {
+                return Err(broken(format!("writes are not answered within {ANSWER_WITHIN:?}")));
+            }
+            script.unmap((round * 501) % end, 5 + seed % 7)?;
+            script.world().return_drive(away);
+            script.order(crate::seed::Order::TakeBack(1, "/sim/drive1".to_owned()));
+            script.pass(Nanos::from_millis(300))?;
+        }
+        script.verify()
+    },
+};
