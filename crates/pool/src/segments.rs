@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use base::{BLOCK_BYTES, Epoch, Sequence};
 
-use crate::fit::fit;
+use crate::fit::{fit, own_chunks};
 use crate::format::table::{Column, SegmentColumns};
 use crate::position::SegmentId;
 use crate::protection::Protection;
@@ -429,11 +429,6 @@ impl Segment {
             readers: 0,
         }
     }
-}
-
-/// The chunks of a drive that are a lane's.
-fn own_chunks(chunks: u32, (lane, lanes): (u16, u16)) -> Vec<u32> {
-    (0..chunks).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
 }
 
 #[cfg(test)]
