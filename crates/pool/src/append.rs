@@ -103,7 +103,7 @@ impl Lane {
         if self.log.borrow().pending.iter().any(Pending::is_checkpoint) {
             // the one that is being written cannot be: the log is as full as it can get
             Decision::CheckpointGivenUp.taken();
-            self.give_up_pending(|entry| matches!(entry, Entry::Page { .. } | Entry::Table { .. }));
+            self.give_up_pending(Entry::is_checkpoint);
         } else if self.checkpointing.try_acquire(1).is_none() {
             // one is being written: what it brings is known when it ends, and that is told
         } else if self.checkpoint_could_help() {
@@ -396,6 +396,9 @@ impl Lane {
             let mut log = self.log.borrow_mut();
             assert_eq!(log.committed.next(), sequence, "batches are committed in order");
             log.committed = sequence;
+            if batch.header.entries.iter().any(|entry| !entry.is_checkpoint()) {
+                log.changed = sequence;
+            }
             if !batch.durable {
                 log.volatile = sequence;
             }

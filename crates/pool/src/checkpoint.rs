@@ -95,8 +95,8 @@ impl Lane {
             }
             let timer = self.io.sleep(self.options.get().checkpoint_interval);
             if task::race(self.background.wait(), timer).await.is_err() {
-                let committed = self.log.borrow().committed;
-                self.checkpoint_wanted.set(committed > self.checkpoint.borrow().sequence);
+                let changed = self.log.borrow().changed;
+                self.checkpoint_wanted.set(changed > self.checkpoint.borrow().sequence);
             }
         }
     }

@@ -39,16 +39,17 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            let worked = match self.dropping_layer() {
+            // what cannot be read of a layer that goes does not keep cleaning from its work
+            let emptied = match self.dropping_layer() {
                 Some(layer) => self.empty_layer(layer).await,
-                None => self.clean_some().await,
+                None => Ok(false),
             };
-            match worked {
-                Ok(true) => {}
+            match (emptied, self.clean_some().await) {
                 // the lane may have been closed on the way, and has told so
-                Ok(false) if self.has_ended() => return,
-                Ok(false) => self.background.wait().await,
-                Err(_) => self.io.sleep(Nanos::from_millis(100)).await,
+                _ if self.has_ended() => return,
+                (Ok(true), _) | (_, Ok(true)) => {}
+                (Ok(false), Ok(false)) => self.background.wait().await,
+                _ => self.io.sleep(Nanos::from_millis(100)).await,
             }
         }
     }

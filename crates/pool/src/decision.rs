@@ -61,6 +61,7 @@ decisions! {
     RoundForRedundancy = "cleaning: a round for redundancy",
     RoundForRoom = "cleaning: a round for room",
     RoundForAnyRoom = "cleaning: a round while hosts wait",
+    PageLostToCleaning = "cleaning: a map page is lost, what it names stays",
     Starved = "cleaning: nothing to gain, hosts are refused",
     ScrubRepaired = "scrub: damage is repaired",
     DrainBegun = "drive: is being emptied",

@@ -103,7 +103,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     pub fn is_checkpoint(&self) -> bool {
-        matches!(self.entry, Entry::Page { .. } | Entry::Table { .. })
+        self.entry.is_checkpoint()
     }
 }
 
@@ -144,6 +144,8 @@ pub(crate) struct Log {
     /// The newest batch that was given a place.
     pub newest: Sequence,
     pub committed: Sequence,
+    /// The newest committed batch that holds more than a checkpoint's own entries.
+    pub changed: Sequence,
     /// The newest committed batch that was not written durably.
     pub volatile: Sequence,
     /// Everything up to here has been flushed.
@@ -203,6 +205,7 @@ impl Log {
         assert!(self.is_idle());
         self.newest = last;
         self.committed = last;
+        self.changed = last;
     }
 
     /// Everything up to this batch survives power loss.

@@ -10,6 +10,7 @@ use base::{BLOCK_BYTES, LayerId};
 use bytes::Bytes;
 use task::join_all;
 
+use crate::decision::Decision;
 use crate::exposure::Exposure;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
@@ -42,6 +43,8 @@ pub(crate) struct Round<'a> {
     renewals: BTreeSet<PageKey>,
     /// All pages that become dirty.
     pages: Exposure,
+    /// Pages that can neither be read nor rebuilt: nobody knows what of theirs is live.
+    lost: BTreeSet<PageKey>,
     pins: SegmentPins<'a>,
 }
 
@@ -52,6 +55,7 @@ impl<'a> Round<'a> {
             moves: Vec::new(),
             renewals: BTreeSet::new(),
             pages: Exposure::default(),
+            lost: BTreeSet::new(),
             pins: SegmentPins::new(lane),
         }
     }
@@ -101,7 +105,7 @@ impl Lane {
             let page = match *entry {
                 Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
                     let (key, _) = leaf(layer, block);
-                    if !self.ensure_page(key).await? || !self.points_at(layer, block, position) {
+                    if !self.can_see(key, round).await? || !self.points_at(layer, block, position) {
                         continue;
                     }
                     round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
@@ -109,7 +113,7 @@ impl Lane {
                 }
                 Entry::Page { layer, level, index, .. } => {
                     let key = PageKey { layer, level, index };
-                    if !self.stands_at(key, position).await? {
+                    if !self.stands_at(key, position, round).await? {
                         continue;
                     }
                     round.renewals.insert(key);
@@ -125,15 +129,35 @@ impl Lane {
         Ok(())
     }
 
+    /// Has a page in the cache. `false` where it does not exist, or is lost: what it names is left where it is.
+    async fn can_see(&self, key: PageKey, round: &mut Round<'_>) -> Result<bool, LaneError> {
+        if round.lost.contains(&key) {
+            return Ok(false);
+        }
+        match self.ensure_page(key).await {
+            Err(LaneError::Unreadable { .. }) => {
+                Decision::PageLostToCleaning.taken();
+                round.lost.insert(key);
+                Ok(false)
+            }
+            seen => seen,
+        }
+    }
+
     /// Whether a map page stands at this place.
-    async fn stands_at(&self, key: PageKey, position: Position) -> Result<bool, LaneError> {
+    async fn stands_at(
+        &self,
+        key: PageKey,
+        position: Position,
+        round: &mut Round<'_>,
+    ) -> Result<bool, LaneError> {
         let root = self.map.borrow().layers.get(&key.layer).map(|layer| (layer.height, layer.root));
         let Some((height, root)) = root else { return Ok(false) };
         if key.level >= height {
             return Ok(root.position == position && key.index == 0 && key.level == height);
         }
         let parent = key.parent();
-        if !self.ensure_page(parent).await? {
+        if !self.can_see(parent, round).await? {
             return Ok(false);
         }
         let map = self.map.borrow();
@@ -177,7 +201,12 @@ impl Lane {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
         }
-        if self.map.borrow().layers.contains_key(&key.layer) && self.ensure_page(key).await? {
+        let exists = match self.ensure_page(key).await {
+            // what is lost stays where it is, and is reported to whoever needs it
+            Err(LaneError::Unreadable { .. }) => false,
+            found => found?,
+        };
+        if exists {
             let mut map = self.map.borrow_mut();
             if map.cached(key).is_some() {
                 map.touch_dirty(key);

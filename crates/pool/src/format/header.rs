@@ -66,6 +66,11 @@ impl Entry {
         }
     }
 
+    /// Whether a checkpoint makes such entries, and nobody else.
+    pub fn is_checkpoint(&self) -> bool {
+        matches!(self, Entry::Page { .. } | Entry::Table { .. })
+    }
+
     pub fn has_data(&self) -> bool {
         !matches!(self, Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. })
     }

@@ -175,3 +175,39 @@ pub const FULL_POOL_ANSWERS: Scenario = Scenario {
         script.verify()
     },
 };
+
+pub const LOST_MAP_PAGES_STAY: Scenario = Scenario {
+    name: "lost-map-pages-stay",
+    property: "where map pages are lost beyond the promise, cleaning works around them: writes elsewhere go on",
+    run: |seed, options| {
+        let mut plan = thin(Protection::Stripe);
+        plan.drives.truncate(1);
+        plan.drives[0].size_bytes = 48 << 20;
+        plan.map_budget_bytes = 64 << 10;
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let full = fill(&mut script, 0)?;
+        let end = full * 2 / 3;
+        script.unmap(end, full + 16 - end)?;
+        script.close()?;
+        script.start()?;
+        script.shared.lenient.set(true);
+        let (world, drive) = (script.world(), script.drive(0));
+        for _ in 0..100 {
+            world.damage_beyond(drive, (1 << 20) / base::BLOCK_BYTES as u64);
+        }
+        for round in 0..1_000u64 {
+            let block = |client: u64| (seed * 131 + round * 977 + client * 389) % (end - 8);
+            let writes: Vec<_> =
+                (0..8).map(|client| script.begin_write(block(client), 1 + client % 4)).collect();
+            let deadline = script.world().now() + ANSWER_WITHIN;
+            let answered = || writes.iter().all(|done| done.get());
+            script
+                .until("writes to a pool without some of its map", || answered() || world.now() > deadline)?;
+            if !answered() {
+                return Err(broken(format!("writes are not answered within {ANSWER_WITHIN:?}")));
+            }
+        }
+        script.verify()
+    },
+};
