@@ -367,6 +367,10 @@ impl Lane {
             self.mark_incomplete(drive);
             self.want_repairs();
         }
+        // drives that are back have flushed nothing of what went with them
+        if self.has_ended() {
+            return Err(LaneError::Unavailable);
+        }
         let mut log = self.log.borrow_mut();
         log.flushed = log.flushed.max(committed);
         Ok(())

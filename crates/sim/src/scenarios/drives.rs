@@ -112,6 +112,33 @@ pub const ONE_DRIVE_TOO_MANY_IS_REFUSED: Scenario = Scenario {
     },
 };
 
+pub const WHAT_WENT_WITH_A_DRIVE_IS_NOT_FLUSHED: Scenario = Scenario {
+    name: "what-went-with-a-drive-is-not-flushed",
+    property: "a flush fails where write-back data went with a drive that was one too many, back or not",
+    run: |seed, options| {
+        let mut plan = plain_plan(Protection::Stripe, 2, 400);
+        plan.volumes[0].write_back = true;
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        script.shared.lenient.set(true);
+        script.write(0, 200)?;
+        let lost = script.drive((seed % 2) as usize);
+        script.world().vanish(lost, None, true);
+        for back in [false, true] {
+            if back {
+                script.world().return_drive(lost);
+            }
+            match script.request(Request::Flush { volume: 1 })? {
+                Answer::Failed(_) => {}
+                other => {
+                    return Err(Failure::Broken(format!("drive back: {back}, the flush says {other:?}")));
+                }
+            }
+        }
+        Ok(())
+    },
+};
+
 pub const LOCKED_DRIVE_IS_NOT_MISSING: Scenario = Scenario {
     name: "locked-drive-is-not-missing",
     property: "a drive that still works for a process that was killed is waited for, not taken for missing",
