@@ -1,0 +1,142 @@
+//! A pool that runs full under its hosts: they are warned once (38h/07h), writes that need space are refused
+//! (27h/07h), nothing else is, and service resumes when something is given back.
+
+mod common;
+
+use base::Nanos;
+use base::limits::SPACE_THRESHOLD_PERCENT;
+use common::Lab;
+use common::host::{Host, cdb, sense, write_10};
+use engine::Command;
+use engine::command::{NewBacking, NewPool, NewVolume};
+use iscsi::initiator::Request;
+use sim::{DriveOptions, World};
+
+const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+const BETA: &str = "iqn.2001-04.com.example:beta";
+const THRESHOLD_CROSSED: (u8, u8) = (0x38, 0x07);
+const SPACE_ALLOCATION_FAILED: (u8, u8, u8) = (7, 0x27, 0x07);
+
+/// One write: 4 MiB.
+const PIECE_BLOCKS: u32 = 1024;
+/// As much as the volume says it has: four times its pool.
+const VOLUME_PIECES: u32 = 1024;
+
+fn array(seed: u64, shards: u16) -> Lab {
+    let world = World::new(seed, None);
+    let path = "/dev/nvme0n1";
+    world.add_drive(DriveOptions::new(path, 1 << 30));
+    let mut lab = Lab::in_world(world, shards, &[path]);
+    let pool = NewPool {
+        name: "fast".to_owned(),
+        protection: "stripe".to_owned(),
+        width: None,
+        drives: vec![path.to_owned()],
+        force: Vec::new(),
+    };
+    lab.change(Command::PoolCreate { pool, dry_run: false });
+    let volume = NewVolume {
+        name: "thin".to_owned(),
+        backing: NewBacking::Pool("fast".to_owned()),
+        size_bytes: Some(u64::from(VOLUME_PIECES * PIECE_BLOCKS) * 4096),
+        block_bytes: 4096,
+        write_back: false,
+    };
+    lab.change(Command::VolumeCreate { volume, dry_run: false });
+    for (name, initiator) in [("alpha", ALPHA), ("beta", BETA)] {
+        lab.create_host(name, initiator);
+        lab.map("thin", name, 0, false);
+    }
+    lab
+}
+
+fn content(piece: u32) -> Vec<u8> {
+    vec![(piece % 251) as u8 + 1; PIECE_BLOCKS as usize * 4096]
+}
+
+/// READ or WRITE (10) of a piece, by its operation code.
+fn piece_cdb(operation_code: u8, piece: u32) -> [u8; 16] {
+    let [a, b, c, d] = (piece * PIECE_BLOCKS).to_be_bytes();
+    cdb(&[operation_code, 0, a, b, c, d, 0, (PIECE_BLOCKS >> 8) as u8, PIECE_BLOCKS as u8])
+}
+
+fn read(lab: &mut Lab, host: &Host, piece: u32) -> Vec<u8> {
+    let mut request = Request::new(0, piece_cdb(0x28, piece));
+    request.expected_in = PIECE_BLOCKS * 4096;
+    let answer = host.run(lab, request);
+    assert_eq!(answer.status, 0, "{:x?}", sense(&answer));
+    answer.data_in.to_vec()
+}
+
+/// Writes a piece: GOOD, or the sense. A unit attention that comes in between is counted and passed over.
+fn write(lab: &mut Lab, host: &Host, piece: u32, warnings: &mut u32) -> Result<(), (u8, u8, u8)> {
+    loop {
+        let mut request = write_10(0, 0, &content(piece));
+        request.cdb = piece_cdb(0x2A, piece);
+        let answer = host.run(lab, request);
+        match sense(&answer) {
+            _ if answer.status == 0 => return Ok(()),
+            (6, code, qualifier) if (code, qualifier) == THRESHOLD_CROSSED => *warnings += 1,
+            other => return Err(other),
+        }
+    }
+}
+
+/// Writes pieces until one is refused; how many were not.
+fn fill(lab: &mut Lab, host: &Host, from: u32, warnings: &mut u32) -> u32 {
+    for piece in from..VOLUME_PIECES {
+        if let Err(why) = write(lab, host, piece, warnings) {
+            assert_eq!(why, SPACE_ALLOCATION_FAILED, "piece {piece}");
+            return piece;
+        }
+        // so that a threshold is seen before the pool is full
+        lab.pass(Nanos::from_secs(1));
+    }
+    panic!("a volume four times its pool could be written whole");
+}
+
+fn unmap(lab: &mut Lab, host: &Host, pieces: std::ops::Range<u32>) {
+    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
+    list.extend(u64::from(pieces.start * PIECE_BLOCKS).to_be_bytes());
+    list.extend((pieces.len() as u32 * PIECE_BLOCKS).to_be_bytes());
+    list.extend([0; 4]);
+    let mut request = write_10(0, 0, &list);
+    request.cdb = cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24]);
+    let answer = host.run(lab, request);
+    assert_eq!(answer.status, 0, "{:x?}", sense(&answer));
+}
+
+#[test]
+fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
+    for (seed, shards) in [(1, 1), (2, 3)] {
+        let mut lab = array(seed, shards);
+        let alpha = Host::log_in(&mut lab, 0, ALPHA, 1);
+        let beta = Host::log_in(&mut lab, shards - 1, BETA, 1);
+        alpha.settle(&mut lab, 0);
+        beta.settle(&mut lab, 0);
+        let mut warnings = 0;
+        let full = fill(&mut lab, &alpha, 0, &mut warnings);
+        assert!(full > VOLUME_PIECES / 8, "full after {full} pieces");
+        assert_eq!(warnings, 1, "of {SPACE_THRESHOLD_PERCENT} %");
+        assert_eq!(beta.settle(&mut lab, 0), [THRESHOLD_CROSSED]);
+
+        // the other host, reads and overwrites are served as ever
+        for piece in [0, full / 2, full - 1] {
+            assert!(read(&mut lab, &beta, piece) == content(piece), "piece {piece}");
+            assert_eq!(write(&mut lab, &beta, piece, &mut warnings), Ok(()), "an overwrite");
+        }
+        assert_eq!(write(&mut lab, &beta, full, &mut warnings), Err(SPACE_ALLOCATION_FAILED));
+
+        // a third is given back: nobody has to do anything else
+        unmap(&mut lab, &alpha, 0..full / 3);
+        lab.pass(Nanos::from_secs(5));
+        assert_eq!(write(&mut lab, &beta, full, &mut warnings), Ok(()));
+        assert_eq!(warnings, 1, "one warning until the pool is below the threshold");
+        let mut again = 0;
+        let second = fill(&mut lab, &alpha, full + 1, &mut again);
+        assert_eq!(again, 1, "crossed for the second time");
+        assert!(second >= full + full / 4, "{second} after {full}: what was given back is used");
+        assert_eq!(beta.settle(&mut lab, 0), [THRESHOLD_CROSSED]);
+        assert!(read(&mut lab, &beta, full) == content(full));
+    }
+}
