@@ -139,6 +139,12 @@ impl Membership {
             returned: false,
             slow: false,
         });
+        // its own label first: the others must not name a drive that does not know of it, and would be missed
+        self.generation += 1;
+        if let Err(error) = self.write_label(io, self.members.len() - 1).await {
+            self.members.pop();
+            return Err(PoolError::Io { path: info.path.clone(), error });
+        }
         Decision::DriveAdded.taken();
         self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
     }

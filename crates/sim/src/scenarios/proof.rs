@@ -82,6 +82,37 @@ pub const ADDED_DRIVE_IS_USED: Scenario = Scenario {
     },
 };
 
+pub const HALF_ADDED_DRIVE_IS_NOT_MISSED: Scenario = Scenario {
+    name: "half-added-drive-is-not-missed",
+    property: "wherever the power goes while a drive joins, the pool does without as many of its others as promised",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let drives = usize::from(protection.width_min()) + 1;
+        // the first is the one that can be traced
+        let mut options = Some(options);
+        for cut in 0..40 {
+            let plan = plain_plan(protection, drives, 100);
+            let mut script = Script::new(seed * 100 + cut, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 50)?;
+            let world = script.world();
+            script.bench.plug_in(&world, DriveOptions::new("/sim/added", 24 << 20));
+            script.cut_after(Some(cut));
+            script.order(Order::Add("/sim/added".to_owned()));
+            // to the cut, or to the end of it
+            let _ = script.pass(Nanos::from_millis(200));
+            script.cut_after(None);
+            script.crash(true);
+            for lost in 0..promised(protection) {
+                script.world().vanish(script.drive(lost), None, false);
+            }
+            script.start()?;
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
+
 pub const RETURNED_DRIVE_CATCHES_UP: Scenario = Scenario {
     name: "returned-drive-catches-up",
     property: "what a drive missed while it was away is written anew: then as many others as promised may go",
