@@ -201,7 +201,7 @@ impl Lane {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
         }
-        let exists = match self.ensure_page(key).await {
+        let exists = match self.ensure_for_change(key).await {
             // what is lost stays where it is, and is reported to whoever needs it
             Err(LaneError::Unreadable { .. }) => false,
             found => found?,
