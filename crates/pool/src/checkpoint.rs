@@ -248,7 +248,9 @@ impl Lane {
                 open: segment.state != SegmentState::Sealed,
             })
             .collect();
-        let keeps = |layer: &Layer| !(layer.dropping && layer.mapped == 0 && layer.root == MapEntry::ABSENT);
+        let keeps = |layer: &Layer| {
+            !(layer.is_to_be_emptied() && layer.mapped == 0 && layer.root == MapEntry::ABSENT)
+        };
         let layers = cut
             .layers
             .iter()
@@ -260,6 +262,8 @@ impl Lane {
                 dropping: layer.dropping,
                 mapped: layer.mapped,
                 root: layer.root,
+                name: layer.name,
+                merging: layer.merging,
             })
             .collect();
         let table = Table {

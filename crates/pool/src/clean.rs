@@ -7,6 +7,7 @@ use base::{Nanos, Sequence};
 
 use crate::decision::Decision;
 use crate::lane::{Lane, LaneError};
+use crate::merge::Merge;
 use crate::position::SegmentId;
 use crate::round::Round;
 use crate::segments::{Segment, SegmentState};
@@ -39,10 +40,13 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            // what cannot be read of a layer that goes does not keep cleaning from its work
-            let emptied = match self.dropping_layer() {
-                Some(layer) => self.empty_layer(layer).await,
-                None => Ok(false),
+            let worked = match (self.unfinished_merge(), self.dropping_layer()) {
+                (Some(merge), _) => self.merge_and_clean(merge).await,
+                (None, Some(layer)) => self.empty_layer(layer).await,
+                (None, None) => match self.next_merge() {
+                    Some(merge) => self.merge_and_clean(merge).await,
+                    None => self.clean_some().await,
+                },
             };
             match (emptied, self.clean_some().await) {
                 // the lane may have been closed on the way, and has told so
@@ -57,6 +61,13 @@ impl Lane {
     /// Starts one after the other take a segment or two each: they must not use up what cleaning needs.
     pub(crate) async fn clean_until_there_is_room(self: &Rc<Self>) {
         while self.must_wait_for_space() && matches!(self.clean_some().await, Ok(true)) {}
+    }
+
+    /// Some pages of a merge, and cleaning where it is due.
+    async fn merge_and_clean(self: &Rc<Self>, merge: Merge) -> Result<bool, LaneError> {
+        let merged = self.merge_some(merge).await?;
+        let cleaned = self.clean_some().await?;
+        Ok(merged || cleaned)
     }
 
     /// One round, if one is called for. `false` where there was nothing to do.

@@ -104,12 +104,9 @@ impl Lane {
             let position = header.position(slot);
             let page = match *entry {
                 Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
-                    let (key, _) = leaf(layer, block);
-                    if !self.can_see(key, round).await? || !self.points_at(layer, block, position) {
-                        continue;
-                    }
+                    let Some(layer) = self.owner(layer, block, position).await? else { continue };
                     round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
-                    key
+                    leaf(layer, block).0
                 }
                 Entry::Page { layer, level, index, .. } => {
                     let key = PageKey { layer, level, index };
@@ -119,9 +116,12 @@ impl Lane {
                     round.renewals.insert(key);
                     key
                 }
-                Entry::Table { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {
-                    continue;
-                }
+                Entry::Table { .. }
+                | Entry::Unmap { .. }
+                | Entry::Layer { .. }
+                | Entry::Drop { .. }
+                | Entry::Merge { .. }
+                | Entry::Merged { .. } => continue,
             };
             let height = self.map.borrow().layers.get(&page.layer).map_or(page.level, |layer| layer.height);
             round.pages.add(page, height);
@@ -217,7 +217,7 @@ impl Lane {
 
     /// Sees to it that so many blocks can be moved: to segments that replay knows, with the dirty pages
     /// bounded, and without the room that checkpoints need. `false` where that cannot be.
-    async fn make_ready(&self, blocks: usize, pages: usize) -> Result<bool, LaneError> {
+    pub(crate) async fn make_ready(&self, blocks: usize, pages: usize) -> Result<bool, LaneError> {
         for tried in [false, true] {
             self.check_running()?;
             let shares = self.shares();
