@@ -7,7 +7,6 @@ use base::{Nanos, Sequence};
 
 use crate::decision::Decision;
 use crate::lane::{Lane, LaneError};
-use crate::merge::Merge;
 use crate::position::SegmentId;
 use crate::round::Round;
 use crate::segments::{Segment, SegmentState};
@@ -40,15 +39,10 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            let worked = match (self.unfinished_merge(), self.dropping_layer()) {
-                (Some(merge), _) => self.merge_and_clean(merge).await,
-                (None, Some(layer)) => self.empty_layer(layer).await,
-                (None, None) => match self.next_merge() {
-                    Some(merge) => self.merge_and_clean(merge).await,
-                    None => self.clean_some().await,
-                },
-            };
-            match (emptied, self.clean_some().await) {
+            // what cannot be read of a layer that goes does not keep cleaning from its work
+            let layers = self.some_upkeep().await;
+            let cleaned = self.clean_some().await;
+            match (layers, cleaned) {
                 // the lane may have been closed on the way, and has told so
                 _ if self.has_ended() => return,
                 (Ok(true), _) | (_, Ok(true)) => {}
@@ -58,16 +52,21 @@ impl Lane {
         }
     }
 
+    /// Empties or merges layers that nobody asks for any more. `false` where there are none, or no space to do it in.
+    async fn some_upkeep(self: &Rc<Self>) -> Result<bool, LaneError> {
+        match (self.unfinished_merge(), self.dropping_layer()) {
+            (Some(merge), _) => self.merge_some(merge).await,
+            (None, Some(layer)) => self.empty_layer(layer).await,
+            (None, None) => match self.next_merge() {
+                Some(merge) => self.merge_some(merge).await,
+                None => Ok(false),
+            },
+        }
+    }
+
     /// Starts one after the other take a segment or two each: they must not use up what cleaning needs.
     pub(crate) async fn clean_until_there_is_room(self: &Rc<Self>) {
         while self.must_wait_for_space() && matches!(self.clean_some().await, Ok(true)) {}
-    }
-
-    /// Some pages of a merge, and cleaning where it is due.
-    async fn merge_and_clean(self: &Rc<Self>, merge: Merge) -> Result<bool, LaneError> {
-        let merged = self.merge_some(merge).await?;
-        let cleaned = self.clean_some().await?;
-        Ok(merged || cleaned)
     }
 
     /// One round, if one is called for. `false` where there was nothing to do.
