@@ -63,6 +63,8 @@ decisions! {
     RoundForAnyRoom = "cleaning: a round while hosts wait",
     PageLostToCleaning = "cleaning: a map page is lost, what it names stays",
     Starved = "cleaning: nothing to gain, hosts are refused",
+    LostPagePassed = "cleaning: a lost page of the map is passed over",
+    LayerLeftAlone = "layers: a page of the map is lost, they stay as they are",
     MergedUp = "layers: merged into the one above",
     MergedDown = "layers: merged into the one below",
     MergeResumed = "layers: a merge goes on after a start",

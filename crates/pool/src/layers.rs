@@ -35,6 +35,8 @@ pub(crate) struct Layer {
     pub children: u32,
     /// A layer that is to stand on it is on its way.
     pub frozen: bool,
+    /// A page of its map could not be read: it is neither emptied nor merged before the next start.
+    pub stuck: bool,
 }
 
 impl Layer {
@@ -49,6 +51,7 @@ impl Layer {
             merging: None,
             children: 0,
             frozen: false,
+            stuck: false,
         }
     }
 
@@ -89,6 +92,13 @@ impl Map {
             if let Some(parent) = next.and_then(|parent| self.layers.get_mut(&parent)) {
                 parent.children -= 1;
             }
+        }
+    }
+
+    /// A page of a layer's map is lost.
+    pub fn leave_alone(&mut self, id: LayerId) {
+        if let Some(layer) = self.layers.get_mut(&id) {
+            layer.stuck = true;
         }
     }
 

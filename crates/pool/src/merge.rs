@@ -49,11 +49,18 @@ fn leaf_at(layer: LayerId, index: u64) -> PageKey {
     PageKey { layer, level: 1, index }
 }
 
+impl Merge {
+    pub fn layers(self) -> [LayerId; 2] {
+        [self.from, self.into]
+    }
+}
+
 impl Lane {
     /// What was begun comes first: until it has ended, blocks of one layer are in two.
     pub(crate) fn unfinished_merge(&self) -> Option<Merge> {
         let map = self.map.borrow();
-        map.upkeep.iter().find_map(|&from| map.layer(from).merging.map(|into| Merge { from, into }))
+        let able = map.upkeep.iter().filter(|id| !map.layer(**id).stuck);
+        able.copied().find_map(|from| map.layer(from).merging.map(|into| Merge { from, into }))
     }
 
     pub(crate) fn next_merge(&self) -> Option<Merge> {
@@ -65,12 +72,16 @@ impl Lane {
             }
             let above = map.only_child(below)?;
             let child = map.layer(above);
+            if layer.stuck || child.stuck {
+                return None;
+            }
             let down = child.children > 0 && child.mapped < layer.mapped && child.height <= layer.height;
             Some(if down { Merge { from: above, into: below } } else { Merge { from: below, into: above } })
         })
     }
 
-    /// Whether layers are dropped or merged, or should be: nothing of them is left when they are done.
+    /// Whether layers are dropped or merged, or should be: nothing of them is left when they are done. Those are not
+    /// meant of which a page of the map is lost.
     pub fn upkeep_is_due(&self) -> bool {
         self.unfinished_merge().is_some() || self.dropping_layer().is_some() || self.next_merge().is_some()
     }

@@ -210,6 +210,7 @@ impl Lane {
                 merging: record.merging,
                 children: 0,
                 frozen: false,
+                stuck: false,
             };
             map.restore_layer(record.id, layer);
         }

@@ -101,27 +101,10 @@ impl Lane {
 
     async fn survey_batch(&self, header: &BatchHeader, round: &mut Round<'_>) -> Result<(), LaneError> {
         for (slot, entry) in header.data() {
-            let position = header.position(slot);
-            let page = match *entry {
-                Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
-                    let Some(layer) = self.owner(layer, block, position).await? else { continue };
-                    round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
-                    leaf(layer, block).0
-                }
-                Entry::Page { layer, level, index, .. } => {
-                    let key = PageKey { layer, level, index };
-                    if !self.stands_at(key, position, round).await? {
-                        continue;
-                    }
-                    round.renewals.insert(key);
-                    key
-                }
-                Entry::Table { .. }
-                | Entry::Unmap { .. }
-                | Entry::Layer { .. }
-                | Entry::Drop { .. }
-                | Entry::Merge { .. }
-                | Entry::Merged { .. } => continue,
+            let Some(page) =
+                pass_lost(self.survey_entry(entry, header.position(slot), round).await)?.flatten()
+            else {
+                continue;
             };
             let height = self.map.borrow().layers.get(&page.layer).map_or(page.level, |layer| layer.height);
             round.pages.add(page, height);
@@ -129,18 +112,33 @@ impl Lane {
         Ok(())
     }
 
-    /// Has a page in the cache. `false` where it does not exist, or is lost: what it names is left where it is.
-    async fn can_see(&self, key: PageKey, round: &mut Round<'_>) -> Result<bool, LaneError> {
-        if round.lost.contains(&key) {
-            return Ok(false);
-        }
-        match self.ensure_page(key).await {
-            Err(LaneError::Unreadable { .. }) => {
-                Decision::PageLostToCleaning.taken();
-                round.lost.insert(key);
-                Ok(false)
+    /// Adds what is live to the round, and gives the page that becomes dirty.
+    async fn survey_entry(
+        &self,
+        entry: &Entry,
+        position: Position,
+        round: &mut Round<'_>,
+    ) -> Result<Option<PageKey>, LaneError> {
+        match *entry {
+            Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
+                let Some(layer) = self.owner(layer, block, position).await? else { return Ok(None) };
+                round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
+                Ok(Some(leaf(layer, block).0))
             }
-            seen => seen,
+            Entry::Page { layer, level, index, .. } => {
+                let key = PageKey { layer, level, index };
+                if !self.stands_at(key, position).await? {
+                    return Ok(None);
+                }
+                round.renewals.insert(key);
+                Ok(Some(key))
+            }
+            Entry::Table { .. }
+            | Entry::Unmap { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. } => Ok(None),
         }
     }
 
@@ -173,7 +171,7 @@ impl Lane {
     ) -> Result<bool, LaneError> {
         let Round { victims, mut moves, renewals, pins, .. } = round;
         for key in renewals {
-            self.renew_page(key).await?;
+            pass_lost(self.renew_page(key).await)?;
         }
         moves.sort_unstable_by_key(|live| (live.layer, live.block));
         let mut rest = &moves[..];
@@ -291,6 +289,17 @@ impl Lane {
                 None
             }
         }
+    }
+}
+
+/// `None` where a page of the map is lost: what it names stays where it is, and the segment is left alone with it.
+fn pass_lost<T>(result: Result<T, LaneError>) -> Result<Option<T>, LaneError> {
+    match result {
+        Err(LaneError::Unreadable { .. }) => {
+            Decision::LostPagePassed.taken();
+            Ok(None)
+        }
+        result => result.map(Some),
     }
 }
 

@@ -150,8 +150,9 @@ pub const KEPT_PLACE_IS_GIVEN_UP: Scenario = Scenario {
 };
 
 /// So little room that overwriting soon needs cleaning.
-fn tiny(protection: Protection) -> Plan {
-    let drives = (0..6).map(|index| DriveOptions::new(&format!("/sim/drive{index}"), 5 << 20));
+fn tiny(protection: Protection, drive_mib: u64) -> Plan {
+    let drive = |index| DriveOptions::new(&format!("/sim/drive{index}"), drive_mib << 20);
+    let drives = (0..6).map(drive);
     Plan { drives: drives.collect(), ..plain_plan(protection, 6, 600) }
 }
 
@@ -159,7 +160,7 @@ pub const BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED: Scenario = Scenario {
     name: "blocks-of-merged-layers-are-cleaned",
     property: "blocks that were written for layers that are no more are found, moved and given back",
     run: |seed, options| {
-        let mut script = Script::new(seed, tiny(any(seed)), options);
+        let mut script = Script::new(seed, tiny(any(seed), 5), options);
         script.start()?;
         let mut snapshots = Vec::new();
         for round in 0..400 {
@@ -183,5 +184,72 @@ pub const BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED: Scenario = Scenario {
         script.converge()?;
         script.audit()?;
         script.verify()
+    },
+};
+
+/// Makes the leaf pages of the oldest layer's map unreadable, wherever they stand. How many there are.
+fn lose_pages_of_the_oldest_layer(script: &Script) -> usize {
+    let world = script.world();
+    let is_leaf = |content: &[u8]| content.starts_with(b"TNGP") && content[6] == 1;
+    let layer = |content: &[u8]| u32::from_le_bytes(content[8..12].try_into().expect("four bytes"));
+    let mut leaves = Vec::new();
+    for &drive in script.bench.drives() {
+        for block in 256..(8 << 20) / base::BLOCK_BYTES as u64 {
+            let content = world.peek(drive, block);
+            if is_leaf(&content) && layer(&content) > pool::CATALOG_LAYER.0 {
+                leaves.push((layer(&content), drive, block));
+            }
+        }
+    }
+    let oldest = leaves.iter().map(|(layer, ..)| *layer).min();
+    leaves.retain(|(layer, ..)| Some(*layer) == oldest);
+    leaves.iter().for_each(|&(_, drive, block)| world.spoil(drive, block));
+    leaves.len()
+}
+
+pub const LOST_PAGE_STOPS_NOBODY: Scenario = Scenario {
+    name: "lost-page-stops-nobody",
+    property: "where pages of a layer's map are lost, that layer is neither merged nor cleaned, and everything else goes on: \
+               writes are answered, other layers go, and nothing is tried again and again",
+    run: |seed, options| {
+        let mut script = Script::new(seed, tiny(any(seed), 8), options);
+        script.start()?;
+        let mut copies = Vec::new();
+        // little is live in the oldest layer's segments: they are what cleaning takes first
+        for block in 0..60 {
+            script.write(block, 1)?;
+            script.write(300 + block * 17 % 250, 12)?;
+        }
+        for round in 0..4 {
+            copies.push(script.snapshot(VOLUME)?);
+            script.write(round * 40, 50)?;
+        }
+        script.close()?;
+        script.start()?;
+        script.shared.lenient.set(true);
+        if lose_pages_of_the_oldest_layer(&script) == 0 {
+            return Err(Failure::Broken("no page of the map was found".to_owned()));
+        }
+        // the first cannot be merged with the second; the third can with the fourth
+        for index in [0, 2] {
+            script.delete(copies[index])?;
+        }
+        let refused = script.shared.out_of_space.get();
+        for round in 0..1500 {
+            script.write(round % 290, 1)?;
+            script.write(300 + round * 17 % 250, 12)?;
+        }
+        if script.shared.out_of_space.get() > refused {
+            return Err(Failure::Broken("overwriting was refused for want of space".to_owned()));
+        }
+        script.converge()?;
+        let checkpoints = |script: &Script| script.bench.lanes()[0].stats().counters.checkpoints;
+        let before = checkpoints(&script);
+        script.pass(Nanos::from_secs(600))?;
+        match checkpoints(&script) - before {
+            // one each time that it is due
+            0..=30 => Ok(()),
+            more => Err(Failure::Broken(format!("an idle pool wrote {more} checkpoints"))),
+        }
     },
 };

@@ -58,6 +58,7 @@ pub const ALL: &[Scenario] = &[
     layers::RENAMED_LAYER_IS_NOT_MADE_AGAIN,
     layers::KEPT_PLACE_IS_GIVEN_UP,
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
+    layers::LOST_PAGE_STOPS_NOBODY,
 ];
 
 #[cfg(test)]
