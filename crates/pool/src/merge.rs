@@ -104,15 +104,10 @@ impl Lane {
             return Ok(false);
         }
         let ticket = Ticket::new(&self.io);
-        let mut found = None;
-        for _ in 0..SLICE_PAGES {
-            found = self.next_leaf(merge.from, next).await?;
-            // the first says that they are being merged, be there anything to merge or not
-            let Some(index) = found.or((next == 0).then_some(0)) else { break };
-            self.append_merge(merge, index, &ticket).await?;
-            next = index + 1;
-        }
+        let appended = self.append_merges(merge, &mut next, &ticket).await;
+        // what to do next is not decided before all that is on its way has come to be, or never will
         ticket.wait().await?;
+        let found = appended?;
         if self.unfinished_merge() != Some(merge) {
             // something else stood on it for a moment: what to do is decided anew
             self.merge_cursor.set(None);
@@ -125,6 +120,26 @@ impl Lane {
             self.want_checkpoint();
         }
         Ok(true)
+    }
+
+    /// One slice, from the leaf page `next` on; `None` when the last has been reached. Until the log says that they are
+    /// being merged, one page: of several, the first could be refused and the others not.
+    async fn append_merges(
+        &self,
+        merge: Merge,
+        next: &mut u64,
+        ticket: &Rc<Ticket>,
+    ) -> Result<Option<u64>, LaneError> {
+        let mut found = None;
+        let pages = if self.unfinished_merge() == Some(merge) { SLICE_PAGES } else { 1 };
+        for _ in 0..pages {
+            found = self.next_leaf(merge.from, *next).await?;
+            // the first says that they are being merged, be there anything to merge or not
+            let Some(index) = found.or((*next == 0).then_some(0)) else { break };
+            self.append_merge(merge, index, ticket).await?;
+            *next = index + 1;
+        }
+        Ok(found)
     }
 
     async fn append_merge(&self, merge: Merge, index: u64, ticket: &Rc<Ticket>) -> Result<(), LaneError> {

@@ -80,7 +80,13 @@ impl Entry {
 
     /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again.
     pub fn must_be_known(&self) -> bool {
-        matches!(self, Entry::Layer { parent: Some(_), .. } | Entry::Drop { .. })
+        matches!(
+            self,
+            Entry::Layer { parent: Some(_), .. }
+                | Entry::Drop { .. }
+                | Entry::Merge { .. }
+                | Entry::Merged { .. }
+        )
     }
 
     pub fn has_data(&self) -> bool {
