@@ -61,7 +61,6 @@ decisions! {
     RoundForRedundancy = "cleaning: a round for redundancy",
     RoundForRoom = "cleaning: a round for room",
     RoundForAnyRoom = "cleaning: a round while hosts wait",
-    PageLostToCleaning = "cleaning: a map page is lost, what it names stays",
     Starved = "cleaning: nothing to gain, hosts are refused",
     LostPagePassed = "cleaning: a lost page of the map is passed over",
     LayerLeftAlone = "layers: a page of the map is lost, they stay as they are",

@@ -43,8 +43,6 @@ pub(crate) struct Round<'a> {
     renewals: BTreeSet<PageKey>,
     /// All pages that become dirty.
     pages: Exposure,
-    /// Pages that can neither be read nor rebuilt: nobody knows what of theirs is live.
-    lost: BTreeSet<PageKey>,
     pins: SegmentPins<'a>,
 }
 
@@ -55,7 +53,6 @@ impl<'a> Round<'a> {
             moves: Vec::new(),
             renewals: BTreeSet::new(),
             pages: Exposure::default(),
-            lost: BTreeSet::new(),
             pins: SegmentPins::new(lane),
         }
     }
@@ -143,19 +140,14 @@ impl Lane {
     }
 
     /// Whether a map page stands at this place.
-    async fn stands_at(
-        &self,
-        key: PageKey,
-        position: Position,
-        round: &mut Round<'_>,
-    ) -> Result<bool, LaneError> {
+    async fn stands_at(&self, key: PageKey, position: Position) -> Result<bool, LaneError> {
         let root = self.map.borrow().layers.get(&key.layer).map(|layer| (layer.height, layer.root));
         let Some((height, root)) = root else { return Ok(false) };
         if key.level >= height {
             return Ok(root.position == position && key.index == 0 && key.level == height);
         }
         let parent = key.parent();
-        if !self.can_see(parent, round).await? {
+        if !self.ensure_page(parent).await? {
             return Ok(false);
         }
         let map = self.map.borrow();
@@ -199,12 +191,7 @@ impl Lane {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
         }
-        let exists = match self.ensure_page(key).await {
-            // what is lost stays where it is, and is reported to whoever needs it
-            Err(LaneError::Unreadable { .. }) => false,
-            found => found?,
-        };
-        if exists {
+        if self.map.borrow().layers.contains_key(&key.layer) && self.ensure_page(key).await? {
             let mut map = self.map.borrow_mut();
             if map.cached(key).is_some() {
                 map.touch_dirty(key);

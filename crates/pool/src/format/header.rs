@@ -78,6 +78,11 @@ impl Entry {
         }
     }
 
+    /// Whether a checkpoint makes such entries, and nobody else.
+    pub fn is_checkpoint(&self) -> bool {
+        matches!(self, Entry::Page { .. } | Entry::Table { .. })
+    }
+
     /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again.
     pub fn must_be_known(&self) -> bool {
         matches!(
