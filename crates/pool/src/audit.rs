@@ -12,6 +12,7 @@ use crate::lane::{Lane, LaneError};
 use crate::layers::Layer;
 use crate::map::{Found, Map, stored};
 use crate::position::{Position, SegmentId};
+use crate::round::Round;
 use crate::segments::Segments;
 
 /// How often an audit begins again because something was committed while it counted.
@@ -173,12 +174,14 @@ impl Lane {
 
     /// Whether something stored lacks redundancy, could have it, and there is room to write it anew.
     pub fn repairs_are_due(&self) -> bool {
-        let shares = self.shares();
+        let (shares, layers) = (self.shares(), self.map.borrow().layers.len());
+        let round = Round::new(self);
         let segments = self.segments.borrow();
-        let due = |segment: &crate::segments::Segment| {
-            segment.live > 0 && !segment.stuck && segments.wants_rewriting(segment)
-        };
-        // what one segment's blocks and pages may take, rounded up
-        shares.room > shares.hosts_wait() + 8 && segments.iter().any(|(_, segment)| due(segment))
+        segments.iter().any(|(_, segment)| {
+            segment.live > 0
+                && !segment.stuck
+                && segments.wants_rewriting(segment)
+                && self.has_room_for_repair(&round, segment.live, layers, &shares)
+        })
     }
 }

@@ -179,11 +179,15 @@ impl Lane {
         let mut round = Round::new(self);
         for id in self.candidates(aim) {
             let shares = self.shares();
-            let floor = if aim == Aim::Redundancy { shares.hosts_wait() + 1 } else { shares.checkpoint };
-            let live = self.segments.borrow().find(id).map_or(0, |segment| segment.live as usize);
+            let live = self.segments.borrow().find(id).map_or(0, |segment| segment.live);
             let layers = self.map.borrow().layers.len();
-            let fits = round.cost_with(3 * live, layers, &shares) + floor < shares.room;
-            let too_many = !round.victims.is_empty() && round.moves.len() + live > ROUND_BLOCKS_MAX;
+            let fits = match aim {
+                Aim::Redundancy => self.has_room_for_repair(&round, live, layers, &shares),
+                Aim::Room | Aim::AnyRoom => {
+                    round.cost_with(3 * live as usize, layers, &shares) + shares.checkpoint < shares.room
+                }
+            };
+            let too_many = !round.victims.is_empty() && round.moves.len() + live as usize > ROUND_BLOCKS_MAX;
             if !fits || too_many {
                 break;
             }
@@ -199,6 +203,18 @@ impl Lane {
         }
         let shares = self.shares();
         Ok(Some(round).filter(|round| self.is_worth_it(round, aim, &shares)))
+    }
+
+    /// Whether a segment with so many live blocks can be written anew besides the round, without hosts having to wait.
+    pub(crate) fn has_room_for_repair(
+        &self,
+        round: &Round<'_>,
+        live: u32,
+        layers: usize,
+        shares: &Shares,
+    ) -> bool {
+        // a block's page, and one above it, may have to be written for each
+        round.cost_with(3 * live as usize, layers, shares) + shares.hosts_wait() + 1 < shares.room
     }
 
     fn is_worth_it(&self, round: &Round<'_>, aim: Aim, shares: &Shares) -> bool {
