@@ -188,6 +188,10 @@ impl Lane {
                 }
             };
             let too_many = !round.victims.is_empty() && round.moves.len() + live as usize > ROUND_BLOCKS_MAX;
+            if !fits && aim == Aim::Redundancy && round.victims.is_empty() {
+                // a smaller one may
+                continue;
+            }
             if !fits || too_many {
                 break;
             }

@@ -75,6 +75,7 @@ impl LaneSubject {
     }
 
     async fn drop_layer(&self, layer: LayerId) -> Answer {
+        self.leave_layer(layer).await;
         match self.lane.execute(LaneRequest::DropLayer { layer }).await {
             Ok(_) | Err(LaneError::OutOfSpace | LaneError::Unavailable) => Answer::Done,
             Err(error) => Answer::Failed(error.to_string()),

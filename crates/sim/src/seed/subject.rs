@@ -17,6 +17,8 @@ use crate::workload::{Answer, Layered, Request, Subject, VolumeGate, VolumePlan}
 
 /// Pause before a request is tried again that found no space.
 const AGAIN: Nanos = Nanos::from_millis(10);
+/// How often it is looked whether requests have ended.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
 
 /// See the module's words.
 pub struct LaneSubject {
@@ -26,6 +28,24 @@ pub struct LaneSubject {
     /// The volumes that were there from the beginning.
     pub(super) plans: Vec<VolumePlan>,
     gates: RefCell<BTreeMap<u32, Rc<VolumeGate>>>,
+    /// Requests under way in each layer.
+    in_use: RefCell<BTreeMap<LayerId, usize>>,
+}
+
+/// A request that is under way in a layer.
+struct InUse(Rc<LaneSubject>, LayerId);
+
+impl InUse {
+    fn new(subject: &Rc<LaneSubject>, layer: LayerId) -> InUse {
+        *subject.in_use.borrow_mut().entry(layer).or_default() += 1;
+        InUse(subject.clone(), layer)
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.in_use.borrow_mut().get_mut(&self.1).expect("it was counted") -= 1;
+    }
 }
 
 /// A [`LaneSubject`] as clients use it.
@@ -33,7 +53,8 @@ pub struct SharedSubject(pub Rc<LaneSubject>);
 
 impl LaneSubject {
     pub fn new(io: &Io, lane: Rc<Lane>, records: Rc<Records>, plans: Vec<VolumePlan>) -> LaneSubject {
-        LaneSubject { io: io.clone(), lane, records, plans, gates: RefCell::default() }
+        let (gates, in_use) = (RefCell::default(), RefCell::default());
+        LaneSubject { io: io.clone(), lane, records, plans, gates, in_use }
     }
 
     pub fn gate(&self, volume: u32) -> Rc<VolumeGate> {
@@ -51,6 +72,14 @@ impl LaneSubject {
             write_back: plan.write_back,
         };
         Some(PoolVolume::new(vec![LaneRef::Local(self.lane.clone())], layer, geometry))
+    }
+
+    /// Waits until nothing is under way in a layer to which nothing new goes.
+    pub async fn leave_layer(&self, layer: LayerId) {
+        while self.in_use.borrow().get(&layer).is_some_and(|&requests| requests > 0) {
+            self.io.sleep(LOOK_AGAIN).await;
+        }
+        self.in_use.borrow_mut().remove(&layer);
     }
 
     /// Creates the layers that are not there yet, and drops those that no record speaks of.
@@ -110,7 +139,9 @@ impl Subject for SharedSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
         let (volume, request) = block_request(request);
         let target = self.0.target(volume);
+        let in_use = self.0.records.layer(volume).map(|layer| InUse::new(&self.0, layer));
         Box::pin(async move {
+            let _in_use = in_use;
             // a copy that has been deleted
             let Some(target) = target else { return Answer::Lost };
             match target.execute(request).await {
