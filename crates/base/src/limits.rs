@@ -10,6 +10,8 @@ pub const DRIVES_MAX: usize = 64;
 pub const WIDTH_MAX: usize = 16;
 /// Volumes of one array.
 pub const VOLUMES_MAX: usize = 4096;
+/// Snapshots of one array.
+pub const SNAPSHOTS_MAX: usize = 8192;
 /// Hosts of one array.
 pub const HOSTS_MAX: usize = 1024;
 /// Mappings of one array.

@@ -85,10 +85,30 @@ pub enum Change {
         volume: String,
         size_bytes: u64,
     },
-    /// Refused while it is mapped, unless `unmap` says to take the mappings with it.
+    /// Refused while it has snapshots; and while it is mapped, unless `unmap` says to take the mappings with it.
     DeleteVolume {
         volume: String,
         unmap: bool,
+    },
+    TakeSnapshot {
+        volume: String,
+        name: Name,
+        created_ms: u64,
+    },
+    DeleteSnapshot {
+        volume: String,
+        snapshot: String,
+    },
+    /// The volume is again what it was. Refused while it is mapped.
+    RollBack {
+        volume: String,
+        snapshot: String,
+    },
+    CloneVolume {
+        volume: String,
+        snapshot: String,
+        name: Name,
+        created_ms: u64,
     },
     CreateHost {
         host: Host,
@@ -147,6 +167,8 @@ impl Catalog {
                     reservations: None,
                     access: KeptAccesses::new(),
                     first_size_bytes: None,
+                    dealt_as: None,
+                    clone_of: None,
                 };
                 volume.check()?;
                 next.next_volume_id += 1;
@@ -159,6 +181,14 @@ impl Catalog {
             }
             Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
             Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
+            Change::TakeSnapshot { volume, name, created_ms } => {
+                next.take_snapshot(volume, name, *created_ms)?
+            }
+            Change::DeleteSnapshot { volume, snapshot } => next.delete_snapshot(volume, snapshot)?,
+            Change::RollBack { volume, snapshot } => next.roll_back(volume, snapshot)?,
+            Change::CloneVolume { volume, snapshot, name, created_ms } => {
+                next.clone_volume(volume, snapshot, name, *created_ms)?
+            }
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
             Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,
@@ -169,7 +199,7 @@ impl Catalog {
         Ok(next)
     }
 
-    fn volume_index(&self, name: &str) -> Result<usize, CatalogError> {
+    pub(crate) fn volume_index(&self, name: &str) -> Result<usize, CatalogError> {
         let found = self.volumes.iter().position(|volume| volume.name.as_str() == name);
         found.ok_or_else(|| CatalogError::NotFound { kind: "volume", name: name.to_owned() })
     }
@@ -212,7 +242,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn check_volume_name(&self, name: &Name) -> Result<(), CatalogError> {
+    pub(crate) fn check_volume_name(&self, name: &Name) -> Result<(), CatalogError> {
         match self.find_volume(name.as_str()) {
             Some(_) => Err(CatalogError::Exists { kind: "volume", name: name.clone() }),
             None => Ok(()),
@@ -269,6 +299,13 @@ impl Catalog {
     fn delete_volume(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
         let index = self.volume_index(name)?;
         let id = self.volumes[index].id;
+        let snapshots = self.snapshots_of(id).count();
+        if snapshots > 0 {
+            return Err(CatalogError::VolumeHasSnapshots {
+                volume: self.volumes[index].name.clone(),
+                snapshots,
+            });
+        }
         let hosts: Vec<Name> = self.mappings_of(id).map(|mapping| mapping.host.clone()).collect();
         if !hosts.is_empty() && !unmap {
             return Err(CatalogError::VolumeMapped { volume: self.volumes[index].name.clone(), hosts });
@@ -389,7 +426,7 @@ impl<T: Clone> Setting<T> {
     }
 }
 
-fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
+pub(crate) fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
     if count < max { Ok(()) } else { Err(CatalogError::TooMany { kind, max }) }
 }
 

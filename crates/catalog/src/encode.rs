@@ -1,7 +1,9 @@
 //! The catalog as JSON bytes. What is decoded is checked as a whole: stored bytes are not trusted.
 
 use base::BLOCK_BYTES;
-use base::limits::{CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUMES_MAX};
+use base::limits::{
+    CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SNAPSHOTS_MAX, VOLUMES_MAX,
+};
 use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
 
@@ -10,7 +12,8 @@ use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
-pub const SCHEMA_VERSION: u32 = 4;
+/// 5: volumes have snapshots.
+pub const SCHEMA_VERSION: u32 = 5;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -56,6 +59,7 @@ impl Catalog {
         let counts = [
             ("pools", self.pools.len(), POOLS_MAX),
             ("volumes", self.volumes.len(), VOLUMES_MAX),
+            ("snapshots", self.snapshots.len(), SNAPSHOTS_MAX),
             ("hosts", self.hosts.len(), HOSTS_MAX),
             ("mappings", self.mappings.len(), MAPPINGS_MAX),
         ];
@@ -110,7 +114,7 @@ impl Catalog {
                 VolumeKind::Null {} | VolumeKind::Memory {} => {}
             }
         }
-        Ok(())
+        self.check_snapshots(layers).map_err(damaged)
     }
 
     fn check_hosts(&self) -> Result<(), CatalogError> {
@@ -195,3 +199,17 @@ macro_rules! number_id {
 }
 number_id!(volume, VolumeId);
 number_id!(layer, LayerId);
+
+/// A layer that may be missing.
+pub(crate) mod some_layer {
+    use super::LayerId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(id: &Option<LayerId>, serializer: S) -> Result<S::Ok, S::Error> {
+        id.map(|id| id.0).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LayerId>, D::Error> {
+        Option::<u32>::deserialize(deserializer).map(|id| id.map(LayerId))
+    }
+}

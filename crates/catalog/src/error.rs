@@ -40,6 +40,12 @@ pub enum CatalogError {
     RawInUse { path: String, volume: Name },
     #[error("volume \"{volume}\" is mapped to {}", named_hosts(.hosts))]
     VolumeMapped { volume: Name, hosts: Vec<Name> },
+    #[error("volume \"{volume}\" has {}", count(*.snapshots, "snapshot"))]
+    VolumeHasSnapshots { volume: Name, snapshots: usize },
+    #[error("volume \"{volume}\" is mapped to {}, which would not know what has happened to its data", named_hosts(.hosts))]
+    RollbackMapped { volume: Name, hosts: Vec<Name> },
+    #[error("volume \"{volume}\" is not in a pool: only what is in one can be frozen and copied")]
+    NotInPool { volume: Name },
     #[error("host \"{host}\" has {} mapped to it: {}", count(.volumes.len(), "volume"), list(.volumes))]
     HostMapped { host: Name, volumes: Vec<Name> },
     #[error("pool \"{pool}\" holds {}: {}", count(.volumes.len(), "volume"), list(.volumes))]
@@ -98,6 +104,9 @@ impl CatalogError {
             SecretLength { .. } | SecretCharacters | ChapUser | MutualAlone | MutualSameSecret => "bad_chap",
             LunInUse { .. } => "lun_in_use",
             AlreadyMapped { .. } => "already_mapped",
+            VolumeHasSnapshots { .. } => "volume_has_snapshots",
+            RollbackMapped { .. } => "rollback_mapped",
+            NotInPool { .. } => "not_in_pool",
             LunRange { .. } => "bad_lun",
             Setting { .. } => "bad_setting",
             NotMapped { .. } => "not_mapped",
@@ -112,6 +121,9 @@ impl CatalogError {
         let hint = match self {
             Exists { .. } => "choose another name".to_owned(),
             NotFound { kind: "mapping", .. } => "`tangelo mapping list` shows what is mapped".to_owned(),
+            NotFound { kind: "snapshot", .. } => {
+                "`tangelo snapshot list VOLUME` shows what there is".to_owned()
+            }
             NotFound { kind, .. } => format!("`tangelo {kind} list` shows what there is"),
             TooMany { kind, .. } => format!("delete a {kind} that is not needed any more"),
             NotLarger { .. } => "give a larger size".to_owned(),
@@ -120,6 +132,10 @@ impl CatalogError {
             VolumeMapped { volume, .. } => {
                 format!("unmap it first (`tangelo unmap {volume} HOST`), or delete it with --unmap")
             }
+            VolumeHasSnapshots { volume, .. } => {
+                format!("delete them first: `tangelo snapshot list {volume}` shows them")
+            }
+            RollbackMapped { volume, .. } => format!("unmap it first: `tangelo unmap {volume} HOST`"),
             HostMapped { host, .. } => {
                 format!("unmap them first (`tangelo unmap VOLUME {host}`), or use --unmap")
             }

@@ -5,7 +5,7 @@
 //! in every pool's log and, while there is no pool, in the head's state directory.
 //!
 //! What always holds, also of a decoded catalog: names are unique per kind and valid; an initiator belongs to
-//! one host; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
+//! one host; a snapshot's layer is its own; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
 //! are above every id handed out. What must not happen: a CHAP secret in a log, an error or `Debug` output.
 
 mod access;
@@ -18,6 +18,7 @@ mod name;
 mod reservation;
 mod secret;
 mod settings;
+mod snapshot;
 
 pub use access::{KeptAccess, KeptAccesses};
 pub use change::{Change, HostUpdate, NewVolume, Setting};
@@ -29,3 +30,4 @@ pub use name::{InitiatorName, Name, NameError};
 pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
 pub use secret::{Chap, Secret};
 pub use settings::{PoolSettings, ScrubRecord};
+pub use snapshot::Snapshot;

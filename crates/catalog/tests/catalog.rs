@@ -1,7 +1,7 @@
 //! The catalog from outside: changes, refusals, bytes.
 
 use base::limits::LUN_MAX;
-use base::{ArrayId, PoolId, VolumeId};
+use base::{ArrayId, LayerId, PoolId, VolumeId};
 use catalog::{
     Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
     Name, NewVolume, Setting, VolumeKind,
@@ -118,6 +118,68 @@ fn a_volume_grows_up_to_what_its_layer_has_room_for() {
     // one that is nowhere needs no room
     let memory = after(sample(), &[create_volume("m", NewVolume::Memory), resize("m", 1 << 50)]);
     assert_eq!(memory.find_volume("m").unwrap().first_size_bytes, None);
+}
+
+fn snapshot(volume: &str, text: &str) -> Change {
+    Change::TakeSnapshot { volume: volume.into(), name: name(text), created_ms: 5 }
+}
+
+fn clone(volume: &str, snapshot: &str, text: &str) -> Change {
+    let (volume, snapshot) = (volume.into(), snapshot.into());
+    Change::CloneVolume { volume, snapshot, name: name(text), created_ms: 6 }
+}
+
+fn layer(catalog: &Catalog, volume: &str) -> LayerId {
+    match catalog.find_volume(volume).unwrap().backing {
+        VolumeKind::Pool { layer, .. } => layer,
+        _ => panic!("not in a pool"),
+    }
+}
+
+#[test]
+fn snapshots_keep_the_layer_and_volumes_go_on_in_another() {
+    let before = sample();
+    let volume = before.find_volume("vm-01").unwrap().clone();
+    let taken = after(before.clone(), &[snapshot("vm-01", "mon"), snapshot("vm-01", "tue")]);
+    let kept: Vec<_> = taken.snapshots_of(volume.id).map(|s| (s.name.as_str(), s.layer)).collect();
+    assert_eq!(kept[0], ("mon", layer(&before, "vm-01")));
+    assert!(kept[1].1 != kept[0].1 && layer(&taken, "vm-01") != kept[1].1);
+    let cloned = after(taken.clone(), &[clone("vm-01", "mon", "copy")]);
+    let copy = cloned.find_volume("copy").unwrap();
+    assert_eq!((copy.size_bytes, copy.clone_of.as_deref()), (volume.size_bytes, Some("vm-01@mon")));
+    assert!(copy.naa != volume.naa && copy.serial != volume.serial && copy.id != volume.id);
+    let rolled = Change::RollBack { volume: "vm-01".into(), snapshot: "mon".into() };
+    assert!(matches!(taken.apply(&rolled), Err(CatalogError::RollbackMapped { .. })));
+    let rolled = after(taken.clone(), &[unmap("vm-01", "pve1"), rolled]);
+    assert_eq!(rolled.snapshots(), taken.snapshots());
+    assert!(!taken.snapshots().iter().any(|s| s.layer == layer(&rolled, "vm-01")));
+    let delete = Change::DeleteVolume { volume: "vm-01".into(), unmap: true };
+    let refused = cloned.apply(&delete);
+    assert!(matches!(refused, Err(CatalogError::VolumeHasSnapshots { snapshots: 2, .. })));
+    let forget = |text: &str| Change::DeleteSnapshot { volume: "vm-01".into(), snapshot: text.into() };
+    let left = after(cloned, &[forget("tue"), forget("mon"), delete]);
+    assert!(left.snapshots().is_empty() && left.find_volume("copy").is_some());
+}
+
+#[test]
+fn copies_that_cannot_be() {
+    let taken = after(sample(), &[snapshot("vm-01", "mon")]);
+    let code = |change: &Change| taken.apply(change).unwrap_err().code();
+    assert_eq!(code(&snapshot("vm-01", "mon")), "exists");
+    assert_eq!(code(&snapshot("old-lun", "mon")), "not_in_pool");
+    assert_eq!(code(&clone("vm-01", "tue", "copy")), "not_found");
+    assert_eq!(code(&clone("vm-02", "mon", "copy")), "not_found");
+    assert_eq!(code(&clone("vm-01", "mon", "vm-02")), "exists");
+    let text = String::from_utf8(taken.encode()).unwrap();
+    let layer = taken.snapshots()[0].layer.0;
+    for (from, to) in [
+        (format!("\"layer\":{layer},\"size"), "\"layer\":2,\"size".to_owned()),
+        (format!("\"layer\":{layer},\"size"), "\"layer\":999,\"size".to_owned()),
+        ("\"snapshots\":[{\"volume\":1".to_owned(), "\"snapshots\":[{\"volume\":3".to_owned()),
+    ] {
+        let wrong = text.replace(&from, &to);
+        assert!(wrong != text && Catalog::decode(wrong.as_bytes()).is_err(), "{from} -> {to}");
+    }
 }
 
 #[test]
@@ -267,12 +329,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":4", "\"schema\":5,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 5, known: 4 });
+    let future = text.replacen("\"schema\":5", "\"schema\":6,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 6, known: 5 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":4", "\"schema\":0"),
-        ("\"schema\":4", "\"schema\":4,\"unknown\":1"),
+        ("\"schema\":5", "\"schema\":0"),
+        ("\"schema\":5", "\"schema\":5,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),
@@ -320,6 +382,21 @@ fn any_change() -> impl Strategy<Value = Change> {
         (volume.clone(), 0u64..600).prop_map(|(v, times)| resize(v, times * ((1 << 30) + 2048))),
         (volume.clone(), any::<bool>())
             .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
+        (volume.clone(), volume.clone()).prop_map(|(v, n)| Change::TakeSnapshot {
+            volume: v.into(),
+            name: name(n),
+            created_ms: 2
+        }),
+        (volume.clone(), volume.clone())
+            .prop_map(|(v, n)| Change::DeleteSnapshot { volume: v.into(), snapshot: n.into() }),
+        (volume.clone(), volume.clone())
+            .prop_map(|(v, n)| Change::RollBack { volume: v.into(), snapshot: n.into() }),
+        (volume.clone(), volume.clone(), volume.clone()).prop_map(|(v, s, n)| Change::CloneVolume {
+            volume: v.into(),
+            snapshot: s.into(),
+            name: name(n),
+            created_ms: 3,
+        }),
         (host.clone(), initiators, secret.clone(), secret).prop_map(|(h, initiators, one, other)| {
             Change::CreateHost {
                 host: Host {

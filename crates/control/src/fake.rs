@@ -68,6 +68,22 @@ impl FakeArray {
                 }
                 changed(dry_run, vec![format!("delete volume {name}")], hosts)
             }
+            Command::Copy { volume, order, dry_run } => {
+                changed(dry_run, vec![format!("volume {volume}: {order:?}")], vec![])
+            }
+            Command::SnapshotList { volume } => {
+                let snapshot = |name: &str, own_bytes, freed_bytes| Snapshot {
+                    volume: volume.clone(),
+                    name: name.to_owned(),
+                    size_bytes: 100 << 30,
+                    created_ms: 1_700_000_000_000,
+                    own_bytes,
+                    freed_bytes,
+                };
+                let listed =
+                    [snapshot("monday", Some(5 << 30), Some(1 << 30)), snapshot("tuesday", None, None)];
+                Ok(Reply::Snapshots(listed.to_vec()))
+            }
             Command::HostCreate { host, dry_run } => {
                 changed(dry_run, vec![format!("create host {}", host.name)], vec![])
             }

@@ -4,11 +4,13 @@
 //! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
+mod copies;
 mod upkeep;
 
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use copies::{CopyOrder, SnapshotStatus};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
@@ -36,6 +38,10 @@ pub enum Command {
     VolumeAccess { name: String, access: GroupAccess, dry_run: bool },
     /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
+    /// Snapshots and clones. → [`Reply::Changed`]
+    Copy { order: CopyOrder, dry_run: bool },
+    /// Of a volume. → [`Reply::Snapshots`]
+    SnapshotList { volume: String },
     /// → [`Reply::Changed`]
     HostCreate { host: NewHost, dry_run: bool },
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
@@ -149,6 +155,7 @@ impl fmt::Debug for NewChap {
 pub enum Reply {
     Drives(Vec<DriveStatus>),
     Changed(Change),
+    Snapshots(Vec<SnapshotStatus>),
     Status(Box<ArrayStatus>),
     Stopped,
 }

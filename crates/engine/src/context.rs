@@ -215,6 +215,10 @@ impl Context {
                 task_management::wait_for(&at_work).await;
                 Answer::Done
             }
+            Call::HoldWrites(volume, hold) => {
+                self.units.hold_writes(volume, hold).await;
+                Answer::Done
+            }
             Call::Spaces(spaces) => {
                 self.units.set_spaces(&spaces.pools);
                 for session in self.sessions.all() {

@@ -84,6 +84,9 @@ pub enum Call {
     /// From shard 0: a volume's access states from now on. Answered when nothing is at work by a group that is
     /// transitioning. → [`Answer::Done`]
     Access(Arc<access::Announcement>),
+    /// From shard 0: hold back writes to this volume, or let them go on. Answered when none is under way.
+    /// → [`Answer::Done`]
+    HoldWrites(VolumeId, bool),
     /// From shard 0: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.

@@ -21,6 +21,7 @@ use crate::access;
 use crate::lanes::{Lanes, pool_layer};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
+use crate::pool_target::PoolTarget;
 use crate::replica::Replica;
 use crate::reservation;
 
@@ -55,7 +56,7 @@ pub(crate) enum Target {
     Raw(Raw),
     /// On its home shard.
     Remote(RemoteTarget),
-    Pool(PoolVolume),
+    Pool(PoolTarget),
     /// Known, and not to be had: its pool is not open, or its device is missing.
     Offline(Geometry),
 }
@@ -73,8 +74,19 @@ enum Source {
     Memory,
     Raw(DriveHandle),
     Remote(ShardId),
-    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId },
+    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId, dealt_as: LayerId },
     Offline,
+}
+
+impl Source {
+    /// Whether both are the same lanes of the same life of a pool.
+    fn is_where(&self, other: &Source) -> bool {
+        let place = |source: &Source| match source {
+            Source::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
+            _ => None,
+        };
+        place(self).is_some() && place(self) == place(other)
+    }
 }
 
 impl BlockTarget for Target {
@@ -249,7 +261,11 @@ impl Units {
                 None => Source::Offline,
             },
             VolumeKind::Pool { pool, layer } => match replica.pools.iter().find(|(id, ..)| id == pool) {
-                Some(&(pool, lanes, epoch)) => Source::Pool { pool, lanes, epoch, layer: pool_layer(*layer) },
+                Some(&(pool, lanes, epoch)) => {
+                    let (layer, dealt_as) =
+                        (pool_layer(*layer), pool_layer(volume.dealt_as.unwrap_or(*layer)));
+                    Source::Pool { pool, lanes, epoch, layer, dealt_as }
+                }
                 None => Source::Offline,
             },
         };
@@ -271,14 +287,34 @@ impl Units {
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
             }
-            Source::Pool { pool, lanes, layer, .. } => {
+            Source::Pool { pool, lanes, layer, dealt_as, .. } => {
                 let place = (self.shard, self.shards);
                 match self.lanes.references(&self.io, &self.mail, place, pool, lanes) {
-                    Some(lanes) => Target::Pool(PoolVolume::new(lanes, layer, geometry)),
+                    Some(lanes) => {
+                        let pool_volume = PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as);
+                        // commands that are at work stay with the volume, whatever layer it goes on in
+                        Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                            Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
+                                target.moved(pool_volume)
+                            }
+                            _ => PoolTarget::new(&self.io, pool_volume),
+                        })
+                    }
                     None => Target::Offline(geometry),
                 }
             }
             Source::Offline => Target::Offline(geometry),
+        }
+    }
+
+    /// Holds back writes to a volume in a pool, until none is under way here, or lets them go on.
+    pub(crate) async fn hold_writes(&self, volume: VolumeId, hold: bool) {
+        let Some(unit) = self.get(volume) else { return };
+        if let Target::Pool(target) = &*unit.target {
+            match hold {
+                true => target.hold_writes().await,
+                false => target.let_writes(),
+            }
         }
     }
 

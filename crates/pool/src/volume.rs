@@ -50,6 +50,8 @@ impl LaneRef {
 pub struct PoolVolume {
     lanes: Vec<LaneRef>,
     layer: LayerId,
+    /// The layer by whose id blocks are dealt to lanes: its own, or that of what it began as.
+    dealt_as: LayerId,
     geometry: Geometry,
 }
 
@@ -82,7 +84,12 @@ impl PoolVolume {
     /// `lanes` are all lanes of the pool, in order.
     pub fn new(lanes: Vec<LaneRef>, layer: LayerId, geometry: Geometry) -> PoolVolume {
         assert!(!lanes.is_empty() && BLOCK_BYTES.is_multiple_of(geometry.block_bytes as usize));
-        PoolVolume { lanes, layer, geometry }
+        PoolVolume { lanes, layer, dealt_as: layer, geometry }
+    }
+
+    /// In a layer that stands on others: its blocks are in the same lanes as theirs, dealt as in the lowest of them.
+    pub fn dealt_as(self, layer: LayerId) -> PoolVolume {
+        PoolVolume { dealt_as: layer, ..self }
     }
 
     /// The layer's blocks in each lane, for a volume of this size.
@@ -116,7 +123,7 @@ impl PoolVolume {
     /// Splits a byte range: at lanes' pages, and where a block is covered only in part.
     fn split(&self, start_bytes: u64, length_bytes: u64) -> Vec<Piece> {
         let lanes = self.lanes.len() as u64;
-        let first = u64::from(self.layer.0) % lanes;
+        let first = u64::from(self.dealt_as.0) % lanes;
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = 0;
         while at < length_bytes {

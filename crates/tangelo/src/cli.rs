@@ -57,6 +57,9 @@ pub enum Command {
     /// What hosts see as disks
     #[command(subcommand)]
     Volume(Volume),
+    /// What volumes were at one moment
+    #[command(subcommand)]
+    Snapshot(Snapshot),
     /// Machines that use volumes
     #[command(subcommand)]
     Host(Host),
@@ -297,6 +300,16 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+    /// Make a volume that begins as what a snapshot is; it takes space only for what is written to it
+    Clone {
+        /// The snapshot, as VOLUME@SNAPSHOT
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        from: SnapshotOf,
+        /// The new volume
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Delete a volume and its data; what a raw volume exports is left as it is
     Delete {
         name: String,
@@ -319,6 +332,47 @@ pub enum Access {
     Standby,
     /// The same, and less is answered
     Unavailable,
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Snapshot {
+    /// Keep what a volume is now, while hosts use it
+    Create {
+        volume: String,
+        /// Unique among those of the volume
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// List a volume's snapshots, with what each holds
+    List { volume: String },
+    /// Delete a snapshot; clones of it stay
+    Delete {
+        volume: String,
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
+    /// Make a volume what it was; what was written since is lost
+    Rollback {
+        volume: String,
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
+}
+
+/// A snapshot, as people name it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SnapshotOf {
+    pub volume: String,
+    pub snapshot: String,
+}
+
+fn snapshot_of(text: &str) -> Result<SnapshotOf, String> {
+    let parts = text.split_once('@').filter(|(volume, snapshot)| !volume.is_empty() && !snapshot.is_empty());
+    let (volume, snapshot) = parts.ok_or("give a snapshot as VOLUME@SNAPSHOT, such as disk@monday")?;
+    Ok(SnapshotOf { volume: volume.to_owned(), snapshot: snapshot.to_owned() })
 }
 
 #[derive(Args, Debug)]

@@ -4,11 +4,13 @@
 //! Requests refuse unknown fields; answers may gain fields within a schema. Secrets travel towards the array
 //! only: no answer has a field for one.
 
+mod copies;
 mod error;
 mod request;
 mod status;
 mod upkeep;
 
+pub use copies::{CopyOrder, NewClone, NewSnapshot, Snapshot, SnapshotList};
 pub use error::{ApiError, ErrorCode};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
@@ -28,5 +30,6 @@ pub const SCHEMA: u32 = 1;
 pub enum Reply {
     Drives(Vec<Drive>),
     Changed(Changed),
+    Snapshots(Vec<Snapshot>),
     Status(Box<ArrayStatus>),
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::copies::CopyOrder;
 use super::status::AccessState;
 use super::upkeep::{Locating, Upkeep};
 
@@ -44,6 +45,15 @@ pub enum Command {
         name: String,
         unmap: bool,
         dry_run: bool,
+    },
+    /// Snapshots and clones of this volume.
+    Copy {
+        volume: String,
+        order: CopyOrder,
+        dry_run: bool,
+    },
+    SnapshotList {
+        volume: String,
     },
     HostCreate {
         host: NewHost,

@@ -10,7 +10,7 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
 use super::extract::{Body, Options, Pieces, json_response};
-use super::{REQUEST_TIME_MAX, State, Token, metrics, openapi_json, upkeep};
+use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, openapi_json, upkeep};
 use crate::api::*;
 use crate::summary;
 
@@ -21,6 +21,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/drives", get(list_drives))
         .route("/v1/pools", get(list_pools).post(create_pool))
         .merge(upkeep::router())
+        .merge(copies::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/volumes/{name}/access", post(set_access))
@@ -285,6 +286,11 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         update_volume,
         set_access,
         delete_volume,
+        copies::list_snapshots,
+        copies::create_snapshot,
+        copies::delete_snapshot,
+        copies::roll_back,
+        copies::clone_volume,
         list_hosts,
         create_host,
         delete_host,

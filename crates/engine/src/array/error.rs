@@ -13,9 +13,12 @@ impl From<CatalogError> for CommandError {
             Exists { .. } | InitiatorInUse { .. } | LunInUse { .. } | AlreadyMapped { .. } => {
                 CommandErrorKind::AlreadyExists
             }
-            RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => {
-                CommandErrorKind::InUse
-            }
+            RawInUse { .. }
+            | VolumeMapped { .. }
+            | VolumeHasSnapshots { .. }
+            | RollbackMapped { .. }
+            | HostMapped { .. }
+            | PoolInUse { .. } => CommandErrorKind::InUse,
             TooMany { .. } | IdsExhausted { .. } | NoRoomToGrow { .. } => CommandErrorKind::Full,
             FutureSchema { .. } | Damaged { .. } => CommandErrorKind::Unavailable,
             _ => CommandErrorKind::Invalid,

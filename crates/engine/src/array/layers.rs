@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use base::{LayerId, PoolId};
 use catalog::VolumeKind;
-use pool::{CATALOG_LAYER, LaneError, LaneRequest, Membership, PoolVolume};
+use pool::{CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerUsage, Membership, PoolVolume};
 use task::join_all;
 
 use super::Array;
@@ -29,18 +29,35 @@ impl Array {
         })
     }
 
-    /// Makes the layer of a volume that is to be; one that is there already is left as it is.
+    /// Makes the layer of a volume that is to be, over `parent` if there is one; one that is there already is left as it
+    /// is.
     pub(super) async fn create_layer(
         &self,
         id: PoolId,
         layer: LayerId,
         size_bytes: u64,
+        parent: Option<LayerId>,
     ) -> Result<(), CommandError> {
         let Some(membership) = self.state.borrow().online_pool(id) else {
             return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
         };
-        let request = create(layer, size_bytes, membership.lanes);
+        let request = create(layer, parent, size_bytes, membership.lanes);
         self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
+    }
+
+    /// What a layer holds, and what its dropping would give back, in all lanes. `None` where it cannot be told.
+    pub(super) async fn layer_usage(&self, id: PoolId, layer: LayerId) -> Option<LayerUsage> {
+        let membership = self.state.borrow().online_pool(id)?;
+        let request = LaneRequest::LayerUsage { layer: pool_layer(layer) };
+        let mut sum = LayerUsage::default();
+        for lane in 0..membership.lanes {
+            let call = Call::Lane(membership.pool, lane, request.clone());
+            match self.context.ask(lanes::home(lane, self.context.shards), call).await {
+                Answer::Lane(Ok(LaneOutput::Usage(usage))) => sum = sum.plus(usage),
+                _ => return None,
+            }
+        }
+        Some(sum)
     }
 
     /// Drops the layer of a volume that is no more. Where that fails, the next start does it.
@@ -81,6 +98,7 @@ impl Array {
         }
         for (layer, request) in wanted {
             if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
+                let Some(request) = request else { return Err(lacks_layer(membership)) };
                 // a pool that takes no writes now still serves what is in it
                 if let Err(error) = self.ask_lanes(membership, request).await {
                     self.unsettled.borrow_mut().push(cannot_take(membership, error));
@@ -90,24 +108,42 @@ impl Array {
         Ok(())
     }
 
-    /// The layers that the catalog wants in a pool, with the requests that make them, and the first layer
+    /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and the first layer
     /// that it does not know yet.
-    fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, LaneRequest>, LayerId) {
+    fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
         let state = self.state.borrow();
         let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
         let inside = state.catalog.volumes().iter().filter_map(|volume| match volume.backing {
             VolumeKind::Pool { pool, layer } if pool == id => {
-                Some((pool_layer(layer), create(layer, volume.size_bytes, lanes)))
+                // one that stands on others is more than what was written in it
+                let stands =
+                    volume.clone_of.is_some() || state.catalog.snapshots_of(volume.id).next().is_some();
+                let request = (!stands).then(|| create(layer, None, volume.size_bytes, lanes));
+                Some((pool_layer(layer), request))
             }
             _ => None,
         });
-        (inside.collect(), pool_layer(state.catalog.next_layer()))
+        let frozen = state.catalog.snapshots().iter().filter_map(|snapshot| {
+            match state.catalog.volume(snapshot.volume)?.backing {
+                VolumeKind::Pool { pool, .. } if pool == id => Some((pool_layer(snapshot.layer), None)),
+                _ => None,
+            }
+        });
+        (inside.chain(frozen).collect(), pool_layer(state.catalog.next_layer()))
     }
 }
 
-fn create(layer: LayerId, size_bytes: u64, lanes: u16) -> LaneRequest {
+fn create(layer: LayerId, parent: Option<LayerId>, size_bytes: u64, lanes: u16) -> LaneRequest {
     let blocks = PoolVolume::lane_blocks(size_bytes, lanes);
-    LaneRequest::CreateLayer { layer: pool_layer(layer), parent: None, blocks }
+    LaneRequest::CreateLayer { layer: pool_layer(layer), parent: parent.map(pool_layer), blocks }
+}
+
+fn lacks_layer(membership: &Membership) -> CommandError {
+    let message =
+        format!("pool {} lacks a layer of a volume that has snapshots, or is a clone", membership.name);
+    let hint =
+        "it is left as it is: bring back the drives that are missing, of this pool and others, and restart";
+    CommandError::new(CommandErrorKind::Unavailable, message, hint)
 }
 
 fn cannot_take(membership: &Membership, error: LaneError) -> CommandError {

@@ -79,7 +79,7 @@ impl Array {
     async fn make_durable(&self, next: &Catalog, volume: VolumeId) -> Result<(), CommandError> {
         let volume = next.volume(volume).expect("just created");
         if let VolumeKind::Pool { pool, layer } = volume.backing {
-            self.create_layer(pool, layer, volume.size_bytes).await?;
+            self.create_layer(pool, layer, volume.size_bytes, None).await?;
         }
         self.commit(next).await
     }

@@ -1,5 +1,6 @@
 //! Every command but `serve`: asks the array's API, shows the answer, gives the exit code.
 
+mod copies;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -118,6 +119,10 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let access = GroupAccess { group: *group, state };
             changed(server.post(&change_path(&path, change), &access).await?)
         }
+        cli::Command::Volume(cli::Volume::Clone { from, name, change }) => {
+            copies::clone(from, name, change, server).await
+        }
+        cli::Command::Snapshot(snapshot) => copies::snapshot(snapshot, server).await,
         cli::Command::Volume(cli::Volume::Delete { name, unmap, change }) => {
             changed(server.delete(&delete_path("/v1/volumes", name, *unmap, change)).await?)
         }

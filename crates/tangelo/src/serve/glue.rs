@@ -88,6 +88,9 @@ impl Array for EngineArray {
         Box::pin(async move {
             match reply.await? {
                 Reply::Drives(drives) => Ok(api::Reply::Drives(drives.into_iter().map(drive).collect())),
+                Reply::Snapshots(snapshots) => {
+                    Ok(api::Reply::Snapshots(snapshots.into_iter().map(snapshot).collect()))
+                }
                 Reply::Changed(change) => Ok(api::Reply::Changed(changed(change))),
                 Reply::Status(status) => Ok(api::Reply::Status(Box::new(array_status(*status)))),
                 Reply::Stopped => unreachable!("the API cannot ask for a shutdown"),
@@ -129,6 +132,10 @@ fn engine_command(command: api::Command) -> engine::Command {
         }
         api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
         api::Command::DrivesFound(paths) => To::DrivesFound(paths),
+        api::Command::Copy { volume, order, dry_run } => {
+            To::Copy { order: copy_order(volume, order), dry_run }
+        }
+        api::Command::SnapshotList { volume } => To::SnapshotList { volume },
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
             let host = shard::NewHost {
@@ -145,6 +152,27 @@ fn engine_command(command: api::Command) -> engine::Command {
             To::Map { volume, host, lun, read_only, dry_run }
         }
         api::Command::Unmap { volume, host, dry_run } => To::Unmap { volume, host, dry_run },
+    }
+}
+
+fn copy_order(volume: String, order: api::CopyOrder) -> shard::CopyOrder {
+    use shard::CopyOrder as To;
+    match order {
+        api::CopyOrder::Snapshot(api::NewSnapshot { name }) => To::Snapshot { volume, name },
+        api::CopyOrder::DeleteSnapshot { snapshot } => To::DeleteSnapshot { volume, snapshot },
+        api::CopyOrder::RollBack { snapshot } => To::RollBack { volume, snapshot },
+        api::CopyOrder::Clone { snapshot, clone } => To::Clone { volume, snapshot, name: clone.name },
+    }
+}
+
+fn snapshot(snapshot: shard::SnapshotStatus) -> api::Snapshot {
+    api::Snapshot {
+        volume: snapshot.volume,
+        name: snapshot.name,
+        size_bytes: snapshot.size_bytes,
+        created_ms: snapshot.created_ms,
+        own_bytes: snapshot.own_bytes,
+        freed_bytes: snapshot.freed_bytes,
     }
 }
 

@@ -124,6 +124,29 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
     table.render(indent, out);
 }
 
+impl Show for SnapshotList {
+    fn text(&self) -> String {
+        if self.snapshots.is_empty() {
+            return "The volume has no snapshot: `tangelo snapshot create VOLUME NAME` takes one.\n"
+                .to_owned();
+        }
+        let mut out = String::new();
+        let mut table = Table::new(&["SNAPSHOT", "SIZE", "TAKEN", "OWN", "FREES"]);
+        let bytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| Size(bytes).to_string());
+        for snapshot in &self.snapshots {
+            table.row(vec![
+                format!("{}@{}", snapshot.volume, snapshot.name),
+                Size(snapshot.size_bytes).to_string(),
+                super::moment(snapshot.created_ms),
+                bytes(snapshot.own_bytes),
+                bytes(snapshot.freed_bytes),
+            ]);
+        }
+        table.render("", &mut out);
+        out
+    }
+}
+
 impl Show for VolumeList {
     fn text(&self) -> String {
         if self.volumes.is_empty() {

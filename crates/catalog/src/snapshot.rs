@@ -1,0 +1,169 @@
+//! Snapshots: what a volume was at one moment, under a name; volumes that are made of them, or become them again.
+//!
+//! What always holds: a snapshot belongs to a volume that exists and is in a pool, and is in the same one; its layer is
+//! its own. Volumes that a snapshot was cloned into do not depend on it.
+
+use base::limits::{SNAPSHOTS_MAX, VOLUMES_MAX};
+use base::{LayerId, PoolId, VolumeId};
+use serde::{Deserialize, Serialize};
+
+use crate::change::check_room;
+use crate::error::CatalogError;
+use crate::identity::{Naa, serial};
+use crate::model::{Catalog, Volume, VolumeKind};
+use crate::name::Name;
+
+/// A snapshot of a volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Snapshot {
+    #[serde(with = "crate::encode::volume")]
+    pub volume: VolumeId,
+    /// Unique among those of the volume.
+    pub name: Name,
+    #[serde(with = "crate::encode::layer")]
+    pub layer: LayerId,
+    /// The volume's then.
+    pub size_bytes: u64,
+    /// Wall clock, milliseconds since 1970.
+    pub created_ms: u64,
+}
+
+impl Catalog {
+    /// Every snapshot, in the order in which they were taken.
+    pub fn snapshots(&self) -> &[Snapshot] {
+        &self.snapshots
+    }
+
+    pub fn snapshots_of(&self, volume: VolumeId) -> impl Iterator<Item = &Snapshot> + '_ {
+        self.snapshots.iter().filter(move |snapshot| snapshot.volume == volume)
+    }
+
+    pub fn find_snapshot(&self, volume: VolumeId, name: &str) -> Option<&Snapshot> {
+        self.snapshots_of(volume).find(|snapshot| snapshot.name.as_str() == name)
+    }
+
+    /// The pool and the layer that a volume is in.
+    fn place_of(&self, volume: &str) -> Result<(usize, PoolId, LayerId), CatalogError> {
+        let index = self.volume_index(volume)?;
+        match self.volumes[index].backing {
+            VolumeKind::Pool { pool, layer } => Ok((index, pool, layer)),
+            _ => Err(CatalogError::NotInPool { volume: self.volumes[index].name.clone() }),
+        }
+    }
+
+    fn known_snapshot(&self, volume: VolumeId, name: &str) -> Result<Snapshot, CatalogError> {
+        let missing = || CatalogError::NotFound { kind: "snapshot", name: name.to_owned() };
+        self.find_snapshot(volume, name).cloned().ok_or_else(missing)
+    }
+
+    fn hand_out_layer(&mut self) -> Result<LayerId, CatalogError> {
+        let layer = LayerId(self.next_layer_id);
+        if layer.0 == u32::MAX {
+            return Err(CatalogError::IdsExhausted { kind: "layer" });
+        }
+        self.next_layer_id += 1;
+        Ok(layer)
+    }
+
+    /// The volume goes on in a new layer; the old one is the snapshot.
+    pub(crate) fn take_snapshot(
+        &mut self,
+        volume: &str,
+        name: &Name,
+        created_ms: u64,
+    ) -> Result<(), CatalogError> {
+        let (index, pool, layer) = self.place_of(volume)?;
+        let id = self.volumes[index].id;
+        if self.find_snapshot(id, name.as_str()).is_some() {
+            return Err(CatalogError::Exists { kind: "snapshot", name: name.clone() });
+        }
+        check_room("snapshot", self.snapshots.len(), SNAPSHOTS_MAX)?;
+        let top = self.hand_out_layer()?;
+        self.volumes[index].dealt_as.get_or_insert(layer);
+        let size_bytes = self.volumes[index].size_bytes;
+        self.volumes[index].backing = VolumeKind::Pool { pool, layer: top };
+        self.snapshots.push(Snapshot { volume: id, name: name.clone(), layer, size_bytes, created_ms });
+        Ok(())
+    }
+
+    pub(crate) fn delete_snapshot(&mut self, volume: &str, name: &str) -> Result<(), CatalogError> {
+        let id = self.volumes[self.volume_index(volume)?].id;
+        let snapshot = self.known_snapshot(id, name)?;
+        self.snapshots.retain(|other| other.layer != snapshot.layer);
+        Ok(())
+    }
+
+    /// The volume goes on in a new layer over the snapshot. Its size stays what it is.
+    pub(crate) fn roll_back(&mut self, volume: &str, name: &str) -> Result<(), CatalogError> {
+        let (index, pool, _) = self.place_of(volume)?;
+        let id = self.volumes[index].id;
+        self.known_snapshot(id, name)?;
+        let hosts: Vec<Name> = self.mappings_of(id).map(|mapping| mapping.host.clone()).collect();
+        if !hosts.is_empty() {
+            return Err(CatalogError::RollbackMapped { volume: self.volumes[index].name.clone(), hosts });
+        }
+        let layer = self.hand_out_layer()?;
+        self.volumes[index].backing = VolumeKind::Pool { pool, layer };
+        Ok(())
+    }
+
+    /// A volume with an identity of its own, that begins as what the snapshot is.
+    pub(crate) fn clone_volume(
+        &mut self,
+        volume: &str,
+        snapshot: &str,
+        name: &Name,
+        created_ms: u64,
+    ) -> Result<(), CatalogError> {
+        let (index, pool, dealt_as) = self.place_of(volume)?;
+        let dealt_as = self.volumes[index].dealt_as.or(Some(dealt_as));
+        let (block_bytes, write_back) = (self.volumes[index].block_bytes, self.volumes[index].write_back);
+        let snapshot = self.known_snapshot(self.volumes[index].id, snapshot)?;
+        self.check_volume_name(name)?;
+        check_room("volume", self.volumes.len(), VOLUMES_MAX)?;
+        if self.next_volume_id == u32::MAX {
+            return Err(CatalogError::IdsExhausted { kind: "volume" });
+        }
+        let (id, layer) = (VolumeId(self.next_volume_id), self.hand_out_layer()?);
+        self.next_volume_id += 1;
+        let clone_of = Some(format!("{volume}@{}", snapshot.name));
+        self.volumes.push(Volume {
+            id,
+            name: name.clone(),
+            backing: VolumeKind::Pool { pool, layer },
+            size_bytes: snapshot.size_bytes,
+            block_bytes,
+            write_back,
+            naa: Naa::derive(self.array, id),
+            serial: serial(self.array, id),
+            created_ms,
+            reservations: None,
+            first_size_bytes: None,
+            access: crate::access::KeptAccesses::new(),
+            dealt_as,
+            clone_of,
+        });
+        Ok(())
+    }
+
+    /// Of a decoded catalog: what is wrong with its snapshots. `layers` are the volumes' own.
+    pub(crate) fn check_snapshots(&self, mut layers: base::HashSet<LayerId>) -> Result<(), String> {
+        let mut names = base::HashSet::default();
+        for snapshot in &self.snapshots {
+            let Snapshot { volume, name, layer, .. } = snapshot;
+            let in_pool =
+                self.volume(*volume).is_some_and(|of| matches!(of.backing, VolumeKind::Pool { .. }));
+            if !in_pool {
+                return Err(format!("a snapshot of volume {volume}, which is not in a pool"));
+            }
+            if !layers.insert(*layer) || layer.0 >= self.next_layer_id {
+                return Err(format!("layer {layer} of a snapshot is another's, or was not handed out"));
+            }
+            if !names.insert((*volume, name)) {
+                return Err(format!("two snapshots of volume {volume} called {name}"));
+            }
+        }
+        Ok(())
+    }
+}
