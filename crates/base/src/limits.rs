@@ -12,6 +12,8 @@ pub const WIDTH_MAX: usize = 16;
 pub const VOLUMES_MAX: usize = 4096;
 /// Snapshots of one array.
 pub const SNAPSHOTS_MAX: usize = 8192;
+/// Snapshots that are taken at one moment.
+pub const SNAPSHOTS_AT_ONCE_MAX: usize = 64;
 /// Hosts of one array.
 pub const HOSTS_MAX: usize = 1024;
 /// Mappings of one array.

@@ -90,9 +90,9 @@ pub enum Change {
         volume: String,
         unmap: bool,
     },
-    TakeSnapshot {
-        volume: String,
-        name: Name,
+    /// Of these volumes, each with its snapshot's name, at one moment.
+    TakeSnapshots {
+        snapshots: Vec<(String, Name)>,
         created_ms: u64,
     },
     DeleteSnapshot {
@@ -181,9 +181,7 @@ impl Catalog {
             }
             Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
             Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
-            Change::TakeSnapshot { volume, name, created_ms } => {
-                next.take_snapshot(volume, name, *created_ms)?
-            }
+            Change::TakeSnapshots { snapshots, created_ms } => next.take_snapshots(snapshots, *created_ms)?,
             Change::DeleteSnapshot { volume, snapshot } => next.delete_snapshot(volume, snapshot)?,
             Change::RollBack { volume, snapshot } => next.roll_back(volume, snapshot)?,
             Change::CloneVolume { volume, snapshot, name, created_ms } => {

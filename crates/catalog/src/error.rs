@@ -2,7 +2,8 @@
 
 use base::limits::{
     CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,
-    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX,
+    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SNAPSHOTS_AT_ONCE_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX,
+    VOLUMES_MAX,
 };
 use thiserror::Error;
 
@@ -40,6 +41,10 @@ pub enum CatalogError {
     RawInUse { path: String, volume: Name },
     #[error("volume \"{volume}\" is mapped to {}", named_hosts(.hosts))]
     VolumeMapped { volume: Name, hosts: Vec<Name> },
+    #[error("1 to {SNAPSHOTS_AT_ONCE_MAX} snapshots can be taken at once, not {count}")]
+    SnapshotCount { count: usize },
+    #[error("volume \"{volume}\" is named twice: at one moment it has one snapshot")]
+    SnapshotTwice { volume: String },
     #[error("volume \"{volume}\" has {}", count(*.snapshots, "snapshot"))]
     VolumeHasSnapshots { volume: Name, snapshots: usize },
     #[error("volume \"{volume}\" is mapped to {}, which would not know what has happened to its data", named_hosts(.hosts))]
@@ -104,6 +109,7 @@ impl CatalogError {
             SecretLength { .. } | SecretCharacters | ChapUser | MutualAlone | MutualSameSecret => "bad_chap",
             LunInUse { .. } => "lun_in_use",
             AlreadyMapped { .. } => "already_mapped",
+            SnapshotCount { .. } | SnapshotTwice { .. } => "bad_snapshot",
             VolumeHasSnapshots { .. } => "volume_has_snapshots",
             RollbackMapped { .. } => "rollback_mapped",
             NotInPool { .. } => "not_in_pool",

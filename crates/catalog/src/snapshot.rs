@@ -3,7 +3,7 @@
 //! What always holds: a snapshot belongs to a volume that exists and is in a pool, and is in the same one; its layer is
 //! its own. Volumes that a snapshot was cloned into do not depend on it.
 
-use base::limits::{SNAPSHOTS_MAX, VOLUMES_MAX};
+use base::limits::{SNAPSHOTS_AT_ONCE_MAX, SNAPSHOTS_MAX, VOLUMES_MAX};
 use base::{LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
@@ -59,20 +59,33 @@ impl Catalog {
 
     fn hand_out_layer(&mut self) -> Result<LayerId, CatalogError> {
         let layer = LayerId(self.next_layer_id);
-        if layer.0 == u32::MAX {
+        // the last one means something else to pools
+        if layer.0 >= u32::MAX - 1 {
             return Err(CatalogError::IdsExhausted { kind: "layer" });
         }
         self.next_layer_id += 1;
         Ok(layer)
     }
 
-    /// The volume goes on in a new layer; the old one is the snapshot.
-    pub(crate) fn take_snapshot(
+    pub(crate) fn take_snapshots(
         &mut self,
-        volume: &str,
-        name: &Name,
+        snapshots: &[(String, Name)],
         created_ms: u64,
     ) -> Result<(), CatalogError> {
+        if !(1..=SNAPSHOTS_AT_ONCE_MAX).contains(&snapshots.len()) {
+            return Err(CatalogError::SnapshotCount { count: snapshots.len() });
+        }
+        for (n, (volume, name)) in snapshots.iter().enumerate() {
+            if snapshots[..n].iter().any(|(before, _)| before == volume) {
+                return Err(CatalogError::SnapshotTwice { volume: volume.clone() });
+            }
+            self.take_snapshot(volume, name, created_ms)?;
+        }
+        Ok(())
+    }
+
+    /// The volume goes on in a new layer; the old one is the snapshot.
+    fn take_snapshot(&mut self, volume: &str, name: &Name, created_ms: u64) -> Result<(), CatalogError> {
         let (index, pool, layer) = self.place_of(volume)?;
         let id = self.volumes[index].id;
         if self.find_snapshot(id, name.as_str()).is_some() {

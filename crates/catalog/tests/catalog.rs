@@ -1,6 +1,6 @@
 //! The catalog from outside: changes, refusals, bytes.
 
-use base::limits::LUN_MAX;
+use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX};
 use base::{ArrayId, LayerId, PoolId, VolumeId};
 use catalog::{
     Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
@@ -121,7 +121,7 @@ fn a_volume_grows_up_to_what_its_layer_has_room_for() {
 }
 
 fn snapshot(volume: &str, text: &str) -> Change {
-    Change::TakeSnapshot { volume: volume.into(), name: name(text), created_ms: 5 }
+    Change::TakeSnapshots { snapshots: vec![(volume.into(), name(text))], created_ms: 5 }
 }
 
 fn clone(volume: &str, snapshot: &str, text: &str) -> Change {
@@ -170,6 +170,15 @@ fn copies_that_cannot_be() {
     assert_eq!(code(&clone("vm-01", "tue", "copy")), "not_found");
     assert_eq!(code(&clone("vm-02", "mon", "copy")), "not_found");
     assert_eq!(code(&clone("vm-01", "mon", "vm-02")), "exists");
+    let several = |volumes: &[&str]| Change::TakeSnapshots {
+        snapshots: volumes.iter().map(|volume| ((*volume).to_owned(), name("all"))).collect(),
+        created_ms: 7,
+    };
+    assert_eq!(code(&several(&[])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01", "vm-02", "vm-01"])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01"; SNAPSHOTS_AT_ONCE_MAX + 1])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01", "old-lun"])), "not_in_pool");
+    assert_eq!(after(taken.clone(), &[several(&["vm-01", "vm-02"])]).snapshots().len(), 3);
     let text = String::from_utf8(taken.encode()).unwrap();
     let layer = taken.snapshots()[0].layer.0;
     for (from, to) in [
@@ -382,10 +391,9 @@ fn any_change() -> impl Strategy<Value = Change> {
         (volume.clone(), 0u64..600).prop_map(|(v, times)| resize(v, times * ((1 << 30) + 2048))),
         (volume.clone(), any::<bool>())
             .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
-        (volume.clone(), volume.clone()).prop_map(|(v, n)| Change::TakeSnapshot {
-            volume: v.into(),
-            name: name(n),
-            created_ms: 2
+        prop::collection::vec((volume.clone(), volume.clone()), 0..3).prop_map(|named| {
+            let snapshots = named.into_iter().map(|(v, n)| (v.into(), name(n))).collect();
+            Change::TakeSnapshots { snapshots, created_ms: 2 }
         }),
         (volume.clone(), volume.clone())
             .prop_map(|(v, n)| Change::DeleteSnapshot { volume: v.into(), snapshot: n.into() }),

@@ -68,21 +68,15 @@ impl FakeArray {
                 }
                 changed(dry_run, vec![format!("delete volume {name}")], hosts)
             }
-            Command::Copy { volume, order, dry_run } => {
-                changed(dry_run, vec![format!("volume {volume}: {order:?}")], vec![])
-            }
-            Command::SnapshotList { volume } => {
-                let snapshot = |name: &str, own_bytes, freed_bytes| Snapshot {
-                    volume: volume.clone(),
-                    name: name.to_owned(),
-                    size_bytes: 100 << 30,
-                    created_ms: 1_700_000_000_000,
-                    own_bytes,
-                    freed_bytes,
-                };
-                let listed =
-                    [snapshot("monday", Some(5 << 30), Some(1 << 30)), snapshot("tuesday", None, None)];
-                Ok(Reply::Snapshots(listed.to_vec()))
+            Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
+            Command::SnapshotList { volume: Some(volume) } => match status.volumes.first() {
+                Some(first) if first.name == volume => Ok(Reply::Snapshots(snapshots(&volume))),
+                Some(_) => Ok(Reply::Snapshots(Vec::new())),
+                None => Err(missing("volume", &volume)),
+            },
+            Command::SnapshotList { volume: None } => {
+                let of_first = status.volumes.first().map(|volume| snapshots(&volume.name));
+                Ok(Reply::Snapshots(of_first.unwrap_or_default()))
             }
             Command::HostCreate { host, dry_run } => {
                 changed(dry_run, vec![format!("create host {}", host.name)], vec![])
@@ -163,6 +157,22 @@ pub fn no_scrub() -> Scrub {
     }
 }
 
+fn space(written_bytes: u64, used_bytes: u64, unique_bytes: u64) -> CopySpace {
+    CopySpace { written_bytes, used_bytes, unique_bytes, shared_bytes: used_bytes - unique_bytes }
+}
+
+/// A volume's, of which one is in a pool that is offline.
+fn snapshots(volume: &str) -> Vec<Snapshot> {
+    let snapshot = |name: &str, space| Snapshot {
+        volume: volume.to_owned(),
+        name: name.to_owned(),
+        size_bytes: 100 << 30,
+        created_ms: 1_700_000_000_000,
+        space,
+    };
+    vec![snapshot("monday", Some(space(5 << 30, 7 << 30, 1 << 30))), snapshot("tuesday", None)]
+}
+
 fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
     Volume {
         id,
@@ -179,6 +189,8 @@ fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
             .iter()
             .map(|&(group, state)| GroupAccess { group, state })
             .collect(),
+        clone_of: (id == 1).then(|| "golden@v1".to_owned()),
+        space: (id == 1).then(|| space(20 << 30, 120 << 30, 20 << 30)),
     }
 }
 

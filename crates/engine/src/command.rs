@@ -10,7 +10,7 @@ mod upkeep;
 use std::fmt;
 use std::net::SocketAddr;
 
-pub use copies::{CopyOrder, SnapshotStatus};
+pub use copies::{CopyOrder, CopySpace, SnapshotStatus};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
@@ -40,8 +40,8 @@ pub enum Command {
     VolumeDelete { name: String, unmap: bool, dry_run: bool },
     /// Snapshots and clones. → [`Reply::Changed`]
     Copy { order: CopyOrder, dry_run: bool },
-    /// Of a volume. → [`Reply::Snapshots`]
-    SnapshotList { volume: String },
+    /// Of a volume, or of all. → [`Reply::Snapshots`]
+    SnapshotList { volume: Option<String> },
     /// → [`Reply::Changed`]
     HostCreate { host: NewHost, dry_run: bool },
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
@@ -179,6 +179,7 @@ pub enum Made {
     Volume(Box<VolumeStatus>),
     Host(HostStatus),
     Mapping(MappingStatus),
+    Snapshots(Vec<SnapshotStatus>),
 }
 
 /// Why a command was not carried out.
@@ -377,6 +378,10 @@ pub struct VolumeStatus {
     pub reason: String,
     /// How each portal group reaches it.
     pub access: Vec<GroupAccess>,
+    /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then.
+    pub clone_of: Option<String>,
+    /// None where it is not in a pool that is open. What it has unique is the least that comes back.
+    pub space: Option<CopySpace>,
 }
 
 /// How a portal group reaches a volume.

@@ -215,8 +215,8 @@ impl Context {
                 task_management::wait_for(&at_work).await;
                 Answer::Done
             }
-            Call::HoldWrites(volume, hold) => {
-                self.units.hold_writes(volume, hold).await;
+            Call::HoldWrites(volumes, hold) => {
+                self.units.hold_writes(&volumes, hold).await;
                 Answer::Done
             }
             Call::Spaces(spaces) => {

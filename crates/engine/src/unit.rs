@@ -15,7 +15,7 @@ use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
 use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
-use task::Io;
+use task::{Io, join_all};
 
 use crate::access;
 use crate::lanes::{Lanes, pool_layer};
@@ -307,14 +307,16 @@ impl Units {
         }
     }
 
-    /// Holds back writes to a volume in a pool, until none is under way here, or lets them go on.
-    pub(crate) async fn hold_writes(&self, volume: VolumeId, hold: bool) {
-        let Some(unit) = self.get(volume) else { return };
-        if let Target::Pool(target) = &*unit.target {
-            match hold {
-                true => target.hold_writes().await,
-                false => target.let_writes(),
-            }
+    /// Holds back writes to volumes in pools, until none is under way here, or lets them go on.
+    pub(crate) async fn hold_writes(&self, volumes: &[VolumeId], hold: bool) {
+        let units: Vec<_> = volumes.iter().filter_map(|&volume| self.get(volume)).collect();
+        let targets = units.iter().filter_map(|unit| match &*unit.target {
+            Target::Pool(target) => Some(target),
+            _ => None,
+        });
+        match hold {
+            true => drop(join_all(targets.map(|target| target.hold_writes()).collect::<Vec<_>>()).await),
+            false => targets.for_each(|target| target.let_writes()),
         }
     }
 

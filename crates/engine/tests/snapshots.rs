@@ -4,7 +4,9 @@ mod common;
 
 use common::Lab;
 use common::host::{Host, write_10};
-use engine::command::{CommandErrorKind, CopyOrder, NewBacking, NewPool, NewVolume, SnapshotStatus};
+use engine::command::{
+    CommandErrorKind, CopyOrder, CopySpace, NewBacking, NewPool, NewVolume, SnapshotStatus,
+};
 use engine::{Command, Reply};
 use sim::{DriveOptions, World};
 
@@ -20,19 +22,23 @@ fn array(seed: u64, shards: u16) -> Lab {
     }
     let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
     let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool { name: name.clone(), protection, width: None, drives, force: Vec::new() };
+    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
     lab.change(Command::PoolCreate { pool, dry_run: false });
+    create_volume(&mut lab, "disk");
+    lab.create_host("alpha", ALPHA);
+    lab.map("disk", "alpha", 0, false);
+    lab
+}
+
+fn create_volume(lab: &mut Lab, name: &str) {
     let volume = NewVolume {
-        name: "disk".to_owned(),
-        backing: NewBacking::Pool(name),
+        name: name.to_owned(),
+        backing: NewBacking::Pool("fast".to_owned()),
         size_bytes: Some(64 * MIB),
         block_bytes: 512,
         write_back: false,
     };
     lab.change(Command::VolumeCreate { volume, dry_run: false });
-    lab.create_host("alpha", ALPHA);
-    lab.map("disk", "alpha", 0, false);
-    lab
 }
 
 fn login(lab: &mut Lab, shard: u16, luns: &[u16]) -> Host {
@@ -46,7 +52,13 @@ fn copy(order: CopyOrder) -> Command {
 }
 
 fn snapshot(name: &str) -> Command {
-    copy(CopyOrder::Snapshot { volume: "disk".to_owned(), name: name.to_owned() })
+    snapshots(&["disk"], name)
+}
+
+/// Of all these volumes at one moment.
+fn snapshots(volumes: &[&str], name: &str) -> Command {
+    let snapshots = volumes.iter().map(|volume| ((*volume).to_owned(), name.to_owned())).collect();
+    copy(CopyOrder::Snapshot { snapshots })
 }
 
 fn delete(snapshot: &str) -> Command {
@@ -54,7 +66,11 @@ fn delete(snapshot: &str) -> Command {
 }
 
 fn clone(snapshot: &str, name: &str) -> Command {
-    let (volume, snapshot) = ("disk".to_owned(), snapshot.to_owned());
+    clone_of("disk", snapshot, name)
+}
+
+fn clone_of(volume: &str, snapshot: &str, name: &str) -> Command {
+    let (volume, snapshot) = (volume.to_owned(), snapshot.to_owned());
     copy(CopyOrder::Clone { volume, snapshot, name: name.to_owned() })
 }
 
@@ -63,7 +79,7 @@ fn roll_back(snapshot: &str) -> Command {
 }
 
 fn list(lab: &mut Lab) -> Vec<SnapshotStatus> {
-    match lab.command(Command::SnapshotList { volume: "disk".to_owned() }) {
+    match lab.command(Command::SnapshotList { volume: Some("disk".to_owned()) }) {
         Ok(Reply::Snapshots(snapshots)) => snapshots,
         other => panic!("{other:?}"),
     }
@@ -81,10 +97,8 @@ fn the_life_of_snapshots_and_clones() {
         let mut lab = array(seed, shards);
         let host = login(&mut lab, 0, &[0]);
         host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
-        let dry = Command::Copy {
-            order: CopyOrder::Snapshot { volume: "disk".to_owned(), name: "mon".to_owned() },
-            dry_run: true,
-        };
+        let Command::Copy { order, .. } = snapshot("mon") else { unreachable!() };
+        let dry = Command::Copy { order, dry_run: true };
         assert!(lab.change(dry).lines[0].contains("disk@mon") && list(&mut lab).is_empty());
         lab.change(snapshot("mon"));
         host.write(&mut lab, 0, 0, &vec![2; MIB as usize / 2]);
@@ -100,9 +114,16 @@ fn the_life_of_snapshots_and_clones() {
         assert_eq!(lab.command(roll_back("mon")).unwrap_err().kind, CommandErrorKind::InUse);
         let volume = Command::VolumeDelete { name: "disk".to_owned(), unmap: true, dry_run: false };
         assert_eq!(lab.command(volume.clone()).unwrap_err().kind, CommandErrorKind::InUse);
-        let sizes: Vec<_> = list(&mut lab).iter().map(|one| (one.own_bytes, one.freed_bytes)).collect();
+        let space = |written_bytes, used_bytes, unique_bytes| {
+            Some(CopySpace { written_bytes, used_bytes, unique_bytes })
+        };
+        let spaces: Vec<_> = list(&mut lab).iter().map(|one| one.space).collect();
         // the clone and the second snapshot both stand on the first; of the second, the volume hides a block
-        assert_eq!(sizes, [(Some(MIB), Some(0)), (Some(MIB / 2), Some(4096))], "seed {seed}");
+        assert_eq!(spaces, [space(MIB, MIB, 0), space(MIB / 2, MIB * 3 / 2, 4096)], "seed {seed}");
+        let volumes = lab.status().volumes;
+        assert_eq!(volumes[0].space, space(4096, MIB * 3 / 2 + 4096, 4096), "seed {seed}");
+        assert_eq!(volumes[1].space, space(4096, MIB + 4096, 4096), "seed {seed}");
+        assert_eq!([&volumes[0].clone_of, &volumes[1].clone_of], [&None, &Some("disk@mon".to_owned())]);
         power_cut(&mut lab, host);
         let host = login(&mut lab, 0, &[0, 1]);
         assert!(host.read(&mut lab, 0, 0, 16)[4000..4100] == [[3; 96].as_slice(), &[2; 4]].concat());
@@ -128,7 +149,10 @@ fn the_life_of_snapshots_and_clones() {
 }
 
 fn list_of_missing(lab: &mut Lab) -> bool {
-    let asked = lab.command(Command::SnapshotList { volume: "disk".to_owned() });
+    assert!(
+        matches!(lab.command(Command::SnapshotList { volume: None }), Ok(Reply::Snapshots(all)) if all.is_empty())
+    );
+    let asked = lab.command(Command::SnapshotList { volume: Some("disk".to_owned()) });
     asked.is_err_and(|error| error.kind == CommandErrorKind::NotFound)
 }
 
@@ -167,6 +191,40 @@ fn a_snapshot_is_one_moment_of_all_lanes() {
     }
 }
 
+/// A host writes one block after the other, in turn to two volumes, as databases do with their log and their tables:
+/// snapshots of both at one moment have the first so many of all, and no other.
+#[test]
+fn snapshots_of_several_volumes_are_one_moment() {
+    for seed in 40..52 {
+        let mut lab = array(seed, 3);
+        create_volume(&mut lab, "log");
+        lab.map("log", "alpha", 1, false);
+        let host = login(&mut lab, (seed % 3) as u16, &[0, 1]);
+        let lun = |n: u32| (n % 2) as u16;
+        let before = 5 + (seed % 7) as u32;
+        (0..before).for_each(|n| host.write(&mut lab, lun(n), place(n), &[n as u8 + 1; 4096]));
+        let answer = lab.send_command(snapshots(&["disk", "log"], "now"));
+        for n in before..60 {
+            let write = host.run(&mut lab, write_10(lun(n), place(n), &[n as u8 + 1; 4096]));
+            assert_eq!(write.status, 0, "seed {seed}");
+        }
+        lab.wait(|| answer.lock().unwrap().is_some());
+        assert!(answer.lock().unwrap().as_ref().is_some_and(|answer| answer.is_ok()), "seed {seed}");
+        lab.change(clone_of("disk", "now", "disk-then"));
+        lab.change(clone_of("log", "now", "log-then"));
+        lab.map("disk-then", "alpha", 2, true);
+        lab.map("log-then", "alpha", 3, true);
+        (0..4).for_each(|lun| drop(host.settle(&mut lab, lun)));
+        let there: Vec<bool> =
+            (0..60).map(|n| host.read(&mut lab, lun(n) + 2, place(n), 8) == [n as u8 + 1; 4096]).collect();
+        let first = there.iter().position(|there| !there).unwrap_or(60);
+        assert!(first >= before as usize, "seed {seed}: {first} of {before}");
+        assert!(there[first..].iter().all(|there| !there), "seed {seed}: {there:?}");
+        let all = lab.command(Command::SnapshotList { volume: None });
+        assert!(matches!(all, Ok(Reply::Snapshots(all)) if all.len() == 2));
+    }
+}
+
 /// The power goes at any moment of an order: it was carried out or not, and nothing else has changed.
 #[test]
 fn the_power_goes_in_the_middle_of_orders() {
@@ -188,7 +246,7 @@ fn the_power_goes_in_the_middle_of_orders() {
             }
         };
         let answer = lab.send_command(order);
-        lab.pass(base::Nanos(1 + (seed - 100) * 20_000));
+        lab.pass(base::Nanos(1 + (seed - 100) * 80_000));
         let answered = answer.lock().unwrap().is_some();
         power_cut(&mut lab, host);
         let names: Vec<String> = list(&mut lab).into_iter().map(|one| one.name).collect();

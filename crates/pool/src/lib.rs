@@ -83,5 +83,5 @@ pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
 pub use scrub::ScrubStats;
 pub use stats::{DriveErrors, LaneCounters, LaneStats};
-pub use usage::LayerUsage;
+pub use usage::{LayerSpace, LayerUsage};
 pub use volume::{LaneRef, PoolVolume, RemoteLane};

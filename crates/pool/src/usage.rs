@@ -1,6 +1,6 @@
-//! What a layer holds, and what would be given back if nobody asked for it any more.
+//! What layers hold, and what would be given back if nobody asked for one any more.
 
-use base::LayerId;
+use base::{HashMap, LayerId};
 
 use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::lane::{Lane, LaneError};
@@ -25,7 +25,66 @@ impl LayerUsage {
     }
 }
 
+/// What the books say of a layer, without a look at the map; in one lane or in all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LayerSpace {
+    /// Written in this layer itself.
+    pub own_blocks: u64,
+    /// Held by the layers it stands on, what others hide of them included.
+    pub below_blocks: u64,
+    /// Given back at least when the layer is dropped.
+    pub alone_blocks: u64,
+}
+
+impl LayerSpace {
+    /// Together with another lane's.
+    pub fn plus(self, other: LayerSpace) -> LayerSpace {
+        LayerSpace {
+            own_blocks: self.own_blocks + other.own_blocks,
+            below_blocks: self.below_blocks + other.below_blocks,
+            alone_blocks: self.alone_blocks + other.alone_blocks,
+        }
+    }
+}
+
 impl Lane {
+    /// The layers of this lane that somebody asks for, by name.
+    pub fn layer_spaces(&self) -> Vec<(LayerId, LayerSpace)> {
+        let map = self.map.borrow();
+        // a layer and all below it; each chain is walked down to what is known, and back up
+        let mut sums: HashMap<LayerId, u64> = HashMap::default();
+        let mut sum = |top: Option<LayerId>| {
+            let (mut path, mut next) = (Vec::new(), top);
+            while let Some(id) = next.filter(|id| !sums.contains_key(id)) {
+                path.push(id);
+                next = map.layer(id).parent;
+            }
+            let mut blocks = next.map_or(0, |known| sums[&known]);
+            for id in path.into_iter().rev() {
+                blocks += map.layer(id).mapped;
+                sums.insert(id, blocks);
+            }
+            blocks
+        };
+        let asked_for = self.layers();
+        let space = |name: LayerId| {
+            let layer = map.layer(map.named(name));
+            let (mut alone_blocks, mut below) = (0, layer.parent);
+            if layer.children == 0 {
+                alone_blocks = layer.mapped;
+                // what nobody else sees any more goes with it
+                while let Some(hidden) = below.map(|id| map.layer(id)) {
+                    if !hidden.dropping || hidden.children != 1 {
+                        break;
+                    }
+                    (alone_blocks, below) = (alone_blocks + hidden.mapped, hidden.parent);
+                }
+            }
+            (name, LayerSpace { own_blocks: layer.mapped, below_blocks: sum(layer.parent), alone_blocks })
+        };
+        asked_for.into_iter().map(space).collect()
+    }
+
     /// Exact as long as nothing is written meanwhile. Reads as much of the map as the smaller of two layers has.
     pub(crate) async fn layer_usage(&self, layer: LayerId) -> Result<LayerUsage, LaneError> {
         let layer = self.map.borrow().named(layer);

@@ -302,7 +302,6 @@ pub enum Volume {
     },
     /// Make a volume that begins as what a snapshot is; it takes space only for what is written to it
     Clone {
-        /// The snapshot, as VOLUME@SNAPSHOT
         #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
         from: SnapshotOf,
         /// The new volume
@@ -336,27 +335,30 @@ pub enum Access {
 
 #[derive(Subcommand, Debug)]
 pub enum Snapshot {
-    /// Keep what a volume is now, while hosts use it
+    /// Keep what volumes are now, all at one moment, while hosts use them
     Create {
-        volume: String,
-        /// Unique among those of the volume
-        name: String,
+        /// The volumes, each with a name for its snapshot, such as disk@monday; 64 at most
+        #[arg(value_name = "VOLUME@SNAPSHOT", required = true, value_parser = snapshot_of)]
+        snapshots: Vec<SnapshotOf>,
         #[command(flatten)]
         change: Change,
     },
-    /// List a volume's snapshots, with what each holds
-    List { volume: String },
+    /// List snapshots, with what each takes
+    List {
+        /// Only those of this volume
+        volume: Option<String>,
+    },
     /// Delete a snapshot; clones of it stay
     Delete {
-        volume: String,
-        name: String,
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        snapshot: SnapshotOf,
         #[command(flatten)]
         change: Change,
     },
-    /// Make a volume what it was; what was written since is lost
+    /// Make a volume what it was; what was written since is lost. It must not be mapped
     Rollback {
-        volume: String,
-        name: String,
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        snapshot: SnapshotOf,
         #[command(flatten)]
         change: Change,
     },

@@ -3,19 +3,28 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What to do with snapshots of a volume.
+/// What to do with snapshots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CopyOrder {
-    Snapshot(NewSnapshot),
-    DeleteSnapshot { snapshot: String },
-    RollBack { snapshot: String },
-    Clone { snapshot: String, clone: NewClone },
+    Snapshot(NewSnapshots),
+    DeleteSnapshot { volume: String, snapshot: String },
+    RollBack { volume: String, snapshot: String },
+    Clone { volume: String, snapshot: String, clone: NewClone },
+}
+
+/// Snapshots to be taken, all at one moment: 1 to 64, each of another volume.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewSnapshots {
+    pub snapshots: Vec<NewSnapshot>,
 }
 
 /// A snapshot to be taken.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSnapshot {
+    /// The volume, which is in a pool.
+    pub volume: String,
     /// Unique among those of the volume.
     pub name: String,
 }
@@ -36,13 +45,24 @@ pub struct Snapshot {
     pub size_bytes: u64,
     /// When it was taken, milliseconds since 1970.
     pub created_ms: u64,
-    /// Written between the snapshot before it and this one; none where the pool is offline.
-    pub own_bytes: Option<u64>,
-    /// Given back when it is deleted; none where the pool is offline.
-    pub freed_bytes: Option<u64>,
+    /// Null where the pool is offline.
+    pub space: Option<CopySpace>,
 }
 
-/// A volume's snapshots, the oldest first.
+/// What a volume in a pool, or a snapshot, takes of it; parity is not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CopySpace {
+    /// Written since the snapshot that it stands on: the one before it, or for a clone the one that it began as.
+    pub written_bytes: u64,
+    /// Held for it and for the snapshots below it: `unique_bytes` and `shared_bytes` together.
+    pub used_bytes: u64,
+    /// Given back when it alone is deleted; of a volume, at least.
+    pub unique_bytes: u64,
+    /// Held for other snapshots, volumes and clones, too.
+    pub shared_bytes: u64,
+}
+
+/// Snapshots, in the order in which they were taken.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct SnapshotList {
     pub schema: u32,

@@ -10,7 +10,7 @@ mod request;
 mod status;
 mod upkeep;
 
-pub use copies::{CopyOrder, NewClone, NewSnapshot, Snapshot, SnapshotList};
+pub use copies::{CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Snapshot, SnapshotList};
 pub use error::{ApiError, ErrorCode};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,

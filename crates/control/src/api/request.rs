@@ -46,14 +46,14 @@ pub enum Command {
         unmap: bool,
         dry_run: bool,
     },
-    /// Snapshots and clones of this volume.
+    /// Snapshots and clones.
     Copy {
-        volume: String,
         order: CopyOrder,
         dry_run: bool,
     },
+    /// Of a volume, or of all.
     SnapshotList {
-        volume: String,
+        volume: Option<String>,
     },
     HostCreate {
         host: NewHost,

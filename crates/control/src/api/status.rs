@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::copies::{CopySpace, Snapshot};
 use super::request::GroupAccess;
 
 macro_rules! answer {
@@ -215,6 +216,12 @@ answer! {
         /// How each portal group reaches it.
         #[serde(default)]
         pub access: Vec<GroupAccess>,
+        /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then; null where it is no clone.
+        #[serde(default)]
+        pub clone_of: Option<String>,
+        /// Null where it is not in a pool that is online.
+        #[serde(default)]
+        pub space: Option<CopySpace>,
     }
 
     pub struct Host {
@@ -378,4 +385,5 @@ pub enum Made {
     Volume(Box<Volume>),
     Host(Host),
     Mapping(Mapping),
+    Snapshots(Vec<Snapshot>),
 }

@@ -287,7 +287,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         set_access,
         delete_volume,
         copies::list_snapshots,
-        copies::create_snapshot,
+        copies::create_snapshots,
         copies::delete_snapshot,
         copies::roll_back,
         copies::clone_volume,

@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 23);
+    assert_eq!(count, 28);
 }
 
 #[tokio::test]
@@ -97,6 +97,8 @@ async fn status_and_lists() {
         ("/v1/volumes", "volumes", 2),
         ("/v1/hosts", "hosts", 2),
         ("/v1/mappings", "mappings", 1),
+        ("/v1/snapshots", "snapshots", 2),
+        ("/v1/snapshots?volume=old-lun", "snapshots", 0),
     ] {
         let (code, list) = fixture.request("GET", path, "").await;
         assert_eq!((code, list[key].as_array().unwrap().len()), (200, length), "{path}");
@@ -165,6 +167,37 @@ async fn changes_reach_the_array_as_they_were_asked() {
 }
 
 #[tokio::test]
+async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
+    let fixture = start().await;
+    let both = r#"{"snapshots":[{"volume":"vm-01","name":"now"},{"volume":"log","name":"then"}]}"#;
+    for (method, path, body) in [
+        ("POST", "/v1/snapshots?dry_run=true", both),
+        ("DELETE", "/v1/snapshots/vm-01/now", ""),
+        ("POST", "/v1/snapshots/vm-01/now/rollback", ""),
+        ("POST", "/v1/snapshots/vm-01/now/clone", r#"{"name":"copy"}"#),
+        ("GET", "/v1/snapshots?volume=vm-01", ""),
+        ("GET", "/v1/snapshots", ""),
+    ] {
+        let (code, answer) = fixture.request(method, path, body).await;
+        assert_eq!((code, &answer["schema"]), (200, &1.into()), "{method} {path}: {answer}");
+    }
+    let asked = std::mem::take(&mut *fixture.array.asked.lock().unwrap());
+    let copy = |order, dry_run| Command::Copy { order, dry_run };
+    let named = |volume: &str, name: &str| NewSnapshot { volume: volume.into(), name: name.into() };
+    let snapshots = vec![named("vm-01", "now"), named("log", "then")];
+    let (volume, snapshot) = ("vm-01".to_owned(), "now".to_owned());
+    let expected = [
+        copy(CopyOrder::Snapshot(NewSnapshots { snapshots }), true),
+        copy(CopyOrder::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() }, false),
+        copy(CopyOrder::RollBack { volume: volume.clone(), snapshot: snapshot.clone() }, false),
+        copy(CopyOrder::Clone { volume, snapshot, clone: NewClone { name: "copy".into() } }, false),
+        Command::SnapshotList { volume: Some("vm-01".into()) },
+        Command::SnapshotList { volume: None },
+    ];
+    assert_eq!(asked, expected);
+}
+
+#[tokio::test]
 async fn refusals_are_json_with_the_right_status() {
     let fixture = start().await;
     let too_large = "x".repeat(base::limits::API_BODY_BYTES_MAX + 1);
@@ -183,6 +216,8 @@ async fn refusals_are_json_with_the_right_status() {
         ("DELETE", "/v1/volumes/vm-01", "", 409, "in_use"),
         ("DELETE", "/v1/volumes/nope", "", 404, "not_found"),
         ("DELETE", "/v1/volumes/%FF", "", 400, "invalid"),
+        ("POST", "/v1/snapshots", r#"{"snapshots":[{"volume":"vm-01"}]}"#, 400, "invalid"),
+        ("GET", "/v1/snapshots?vol=vm-01", "", 400, "invalid"),
     ];
     for (method, path, body, status, code) in table {
         let (found, error) = fixture.request(method, path, body).await;

@@ -1,15 +1,22 @@
 //! Commands about snapshots and clones.
 //!
 //! The layer is made in every lane, then the catalog names it, then it is answered; a layer that no catalog names is
-//! dropped, by the next start at the latest. While a snapshot is taken, writes to its volume are held back on every
-//! shard: what was acknowledged before is in it, in all lanes, and nothing that came later.
+//! dropped, by the next start at the latest. While snapshots are taken, writes to their volumes are held back on every
+//! shard: what was acknowledged before is in them, in all lanes of all volumes, and nothing that came later.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
-use catalog::{Change, Volume, VolumeKind};
+use catalog::{Change, Name, Snapshot, Volume, VolumeKind};
+use pool::LayerSpace;
+use task::join_all;
 
 use super::Array;
 use super::change::Planned;
-use crate::command::{CommandError, CommandErrorKind, CopyOrder, Made, Reply, SnapshotStatus};
+use crate::command::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
+use crate::lanes::pool_layer;
 use crate::message::Call;
 
 /// How long writes that are under way when a snapshot is asked for may take to end; later ones wait meanwhile.
@@ -17,68 +24,49 @@ const HOLD_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Array {
     pub(super) async fn copy(&self, order: CopyOrder, dry_run: bool) -> Result<Reply, CommandError> {
-        let now = self.context.io.wall_clock_ms();
-        let (change, line) = match &order {
-            CopyOrder::Snapshot { volume, name } => (
-                Change::TakeSnapshot { volume: volume.clone(), name: name.parse()?, created_ms: now },
-                format!("take snapshot {volume}@{name}"),
-            ),
-            CopyOrder::DeleteSnapshot { volume, snapshot } => (
-                Change::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() },
-                format!("delete snapshot {volume}@{snapshot}"),
-            ),
-            CopyOrder::RollBack { volume, snapshot } => (
-                Change::RollBack { volume: volume.clone(), snapshot: snapshot.clone() },
-                format!("roll volume {volume} back to {volume}@{snapshot}; what was written since is gone"),
-            ),
-            CopyOrder::Clone { volume, snapshot, name } => (
-                Change::CloneVolume {
-                    volume: volume.clone(),
-                    snapshot: snapshot.clone(),
-                    name: name.parse()?,
-                    created_ms: now,
-                },
-                format!("create volume {name}, a clone of {volume}@{snapshot}"),
-            ),
-        };
-        let planned = self.plan(&change)?.line(line);
-        let volume = match &order {
-            CopyOrder::Snapshot { volume, .. }
-            | CopyOrder::DeleteSnapshot { volume, .. }
+        let (change, lines) = planned_change(&order, self.context.io.wall_clock_ms())?;
+        let planned = lines.into_iter().fold(self.plan(&change)?, Planned::line);
+        let names: Vec<&String> = match &order {
+            CopyOrder::Snapshot { snapshots } => snapshots.iter().map(|(volume, _)| volume).collect(),
+            CopyOrder::DeleteSnapshot { volume, .. }
             | CopyOrder::RollBack { volume, .. }
-            | CopyOrder::Clone { volume, .. } => volume,
+            | CopyOrder::Clone { volume, .. } => vec![volume],
         };
-        let volume = self.state.borrow().catalog.find_volume(volume).expect("the plan found it").clone();
-        let (pool, _) = place(&volume);
-        self.check_pool_online(planned.next.pool(pool).expect("the pool of a volume").name.as_str())?;
+        let known = |name: &&String| {
+            let state = self.state.borrow();
+            state.catalog.find_volume(name).expect("the plan found it").clone()
+        };
+        let volumes: Vec<Volume> = names.iter().map(known).collect();
+        for volume in &volumes {
+            let pool = planned.next.pool(place(volume).0).expect("the pool of a volume");
+            self.check_pool_online(pool.name.as_str())?;
+        }
         if dry_run {
             return Ok(planned.reply(true, None));
         }
-        let made = self.carry_out_copy(&order, &volume, &planned).await?;
+        let made = self.carry_out_copy(&order, &volumes, &planned).await?;
         Ok(planned.reply(false, made))
     }
 
     async fn carry_out_copy(
         &self,
         order: &CopyOrder,
-        volume: &Volume,
+        volumes: &[Volume],
         planned: &Planned,
     ) -> Result<Option<Made>, CommandError> {
+        let volume = &volumes[0];
         let (pool, layer) = place(volume);
         let frozen = |name: &str| {
             let state = self.state.borrow();
             state.catalog.find_snapshot(volume.id, name).expect("the plan found it").layer
         };
         match order {
-            CopyOrder::Snapshot { .. } => {
-                let held = self.hold_writes(volume).await;
-                let grown = match held {
-                    Ok(()) => self.grow_volume(planned, volume.id, layer).await,
-                    Err(error) => Err(error),
-                };
-                self.context.ask_all(|| Call::HoldWrites(volume.id, false)).await;
-                grown?;
-                Ok(self.volume_status(volume.id).map(|status| Made::Volume(Box::new(status))))
+            CopyOrder::Snapshot { snapshots } => {
+                self.take_snapshots(volumes, planned).await?;
+                let taken = snapshots.iter().zip(volumes).filter_map(|((_, name), volume)| {
+                    Some((volume.clone(), planned.next.find_snapshot(volume.id, name)?.clone()))
+                });
+                Ok(Some(Made::Snapshots(self.snapshot_statuses(taken.collect()).await)))
             }
             CopyOrder::DeleteSnapshot { snapshot, .. } => {
                 let layer = frozen(snapshot);
@@ -87,40 +75,62 @@ impl Array {
                 Ok(None)
             }
             CopyOrder::RollBack { snapshot, .. } => {
-                self.grow_volume(planned, volume.id, frozen(snapshot)).await?;
+                self.grow_volumes(planned, &[(volume.id, frozen(snapshot))]).await?;
                 self.drop_layer(pool, layer).await;
-                Ok(self.volume_status(volume.id).map(|status| Made::Volume(Box::new(status))))
+                Ok(self.made_volume(volume.id).await)
             }
             CopyOrder::Clone { snapshot, name, .. } => {
                 let clone = planned.next.find_volume(name).expect("just made").id;
-                self.grow_volume(planned, clone, frozen(snapshot)).await?;
-                Ok(self.volume_status(clone).map(|status| Made::Volume(Box::new(status))))
+                self.grow_volumes(planned, &[(clone, frozen(snapshot))]).await?;
+                Ok(self.made_volume(clone).await)
             }
         }
     }
 
-    /// Makes the layer in which the plan has the volume go on, over `parent`, then the plan durable.
-    async fn grow_volume(
+    /// Holds back writes to all of them, lets them go on in layers over those that they were in, and lets writes go.
+    async fn take_snapshots(&self, volumes: &[Volume], planned: &Planned) -> Result<(), CommandError> {
+        let ids: Arc<[VolumeId]> = volumes.iter().map(|volume| volume.id).collect();
+        let grown: Vec<_> = volumes.iter().map(|volume| (volume.id, place(volume).1)).collect();
+        let taken = match self.hold_writes(&ids).await {
+            Ok(()) => self.grow_volumes(planned, &grown).await,
+            Err(error) => Err(error),
+        };
+        self.context.ask_all(|| Call::HoldWrites(ids.clone(), false)).await;
+        taken
+    }
+
+    /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
+    async fn grow_volumes(
         &self,
         planned: &Planned,
-        volume: VolumeId,
-        parent: LayerId,
+        grown: &[(VolumeId, LayerId)],
     ) -> Result<(), CommandError> {
-        let volume = planned.next.volume(volume).expect("the plan has it");
-        let (pool, layer) = place(volume);
-        let made = match self.create_layer(pool, layer, volume.size_bytes, Some(parent)).await {
+        let tops = grown.iter().map(|&(volume, below)| {
+            let volume = planned.next.volume(volume).expect("the plan has it");
+            let (pool, layer) = place(volume);
+            (pool, layer, volume.size_bytes, below)
+        });
+        let tops: Vec<_> = tops.collect();
+        let create = |&(pool, layer, size_bytes, below): &(PoolId, LayerId, u64, LayerId)| {
+            self.create_layer(pool, layer, size_bytes, Some(below))
+        };
+        let created = join_all(tops.iter().map(create).collect::<Vec<_>>()).await;
+        let made = match created.into_iter().collect::<Result<(), _>>() {
             Ok(()) => self.commit(&planned.next).await,
             Err(error) => Err(error),
         };
         if made.is_err() {
-            self.take_back(pool, layer).await;
+            self.forget_plan().await;
+            for &(pool, layer, ..) in &tops {
+                self.drop_layer(pool, layer).await;
+            }
         }
         made
     }
 
-    /// The layer is not needed; what was below it can be written again. The catalog that names it may have come into
-    /// some pool: a newer one, which does not, goes over it.
-    async fn take_back(&self, pool: PoolId, layer: LayerId) {
+    /// A catalog that was not made durable everywhere may have come into some pool: a newer one, with what was before,
+    /// goes over it.
+    async fn forget_plan(&self) {
         let current = self.state.borrow().catalog.clone();
         let same = Change::RenameArray { name: current.name().clone() };
         let newer = current.apply(&same).and_then(|next| next.apply(&same));
@@ -128,50 +138,103 @@ impl Array {
             // where this fails too, the start finds out which catalog counts
             let _ = self.commit(&newer).await;
         }
-        self.drop_layer(pool, layer).await;
     }
 
     /// On every shard; comes back when no write is under way on any. Hosts do not wait for ever.
-    async fn hold_writes(&self, volume: &Volume) -> Result<(), CommandError> {
-        let held = self.context.ask_all(|| Call::HoldWrites(volume.id, true));
+    async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
+        let held = self.context.ask_all(|| Call::HoldWrites(volumes.clone(), true));
         match task::race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
             Ok(_) => Ok(()),
             Err(_) => {
-                let message = format!("writes to volume {} do not end", volume.name);
+                let seconds = HOLD_TIME_MAX.0 / Nanos::from_secs(1).0;
+                let message = format!("writes that are under way do not end within {seconds} s");
                 let hint = "`tangelo status` says what is wrong; no snapshot was taken";
                 Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
             }
         }
     }
 
-    pub(super) async fn list_snapshots(&self, volume: &str) -> Result<Reply, CommandError> {
-        let (found, snapshots) = {
+    /// Of one volume, or of all.
+    pub(super) async fn list_snapshots(&self, volume: Option<String>) -> Result<Reply, CommandError> {
+        let found: Vec<(Volume, Snapshot)> = {
             let state = self.state.borrow();
-            let Some(found) = state.catalog.find_volume(volume).cloned() else {
-                let message = format!("there is no volume called \"{volume}\"");
-                let hint = "`tangelo volume list` shows what there is";
-                return Err(CommandError::new(CommandErrorKind::NotFound, message, hint));
+            let only = match &volume {
+                Some(name) => Some(state.catalog.find_volume(name).ok_or_else(|| missing(name))?.id),
+                None => None,
             };
-            let snapshots: Vec<_> = state.catalog.snapshots_of(found.id).cloned().collect();
-            (found, snapshots)
+            let wanted = |of: VolumeId| only.is_none_or(|only| only == of);
+            let snapshots = state.catalog.snapshots().iter().filter(|snapshot| wanted(snapshot.volume));
+            let with_volume = |snapshot: &Snapshot| {
+                (state.catalog.volume(snapshot.volume).expect("it has one").clone(), snapshot.clone())
+            };
+            snapshots.map(with_volume).collect()
         };
-        let mut listed = Vec::new();
-        for snapshot in snapshots {
-            let usage = match found.backing {
-                VolumeKind::Pool { pool, .. } => self.layer_usage(pool, snapshot.layer).await,
-                _ => None,
-            };
-            listed.push(SnapshotStatus {
-                volume: found.name.to_string(),
+        Ok(Reply::Snapshots(self.snapshot_statuses(found).await))
+    }
+
+    async fn snapshot_statuses(&self, snapshots: Vec<(Volume, Snapshot)>) -> Vec<SnapshotStatus> {
+        let mut pools = BTreeMap::new();
+        let mut statuses = Vec::new();
+        for (volume, snapshot) in snapshots {
+            let (pool, _) = place(&volume);
+            if let Entry::Vacant(entry) = pools.entry(pool) {
+                entry.insert(self.copy_spaces(pool).await);
+            }
+            let space = pools[&pool].get(&pool_layer(snapshot.layer)).copied();
+            let usage = self.layer_usage(pool, snapshot.layer).await;
+            statuses.push(SnapshotStatus {
+                volume: volume.name.to_string(),
                 name: snapshot.name.to_string(),
                 size_bytes: snapshot.size_bytes,
                 created_ms: snapshot.created_ms,
-                own_bytes: usage.map(|usage| usage.own_blocks * BLOCK_BYTES as u64),
-                freed_bytes: usage.map(|usage| usage.freed_blocks * BLOCK_BYTES as u64),
+                // hosts write meanwhile: the two do not come from one moment
+                space: space.zip(usage).map(|(space, usage)| CopySpace {
+                    unique_bytes: bytes(usage.freed_blocks).min(space.used_bytes),
+                    ..space
+                }),
             });
         }
-        Ok(Reply::Snapshots(listed))
+        statuses
     }
+
+    /// What volumes and snapshots of a pool take, by the names of their layers there, as far as the books say.
+    pub(super) async fn copy_spaces(&self, pool: PoolId) -> BTreeMap<LayerId, CopySpace> {
+        let Some(membership) = self.state.borrow().online_pool(pool) else { return BTreeMap::new() };
+        let mut layers = self.layer_spaces(pool).await;
+        layers.retain(|_, (lanes, _)| *lanes == membership.lanes);
+        let space = |LayerSpace { own_blocks, below_blocks, alone_blocks }| CopySpace {
+            written_bytes: bytes(own_blocks),
+            used_bytes: bytes(own_blocks + below_blocks),
+            unique_bytes: bytes(alone_blocks),
+        };
+        layers.into_iter().map(|(layer, (_, found))| (layer, space(found))).collect()
+    }
+}
+
+/// The change of the catalog, and what people are told of it.
+fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<String>), CommandError> {
+    Ok(match order.clone() {
+        CopyOrder::Snapshot { snapshots } => {
+            let lines = snapshots.iter().map(|(volume, name)| format!("take snapshot {volume}@{name}"));
+            let lines = lines.collect();
+            let named = |(volume, name): (String, String)| Ok((volume, name.parse::<Name>()?));
+            let snapshots = snapshots.into_iter().map(named).collect::<Result<_, CommandError>>()?;
+            (Change::TakeSnapshots { snapshots, created_ms }, lines)
+        }
+        CopyOrder::DeleteSnapshot { volume, snapshot } => {
+            let line = format!("delete snapshot {volume}@{snapshot}");
+            (Change::DeleteSnapshot { volume, snapshot }, vec![line])
+        }
+        CopyOrder::RollBack { volume, snapshot } => {
+            let line =
+                format!("roll volume {volume} back to {volume}@{snapshot}; what was written since is gone");
+            (Change::RollBack { volume, snapshot }, vec![line])
+        }
+        CopyOrder::Clone { volume, snapshot, name } => {
+            let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
+            (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
+        }
+    })
 }
 
 /// Where a volume is. Only those in pools have copies, which the catalog has checked.
@@ -180,4 +243,13 @@ fn place(volume: &Volume) -> (PoolId, LayerId) {
         VolumeKind::Pool { pool, layer } => (pool, layer),
         _ => unreachable!("the catalog refuses copies of what is not in a pool"),
     }
+}
+
+fn missing(volume: &str) -> CommandError {
+    let message = format!("there is no volume called \"{volume}\"");
+    CommandError::new(CommandErrorKind::NotFound, message, "`tangelo volume list` shows what there is")
+}
+
+fn bytes(blocks: u64) -> u64 {
+    blocks * BLOCK_BYTES as u64
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 
 use base::{LayerId, PoolId};
 use catalog::VolumeKind;
-use pool::{CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerUsage, Membership, PoolVolume};
+use pool::{
+    CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, LayerUsage, Membership, PoolVolume,
+};
 use task::join_all;
 
 use super::Array;
@@ -45,6 +47,19 @@ impl Array {
         self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
     }
 
+    /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
+    pub(super) async fn layer_spaces(&self, id: PoolId) -> BTreeMap<LayerId, (u16, LayerSpace)> {
+        let mut present: BTreeMap<LayerId, (u16, LayerSpace)> = BTreeMap::new();
+        for answer in self.context.ask_all(|| Call::Layers(id)).await {
+            let Answer::Layers(layers) = answer else { unreachable!("the answer to a question for layers") };
+            for (layer, space) in layers {
+                let entry = present.entry(layer).or_default();
+                *entry = (entry.0 + 1, entry.1.plus(space));
+            }
+        }
+        present
+    }
+
     /// What a layer holds, and what its dropping would give back, in all lanes. `None` where it cannot be told.
     pub(super) async fn layer_usage(&self, id: PoolId, layer: LayerId) -> Option<LayerUsage> {
         let membership = self.state.borrow().online_pool(id)?;
@@ -72,21 +87,12 @@ impl Array {
     /// is newer than the catalog is somebody's volume, which this catalog is too old to know: refused.
     pub(super) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
         let (wanted, next) = self.layers_wanted(membership.pool);
-        let answers = self.context.ask_all(|| Call::Layers(membership.pool)).await;
-        // in how many lanes a layer is, and its blocks in all of them
-        let mut present: BTreeMap<LayerId, (u16, u64)> = BTreeMap::new();
-        for answer in answers {
-            let Answer::Layers(layers) = answer else { unreachable!("the answer to a question for layers") };
-            for (layer, blocks) in layers {
-                let entry = present.entry(layer).or_default();
-                *entry = (entry.0 + 1, entry.1 + blocks);
-            }
-        }
-        for (&layer, &(_, blocks)) in &present {
+        let present = self.layer_spaces(membership.pool).await;
+        for (&layer, &(_, space)) in &present {
             if layer == CATALOG_LAYER || wanted.contains_key(&layer) {
                 continue;
             }
-            if layer >= next && blocks > 0 {
+            if layer >= next && space.own_blocks > 0 {
                 let message =
                     format!("pool {} holds a volume that is newer than every catalog found", membership.name);
                 let hint =
@@ -108,17 +114,16 @@ impl Array {
         Ok(())
     }
 
-    /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and the first layer
-    /// that it does not know yet.
+    /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and
+    /// the first layer that it does not know yet.
     fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
         let state = self.state.borrow();
         let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
         let inside = state.catalog.volumes().iter().filter_map(|volume| match volume.backing {
             VolumeKind::Pool { pool, layer } if pool == id => {
-                // one that stands on others is more than what was written in it
-                let stands =
-                    volume.clone_of.is_some() || state.catalog.snapshots_of(volume.id).next().is_some();
-                let request = (!stands).then(|| create(layer, None, volume.size_bytes, lanes));
+                // one that stands on others, or did, is more than what was written in it
+                let request =
+                    volume.dealt_as.is_none().then(|| create(layer, None, volume.size_bytes, lanes));
                 Some((pool_layer(layer), request))
             }
             _ => None,

@@ -202,7 +202,7 @@ impl Array {
             Command::VolumeAccess { name, access, dry_run } => self.set_access(&name, access, dry_run).await,
             Command::VolumeDelete { name, unmap, dry_run } => self.delete_volume(&name, unmap, dry_run).await,
             Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
-            Command::SnapshotList { volume } => self.list_snapshots(&volume).await,
+            Command::SnapshotList { volume } => self.list_snapshots(volume).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
             Command::Map { volume, host, lun, read_only, dry_run } => {

@@ -71,7 +71,7 @@ impl Array {
             self.state.borrow_mut().raw.retain(|raw| raw.volume != volume);
             return Err(error);
         }
-        let made = self.volume_status(volume).map(Box::new).map(Made::Volume);
+        let made = self.made_volume(volume).await;
         Ok(planned.reply(false, made))
     }
 
@@ -135,7 +135,7 @@ impl Array {
             return Ok(planned.reply(true, None));
         }
         self.commit(&planned.next).await?;
-        let made = self.volume_status(volume.id).map(Box::new).map(Made::Volume);
+        let made = self.made_volume(volume.id).await;
         Ok(planned.reply(false, made))
     }
 

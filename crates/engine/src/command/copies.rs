@@ -3,10 +3,9 @@
 /// A change that has to do with snapshots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CopyOrder {
-    /// What the volume is now, with all that was acknowledged.
+    /// What volumes are now, all at one moment, with all that was acknowledged: each with its snapshot's name.
     Snapshot {
-        volume: String,
-        name: String,
+        snapshots: Vec<(String, String)>,
     },
     DeleteSnapshot {
         volume: String,
@@ -34,8 +33,24 @@ pub struct SnapshotStatus {
     pub size_bytes: u64,
     /// Milliseconds since 1970.
     pub created_ms: u64,
-    /// Written between the snapshot before it and this one. None where the pool is offline.
-    pub own_bytes: Option<u64>,
-    /// Given back when it is deleted. None where the pool is offline.
-    pub freed_bytes: Option<u64>,
+    /// None where the pool is offline.
+    pub space: Option<CopySpace>,
+}
+
+/// What a volume in a pool, or a snapshot, takes of it.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct CopySpace {
+    /// Written since the snapshot that it stands on.
+    pub written_bytes: u64,
+    /// Held for it and for the snapshots below it.
+    pub used_bytes: u64,
+    /// Given back when it alone is deleted.
+    pub unique_bytes: u64,
+}
+
+impl CopySpace {
+    /// What others hold, too.
+    pub fn shared_bytes(&self) -> u64 {
+        self.used_bytes - self.unique_bytes
+    }
 }

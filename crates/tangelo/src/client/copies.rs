@@ -8,17 +8,21 @@ use crate::cli;
 
 pub(super) async fn snapshot(snapshot: &cli::Snapshot, server: &Server) -> Result<Shown, Failure> {
     match snapshot {
-        cli::Snapshot::Create { volume, name, change } => {
-            let new = NewSnapshot { name: name.clone() };
-            changed(server.post(&change_path(&of(volume), change), &new).await?)
+        cli::Snapshot::Create { snapshots, change } => {
+            let new = snapshots.iter().cloned();
+            let new = new.map(|cli::SnapshotOf { volume, snapshot }| NewSnapshot { volume, name: snapshot });
+            let new = NewSnapshots { snapshots: new.collect() };
+            changed(server.post(&change_path("/v1/snapshots", change), &new).await?)
         }
-        cli::Snapshot::List { volume } => Ok(show(server.get::<SnapshotList>(&of(volume)).await?)),
-        cli::Snapshot::Delete { volume, name, change } => {
-            changed(server.delete(&change_path(&one(volume, name), change)).await?)
+        cli::Snapshot::List { volume } => {
+            let only = volume.as_ref().map_or(String::new(), |name| format!("?volume={}", path_piece(name)));
+            Ok(show(server.get::<SnapshotList>(&format!("/v1/snapshots{only}")).await?))
         }
-        cli::Snapshot::Rollback { volume, name, change } => {
-            let path = format!("{}/rollback", one(volume, name));
-            changed(server.post(&change_path(&path, change), &()).await?)
+        cli::Snapshot::Delete { snapshot, change } => {
+            changed(server.delete(&change_path(&path(snapshot, ""), change)).await?)
+        }
+        cli::Snapshot::Rollback { snapshot, change } => {
+            changed(server.post(&change_path(&path(snapshot, "/rollback"), change), &()).await?)
         }
     }
 }
@@ -29,14 +33,10 @@ pub(super) async fn clone(
     change: &cli::Change,
     server: &Server,
 ) -> Result<Shown, Failure> {
-    let path = format!("{}/clone", one(&from.volume, &from.snapshot));
-    changed(server.post(&change_path(&path, change), &NewClone { name: name.to_owned() }).await?)
+    let clone = NewClone { name: name.to_owned() };
+    changed(server.post(&change_path(&path(from, "/clone"), change), &clone).await?)
 }
 
-fn of(volume: &str) -> String {
-    format!("/v1/volumes/{}/snapshots", path_piece(volume))
-}
-
-fn one(volume: &str, snapshot: &str) -> String {
-    format!("{}/{}", of(volume), path_piece(snapshot))
+fn path(snapshot: &cli::SnapshotOf, what: &str) -> String {
+    format!("/v1/snapshots/{}/{}{what}", path_piece(&snapshot.volume), path_piece(&snapshot.snapshot))
 }

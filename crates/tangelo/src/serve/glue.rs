@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use uring::Mailbox;
 
 use super::keeper::Keeper;
-use super::{locate, upkeep};
+use super::{copies, locate, upkeep};
 
 /// The array, as shard 0's mailbox.
 pub struct EngineArray {
@@ -89,7 +89,7 @@ impl Array for EngineArray {
             match reply.await? {
                 Reply::Drives(drives) => Ok(api::Reply::Drives(drives.into_iter().map(drive).collect())),
                 Reply::Snapshots(snapshots) => {
-                    Ok(api::Reply::Snapshots(snapshots.into_iter().map(snapshot).collect()))
+                    Ok(api::Reply::Snapshots(snapshots.into_iter().map(copies::snapshot).collect()))
                 }
                 Reply::Changed(change) => Ok(api::Reply::Changed(changed(change))),
                 Reply::Status(status) => Ok(api::Reply::Status(Box::new(array_status(*status)))),
@@ -132,9 +132,7 @@ fn engine_command(command: api::Command) -> engine::Command {
         }
         api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
         api::Command::DrivesFound(paths) => To::DrivesFound(paths),
-        api::Command::Copy { volume, order, dry_run } => {
-            To::Copy { order: copy_order(volume, order), dry_run }
-        }
+        api::Command::Copy { order, dry_run } => To::Copy { order: copies::order(order), dry_run },
         api::Command::SnapshotList { volume } => To::SnapshotList { volume },
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
@@ -152,27 +150,6 @@ fn engine_command(command: api::Command) -> engine::Command {
             To::Map { volume, host, lun, read_only, dry_run }
         }
         api::Command::Unmap { volume, host, dry_run } => To::Unmap { volume, host, dry_run },
-    }
-}
-
-fn copy_order(volume: String, order: api::CopyOrder) -> shard::CopyOrder {
-    use shard::CopyOrder as To;
-    match order {
-        api::CopyOrder::Snapshot(api::NewSnapshot { name }) => To::Snapshot { volume, name },
-        api::CopyOrder::DeleteSnapshot { snapshot } => To::DeleteSnapshot { volume, snapshot },
-        api::CopyOrder::RollBack { snapshot } => To::RollBack { volume, snapshot },
-        api::CopyOrder::Clone { snapshot, clone } => To::Clone { volume, snapshot, name: clone.name },
-    }
-}
-
-fn snapshot(snapshot: shard::SnapshotStatus) -> api::Snapshot {
-    api::Snapshot {
-        volume: snapshot.volume,
-        name: snapshot.name,
-        size_bytes: snapshot.size_bytes,
-        created_ms: snapshot.created_ms,
-        own_bytes: snapshot.own_bytes,
-        freed_bytes: snapshot.freed_bytes,
     }
 }
 
@@ -195,6 +172,9 @@ fn changed(change: shard::Change) -> api::Changed {
         shard::Made::Volume(made) => api::Made::Volume(Box::new(volume(*made))),
         shard::Made::Host(made) => api::Made::Host(host(made)),
         shard::Made::Mapping(made) => api::Made::Mapping(mapping(made)),
+        shard::Made::Snapshots(made) => {
+            api::Made::Snapshots(made.into_iter().map(copies::snapshot).collect())
+        }
     });
     let shard::Change { dry_run, lines, hosts_affected, .. } = change;
     api::Changed { schema: api::SCHEMA, dry_run, lines, hosts_affected, made }
@@ -336,6 +316,8 @@ fn volume(volume: shard::VolumeStatus) -> api::Volume {
         health: health(volume.health),
         reason: volume.reason,
         access: volume.access.into_iter().map(group_access).collect(),
+        clone_of: volume.clone_of,
+        space: volume.space.map(copies::space),
     }
 }
 

@@ -127,24 +127,31 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
 impl Show for SnapshotList {
     fn text(&self) -> String {
         if self.snapshots.is_empty() {
-            return "The volume has no snapshot: `tangelo snapshot create VOLUME NAME` takes one.\n"
-                .to_owned();
+            return "There is no snapshot: `tangelo snapshot create VOLUME@SNAPSHOT` takes one.\n".to_owned();
         }
         let mut out = String::new();
-        let mut table = Table::new(&["SNAPSHOT", "SIZE", "TAKEN", "OWN", "FREES"]);
-        let bytes = |bytes: Option<u64>| bytes.map_or("-".to_owned(), |bytes| Size(bytes).to_string());
+        let mut table = Table::new(&["SNAPSHOT", "TAKEN", "SIZE", "WRITTEN", "USED", "UNIQUE", "SHARED"]);
         for snapshot in &self.snapshots {
-            table.row(vec![
+            let mut row = vec![
                 format!("{}@{}", snapshot.volume, snapshot.name),
-                Size(snapshot.size_bytes).to_string(),
                 super::moment(snapshot.created_ms),
-                bytes(snapshot.own_bytes),
-                bytes(snapshot.freed_bytes),
-            ]);
+                Size(snapshot.size_bytes).to_string(),
+                snapshot.space.map_or("-".to_owned(), |space| Size(space.written_bytes).to_string()),
+            ];
+            row.extend(space(snapshot.space));
+            table.row(row);
         }
         table.render("", &mut out);
         out
     }
+}
+
+/// Used, unique and shared.
+fn space(space: Option<CopySpace>) -> [String; 3] {
+    let bytes = |of: fn(&CopySpace) -> u64| {
+        space.as_ref().map_or("-".to_owned(), |space| Size(of(space)).to_string())
+    };
+    [bytes(|space| space.used_bytes), bytes(|space| space.unique_bytes), bytes(|space| space.shared_bytes)]
 }
 
 impl Show for VolumeList {
@@ -164,18 +171,26 @@ impl Show for VolumeList {
 }
 
 pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
-    let mut table = Table::new(&["VOLUME", "STATE", "SIZE", "BLOCKS", "WHERE", "CACHE", "NAA"]);
+    let heading = ["VOLUME", "STATE", "SIZE", "USED", "UNIQUE", "SHARED", "BLOCKS", "WHERE", "CACHE", "NAA"];
+    let mut table = Table::new(&heading);
     for volume in volumes {
         let place = match &volume.backing {
-            Backing::Pool(pool) => format!("pool {pool}"),
+            Backing::Pool(pool) => match &volume.clone_of {
+                Some(snapshot) => format!("pool {pool}, clone of {snapshot}"),
+                None => format!("pool {pool}"),
+            },
             Backing::Raw(path) => format!("raw {path}"),
             Backing::Memory => "memory".to_owned(),
             Backing::Null => "null".to_owned(),
         };
+        let [used, unique, shared] = space(volume.space);
         table.row(vec![
             volume.name.clone(),
             health_word(volume.health).to_owned(),
             Size(volume.size_bytes).to_string(),
+            used,
+            unique,
+            shared,
             volume.block_bytes.to_string(),
             place,
             if volume.write_back { "write-back" } else { "durable" }.to_owned(),
