@@ -33,9 +33,10 @@ impl Array {
                 CommandError::new(CommandErrorKind::Unavailable, message, hint)
             })?;
         }
-        let state = self.state.borrow();
-        let hosts = state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect();
-        drop(state);
+        let hosts = {
+            let state = self.state.borrow();
+            state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect()
+        };
         let made = if dry_run { None } else { self.made_volume(volume).await };
         Ok(Reply::Changed(command::Change { dry_run, lines, hosts_affected: hosts, made }))
     }
