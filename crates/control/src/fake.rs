@@ -20,9 +20,6 @@ impl FakeArray {
 
     fn answer(&self, command: Command) -> Result<Reply, ApiError> {
         let status = self.status.lock().expect("no test panics with it").clone();
-        let changed = |dry_run, lines: Vec<String>, hosts: Vec<String>| {
-            Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected: hosts, made: None }))
-        };
         match command {
             Command::DriveList => Ok(Reply::Drives(status.every_drive())),
             Command::Status => Ok(Reply::Status(Box::new(status))),
@@ -52,32 +49,9 @@ impl FakeArray {
             Command::VolumeAccess { name, access, dry_run } => {
                 changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
             }
-            Command::VolumeDelete { name, unmap, dry_run } => {
-                let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
-                    return Err(missing("volume", &name));
-                };
-                let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
-                let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
-                if !hosts.is_empty() && !unmap {
-                    let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
-                    return Err(ApiError::new(
-                        ErrorCode::InUse,
-                        message,
-                        "unmap it first, or delete it with --unmap",
-                    ));
-                }
-                changed(dry_run, vec![format!("delete volume {name}")], hosts)
-            }
+            Command::VolumeDelete { name, unmap, dry_run } => deleted(&status, &name, unmap, dry_run),
             Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
-            Command::SnapshotList { volume: Some(volume) } => match status.volumes.first() {
-                Some(first) if first.name == volume => Ok(Reply::Snapshots(snapshots(&volume))),
-                Some(_) => Ok(Reply::Snapshots(Vec::new())),
-                None => Err(missing("volume", &volume)),
-            },
-            Command::SnapshotList { volume: None } => {
-                let of_first = status.volumes.first().map(|volume| snapshots(&volume.name));
-                Ok(Reply::Snapshots(of_first.unwrap_or_default()))
-            }
+            Command::SnapshotList { volume } => listed(&status, volume),
             Command::HostCreate { host, dry_run } => {
                 changed(dry_run, vec![format!("create host {}", host.name)], vec![])
             }
@@ -96,6 +70,36 @@ impl FakeArray {
                 changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
             }
         }
+    }
+}
+
+fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, ApiError> {
+    Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected, made: None }))
+}
+
+fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Result<Reply, ApiError> {
+    let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
+        return Err(missing("volume", name));
+    };
+    let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
+    let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
+    if !hosts.is_empty() && !unmap {
+        let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
+        let hint = "unmap it first, or delete it with --unmap";
+        return Err(ApiError::new(ErrorCode::InUse, message, hint));
+    }
+    changed(dry_run, vec![format!("delete volume {name}")], hosts)
+}
+
+/// The first volume has snapshots, others have none.
+fn listed(status: &ArrayStatus, volume: Option<String>) -> Result<Reply, ApiError> {
+    let first = status.volumes.first().map(|first| first.name.clone());
+    match (first, volume) {
+        (None, Some(wanted)) => Err(missing("volume", &wanted)),
+        (Some(first), wanted) if wanted.as_ref().is_none_or(|wanted| *wanted == first) => {
+            Ok(Reply::Snapshots(snapshots(&first)))
+        }
+        _ => Ok(Reply::Snapshots(Vec::new())),
     }
 }
 
