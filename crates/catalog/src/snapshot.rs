@@ -23,10 +23,16 @@ pub struct Snapshot {
     pub name: Name,
     #[serde(with = "crate::encode::layer")]
     pub layer: LayerId,
+    /// The layer of the snapshot that the volume stood on when it was taken, or of the nearest one below that is left.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    pub stands_on: Option<LayerId>,
     /// The volume's then.
     pub size_bytes: u64,
     /// Wall clock, milliseconds since 1970.
     pub created_ms: u64,
+    /// The name of the schedule that has taken it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<Name>,
 }
 
 impl Catalog {
@@ -91,12 +97,23 @@ impl Catalog {
         if self.find_snapshot(id, name.as_str()).is_some() {
             return Err(CatalogError::Exists { kind: "snapshot", name: name.clone() });
         }
-        check_room("snapshot", self.snapshots.len(), SNAPSHOTS_MAX)?;
+        check_room("snapshot", self.all_snapshots().count(), SNAPSHOTS_MAX)?;
         let top = self.hand_out_layer()?;
-        self.volumes[index].dealt_as.get_or_insert(layer);
-        let size_bytes = self.volumes[index].size_bytes;
-        self.volumes[index].backing = VolumeKind::Pool { pool, layer: top };
-        self.snapshots.push(Snapshot { volume: id, name: name.clone(), layer, size_bytes, created_ms });
+        let volume = &mut self.volumes[index];
+        volume.dealt_as.get_or_insert(layer);
+        let (size_bytes, stands_on) = (volume.size_bytes, volume.stands_on.replace(layer));
+        volume.backing = VolumeKind::Pool { pool, layer: top };
+        let name = name.clone();
+        let schedule = None;
+        self.snapshots.push(Snapshot {
+            volume: id,
+            name,
+            layer,
+            stands_on,
+            size_bytes,
+            created_ms,
+            schedule,
+        });
         Ok(())
     }
 
@@ -104,20 +121,41 @@ impl Catalog {
         let id = self.volumes[self.volume_index(volume)?].id;
         let snapshot = self.known_snapshot(id, name)?;
         self.snapshots.retain(|other| other.layer != snapshot.layer);
+        self.stand_lower(&snapshot);
         Ok(())
     }
 
-    /// The volume goes on in a new layer over the snapshot. Its size stays what it is.
+    /// Whatever stood on a snapshot that is gone stands on what that stood on.
+    pub(crate) fn stand_lower(&mut self, gone: &Snapshot) {
+        let binned = self.bin.iter_mut();
+        let (volumes, snapshots): (Vec<_>, Vec<_>) =
+            binned.map(|binned| (&mut binned.volume, &mut binned.snapshots)).unzip();
+        let volumes = self.volumes.iter_mut().chain(volumes).map(|volume| &mut volume.stands_on);
+        let snapshots = self.snapshots.iter_mut().chain(snapshots.into_iter().flatten());
+        for below in volumes.chain(snapshots.map(|snapshot| &mut snapshot.stands_on)) {
+            if *below == Some(gone.layer) {
+                *below = gone.stands_on;
+            }
+        }
+    }
+
+    /// The volume goes on in a new layer over the snapshot, and has the size that it had then.
     pub(crate) fn roll_back(&mut self, volume: &str, name: &str) -> Result<(), CatalogError> {
         let (index, pool, _) = self.place_of(volume)?;
         let id = self.volumes[index].id;
-        self.known_snapshot(id, name)?;
+        let Snapshot { layer: below, size_bytes, .. } = self.known_snapshot(id, name)?;
         let hosts: Vec<Name> = self.mappings_of(id).map(|mapping| mapping.host.clone()).collect();
         if !hosts.is_empty() {
             return Err(CatalogError::RollbackMapped { volume: self.volumes[index].name.clone(), hosts });
         }
         let layer = self.hand_out_layer()?;
         self.volumes[index].backing = VolumeKind::Pool { pool, layer };
+        self.volumes[index].stands_on = Some(below);
+        let volume = &mut self.volumes[index];
+        if volume.size_bytes != size_bytes {
+            volume.first_size_bytes.get_or_insert(volume.size_bytes);
+            (volume.size_bytes, volume.untrimmed) = (size_bytes, false);
+        }
         Ok(())
     }
 
@@ -134,7 +172,7 @@ impl Catalog {
         let (block_bytes, write_back) = (self.volumes[index].block_bytes, self.volumes[index].write_back);
         let snapshot = self.known_snapshot(self.volumes[index].id, snapshot)?;
         self.check_volume_name(name)?;
-        check_room("volume", self.volumes.len(), VOLUMES_MAX)?;
+        check_room("volume", self.all_volumes().count(), VOLUMES_MAX)?;
         if self.next_volume_id == u32::MAX {
             return Err(CatalogError::IdsExhausted { kind: "volume" });
         }
@@ -153,25 +191,71 @@ impl Catalog {
             created_ms,
             reservations: None,
             first_size_bytes: None,
+            untrimmed: false,
             access: crate::access::KeptAccesses::new(),
             dealt_as,
             clone_of,
+            stands_on: Some(snapshot.layer),
         });
+        Ok(())
+    }
+
+    /// A clone takes over what it stands on, as far down as it is its origin's; the origin is a clone from then on.
+    pub(crate) fn promote_volume(&mut self, name: &str) -> Result<(), CatalogError> {
+        let index = self.volume_index(name)?;
+        let (id, volume_name) = (self.volumes[index].id, self.volumes[index].name.clone());
+        let at =
+            |layer: Option<LayerId>| self.snapshots.iter().position(|snapshot| Some(snapshot.layer) == layer);
+        let mut below = self.volumes[index].stands_on;
+        // its own first
+        while let Some(own) = at(below).filter(|&own| self.snapshots[own].volume == id) {
+            below = self.snapshots[own].stands_on;
+        }
+        let Some(origin) = at(below).map(|first| self.snapshots[first].volume) else {
+            let in_bin = self
+                .bin
+                .iter()
+                .find(|binned| binned.snapshots.iter().any(|snapshot| Some(snapshot.layer) == below));
+            return Err(match in_bin {
+                Some(binned) => CatalogError::OriginInBin { origin: binned.volume.name.clone() },
+                None => CatalogError::NotAClone { volume: volume_name },
+            });
+        };
+        let first = at(below).expect("just found");
+        let mut taken = Vec::new();
+        while let Some(next) = at(below).filter(|&next| self.snapshots[next].volume == origin) {
+            if self.find_snapshot(id, self.snapshots[next].name.as_str()).is_some() {
+                let (volume, snapshot) = (volume_name, self.snapshots[next].name.clone());
+                return Err(CatalogError::PromoteTwice { volume, snapshot });
+            }
+            taken.push(next);
+            below = self.snapshots[next].stands_on;
+        }
+        taken.into_iter().for_each(|taken| self.snapshots[taken].volume = id);
+        let origin = self.volumes.binary_search_by_key(&origin, |volume| volume.id).expect("it has one");
+        self.volumes[index].clone_of = self.volumes[origin].clone_of.take();
+        self.volumes[origin].clone_of = Some(format!("{volume_name}@{}", self.snapshots[first].name));
         Ok(())
     }
 
     /// Of a decoded catalog: what is wrong with its snapshots. `layers` are the volumes' own.
     pub(crate) fn check_snapshots(&self, mut layers: base::HashSet<LayerId>) -> Result<(), String> {
         let mut names = base::HashSet::default();
-        for snapshot in &self.snapshots {
+        let of = |snapshot: &Snapshot| {
+            let binned = self.bin.iter().find(|binned| binned.volume.id == snapshot.volume);
+            self.volume(snapshot.volume).or(binned.map(|binned| &binned.volume))
+        };
+        for snapshot in self.all_snapshots() {
             let Snapshot { volume, name, layer, .. } = snapshot;
-            let in_pool =
-                self.volume(*volume).is_some_and(|of| matches!(of.backing, VolumeKind::Pool { .. }));
+            let in_pool = of(snapshot).is_some_and(|of| matches!(of.backing, VolumeKind::Pool { .. }));
             if !in_pool {
                 return Err(format!("a snapshot of volume {volume}, which is not in a pool"));
             }
             if !layers.insert(*layer) || layer.0 >= self.next_layer_id {
                 return Err(format!("layer {layer} of a snapshot is another's, or was not handed out"));
+            }
+            if snapshot.stands_on.is_some_and(|below| below >= *layer) {
+                return Err(format!("layer {layer} of a snapshot stands on a newer one"));
             }
             if !names.insert((*volume, name)) {
                 return Err(format!("two snapshots of volume {volume} called {name}"));

@@ -40,7 +40,7 @@ impl FakeArray {
             Command::VolumeCreate { volume, dry_run } => {
                 changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
             }
-            Command::VolumeResize { name, size_bytes, dry_run } => {
+            Command::VolumeResize { name, size_bytes, dry_run, .. } => {
                 if !status.volumes.iter().any(|volume| volume.name == name) {
                     return Err(missing("volume", &name));
                 }
@@ -49,8 +49,9 @@ impl FakeArray {
             Command::VolumeAccess { name, access, dry_run } => {
                 changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
             }
-            Command::VolumeDelete { name, unmap, dry_run } => deleted(&status, &name, unmap, dry_run),
+            Command::VolumeDelete { name, unmap, dry_run, .. } => deleted(&status, &name, unmap, dry_run),
             Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
+            Command::Schedule { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
             Command::SnapshotList { volume } => listed(&status, volume),
             Command::HostCreate { host, dry_run } => {
                 changed(dry_run, vec![format!("create host {}", host.name)], vec![])
@@ -146,6 +147,7 @@ pub fn settings() -> Settings {
         slow_latency_ms: 2,
         slow_seconds: 60,
         scrub_every_seconds: None,
+        bin_seconds: 86_400,
     }
 }
 
@@ -172,6 +174,7 @@ fn snapshots(volume: &str) -> Vec<Snapshot> {
         name: name.to_owned(),
         size_bytes: 100 << 30,
         created_ms: 1_700_000_000_000,
+        schedule: None,
         space,
     };
     vec![snapshot("monday", Some(space(5 << 30, 7 << 30, 1 << 30))), snapshot("tuesday", None)]
@@ -194,6 +197,7 @@ fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
             .map(|&(group, state)| GroupAccess { group, state })
             .collect(),
         clone_of: (id == 1).then(|| "golden@v1".to_owned()),
+        snapshots: if id == 1 { 2 } else { 0 },
         space: (id == 1).then(|| space(20 << 30, 120 << 30, 20 << 30)),
     }
 }
@@ -206,6 +210,46 @@ fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> Host {
         mutual_chap_user: None,
         sessions,
     }
+}
+
+/// One volume.
+fn bin() -> Vec<Binned> {
+    vec![Binned {
+        name: "old-vm".to_owned(),
+        pool: "fast".to_owned(),
+        size_bytes: 100 << 30,
+        deleted_ms: 1_700_000_000_000,
+        eradicated_ms: 1_700_086_400_000,
+        snapshots: 3,
+        space: Some(space(1 << 30, 12 << 30, 1 << 30)),
+    }]
+}
+
+/// One, of the first volume.
+fn schedules() -> Vec<Schedule> {
+    vec![Schedule {
+        name: "nightly".to_owned(),
+        volumes: vec!["vm-01".to_owned()],
+        keep: Keep { daily: 7, weekly: 4, ..Keep::default() },
+        last_ms: Some(1_700_000_000_000),
+        next_ms: 1_700_006_400_000,
+        snapshots: 5,
+    }]
+}
+
+/// One.
+fn sessions() -> Vec<Session> {
+    vec![Session {
+        initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
+        host: "pve1".to_owned(),
+        peer: "10.0.0.21:51122".to_owned(),
+        portal: "10.0.0.1:3260".to_owned(),
+        shard: 1,
+        discovery: false,
+        commands: 123_456,
+        read_bytes: 4 << 30,
+        written_bytes: 3 << 29,
+    }]
 }
 
 /// A healthy array: one pool of four drives, two volumes, two hosts, one session.
@@ -253,6 +297,8 @@ pub fn healthy() -> ArrayStatus {
             volume(1, "vm-01", Backing::Pool("fast".to_owned()), 500 << 30),
             volume(2, "old-lun", Backing::Raw("/dev/sdb".to_owned()), 1 << 40),
         ],
+        bin: bin(),
+        schedules: schedules(),
         hosts: vec![
             host("pve1", "iqn.1993-08.org.debian:01:abc", Some("pve1"), 1),
             host("pve2", "iqn.1993-08.org.debian:01:def", None, 0),
@@ -263,17 +309,7 @@ pub fn healthy() -> ArrayStatus {
             lun: 5,
             read_only: false,
         }],
-        sessions: vec![Session {
-            initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
-            host: "pve1".to_owned(),
-            peer: "10.0.0.21:51122".to_owned(),
-            portal: "10.0.0.1:3260".to_owned(),
-            shard: 1,
-            discovery: false,
-            commands: 123_456,
-            read_bytes: 4 << 30,
-            written_bytes: 3 << 29,
-        }],
+        sessions: sessions(),
     }
 }
 

@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use block::{BlockRequest, BlockResult, BlockTarget, Geometry};
+use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry};
 use pool::PoolVolume;
 use task::{Io, Notify};
 
@@ -58,6 +58,10 @@ impl PoolTarget {
     pub(crate) async fn execute(&self, request: BlockRequest) -> BlockResult {
         let _writing = if changes_something(&request) { Some(self.begin_write().await) } else { None };
         let volume = self.state.volume.borrow().clone();
+        // it may have got smaller since the command was checked
+        if !volume.geometry().holds(&request) {
+            return Err(BlockError::NotReady);
+        }
         volume.execute(request).await
     }
 

@@ -22,6 +22,7 @@
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `audit`         | whether the books are right                                       |
 //! | `catalog`       | the array's description, kept in lane 0                         |
+//! | `beyond`        | what is mapped behind the end of a volume that gets smaller       |
 //! | `stats`, `decision`, `usage` | what is counted, how often each rare decision was taken; what a layer holds |
 
 mod append;
@@ -29,6 +30,7 @@ mod apply;
 mod audit;
 mod bases;
 mod batch;
+mod beyond;
 mod catalog;
 mod cells;
 mod checkpoint;

@@ -89,6 +89,13 @@ pub enum LaneRequest {
     LayerUsage {
         layer: LayerId,
     },
+    /// Whether anything is mapped from a block on, which nobody writes meanwhile; `unmap`: it is unmapped.
+    /// → [`LaneOutput::Beyond`]
+    Beyond {
+        layer: LayerId,
+        block: u64,
+        unmap: bool,
+    },
 }
 
 /// What a request gives.
@@ -104,6 +111,8 @@ pub enum LaneOutput {
         blocks: u64,
     },
     Usage(LayerUsage),
+    /// Whether something is mapped there.
+    Beyond(bool),
 }
 
 pub type LaneResult = Result<LaneOutput, LaneError>;
@@ -152,12 +161,19 @@ impl Lane {
             LaneRequest::LayerUsage { layer } => {
                 return self.layer_usage(layer).await.map(LaneOutput::Usage);
             }
+            LaneRequest::Beyond { layer, block, unmap: true } => {
+                self.unmap_beyond(layer, block).await?;
+                return Ok(LaneOutput::Beyond(false));
+            }
+            LaneRequest::Beyond { layer, block, unmap: false } => {
+                return self.is_mapped_beyond(layer, block).await.map(LaneOutput::Beyond);
+            }
         }
         Ok(LaneOutput::None)
     }
 
     /// The layer that is meant. One on which something stood for a moment may be on its way into another.
-    async fn written_layer(&self, name: LayerId) -> Result<LayerId, LaneError> {
+    pub(crate) async fn written_layer(&self, name: LayerId) -> Result<LayerId, LaneError> {
         loop {
             let layer = {
                 let map = self.map.borrow();

@@ -97,6 +97,18 @@ impl PoolVolume {
         size_bytes.div_ceil(BLOCK_BYTES as u64).div_ceil(PAGE).div_ceil(u64::from(lanes)) * PAGE
     }
 
+    /// For each lane, its first block that is not before a block of the volume, whose blocks are dealt as those of this layer.
+    pub fn lanes_from(block: u64, dealt_as: LayerId, lanes: u16) -> Vec<u64> {
+        let (count, page) = (u64::from(lanes), block / PAGE);
+        let first = u64::from(dealt_as.0) % count;
+        let from = |lane: u64| match (page..page + count).find(|page| (page + first) % count == lane) {
+            Some(own) if own == page => own / count * PAGE + block % PAGE,
+            Some(own) => own / count * PAGE,
+            None => unreachable!("one of as many pages as there are lanes is in each"),
+        };
+        (0..count).map(from).collect()
+    }
+
     /// Creates the layer of a new volume in every lane.
     pub async fn create_layer(lanes: &[LaneRef], layer: LayerId, size_bytes: u64) -> Result<(), LaneError> {
         let blocks = PoolVolume::lane_blocks(size_bytes, lanes.len() as u16);
@@ -413,8 +425,23 @@ mod tests {
         PoolVolume::new(lanes, LayerId(layer), geometry)
     }
 
+    #[test]
+    fn where_each_lane_goes_on() {
+        let (layer, lanes) = (5, 3);
+        for block in [0, 1, 255, 256, 300, 700, 5 * 256, 7 * 256 + 13] {
+            let from = PoolVolume::lanes_from(block, LayerId(layer), lanes);
+            let volume = volume(lanes, layer);
+            for piece in volume.split(0, 20 << 20) {
+                for n in 0..piece.blocks() {
+                    let beyond = piece.volume_block + n >= block;
+                    assert_eq!(piece.block + n >= from[piece.lane], beyond, "{block}: {piece:?}, {n}");
+                }
+            }
+        }
+    }
+
     proptest! {
-        #[test]
+            #[test]
         fn pieces_cover_the_range_once(lanes in 1u16..5, layer in 0u32..9, start in 0u64..9000, sectors in 1u64..9000) {
             let volume = volume(lanes, layer);
             let pieces = volume.split(start * 512, sectors * 512);

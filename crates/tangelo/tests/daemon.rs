@@ -282,7 +282,12 @@ fn snapshots_and_clones_live_through_stops() {
         ("snapshot delete data@tuesday", 1, "not_found"),
         ("snapshot rollback data@monday", 1, "in_use"),
         ("volume clone data@monday log", 1, "already_exists"),
-        ("volume delete log", 1, "in_use"),
+        ("volume delete log --eradicate", 1, "in_use"),
+        ("volume delete data", 1, "in_use"),
+        ("volume undelete data", 1, "not_found"),
+        ("volume promote data", 2, "invalid"),
+        ("schedule create often scratch --daily 7", 2, "invalid"),
+        ("schedule create often data", 2, "invalid"),
     ] {
         assert_eq!(head.refused(line), (exit_code, code.to_owned()), "tangelo {line}");
     }
@@ -297,6 +302,13 @@ fn snapshots_and_clones_live_through_stops() {
     head.done("snapshot delete data@monday");
     head.done("snapshot delete log@monday");
     head.done("volume delete data");
+    assert_eq!(head.done("volume bin")["bin"][0]["name"], "data");
+    head.done("volume undelete data");
+    head.done("volume delete data");
+    head.done("volume eradicate data");
+    head.done("schedule create often log copy --hourly 3");
+    assert_eq!(head.done("schedule list")["schedules"][0]["volumes"], serde_json::json!(["log", "copy"]));
+    head.done("schedule delete often");
     let left = head.done("volume list");
     let names: Vec<_> = left["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
     assert_eq!(names, ["log", "scratch", "copy"]);

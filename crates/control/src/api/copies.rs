@@ -7,9 +7,31 @@ use utoipa::ToSchema;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CopyOrder {
     Snapshot(NewSnapshots),
-    DeleteSnapshot { volume: String, snapshot: String },
-    RollBack { volume: String, snapshot: String },
-    Clone { volume: String, snapshot: String, clone: NewClone },
+    DeleteSnapshot {
+        volume: String,
+        snapshot: String,
+    },
+    RollBack {
+        volume: String,
+        snapshot: String,
+    },
+    Clone {
+        volume: String,
+        snapshot: String,
+        clone: NewClone,
+    },
+    /// A clone takes over the snapshots that it stands on.
+    Promote {
+        volume: String,
+    },
+    /// Brings back what is in the bin.
+    Undelete {
+        volume: String,
+    },
+    /// Deletes for good what is in the bin.
+    Eradicate {
+        volume: String,
+    },
 }
 
 /// Snapshots to be taken, all at one moment: 1 to 64, each of another volume.
@@ -45,6 +67,9 @@ pub struct Snapshot {
     pub size_bytes: u64,
     /// When it was taken, milliseconds since 1970.
     pub created_ms: u64,
+    /// The schedule that has taken it; null where none has.
+    #[serde(default)]
+    pub schedule: Option<String>,
     /// Null where the pool is offline.
     pub space: Option<CopySpace>,
 }
@@ -67,4 +92,28 @@ pub struct CopySpace {
 pub struct SnapshotList {
     pub schema: u32,
     pub snapshots: Vec<Snapshot>,
+}
+
+/// A volume in the bin.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Binned {
+    pub name: String,
+    /// The name of its pool.
+    pub pool: String,
+    pub size_bytes: u64,
+    /// When it was deleted, milliseconds since 1970.
+    pub deleted_ms: u64,
+    /// When it goes for good, unless its pool runs full before.
+    pub eradicated_ms: u64,
+    /// How many snapshots are in the bin with it.
+    pub snapshots: u64,
+    /// Of the volume itself; null where its pool is offline.
+    pub space: Option<CopySpace>,
+}
+
+/// What is in the bin, the oldest first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Bin {
+    pub schema: u32,
+    pub bin: Vec<Binned>,
 }

@@ -7,14 +7,18 @@
 mod copies;
 mod error;
 mod request;
+mod schedules;
 mod status;
 mod upkeep;
 
-pub use copies::{CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Snapshot, SnapshotList};
+pub use copies::{
+    Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Snapshot, SnapshotList,
+};
 pub use error::{ApiError, ErrorCode};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
 };
+pub use schedules::{Keep, NewSchedule, Schedule, ScheduleList, ScheduleOrder};
 pub use status::{
     AccessState, ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health,
     Host, HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Repair, Scrub,

@@ -14,7 +14,7 @@ use pool::LayerSpace;
 use task::join_all;
 
 use super::Array;
-use super::change::Planned;
+use super::change::{Planned, size};
 use crate::command::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 use crate::lanes::pool_layer;
 use crate::message::Call;
@@ -24,6 +24,12 @@ const HOLD_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Array {
     pub(super) async fn copy(&self, order: CopyOrder, dry_run: bool) -> Result<Reply, CommandError> {
+        match &order {
+            CopyOrder::Promote { volume } => return self.promote(volume, dry_run).await,
+            CopyOrder::Undelete { volume } => return self.undelete(volume, dry_run).await,
+            CopyOrder::Eradicate { volume } => return self.eradicate(volume, dry_run).await,
+            _ => {}
+        }
         let (change, lines) = planned_change(&order, self.context.io.wall_clock_ms())?;
         let planned = lines.into_iter().fold(self.plan(&change)?, Planned::line);
         let names: Vec<&String> = match &order {
@@ -31,6 +37,9 @@ impl Array {
             CopyOrder::DeleteSnapshot { volume, .. }
             | CopyOrder::RollBack { volume, .. }
             | CopyOrder::Clone { volume, .. } => vec![volume],
+            CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
+                unreachable!("carried out above")
+            }
         };
         let known = |name: &&String| {
             let state = self.state.borrow();
@@ -41,11 +50,23 @@ impl Array {
             let pool = planned.next.pool(place(volume).0).expect("the pool of a volume");
             self.check_pool_online(pool.name.as_str())?;
         }
+        let planned = match self.gives_back(&order, &volumes[0]).await {
+            Some(line) => planned.line(line),
+            None => planned,
+        };
         if dry_run {
             return Ok(planned.reply(true, None));
         }
         let made = self.carry_out_copy(&order, &volumes, &planned).await?;
         Ok(planned.reply(false, made))
+    }
+
+    /// What deleting a snapshot gives back.
+    async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<String> {
+        let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
+        let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
+        let usage = self.layer_usage(place(volume).0, layer).await?;
+        Some(format!("{} are given back", size(bytes(usage.freed_blocks))))
     }
 
     async fn carry_out_copy(
@@ -84,11 +105,40 @@ impl Array {
                 self.grow_volumes(planned, &[(clone, frozen(snapshot))]).await?;
                 Ok(self.made_volume(clone).await)
             }
+            CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
+                unreachable!("these make no layer")
+            }
         }
     }
 
+    /// Only the catalog changes: layers stay where they are.
+    async fn promote(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::PromoteVolume { volume: name.to_owned() })?;
+        let id = planned.next.find_volume(name).expect("the plan found it").id;
+        let lines: Vec<String> = {
+            let state = self.state.borrow();
+            let owner = |snapshot: &&Snapshot| {
+                let before = state.catalog.snapshots().iter().find(|one| one.layer == snapshot.layer)?;
+                state.catalog.volume(before.volume).filter(|owner| owner.id != id)
+            };
+            let taken = planned.next.snapshots_of(id).filter_map(|one| Some((owner(&one)?, &one.name)));
+            taken.map(|(owner, one)| format!("snapshot {}@{one} becomes {name}@{one}", owner.name)).collect()
+        };
+        let planned = lines.into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.made_volume(id).await;
+        Ok(planned.reply(false, made))
+    }
+
     /// Holds back writes to all of them, lets them go on in layers over those that they were in, and lets writes go.
-    async fn take_snapshots(&self, volumes: &[Volume], planned: &Planned) -> Result<(), CommandError> {
+    pub(super) async fn take_snapshots(
+        &self,
+        volumes: &[Volume],
+        planned: &Planned,
+    ) -> Result<(), CommandError> {
         let ids: Arc<[VolumeId]> = volumes.iter().map(|volume| volume.id).collect();
         let grown: Vec<_> = volumes.iter().map(|volume| (volume.id, place(volume).1)).collect();
         let taken = match self.hold_writes(&ids).await {
@@ -141,14 +191,14 @@ impl Array {
     }
 
     /// On every shard; comes back when no write is under way on any. Hosts do not wait for ever.
-    async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
+    pub(super) async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
         let held = self.context.ask_all(|| Call::HoldWrites(volumes.clone(), true));
         match task::race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
             Ok(_) => Ok(()),
             Err(_) => {
                 let seconds = HOLD_TIME_MAX.0 / Nanos::from_secs(1).0;
                 let message = format!("writes that are under way do not end within {seconds} s");
-                let hint = "`tangelo status` says what is wrong; no snapshot was taken";
+                let hint = "`tangelo status` says what is wrong; nothing was changed";
                 Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
             }
         }
@@ -187,6 +237,7 @@ impl Array {
                 name: snapshot.name.to_string(),
                 size_bytes: snapshot.size_bytes,
                 created_ms: snapshot.created_ms,
+                schedule: snapshot.schedule.as_ref().map(|schedule| schedule.to_string()),
                 // hosts write meanwhile: the two do not come from one moment
                 space: space.zip(usage).map(|(space, usage)| CopySpace {
                     unique_bytes: bytes(usage.freed_blocks).min(space.used_bytes),
@@ -233,6 +284,9 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
         CopyOrder::Clone { volume, snapshot, name } => {
             let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
             (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
+        }
+        CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
+            unreachable!("these make no layer")
         }
     })
 }

@@ -3,10 +3,10 @@
 //! The layer is made before the catalog names it and dropped after the catalog has forgotten it, so that a
 //! volume in the catalog always has its layer. What a sudden end leaves over is settled at the next start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use base::{LayerId, PoolId};
-use catalog::VolumeKind;
+use base::{LayerId, PoolId, VolumeId};
+use catalog::{Volume, VolumeKind};
 use pool::{
     CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, LayerUsage, Membership, PoolVolume,
 };
@@ -119,7 +119,7 @@ impl Array {
     fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
         let state = self.state.borrow();
         let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
-        let inside = state.catalog.volumes().iter().filter_map(|volume| match volume.backing {
+        let inside = state.catalog.all_volumes().filter_map(|volume| match volume.backing {
             VolumeKind::Pool { pool, layer } if pool == id => {
                 // one that stands on others, or did, is more than what was written in it
                 let request =
@@ -128,12 +128,11 @@ impl Array {
             }
             _ => None,
         });
-        let frozen = state.catalog.snapshots().iter().filter_map(|snapshot| {
-            match state.catalog.volume(snapshot.volume)?.backing {
-                VolumeKind::Pool { pool, .. } if pool == id => Some((pool_layer(snapshot.layer), None)),
-                _ => None,
-            }
-        });
+        let in_pool = |of: &Volume| matches!(of.backing, VolumeKind::Pool { pool, .. } if pool == id);
+        let here: BTreeSet<VolumeId> =
+            state.catalog.all_volumes().filter(|of| in_pool(of)).map(|of| of.id).collect();
+        let frozen = state.catalog.all_snapshots().filter(|snapshot| here.contains(&snapshot.volume));
+        let frozen = frozen.map(|snapshot| (pool_layer(snapshot.layer), None));
         (inside.chain(frozen).collect(), pool_layer(state.catalog.next_layer()))
     }
 }

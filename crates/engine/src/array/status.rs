@@ -30,8 +30,10 @@ impl Array {
         let volumes: Vec<VolumeId> =
             self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
         let volumes = self.volume_statuses(&volumes).await;
+        let bin = self.bin_statuses().await;
         let mut problems = self.problems();
         problems.extend(pool_problems.into_iter().flatten());
+        problems.extend(self.schedule_problems());
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
         let state = self.state.borrow();
         let catalog = &state.catalog;
@@ -51,6 +53,8 @@ impl Array {
             drives,
             pools,
             volumes,
+            bin,
+            schedules: self.schedule_statuses(),
             hosts: hosts.collect(),
             mappings: catalog.mappings().iter().map(|mapping| mapping_status(catalog, mapping)).collect(),
             sessions,
@@ -118,6 +122,7 @@ impl Array {
             reason,
             access: self.volume_access(id),
             clone_of: volume.clone_of.clone(),
+            snapshots: state.catalog.snapshots_of(id).count() as u64,
             space: None,
         })
     }

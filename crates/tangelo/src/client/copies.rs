@@ -1,4 +1,4 @@
-//! The commands of snapshots and clones.
+//! The commands of snapshots, schedules, clones and the bin.
 
 use control::api::*;
 use control::client::{Server, path_piece};
@@ -35,6 +35,45 @@ pub(super) async fn clone(
 ) -> Result<Shown, Failure> {
     let clone = NewClone { name: name.to_owned() };
     changed(server.post(&change_path(&path(from, "/clone"), change), &clone).await?)
+}
+
+pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Result<Shown, Failure> {
+    match schedule {
+        &cli::Schedule::Create { ref name, ref volumes, hourly, daily, weekly, monthly, ref change } => {
+            let keep = Keep { hourly, daily, weekly, monthly };
+            let new = NewSchedule { name: name.clone(), volumes: volumes.clone(), keep };
+            changed(server.post(&change_path("/v1/schedules", change), &new).await?)
+        }
+        cli::Schedule::List => Ok(show(server.get::<ScheduleList>("/v1/schedules").await?)),
+        cli::Schedule::Delete { name, change } => {
+            let path = format!("/v1/schedules/{}", path_piece(name));
+            changed(server.delete(&change_path(&path, change)).await?)
+        }
+    }
+}
+
+/// What is done to a volume by its name alone.
+pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Shown, Failure> {
+    match volume {
+        cli::Volume::Promote { name, change } => {
+            let path = format!("/v1/volumes/{}/promote", path_piece(name));
+            changed(server.post(&change_path(&path, change), &()).await?)
+        }
+        cli::Volume::Delete { name, unmap, eradicate, change } => {
+            let options = format!("unmap={unmap}&eradicate={eradicate}&dry_run={}", change.dry_run);
+            changed(server.delete(&format!("/v1/volumes/{}?{options}", path_piece(name))).await?)
+        }
+        cli::Volume::Bin => Ok(show(server.get::<Bin>("/v1/bin").await?)),
+        cli::Volume::Undelete { name, change } => {
+            let path = format!("/v1/bin/{}/undelete", path_piece(name));
+            changed(server.post(&change_path(&path, change), &()).await?)
+        }
+        cli::Volume::Eradicate { name, change } => {
+            let path = format!("/v1/bin/{}", path_piece(name));
+            changed(server.delete(&change_path(&path, change)).await?)
+        }
+        other => unreachable!("{other:?} is carried out elsewhere"),
+    }
 }
 
 fn path(snapshot: &cli::SnapshotOf, what: &str) -> String {

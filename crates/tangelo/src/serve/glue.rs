@@ -119,20 +119,25 @@ fn engine_command(command: api::Command) -> engine::Command {
             let volume = shard::NewVolume { name, backing, size_bytes, block_bytes, write_back };
             To::VolumeCreate { volume, dry_run }
         }
-        api::Command::VolumeResize { name, size_bytes, dry_run } => {
-            To::VolumeResize { name, size_bytes, dry_run }
+        api::Command::VolumeResize { name, size_bytes, force, dry_run } => {
+            To::VolumeResize { name, size_bytes, force, dry_run }
         }
         api::Command::VolumeAccess { name, access, dry_run } => {
             let access = shard::GroupAccess { group: access.group, state: engine_state(access.state) };
             To::VolumeAccess { name, access, dry_run }
         }
-        api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
+        api::Command::VolumeDelete { name, unmap, eradicate, dry_run } => {
+            To::VolumeDelete { name, unmap, eradicate, dry_run }
+        }
         api::Command::Upkeep { pool, upkeep, dry_run } => {
             To::Upkeep { upkeep: upkeep::engine_upkeep(pool, upkeep), dry_run }
         }
         api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
         api::Command::DrivesFound(paths) => To::DrivesFound(paths),
         api::Command::Copy { order, dry_run } => To::Copy { order: copies::order(order), dry_run },
+        api::Command::Schedule { order, dry_run } => {
+            To::Schedule { order: copies::schedule_order(order), dry_run }
+        }
         api::Command::SnapshotList { volume } => To::SnapshotList { volume },
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
@@ -200,6 +205,8 @@ fn array_status(status: shard::ArrayStatus) -> api::ArrayStatus {
         drives: status.drives.into_iter().map(drive).collect(),
         pools: status.pools.into_iter().map(pool).collect(),
         volumes: status.volumes.into_iter().map(volume).collect(),
+        bin: status.bin.into_iter().map(copies::binned).collect(),
+        schedules: status.schedules.into_iter().map(copies::schedule).collect(),
         hosts: status.hosts.into_iter().map(host).collect(),
         mappings: status.mappings.into_iter().map(mapping).collect(),
         sessions: status.sessions.into_iter().map(session).collect(),
@@ -317,6 +324,7 @@ fn volume(volume: shard::VolumeStatus) -> api::Volume {
         reason: volume.reason,
         access: volume.access.into_iter().map(group_access).collect(),
         clone_of: volume.clone_of,
+        snapshots: volume.snapshots,
         space: volume.space.map(copies::space),
     }
 }
