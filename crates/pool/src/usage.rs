@@ -127,9 +127,13 @@ impl Lane {
 
     /// Blocks of a layer that the only one above it hides.
     async fn hidden_blocks(&self, below: LayerId, above: LayerId) -> Result<u64, LaneError> {
+        // what is mapped, and not what is silent on purpose
+        let mapped = |layer| self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped);
+        if mapped(below) == 0 {
+            return Ok(0);
+        }
         // all pages have their place in the trees then
         self.write_checkpoint().await?;
-        let mapped = |layer| self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped);
         let walked = if mapped(above) < mapped(below) { above } else { below };
         let (mut hidden, mut next) = (0, 0);
         while let Some(index) = self.next_leaf(walked, next).await? {

@@ -185,6 +185,10 @@ impl Array {
         if let Some(failure) = &*self.failure.borrow() {
             return Err(failure.clone());
         }
+        if let Command::SnapshotList { volume } = command {
+            // counting takes as long as there are many; changes need not wait for it
+            return self.list_snapshots(volume).await;
+        }
         let turn = self.changes.acquire(1).await;
         if let Command::DriveLocate { path, seconds } = &command {
             drop(turn);
@@ -197,7 +201,9 @@ impl Array {
                 self.parameters.drives.replace(paths);
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::Status | Command::Shutdown => unreachable!("answered above"),
+            Command::Status | Command::Shutdown | Command::SnapshotList { .. } => {
+                unreachable!("answered above")
+            }
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
@@ -211,7 +217,6 @@ impl Array {
             }
             Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
             Command::Schedule { order, dry_run } => self.schedule(order, dry_run).await,
-            Command::SnapshotList { volume } => self.list_snapshots(volume).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
             Command::Map { volume, host, lun, read_only, dry_run } => {
