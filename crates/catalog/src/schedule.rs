@@ -3,6 +3,8 @@
 //! What always holds: a schedule keeps something; its volumes exist, in the bin or out of it. A schedule deletes only what
 //! was taken by one of its name.
 
+use std::collections::BTreeMap;
+
 use base::VolumeId;
 use base::calendar::{Date, Period};
 use base::limits::{NAME_BYTES_MAX, SCHEDULE_KEEPS_MAX, SCHEDULES_MAX, SNAPSHOTS_AT_ONCE_MAX};
@@ -116,10 +118,12 @@ impl Catalog {
 
     /// Snapshots that a schedule has taken and keeps no longer, of volumes that are not in the bin.
     pub fn expired(&self, schedule: &Schedule) -> Vec<&Snapshot> {
+        let mut taken: BTreeMap<VolumeId, Vec<&Snapshot>> = BTreeMap::new();
+        for snapshot in self.snapshots.iter().filter(|one| one.schedule.as_ref() == Some(&schedule.name)) {
+            taken.entry(snapshot.volume).or_default().push(snapshot);
+        }
         let mut expired = Vec::new();
-        for volume in &self.volumes {
-            let by_it = |snapshot: &&Snapshot| snapshot.schedule.as_ref() == Some(&schedule.name);
-            let mut taken: Vec<&Snapshot> = self.snapshots_of(volume.id).filter(by_it).collect();
+        for mut taken in taken.into_values() {
             taken.sort_by_key(|snapshot| snapshot.created_ms);
             let moments: Vec<u64> = taken.iter().map(|snapshot| snapshot.created_ms).collect();
             expired.extend(schedule.keep.expired(&moments).into_iter().map(|at| taken[at]));

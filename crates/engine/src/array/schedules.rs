@@ -45,12 +45,19 @@ impl Array {
 
     /// Takes what is due, and deletes what is kept no longer.
     pub(super) async fn keep_schedules(&self) {
-        let names: Vec<String> = {
+        let now_ms = self.context.io.wall_clock_ms();
+        // the turn of changes is taken only where something is to be done
+        let due: Vec<String> = {
             let state = self.state.borrow();
-            state.catalog.schedules().iter().map(|schedule| schedule.name.to_string()).collect()
+            let schedules = state.catalog.schedules();
+            let known = |late: &Late| schedules.iter().any(|one| one.name.as_str() == late.schedule);
+            self.late.borrow_mut().retain(known);
+            let due = |one: &&catalog::Schedule| {
+                one.is_due(now_ms) && state.catalog.scheduled(one).next().is_some()
+            };
+            schedules.iter().filter(due).map(|one| one.name.to_string()).collect()
         };
-        self.late.borrow_mut().retain(|late| names.contains(&late.schedule));
-        for name in names {
+        for name in due {
             if self.has_just_failed(&name) {
                 continue;
             }
