@@ -219,6 +219,10 @@ impl Context {
                 self.units.hold_writes(&volumes, hold).await;
                 Answer::Done
             }
+            Call::LeaveLayer(pool, layer) => {
+                self.units.leave_layer(pool, layer).await;
+                Answer::Done
+            }
             Call::Spaces(spaces) => {
                 self.units.set_spaces(&spaces.pools);
                 for session in self.sessions.all() {

@@ -87,6 +87,9 @@ pub enum Call {
     /// From shard 0: hold back writes to these volumes, or let them go on. Answered when none is under way.
     /// → [`Answer::Done`]
     HoldWrites(Arc<[VolumeId]>, bool),
+    /// From shard 0: no volume is in this layer any more. Answered when no command is at work that began in it.
+    /// → [`Answer::Done`]
+    LeaveLayer(PoolId, LayerId),
     /// From shard 0: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.

@@ -37,17 +37,17 @@ impl Drop for Writing<'_> {
 }
 
 impl PoolTarget {
-    pub(crate) fn new(io: &Io, volume: PoolVolume) -> PoolTarget {
+    pub(crate) fn new(io: &Io, volume: Rc<PoolVolume>) -> PoolTarget {
         let geometry = volume.geometry();
-        let volume = RefCell::new(Rc::new(volume));
+        let volume = RefCell::new(volume);
         let (held, writes) = (Cell::new(false), Cell::new(0));
         PoolTarget { geometry, state: Rc::new(State { volume, held, writes, changed: Notify::new(io) }) }
     }
 
     /// The same volume, in another layer or of another size.
-    pub(crate) fn moved(&self, volume: PoolVolume) -> PoolTarget {
+    pub(crate) fn moved(&self, volume: Rc<PoolVolume>) -> PoolTarget {
         let geometry = volume.geometry();
-        *self.state.volume.borrow_mut() = Rc::new(volume);
+        *self.state.volume.borrow_mut() = volume;
         PoolTarget { geometry, state: self.state.clone() }
     }
 

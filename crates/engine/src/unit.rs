@@ -6,10 +6,10 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use base::{Epoch, LayerId, PoolId, ShardId, VolumeId};
+use base::{Epoch, LayerId, Nanos, PoolId, ShardId, VolumeId};
 use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
 use catalog::VolumeKind;
 use env::DriveHandle;
@@ -151,12 +151,17 @@ pub(crate) struct Units {
     shards: u16,
     by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
     spaces: RefCell<BTreeMap<PoolId, Space>>,
+    /// Every way into a layer that a volume or a command has here.
+    ways: RefCell<Vec<(PoolId, LayerId, Weak<PoolVolume>)>>,
 }
+
+/// How often it is looked whether commands have left a layer.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
 
 impl Units {
     pub(crate) fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
-        let (by_id, spaces) = (RefCell::default(), RefCell::default());
-        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces }
+        let (by_id, spaces, ways) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces, ways }
     }
 
     pub(crate) fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
@@ -291,7 +296,8 @@ impl Units {
                 let place = (self.shard, self.shards);
                 match self.lanes.references(&self.io, &self.mail, place, pool, lanes) {
                     Some(lanes) => {
-                        let pool_volume = PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as);
+                        let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
+                        self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
                         // commands that are at work stay with the volume, whatever layer it goes on in
                         Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
                             Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
@@ -317,6 +323,20 @@ impl Units {
         match hold {
             true => drop(join_all(targets.map(|target| target.hold_writes()).collect::<Vec<_>>()).await),
             false => targets.for_each(|target| target.let_writes()),
+        }
+    }
+
+    /// Comes back when no command is at work that began in a layer. No volume is in it any more.
+    pub(crate) async fn leave_layer(&self, pool: PoolId, layer: LayerId) {
+        loop {
+            {
+                let mut ways = self.ways.borrow_mut();
+                ways.retain(|(.., way)| way.strong_count() > 0);
+                if !ways.iter().any(|(of, into, _)| (*of, *into) == (pool, layer)) {
+                    return;
+                }
+            }
+            self.io.sleep(LOOK_AGAIN).await;
         }
     }
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use base::{LayerId, PoolId, VolumeId};
+use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Volume, VolumeKind};
 use pool::{
     CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, LayerUsage, Membership, PoolVolume,
@@ -16,6 +16,9 @@ use super::Array;
 use crate::command::{CommandError, CommandErrorKind};
 use crate::lanes::{self, pool_layer};
 use crate::message::{Answer, Call};
+
+/// How long commands are waited for that began in a layer that is to be dropped.
+const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);
 
 impl Array {
     /// Asks every lane of a pool.
@@ -75,8 +78,13 @@ impl Array {
         Some(sum)
     }
 
-    /// Drops the layer of a volume that is no more. Where that fails, the next start does it.
+    /// Drops a layer in which no volume is any more, when commands that began in it have ended: they see what they
+    /// began with. Where that takes too long, or fails, the next start does it.
     pub(super) async fn drop_layer(&self, id: PoolId, layer: LayerId) {
+        let left = self.context.ask_all(|| Call::LeaveLayer(id, pool_layer(layer)));
+        if task::race(left, self.context.io.sleep(LEAVE_TIME_MAX)).await.is_err() {
+            return;
+        }
         let membership = self.state.borrow().online_pool(id);
         if let Some(membership) = membership {
             let _ = self.ask_lanes(&membership, LaneRequest::DropLayer { layer: pool_layer(layer) }).await;
