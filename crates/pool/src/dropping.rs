@@ -30,13 +30,15 @@ impl Lane {
             if self.wants_flush() {
                 self.write_checkpoint().await?;
             }
-            if self.ensure_page(key).await? {
+            if self.ensure_for_change(key).await? {
                 self.expand(key, &mut todo);
             }
         }
         let cached = self.map.borrow().cached_of(layer, 1);
         for key in cached {
-            self.clear_page(key);
+            if self.ensure_for_change(key).await? {
+                self.clear_page(key);
+            }
         }
         self.write_checkpoint().await?;
         // entries that were on their way when the layer was dropped may have come in since

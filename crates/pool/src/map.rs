@@ -46,7 +46,7 @@ pub(crate) struct Map {
     /// What the next checkpoint has to write, those above among them; never less than it is.
     exposed: Exposure,
     /// What the checkpoint that is being written had to write when it began.
-    flushing: usize,
+    flushing: Exposure,
     /// Blocks with a position, of all layers.
     pub mapped: u64,
     clock: u64,
@@ -74,7 +74,7 @@ impl Map {
             dirty: Default::default(),
             pinned: BTreeSet::new(),
             exposed: Exposure::default(),
-            flushing: 0,
+            flushing: Exposure::default(),
             mapped: 0,
             clock: 0,
             budget_pages: (budget_bytes / BLOCK_BYTES).max(8),
@@ -107,6 +107,21 @@ impl Map {
             },
         };
         if entry.position.is_stored() { Found::Load(key, entry) } else { Found::Absent }
+    }
+
+    /// As [`Map::find`], for a page that is to be changed: those above it are wanted, too, so that the checkpoint that
+    /// writes it has nothing to read.
+    pub fn find_for_change(&mut self, key: PageKey) -> Found {
+        let found = self.find(key);
+        let height = self.layers.get(&key.layer).map_or(key.level, |layer| layer.height);
+        let mut above = key;
+        while above.level < height {
+            above = above.parent();
+            if let load @ Found::Load(..) = self.find(above) {
+                return load;
+            }
+        }
+        found
     }
 
     /// Puts a page that was read into the cache, unless something newer is there by now.
@@ -186,7 +201,7 @@ impl Map {
     pub fn begin_flush(&mut self, level: u8) -> Vec<(PageKey, Rc<Page>)> {
         let keys = std::mem::take(&mut self.dirty[usize::from(level)]);
         if level == 1 {
-            self.flushing = self.exposed.len();
+            self.flushing = std::mem::take(&mut self.exposed);
             self.expose_again();
         }
         let flush = |key: PageKey| {
@@ -213,7 +228,7 @@ impl Map {
 
     /// A checkpoint is written, or failed.
     pub fn end_checkpoint(&mut self) {
-        self.flushing = 0;
+        self.flushing = Exposure::default();
         self.expose_again();
     }
 
@@ -229,12 +244,12 @@ impl Map {
 
     /// Whether a checkpoint is being written.
     pub fn is_flushing(&self) -> bool {
-        self.flushing > 0 || self.pages.values().any(|cached| cached.flushing)
+        self.flushing.len() > 0 || self.pages.values().any(|cached| cached.flushing)
     }
 
     /// Pages that checkpoints have to write at most: the one that is being written, and the next.
     pub fn pages_to_write(&self) -> usize {
-        self.flushing + self.exposed.len()
+        self.flushing.len() + self.exposed.len()
     }
 
     /// Pages that the next checkpoint has to write at most.
@@ -283,7 +298,12 @@ impl Map {
             return;
         }
         let evictable = |key: &PageKey, cached: &CachedPage| {
-            cached.pins == 0 && !cached.flushing && !self.dirty[usize::from(key.level)].contains(key)
+            // those that a checkpoint changes stay, too: it has nothing to read, so nothing can be missing then
+            let is_needed = self.exposed.contains(key) || self.flushing.contains(key);
+            cached.pins == 0
+                && !cached.flushing
+                && !is_needed
+                && !self.dirty[usize::from(key.level)].contains(key)
         };
         let mut old: Vec<(u64, PageKey)> = self
             .pages

@@ -67,9 +67,21 @@ impl Lane {
         }
     }
 
+    /// As [`Lane::ensure_page`], for a page that is to be changed: those above it are there, too.
+    pub(crate) async fn ensure_for_change(&self, key: PageKey) -> Result<bool, LaneError> {
+        loop {
+            let found = self.map.borrow_mut().find_for_change(key);
+            match found {
+                Found::Cached(_) => return Ok(true),
+                Found::Absent => return Ok(false),
+                Found::Load(key, entry) => self.load_page(key, entry).await?,
+            }
+        }
+    }
+
     /// Has a page in the cache, pinned `pins` times, empty where it did not exist.
     pub(crate) async fn pin_page(&self, key: PageKey, pins: u32) -> Result<(), LaneError> {
-        let exists = self.ensure_page(key).await?;
+        let exists = self.ensure_for_change(key).await?;
         let mut map = self.map.borrow_mut();
         if !map.layers.contains_key(&key.layer) {
             return Err(LaneError::NoSuchLayer);

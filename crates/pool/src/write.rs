@@ -89,7 +89,7 @@ impl Lane {
                 true => self.wait_for_scraps().await?,
                 false => self.wait_for_space().await?,
             }
-            let exists = self.ensure_page(key).await?;
+            let exists = self.ensure_for_change(key).await?;
             self.check_writable(layer, block)?;
             if !always && self.must_wait_for_space() {
                 continue;

@@ -43,6 +43,7 @@ pub const ALL: &[Scenario] = &[
     space::FULL_POOL_LOSES_A_DRIVE,
     space::FULL_POOL_ANSWERS,
     space::LOST_MAP_PAGES_STAY,
+    space::CHECKPOINTS_READ_NOTHING,
     space::MAP_TEN_TIMES_ITS_MEMORY,
     proof::IDLE_POOL_IS_REBUILT,
     proof::DRAINED_DRIVE_IS_NOT_NEEDED,

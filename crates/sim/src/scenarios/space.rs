@@ -6,7 +6,8 @@ use pool::Protection;
 use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::drive::DriveOptions;
-use crate::workload::Failure;
+use crate::oracle::SECTORS_PER_BLOCK;
+use crate::workload::{Answer, Failure, Request};
 
 fn broken(what: String) -> Failure {
     Failure::Broken(what)
@@ -211,3 +212,49 @@ pub const LOST_MAP_PAGES_STAY: Scenario = Scenario {
         script.verify()
     },
 };
+
+pub const CHECKPOINTS_READ_NOTHING: Scenario = Scenario {
+    name: "checkpoints-read-nothing",
+    property: "a page of the map is changed only with those above it in memory: the checkpoint that writes it needs no drive",
+    run: |seed, options| {
+        let mut plan = plain_plan(Protection::Stripe, 1, MAP_BLOCKS);
+        plan.drives[0].size_bytes = 160 << 20;
+        plan.map_budget_bytes = 64 << 10;
+        plan.checkpoint_interval = Nanos::from_millis(50);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let others = |index: u64| 256 * 256 + (index * 5_003 + seed) % (MAP_BLOCKS - 256 * 256 - 1);
+        script.write(0, 1)?;
+        for index in 0..120 {
+            script.write(others(index), 1)?;
+        }
+        script.close()?;
+        script.start()?;
+        // the first leaf page stays in memory, the one above it does not
+        for index in 0..120 {
+            script.request(read_block(0))?;
+            script.request(read_block(others(index)))?;
+        }
+        script.shared.lenient.set(true);
+        let (world, drive) = (script.world(), script.drive(0));
+        for block in (1 << 20) / base::BLOCK_BYTES as u64..(160 << 20) / base::BLOCK_BYTES as u64 {
+            world.rot(drive, block, 77);
+        }
+        let before = script.bench.lanes()[0].stats().counters.checkpoints;
+        let data = vec![1; base::BLOCK_BYTES];
+        let answer = script.request(Request::Write { volume: 1, first: 0, data, durable: true })?;
+        script.pass(Nanos::from_secs(1))?;
+        let checkpoints = script.bench.lanes()[0].stats().counters.checkpoints - before;
+        match (answer, checkpoints) {
+            (Answer::Done, 0) => {
+                Err(broken("a write is acknowledged that no checkpoint can take in".to_owned()))
+            }
+            (Answer::Done | Answer::Failed(_), _) => Ok(()),
+            (other, _) => Err(broken(format!("{other:?}"))),
+        }
+    },
+};
+
+fn read_block(block: u64) -> Request {
+    Request::Read { volume: 1, sectors: block * SECTORS_PER_BLOCK..(block + 1) * SECTORS_PER_BLOCK }
+}
