@@ -191,7 +191,7 @@ impl Lane {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
         }
-        if self.map.borrow().layers.contains_key(&key.layer) && self.ensure_page(key).await? {
+        if self.map.borrow().layers.contains_key(&key.layer) && self.ensure_for_change(key).await? {
             let mut map = self.map.borrow_mut();
             if map.cached(key).is_some() {
                 map.touch_dirty(key);
