@@ -10,6 +10,7 @@ demo:
 test:
 	@scripts/run-tests
 
-# Side by side in a few minutes: Tangelo, Debian's tgt, raw drives, the TCP echo floor.
+# Side by side in a few minutes: Tangelo, Debian's tgt, raw drives, the TCP echo floor; then what snapshots and clones cost.
 bench:
 	@scripts/run-bench
+	@scripts/run-copies-bench --rounds 3 --seconds 2

@@ -3,6 +3,7 @@
 //! Nothing here does I/O, reads a clock or draws randomness.
 
 pub mod buffer;
+pub mod calendar;
 pub mod checksum;
 pub mod id;
 pub mod limits;

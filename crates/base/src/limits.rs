@@ -10,6 +10,14 @@ pub const DRIVES_MAX: usize = 64;
 pub const WIDTH_MAX: usize = 16;
 /// Volumes of one array.
 pub const VOLUMES_MAX: usize = 4096;
+/// Snapshots of one array.
+pub const SNAPSHOTS_MAX: usize = 8192;
+/// Snapshots that are taken at one moment.
+pub const SNAPSHOTS_AT_ONCE_MAX: usize = 64;
+/// Schedules of one array.
+pub const SCHEDULES_MAX: usize = 256;
+/// Snapshots that a schedule keeps of each kind.
+pub const SCHEDULE_KEEPS_MAX: u32 = 1000;
 /// Hosts of one array.
 pub const HOSTS_MAX: usize = 1024;
 /// Mappings of one array.

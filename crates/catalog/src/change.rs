@@ -1,16 +1,12 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
-use base::limits::{
-    HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX,
-    VOLUME_GROWTH_MAX, VOLUMES_MAX,
-};
-use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
+use base::limits::{HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
+use base::{PoolId, VolumeId};
 
-use crate::access::KeptAccesses;
 use crate::error::CatalogError;
-use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
 use crate::name::{InitiatorName, Name};
+use crate::schedule::Retention;
 use crate::secret::Chap;
 use crate::settings::{PoolSettings, ScrubRecord};
 
@@ -80,15 +76,76 @@ pub enum Change {
         volume: String,
         name: Name,
     },
-    /// Only to a larger size; a raw volume is as large as its device.
+    /// A raw volume is as large as its device; only what is in a pool gets smaller.
     ResizeVolume {
         volume: String,
         size_bytes: u64,
     },
-    /// Refused while it is mapped, unless `unmap` says to take the mappings with it.
+    /// What volumes that got smaller held beyond their end has been given back.
+    Trimmed {
+        volume: VolumeId,
+    },
+    /// For good. Refused while it has snapshots; and while it is mapped, unless `unmap` says to take the mappings with it.
     DeleteVolume {
         volume: String,
         unmap: bool,
+    },
+    /// Into the bin, with its snapshots and, where `unmap` says so, its mappings. Only what is in a pool.
+    BinVolume {
+        volume: String,
+        unmap: bool,
+        deleted_ms: u64,
+    },
+    /// Out of the bin, with its snapshots, and with those of its mappings that are still possible.
+    UndeleteVolume {
+        volume: String,
+    },
+    /// What is in the bin goes for good.
+    EradicateVolume {
+        volume: String,
+    },
+    /// A clone takes over the snapshots that it stands on, and what it was cloned from becomes a clone of it.
+    PromoteVolume {
+        volume: String,
+    },
+    /// Of these volumes, each with its snapshot's name, at one moment.
+    TakeSnapshots {
+        snapshots: Vec<(String, Name)>,
+        created_ms: u64,
+    },
+    DeleteSnapshot {
+        volume: String,
+        snapshot: String,
+    },
+    /// The volume is again what it was. Refused while it is mapped.
+    RollBack {
+        volume: String,
+        snapshot: String,
+    },
+    CloneVolume {
+        volume: String,
+        snapshot: String,
+        name: Name,
+        created_ms: u64,
+    },
+    CreateSchedule {
+        name: Name,
+        volumes: Vec<String>,
+        keep: Retention,
+    },
+    /// The snapshots that it has taken stay.
+    DeleteSchedule {
+        schedule: String,
+    },
+    /// Takes snapshots of these of its volumes, at one moment.
+    RunSchedule {
+        schedule: String,
+        volumes: Vec<VolumeId>,
+        now_ms: u64,
+    },
+    /// Deletes the snapshots that a schedule keeps no longer.
+    Expire {
+        schedule: String,
     },
     CreateHost {
         host: Host,
@@ -131,34 +188,36 @@ impl Catalog {
                 let entry = next.pools.iter_mut().find(|entry| entry.id == *pool);
                 entry.into_iter().for_each(|entry| entry.last_scrub = Some(*record));
             }
-            Change::CreateVolume { name, backing, size_bytes, block_bytes, write_back, created_ms } => {
-                let backing = next.place_volume(name, backing)?;
-                let id = VolumeId(next.next_volume_id);
-                let volume = Volume {
-                    id,
-                    name: name.clone(),
-                    backing,
-                    size_bytes: *size_bytes,
-                    block_bytes: *block_bytes,
-                    write_back: *write_back,
-                    naa: Naa::derive(next.array, id),
-                    serial: serial(next.array, id),
-                    created_ms: *created_ms,
-                    reservations: None,
-                    access: KeptAccesses::new(),
-                    first_size_bytes: None,
-                };
-                volume.check()?;
-                next.next_volume_id += 1;
-                next.volumes.push(volume);
-            }
+            Change::CreateVolume { .. } => next.create_volume(change)?,
             Change::RenameVolume { volume, name } => {
                 let index = next.volume_index(volume)?;
                 next.check_volume_name(name)?;
                 next.volumes[index].name = name.clone();
             }
             Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
+            Change::Trimmed { volume } => {
+                let found = next.volumes.iter_mut().find(|other| other.id == *volume);
+                found.into_iter().for_each(|volume| volume.untrimmed = false);
+            }
             Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
+            Change::BinVolume { volume, unmap, deleted_ms } => {
+                next.bin_volume(volume, *unmap, *deleted_ms)?
+            }
+            Change::UndeleteVolume { volume } => next.undelete_volume(volume)?,
+            Change::EradicateVolume { volume } => next.eradicate_volume(volume)?,
+            Change::PromoteVolume { volume } => next.promote_volume(volume)?,
+            Change::TakeSnapshots { snapshots, created_ms } => next.take_snapshots(snapshots, *created_ms)?,
+            Change::DeleteSnapshot { volume, snapshot } => next.delete_snapshot(volume, snapshot)?,
+            Change::RollBack { volume, snapshot } => next.roll_back(volume, snapshot)?,
+            Change::CloneVolume { volume, snapshot, name, created_ms } => {
+                next.clone_volume(volume, snapshot, name, *created_ms)?
+            }
+            Change::CreateSchedule { name, volumes, keep } => next.create_schedule(name, volumes, *keep)?,
+            Change::DeleteSchedule { schedule } => next.delete_schedule(schedule)?,
+            Change::RunSchedule { schedule, volumes, now_ms } => {
+                next.run_schedule(schedule, volumes, *now_ms)?
+            }
+            Change::Expire { schedule } => next.expire(schedule)?,
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
             Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,
@@ -169,7 +228,7 @@ impl Catalog {
         Ok(next)
     }
 
-    fn volume_index(&self, name: &str) -> Result<usize, CatalogError> {
+    pub(crate) fn volume_index(&self, name: &str) -> Result<usize, CatalogError> {
         let found = self.volumes.iter().position(|volume| volume.name.as_str() == name);
         found.ok_or_else(|| CatalogError::NotFound { kind: "volume", name: name.to_owned() })
     }
@@ -204,77 +263,11 @@ impl Catalog {
         let inside =
             |volume: &&Volume| matches!(volume.backing, VolumeKind::Pool { pool, .. } if pool == entry.id);
         let volumes: Vec<Name> =
-            self.volumes.iter().filter(inside).map(|volume| volume.name.clone()).collect();
+            self.all_volumes().filter(inside).map(|volume| volume.name.clone()).collect();
         if !volumes.is_empty() {
             return Err(CatalogError::PoolInUse { pool: entry.name, volumes });
         }
         self.pools.retain(|pool| pool.id != entry.id);
-        Ok(())
-    }
-
-    fn check_volume_name(&self, name: &Name) -> Result<(), CatalogError> {
-        match self.find_volume(name.as_str()) {
-            Some(_) => Err(CatalogError::Exists { kind: "volume", name: name.clone() }),
-            None => Ok(()),
-        }
-    }
-
-    fn place_volume(&mut self, name: &Name, backing: &NewVolume) -> Result<VolumeKind, CatalogError> {
-        self.check_volume_name(name)?;
-        check_room("volume", self.volumes.len(), VOLUMES_MAX)?;
-        for (kind, next) in [("volume", self.next_volume_id), ("layer", self.next_layer_id)] {
-            if next == u32::MAX {
-                return Err(CatalogError::IdsExhausted { kind });
-            }
-        }
-        match backing {
-            NewVolume::Pool(pool) => {
-                let Some(entry) = self.find_pool(pool) else {
-                    return Err(CatalogError::NotFound { kind: "pool", name: pool.clone() });
-                };
-                let kind = VolumeKind::Pool { pool: entry.id, layer: LayerId(self.next_layer_id) };
-                self.next_layer_id += 1;
-                Ok(kind)
-            }
-            NewVolume::Raw { path } => {
-                let same =
-                    |volume: &&Volume| matches!(&volume.backing, VolumeKind::Raw { path: p } if p == path);
-                if let Some(other) = self.volumes.iter().find(same) {
-                    return Err(CatalogError::RawInUse { path: path.clone(), volume: other.name.clone() });
-                }
-                Ok(VolumeKind::Raw { path: path.clone() })
-            }
-            NewVolume::Null => Ok(VolumeKind::Null {}),
-            NewVolume::Memory => Ok(VolumeKind::Memory {}),
-        }
-    }
-
-    fn resize_volume(&mut self, name: &str, size_bytes: u64) -> Result<(), CatalogError> {
-        let index = self.volume_index(name)?;
-        let volume = &mut self.volumes[index];
-        let name = volume.name.clone();
-        if matches!(volume.backing, VolumeKind::Raw { .. }) {
-            return Err(CatalogError::RawResize { volume: name });
-        }
-        if size_bytes <= volume.size_bytes {
-            return Err(CatalogError::NotLarger { volume: name, size_bytes: volume.size_bytes });
-        }
-        if matches!(volume.backing, VolumeKind::Pool { .. }) {
-            volume.first_size_bytes.get_or_insert(volume.size_bytes);
-        }
-        volume.size_bytes = size_bytes;
-        volume.check()
-    }
-
-    fn delete_volume(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
-        let index = self.volume_index(name)?;
-        let id = self.volumes[index].id;
-        let hosts: Vec<Name> = self.mappings_of(id).map(|mapping| mapping.host.clone()).collect();
-        if !hosts.is_empty() && !unmap {
-            return Err(CatalogError::VolumeMapped { volume: self.volumes[index].name.clone(), hosts });
-        }
-        self.mappings.retain(|mapping| mapping.volume != id);
-        self.volumes.remove(index);
         Ok(())
     }
 
@@ -308,6 +301,7 @@ impl Catalog {
         for mapping in self.mappings.iter_mut().filter(|mapping| mapping.host.as_str() == name) {
             mapping.host = host.name.clone();
         }
+        self.bin.iter_mut().for_each(|binned| binned.rename_host(name, &host.name));
         self.mappings.sort_by(|a, b| (&a.host, a.lun).cmp(&(&b.host, b.lun)));
         self.insert_host(host)
     }
@@ -323,6 +317,7 @@ impl Catalog {
             return Err(CatalogError::HostMapped { host: self.hosts[index].name.clone(), volumes });
         }
         self.mappings.retain(|mapping| mapping.host.as_str() != name);
+        self.bin.iter_mut().for_each(|binned| binned.forget_host(name));
         self.hosts.remove(index);
         Ok(())
     }
@@ -389,33 +384,8 @@ impl<T: Clone> Setting<T> {
     }
 }
 
-fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
+pub(crate) fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
     if count < max { Ok(()) } else { Err(CatalogError::TooMany { kind, max }) }
-}
-
-impl Volume {
-    /// What a volume must be by itself.
-    pub(crate) fn check(&self) -> Result<(), CatalogError> {
-        if !matches!(self.block_bytes, 512 | 4096) {
-            return Err(CatalogError::BlockSize { block_bytes: self.block_bytes });
-        }
-        let whole = self.size_bytes.is_multiple_of(BLOCK_BYTES as u64);
-        if !whole || self.size_bytes == 0 || self.size_bytes > VOLUME_BYTES_MAX {
-            return Err(CatalogError::Size { size_bytes: self.size_bytes });
-        }
-        if let Some(first) = self.first_size_bytes {
-            let max_bytes = first.saturating_mul(VOLUME_GROWTH_MAX).min(VOLUME_BYTES_MAX);
-            if self.size_bytes > max_bytes {
-                return Err(CatalogError::NoRoomToGrow { volume: self.name.clone(), max_bytes });
-            }
-        }
-        match &self.backing {
-            VolumeKind::Raw { path } if !path.starts_with('/') || path.contains('\0') => {
-                Err(CatalogError::RawPath { path: path.clone() })
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 impl Host {

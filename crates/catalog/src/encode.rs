@@ -1,7 +1,10 @@
 //! The catalog as JSON bytes. What is decoded is checked as a whole: stored bytes are not trusted.
 
 use base::BLOCK_BYTES;
-use base::limits::{CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUMES_MAX};
+use base::limits::{
+    CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX, SNAPSHOTS_MAX,
+    VOLUME_BYTES_MAX, VOLUMES_MAX,
+};
 use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
 
@@ -10,7 +13,8 @@ use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
-pub const SCHEMA_VERSION: u32 = 4;
+/// 5: volumes have snapshots and schedules, and go into a bin.
+pub const SCHEMA_VERSION: u32 = 5;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -55,7 +59,9 @@ impl Catalog {
     fn check(&self) -> Result<(), CatalogError> {
         let counts = [
             ("pools", self.pools.len(), POOLS_MAX),
-            ("volumes", self.volumes.len(), VOLUMES_MAX),
+            ("volumes", self.all_volumes().count(), VOLUMES_MAX),
+            ("snapshots", self.all_snapshots().count(), SNAPSHOTS_MAX),
+            ("schedules", self.schedules.len(), SCHEDULES_MAX),
             ("hosts", self.hosts.len(), HOSTS_MAX),
             ("mappings", self.mappings.len(), MAPPINGS_MAX),
         ];
@@ -79,21 +85,21 @@ impl Catalog {
 
     fn check_volumes(&self) -> Result<(), CatalogError> {
         require(self.volumes.is_sorted_by(|a, b| a.id < b.id), || "volumes out of order".to_owned())?;
-        require(unique(self.volumes.iter().map(|v| &v.name)), || "two volumes of one name".to_owned())?;
-        require(unique(self.volumes.iter().map(|v| v.naa)), || {
+        require(unique(self.all_volumes().map(|v| &v.name)), || "two volumes of one name".to_owned())?;
+        require(unique(self.all_volumes().map(|v| v.naa)), || {
             "two volumes of one NAA identifier".to_owned()
         })?;
-        require(unique(self.volumes.iter().map(|v| &v.serial)), || {
+        require(unique(self.all_volumes().map(|v| &v.serial)), || {
             "two volumes of one serial number".to_owned()
         })?;
         let mut layers = HashSet::default();
         let mut paths = HashSet::default();
-        for volume in &self.volumes {
+        for volume in self.all_volumes() {
             volume.check()?;
             let (id, serial) = (volume.id, &volume.serial);
             require(id.0 < self.next_volume_id, || format!("volume id {id} was not handed out"))?;
             let grown = volume.first_size_bytes.is_none_or(|first| {
-                first.is_multiple_of(BLOCK_BYTES as u64) && (1..volume.size_bytes).contains(&first)
+                first.is_multiple_of(BLOCK_BYTES as u64) && (1..=VOLUME_BYTES_MAX).contains(&first)
             });
             require(grown, || format!("volume {id} has grown from an impossible size"))?;
             let good = (1..=20).contains(&serial.len()) && serial.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -110,7 +116,9 @@ impl Catalog {
                 VolumeKind::Null {} | VolumeKind::Memory {} => {}
             }
         }
-        Ok(())
+        self.check_bin().map_err(damaged)?;
+        self.check_schedules().map_err(damaged)?;
+        self.check_snapshots(layers).map_err(damaged)
     }
 
     fn check_hosts(&self) -> Result<(), CatalogError> {
@@ -195,3 +203,31 @@ macro_rules! number_id {
 }
 number_id!(volume, VolumeId);
 number_id!(layer, LayerId);
+
+/// Some volumes.
+pub(crate) mod volumes {
+    use super::VolumeId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(ids: &[VolumeId], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(ids.iter().map(|id| id.0))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VolumeId>, D::Error> {
+        Vec::<u32>::deserialize(deserializer).map(|ids| ids.into_iter().map(VolumeId).collect())
+    }
+}
+
+/// A layer that may be missing.
+pub(crate) mod some_layer {
+    use super::LayerId;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(id: &Option<LayerId>, serializer: S) -> Result<S::Ok, S::Error> {
+        id.map(|id| id.0).serialize(serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LayerId>, D::Error> {
+        Option::<u32>::deserialize(deserializer).map(|id| id.map(LayerId))
+    }
+}

@@ -2,7 +2,8 @@
 
 use base::limits::{
     CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,
-    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX,
+    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SNAPSHOTS_AT_ONCE_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX,
+    VOLUMES_MAX,
 };
 use thiserror::Error;
 
@@ -24,8 +25,14 @@ pub enum CatalogError {
         "a size of {size_bytes} bytes is not possible: it must be a multiple of 4096 bytes, at least 4096 and at most 1 PiB"
     )]
     Size { size_bytes: u64 },
-    #[error("volume \"{volume}\" has {size_bytes} bytes already: a volume can be made larger, not smaller")]
+    #[error(
+        "volume \"{volume}\" has {size_bytes} bytes: what is not in a pool can be made larger, not smaller"
+    )]
     NotLarger { volume: Name, size_bytes: u64 },
+    #[error("volume \"{volume}\" has {size_bytes} bytes already")]
+    SameSize { volume: Name, size_bytes: u64 },
+    #[error("volume \"{volume}\" was made smaller, and what it held is still being given back")]
+    Untrimmed { volume: Name },
     #[error(
         "volume \"{volume}\" can have {max_bytes} bytes at most, {VOLUME_GROWTH_MAX} times the size it was made with"
     )]
@@ -40,6 +47,28 @@ pub enum CatalogError {
     RawInUse { path: String, volume: Name },
     #[error("volume \"{volume}\" is mapped to {}", named_hosts(.hosts))]
     VolumeMapped { volume: Name, hosts: Vec<Name> },
+    #[error("1 to {SNAPSHOTS_AT_ONCE_MAX} snapshots can be taken at once, not {count}")]
+    SnapshotCount { count: usize },
+    #[error("volume \"{volume}\" is named twice: at one moment it has one snapshot")]
+    SnapshotTwice { volume: String },
+    #[error("volume \"{volume}\" has {}", count(*.snapshots, "snapshot"))]
+    VolumeHasSnapshots { volume: Name, snapshots: usize },
+    #[error("volume \"{volume}\" is mapped to {}, which would not know what has happened to its data", named_hosts(.hosts))]
+    RollbackMapped { volume: Name, hosts: Vec<Name> },
+    #[error("a schedule that keeps no snapshot takes none")]
+    KeepsNothing,
+    #[error("there is a volume called \"{volume}\" in the bin")]
+    InBin { volume: Name },
+    #[error("there is no volume called \"{name}\" in the bin")]
+    NotInBin { name: String },
+    #[error("volume \"{volume}\" stands on no other volume's snapshot: nothing of it depends on another")]
+    NotAClone { volume: Name },
+    #[error("it was cloned from volume \"{origin}\", which is in the bin")]
+    OriginInBin { origin: Name },
+    #[error("volume \"{volume}\" has a snapshot called \"{snapshot}\", and so has what it would take over")]
+    PromoteTwice { volume: Name, snapshot: Name },
+    #[error("volume \"{volume}\" is not in a pool: only what is in one can be frozen and copied")]
+    NotInPool { volume: Name },
     #[error("host \"{host}\" has {} mapped to it: {}", count(.volumes.len(), "volume"), list(.volumes))]
     HostMapped { host: Name, volumes: Vec<Name> },
     #[error("pool \"{pool}\" holds {}: {}", count(.volumes.len(), "volume"), list(.volumes))]
@@ -86,10 +115,15 @@ impl CatalogError {
         use CatalogError::*;
         match self {
             Name(_) => "bad_name",
-            Exists { .. } => "exists",
-            NotFound { .. } => "not_found",
+            Exists { .. } | InBin { .. } => "exists",
+            NotFound { .. } | NotInBin { .. } => "not_found",
             TooMany { .. } | TooManyInitiators { .. } | IdsExhausted { .. } => "limit",
-            Size { .. } | NotLarger { .. } | NoRoomToGrow { .. } | RawResize { .. } => "bad_size",
+            Size { .. }
+            | NotLarger { .. }
+            | SameSize { .. }
+            | Untrimmed { .. }
+            | NoRoomToGrow { .. }
+            | RawResize { .. } => "bad_size",
             BlockSize { .. } => "bad_block_size",
             RawPath { .. } => "bad_path",
             RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => "in_use",
@@ -98,8 +132,13 @@ impl CatalogError {
             SecretLength { .. } | SecretCharacters | ChapUser | MutualAlone | MutualSameSecret => "bad_chap",
             LunInUse { .. } => "lun_in_use",
             AlreadyMapped { .. } => "already_mapped",
+            SnapshotCount { .. } | SnapshotTwice { .. } => "bad_snapshot",
+            VolumeHasSnapshots { .. } => "volume_has_snapshots",
+            RollbackMapped { .. } => "rollback_mapped",
+            NotInPool { .. } => "not_in_pool",
+            NotAClone { .. } | OriginInBin { .. } | PromoteTwice { .. } => "cannot_promote",
             LunRange { .. } => "bad_lun",
-            Setting { .. } => "bad_setting",
+            Setting { .. } | KeepsNothing => "bad_setting",
             NotMapped { .. } => "not_mapped",
             FutureSchema { .. } => "future_schema",
             Damaged { .. } => "damaged",
@@ -112,14 +151,34 @@ impl CatalogError {
         let hint = match self {
             Exists { .. } => "choose another name".to_owned(),
             NotFound { kind: "mapping", .. } => "`tangelo mapping list` shows what is mapped".to_owned(),
+            NotFound { kind: "snapshot", .. } => {
+                "`tangelo snapshot list VOLUME` shows what there is".to_owned()
+            }
             NotFound { kind, .. } => format!("`tangelo {kind} list` shows what there is"),
             TooMany { kind, .. } => format!("delete a {kind} that is not needed any more"),
+            KeepsNothing => "say how many are kept: --hourly, --daily, --weekly, --monthly".to_owned(),
+            InBin { volume } => format!(
+                "choose another name, bring that one back (`tangelo volume undelete {volume}`), or delete it for good (`tangelo volume eradicate {volume}`)"
+            ),
+            NotInBin { .. } => "`tangelo volume bin` shows what there is".to_owned(),
+            OriginInBin { origin } => {
+                format!("bring that back first: `tangelo volume undelete {origin}`")
+            }
+            PromoteTwice { snapshot, volume } => {
+                format!("delete one of the two first, such as {volume}@{snapshot}")
+            }
             NotLarger { .. } => "give a larger size".to_owned(),
+            SameSize { .. } => "give another size".to_owned(),
+            Untrimmed { .. } => "try again in a moment; `tangelo status` says what is wrong".to_owned(),
             NoRoomToGrow { .. } => "make another volume and copy to it".to_owned(),
             BlockSize { .. } => "use 512 or 4096".to_owned(),
             VolumeMapped { volume, .. } => {
                 format!("unmap it first (`tangelo unmap {volume} HOST`), or delete it with --unmap")
             }
+            VolumeHasSnapshots { volume, .. } => {
+                format!("delete them first: `tangelo snapshot list {volume}` shows them")
+            }
+            RollbackMapped { volume, .. } => format!("unmap it first: `tangelo unmap {volume} HOST`"),
             HostMapped { host, .. } => {
                 format!("unmap them first (`tangelo unmap VOLUME {host}`), or use --unmap")
             }

@@ -5,10 +5,11 @@
 //! in every pool's log and, while there is no pool, in the head's state directory.
 //!
 //! What always holds, also of a decoded catalog: names are unique per kind and valid; an initiator belongs to
-//! one host; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
+//! one host; a snapshot's layer is its own; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
 //! are above every id handed out. What must not happen: a CHAP secret in a log, an error or `Debug` output.
 
 mod access;
+mod bin;
 mod change;
 mod encode;
 mod error;
@@ -16,10 +17,14 @@ mod identity;
 mod model;
 mod name;
 mod reservation;
+mod schedule;
 mod secret;
 mod settings;
+mod snapshot;
+mod volume;
 
 pub use access::{KeptAccess, KeptAccesses};
+pub use bin::Binned;
 pub use change::{Change, HostUpdate, NewVolume, Setting};
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;
@@ -27,5 +32,7 @@ pub use identity::{Naa, target_name};
 pub use model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
 pub use name::{InitiatorName, Name, NameError};
 pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
+pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};
 pub use settings::{PoolSettings, ScrubRecord};
+pub use snapshot::Snapshot;

@@ -4,11 +4,14 @@ use base::{ArrayId, LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
 use crate::access::KeptAccesses;
+use crate::bin::Binned;
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
 use crate::reservation::KeptReservations;
+use crate::schedule::Schedule;
 use crate::secret::Chap;
 use crate::settings::{PoolSettings, ScrubRecord};
+use crate::snapshot::Snapshot;
 
 /// Where a volume's blocks are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,6 +60,19 @@ pub struct Volume {
     /// The size it was made with, by which its layer has room; only where it is in a pool and was resized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_size_bytes: Option<u64>,
+    /// It was made smaller, and what it held beyond its end has not been given back yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub untrimmed: bool,
+    /// The layer by whose id its blocks are dealt to the pool's lanes, where that is not its own: the one that it was
+    /// made with, or that of the volume that it is a clone of.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    pub dealt_as: Option<LayerId>,
+    /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone_of: Option<String>,
+    /// The layer of the nearest snapshot below it, its own or another volume's.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    pub stands_on: Option<LayerId>,
 }
 
 /// A named set of initiators with their credentials.
@@ -113,6 +129,15 @@ pub struct Catalog {
     pub(crate) pools: Vec<PoolEntry>,
     /// In order of their ids.
     pub(crate) volumes: Vec<Volume>,
+    /// In the order in which they were taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) snapshots: Vec<Snapshot>,
+    /// In the order in which they were deleted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) bin: Vec<Binned>,
+    /// In order of their names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) schedules: Vec<Schedule>,
     /// In order of their names.
     pub(crate) hosts: Vec<Host>,
     /// In order of host and LUN.
@@ -132,6 +157,9 @@ impl Catalog {
             next_layer_id: 1,
             pools: Vec::new(),
             volumes: Vec::new(),
+            snapshots: Vec::new(),
+            bin: Vec::new(),
+            schedules: Vec::new(),
             hosts: Vec::new(),
             mappings: Vec::new(),
         }

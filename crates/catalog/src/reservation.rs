@@ -90,6 +90,11 @@ impl Catalog {
                 volume.access = now.access.clone();
             }
         }
+        for volume in self.bin.iter_mut().map(|binned| &mut binned.volume) {
+            if let Some(now) = current.volume(volume.id) {
+                volume.access = now.access.clone();
+            }
+        }
         self.version = self.version.max(current.version + 1);
         self
     }

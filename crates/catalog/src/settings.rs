@@ -33,6 +33,9 @@ pub struct PoolSettings {
     /// Time from one scrub to the next, 1 minute to 1 year; not set: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
+    /// How long a deleted volume stays in the bin, 1 minute to 1 year; 0: it goes at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bin_seconds: Option<u32>,
 }
 
 /// What came of a scrub.
@@ -50,10 +53,17 @@ pub struct ScrubRecord {
 }
 
 const DAY: u32 = 24 * 60 * 60;
+/// How long a deleted volume stays in the bin where nothing was set.
+const BIN_SECONDS: u32 = DAY;
 
 impl PoolSettings {
     pub(crate) fn is_default(&self) -> bool {
         *self == PoolSettings::default()
+    }
+
+    /// How long a deleted volume stays in the bin; 0: not at all.
+    pub fn bin_seconds(&self) -> u32 {
+        self.bin_seconds.unwrap_or(BIN_SECONDS)
     }
 
     pub(crate) fn check(&self) -> Result<(), CatalogError> {
@@ -68,6 +78,12 @@ impl PoolSettings {
             ("the latency of a slow drive, in milliseconds", self.slow_latency_ms, 1, 60_000),
             ("the time that a drive must have been slow, in seconds", self.slow_seconds, 1, DAY),
             ("the time between scrubs, in seconds", self.scrub_every_seconds, 60, 366 * DAY),
+            (
+                "the time in the bin, in seconds",
+                self.bin_seconds.filter(|&seconds| seconds > 0),
+                60,
+                366 * DAY,
+            ),
         ];
         for (what, value, min, max) in bounds {
             if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {

@@ -1,7 +1,7 @@
 //! The catalog from outside: changes, refusals, bytes.
 
-use base::limits::LUN_MAX;
-use base::{ArrayId, PoolId, VolumeId};
+use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX};
+use base::{ArrayId, LayerId, PoolId, VolumeId};
 use catalog::{
     Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
     Name, NewVolume, Setting, VolumeKind,
@@ -102,6 +102,10 @@ fn luns_are_dealt_from_the_lowest_free_one() {
     assert!(catalog.lun("pve1", 2).is_none() && catalog.lun("pve2", 5).is_none());
 }
 
+fn grown_volume() -> Catalog {
+    after(sample(), &[resize("vm-01", 2 << 30)])
+}
+
 #[test]
 fn a_volume_grows_up_to_what_its_layer_has_room_for() {
     let (first, largest) = (1 << 30, 1 << 38);
@@ -111,20 +115,99 @@ fn a_volume_grows_up_to_what_its_layer_has_room_for() {
     assert_eq!(grown.apply(&resize("vm-01", largest + 4096)).unwrap_err().code(), "bad_size");
     let text = String::from_utf8(grown.encode()).unwrap();
     assert_eq!(Catalog::decode(text.as_bytes()), Ok(grown));
-    for first in [0, 4095, largest / 512, largest] {
+    for first in [0, 4095, largest / 512, 1 << 51] {
         let wrong = text.replace("\"first_size_bytes\":1073741824", &format!("\"first_size_bytes\":{first}"));
         assert!(matches!(Catalog::decode(wrong.as_bytes()), Err(CatalogError::Damaged { .. })), "{first}");
     }
+    // back again, and beyond the first size, too; what was behind the end is given back before it grows
+    let small = after(grown_volume(), &[resize("vm-01", 4096)]);
+    let id = small.find_volume("vm-01").unwrap().id;
+    assert!(small.find_volume("vm-01").unwrap().untrimmed);
+    assert_eq!(small.apply(&resize("vm-01", 8192)).unwrap_err().code(), "bad_size");
+    let again = after(small, &[Change::Trimmed { volume: id }, resize("vm-01", 8192)]);
+    assert_eq!(Catalog::decode(&again.encode()), Ok(again.clone()));
+    assert_eq!(again.find_volume("vm-01").unwrap().first_size_bytes, Some(1 << 30));
     // one that is nowhere needs no room
     let memory = after(sample(), &[create_volume("m", NewVolume::Memory), resize("m", 1 << 50)]);
     assert_eq!(memory.find_volume("m").unwrap().first_size_bytes, None);
+    assert!(memory.apply(&resize("m", 4096)).unwrap_err().to_string().contains("not smaller"));
+}
+
+fn snapshot(volume: &str, text: &str) -> Change {
+    Change::TakeSnapshots { snapshots: vec![(volume.into(), name(text))], created_ms: 5 }
+}
+
+fn clone(volume: &str, snapshot: &str, text: &str) -> Change {
+    let (volume, snapshot) = (volume.into(), snapshot.into());
+    Change::CloneVolume { volume, snapshot, name: name(text), created_ms: 6 }
+}
+
+fn layer(catalog: &Catalog, volume: &str) -> LayerId {
+    match catalog.find_volume(volume).unwrap().backing {
+        VolumeKind::Pool { layer, .. } => layer,
+        _ => panic!("not in a pool"),
+    }
+}
+
+#[test]
+fn snapshots_keep_the_layer_and_volumes_go_on_in_another() {
+    let before = sample();
+    let volume = before.find_volume("vm-01").unwrap().clone();
+    let taken = after(before.clone(), &[snapshot("vm-01", "mon"), snapshot("vm-01", "tue")]);
+    let kept: Vec<_> = taken.snapshots_of(volume.id).map(|s| (s.name.as_str(), s.layer)).collect();
+    assert_eq!(kept[0], ("mon", layer(&before, "vm-01")));
+    assert!(kept[1].1 != kept[0].1 && layer(&taken, "vm-01") != kept[1].1);
+    let cloned = after(taken.clone(), &[clone("vm-01", "mon", "copy")]);
+    let copy = cloned.find_volume("copy").unwrap();
+    assert_eq!((copy.size_bytes, copy.clone_of.as_deref()), (volume.size_bytes, Some("vm-01@mon")));
+    assert!(copy.naa != volume.naa && copy.serial != volume.serial && copy.id != volume.id);
+    let rolled = Change::RollBack { volume: "vm-01".into(), snapshot: "mon".into() };
+    assert!(matches!(taken.apply(&rolled), Err(CatalogError::RollbackMapped { .. })));
+    let rolled = after(taken.clone(), &[unmap("vm-01", "pve1"), rolled]);
+    assert_eq!(rolled.snapshots(), taken.snapshots());
+    assert!(!taken.snapshots().iter().any(|s| s.layer == layer(&rolled, "vm-01")));
+    let delete = Change::DeleteVolume { volume: "vm-01".into(), unmap: true };
+    let refused = cloned.apply(&delete);
+    assert!(matches!(refused, Err(CatalogError::VolumeHasSnapshots { snapshots: 2, .. })));
+    let forget = |text: &str| Change::DeleteSnapshot { volume: "vm-01".into(), snapshot: text.into() };
+    let left = after(cloned, &[forget("tue"), forget("mon"), delete]);
+    assert!(left.snapshots().is_empty() && left.find_volume("copy").is_some());
+}
+
+#[test]
+fn copies_that_cannot_be() {
+    let taken = after(sample(), &[snapshot("vm-01", "mon")]);
+    let code = |change: &Change| taken.apply(change).unwrap_err().code();
+    assert_eq!(code(&snapshot("vm-01", "mon")), "exists");
+    assert_eq!(code(&snapshot("old-lun", "mon")), "not_in_pool");
+    assert_eq!(code(&clone("vm-01", "tue", "copy")), "not_found");
+    assert_eq!(code(&clone("vm-02", "mon", "copy")), "not_found");
+    assert_eq!(code(&clone("vm-01", "mon", "vm-02")), "exists");
+    let several = |volumes: &[&str]| Change::TakeSnapshots {
+        snapshots: volumes.iter().map(|volume| ((*volume).to_owned(), name("all"))).collect(),
+        created_ms: 7,
+    };
+    assert_eq!(code(&several(&[])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01", "vm-02", "vm-01"])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01"; SNAPSHOTS_AT_ONCE_MAX + 1])), "bad_snapshot");
+    assert_eq!(code(&several(&["vm-01", "old-lun"])), "not_in_pool");
+    assert_eq!(after(taken.clone(), &[several(&["vm-01", "vm-02"])]).snapshots().len(), 3);
+    let text = String::from_utf8(taken.encode()).unwrap();
+    let layer = taken.snapshots()[0].layer.0;
+    for (from, to) in [
+        (format!("\"layer\":{layer},\"size"), "\"layer\":2,\"size".to_owned()),
+        (format!("\"layer\":{layer},\"size"), "\"layer\":999,\"size".to_owned()),
+        ("\"snapshots\":[{\"volume\":1".to_owned(), "\"snapshots\":[{\"volume\":3".to_owned()),
+    ] {
+        let wrong = text.replace(&from, &to);
+        assert!(wrong != text && Catalog::decode(wrong.as_bytes()).is_err(), "{from} -> {to}");
+    }
 }
 
 #[test]
 fn sizes_that_a_volume_cannot_have() {
     let cases = [
         (resize("vm-01", 1 << 30), "bad_size", "has 1073741824 bytes already"),
-        (resize("vm-01", 4096), "bad_size", "not smaller"),
         (resize("vm-01", (1 << 30) + 512), "bad_size", "multiple of 4096"),
         (resize("vm-01", (1 << 38) + 4096), "bad_size", "274877906944 bytes at most"),
         (resize("old-lun", 1 << 40), "bad_size", "as large as its device"),
@@ -267,12 +350,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":4", "\"schema\":5,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 5, known: 4 });
+    let future = text.replacen("\"schema\":5", "\"schema\":6,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 6, known: 5 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":4", "\"schema\":0"),
-        ("\"schema\":4", "\"schema\":4,\"unknown\":1"),
+        ("\"schema\":5", "\"schema\":0"),
+        ("\"schema\":5", "\"schema\":5,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),
@@ -320,6 +403,28 @@ fn any_change() -> impl Strategy<Value = Change> {
         (volume.clone(), 0u64..600).prop_map(|(v, times)| resize(v, times * ((1 << 30) + 2048))),
         (volume.clone(), any::<bool>())
             .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
+        (volume.clone(), any::<bool>()).prop_map(|(v, unmap)| Change::BinVolume {
+            volume: v.into(),
+            unmap,
+            deleted_ms: 4
+        }),
+        volume.clone().prop_map(|v| Change::UndeleteVolume { volume: v.into() }),
+        volume.clone().prop_map(|v| Change::EradicateVolume { volume: v.into() }),
+        volume.clone().prop_map(|v| Change::PromoteVolume { volume: v.into() }),
+        prop::collection::vec((volume.clone(), volume.clone()), 0..3).prop_map(|named| {
+            let snapshots = named.into_iter().map(|(v, n)| (v.into(), name(n))).collect();
+            Change::TakeSnapshots { snapshots, created_ms: 2 }
+        }),
+        (volume.clone(), volume.clone())
+            .prop_map(|(v, n)| Change::DeleteSnapshot { volume: v.into(), snapshot: n.into() }),
+        (volume.clone(), volume.clone())
+            .prop_map(|(v, n)| Change::RollBack { volume: v.into(), snapshot: n.into() }),
+        (volume.clone(), volume.clone(), volume.clone()).prop_map(|(v, s, n)| Change::CloneVolume {
+            volume: v.into(),
+            snapshot: s.into(),
+            name: name(n),
+            created_ms: 3,
+        }),
         (host.clone(), initiators, secret.clone(), secret).prop_map(|(h, initiators, one, other)| {
             Change::CreateHost {
                 host: Host {

@@ -20,9 +20,6 @@ impl FakeArray {
 
     fn answer(&self, command: Command) -> Result<Reply, ApiError> {
         let status = self.status.lock().expect("no test panics with it").clone();
-        let changed = |dry_run, lines: Vec<String>, hosts: Vec<String>| {
-            Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected: hosts, made: None }))
-        };
         match command {
             Command::DriveList => Ok(Reply::Drives(status.every_drive())),
             Command::Status => Ok(Reply::Status(Box::new(status))),
@@ -43,7 +40,7 @@ impl FakeArray {
             Command::VolumeCreate { volume, dry_run } => {
                 changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
             }
-            Command::VolumeResize { name, size_bytes, dry_run } => {
+            Command::VolumeResize { name, size_bytes, dry_run, .. } => {
                 if !status.volumes.iter().any(|volume| volume.name == name) {
                     return Err(missing("volume", &name));
                 }
@@ -52,22 +49,10 @@ impl FakeArray {
             Command::VolumeAccess { name, access, dry_run } => {
                 changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
             }
-            Command::VolumeDelete { name, unmap, dry_run } => {
-                let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
-                    return Err(missing("volume", &name));
-                };
-                let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
-                let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
-                if !hosts.is_empty() && !unmap {
-                    let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
-                    return Err(ApiError::new(
-                        ErrorCode::InUse,
-                        message,
-                        "unmap it first, or delete it with --unmap",
-                    ));
-                }
-                changed(dry_run, vec![format!("delete volume {name}")], hosts)
-            }
+            Command::VolumeDelete { name, unmap, dry_run, .. } => deleted(&status, &name, unmap, dry_run),
+            Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
+            Command::Schedule { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
+            Command::SnapshotList { volume } => listed(&status, volume),
             Command::HostCreate { host, dry_run } => {
                 changed(dry_run, vec![format!("create host {}", host.name)], vec![])
             }
@@ -86,6 +71,36 @@ impl FakeArray {
                 changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
             }
         }
+    }
+}
+
+fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, ApiError> {
+    Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected, made: None }))
+}
+
+fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Result<Reply, ApiError> {
+    let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
+        return Err(missing("volume", name));
+    };
+    let mapped = status.mappings.iter().filter(|mapping| mapping.volume == volume.name);
+    let hosts: Vec<String> = mapped.map(|mapping| mapping.host.clone()).collect();
+    if !hosts.is_empty() && !unmap {
+        let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
+        let hint = "unmap it first, or delete it with --unmap";
+        return Err(ApiError::new(ErrorCode::InUse, message, hint));
+    }
+    changed(dry_run, vec![format!("delete volume {name}")], hosts)
+}
+
+/// The first volume has snapshots, others have none.
+fn listed(status: &ArrayStatus, volume: Option<String>) -> Result<Reply, ApiError> {
+    let first = status.volumes.first().map(|first| first.name.clone());
+    match (first, volume) {
+        (None, Some(wanted)) => Err(missing("volume", &wanted)),
+        (Some(first), wanted) if wanted.as_ref().is_none_or(|wanted| *wanted == first) => {
+            Ok(Reply::Snapshots(snapshots(&first)))
+        }
+        _ => Ok(Reply::Snapshots(Vec::new())),
     }
 }
 
@@ -132,6 +147,7 @@ pub fn settings() -> Settings {
         slow_latency_ms: 2,
         slow_seconds: 60,
         scrub_every_seconds: None,
+        bin_seconds: 86_400,
     }
 }
 
@@ -145,6 +161,23 @@ pub fn no_scrub() -> Scrub {
         batches_unreadable: 0,
         last: None,
     }
+}
+
+fn space(written_bytes: u64, used_bytes: u64, unique_bytes: u64) -> CopySpace {
+    CopySpace { written_bytes, used_bytes, unique_bytes, shared_bytes: used_bytes - unique_bytes }
+}
+
+/// A volume's, of which one is in a pool that is offline.
+fn snapshots(volume: &str) -> Vec<Snapshot> {
+    let snapshot = |name: &str, space| Snapshot {
+        volume: volume.to_owned(),
+        name: name.to_owned(),
+        size_bytes: 100 << 30,
+        created_ms: 1_700_000_000_000,
+        schedule: None,
+        space,
+    };
+    vec![snapshot("monday", Some(space(5 << 30, 7 << 30, 1 << 30))), snapshot("tuesday", None)]
 }
 
 fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
@@ -163,6 +196,9 @@ fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
             .iter()
             .map(|&(group, state)| GroupAccess { group, state })
             .collect(),
+        clone_of: (id == 1).then(|| "golden@v1".to_owned()),
+        snapshots: if id == 1 { 2 } else { 0 },
+        space: (id == 1).then(|| space(20 << 30, 120 << 30, 20 << 30)),
     }
 }
 
@@ -174,6 +210,46 @@ fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> Host {
         mutual_chap_user: None,
         sessions,
     }
+}
+
+/// One volume.
+fn bin() -> Vec<Binned> {
+    vec![Binned {
+        name: "old-vm".to_owned(),
+        pool: "fast".to_owned(),
+        size_bytes: 100 << 30,
+        deleted_ms: 1_700_000_000_000,
+        eradicated_ms: 1_700_086_400_000,
+        snapshots: 3,
+        space: Some(space(1 << 30, 12 << 30, 1 << 30)),
+    }]
+}
+
+/// One, of the first volume.
+fn schedules() -> Vec<Schedule> {
+    vec![Schedule {
+        name: "nightly".to_owned(),
+        volumes: vec!["vm-01".to_owned()],
+        keep: Keep { daily: 7, weekly: 4, ..Keep::default() },
+        last_ms: Some(1_700_000_000_000),
+        next_ms: 1_700_006_400_000,
+        snapshots: 5,
+    }]
+}
+
+/// One.
+fn sessions() -> Vec<Session> {
+    vec![Session {
+        initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
+        host: "pve1".to_owned(),
+        peer: "10.0.0.21:51122".to_owned(),
+        portal: "10.0.0.1:3260".to_owned(),
+        shard: 1,
+        discovery: false,
+        commands: 123_456,
+        read_bytes: 4 << 30,
+        written_bytes: 3 << 29,
+    }]
 }
 
 /// A healthy array: one pool of four drives, two volumes, two hosts, one session.
@@ -221,6 +297,8 @@ pub fn healthy() -> ArrayStatus {
             volume(1, "vm-01", Backing::Pool("fast".to_owned()), 500 << 30),
             volume(2, "old-lun", Backing::Raw("/dev/sdb".to_owned()), 1 << 40),
         ],
+        bin: bin(),
+        schedules: schedules(),
         hosts: vec![
             host("pve1", "iqn.1993-08.org.debian:01:abc", Some("pve1"), 1),
             host("pve2", "iqn.1993-08.org.debian:01:def", None, 0),
@@ -231,17 +309,7 @@ pub fn healthy() -> ArrayStatus {
             lun: 5,
             read_only: false,
         }],
-        sessions: vec![Session {
-            initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
-            host: "pve1".to_owned(),
-            peer: "10.0.0.21:51122".to_owned(),
-            portal: "10.0.0.1:3260".to_owned(),
-            shard: 1,
-            discovery: false,
-            commands: 123_456,
-            read_bytes: 4 << 30,
-            written_bytes: 3 << 29,
-        }],
+        sessions: sessions(),
     }
 }
 

@@ -157,6 +157,8 @@ mod tests {
             drives: Vec::new(),
             pools,
             volumes: Vec::new(),
+            bin: Vec::new(),
+            schedules: Vec::new(),
             hosts: Vec::new(),
             mappings: Vec::new(),
             sessions: Vec::new(),

@@ -4,11 +4,13 @@
 //! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
+mod copies;
 mod upkeep;
 
 use std::fmt;
 use std::net::SocketAddr;
 
+pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
@@ -30,12 +32,20 @@ pub enum Command {
     DrivesFound(Vec<String>),
     /// → [`Reply::Changed`]
     VolumeCreate { volume: NewVolume, dry_run: bool },
-    /// To a larger size; hosts are told (2Ah/09h). → [`Reply::Changed`]
-    VolumeResize { name: String, size_bytes: u64, dry_run: bool },
+    /// Hosts are told (2Ah/09h). To a smaller size only where nothing is mapped behind it, or with `force`.
+    /// → [`Reply::Changed`]
+    VolumeResize { name: String, size_bytes: u64, force: bool, dry_run: bool },
     /// Gives a portal group another access state for a volume; hosts are told (2Ah/06h). → [`Reply::Changed`]
     VolumeAccess { name: String, access: GroupAccess, dry_run: bool },
-    /// Refused while the volume is mapped, unless `unmap` ends those mappings too. → [`Reply::Changed`]
-    VolumeDelete { name: String, unmap: bool, dry_run: bool },
+    /// Into the bin, where it is in a pool and not `eradicate`. Refused while it is mapped, unless `unmap` ends those
+    /// mappings too. → [`Reply::Changed`]
+    VolumeDelete { name: String, unmap: bool, eradicate: bool, dry_run: bool },
+    /// Snapshots, clones, and what is in the bin. → [`Reply::Changed`]
+    Copy { order: CopyOrder, dry_run: bool },
+    /// Snapshots that are taken by themselves. → [`Reply::Changed`]
+    Schedule { order: ScheduleOrder, dry_run: bool },
+    /// Of a volume, or of all. → [`Reply::Snapshots`]
+    SnapshotList { volume: Option<String> },
     /// → [`Reply::Changed`]
     HostCreate { host: NewHost, dry_run: bool },
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
@@ -149,6 +159,7 @@ impl fmt::Debug for NewChap {
 pub enum Reply {
     Drives(Vec<DriveStatus>),
     Changed(Change),
+    Snapshots(Vec<SnapshotStatus>),
     Status(Box<ArrayStatus>),
     Stopped,
 }
@@ -172,6 +183,7 @@ pub enum Made {
     Volume(Box<VolumeStatus>),
     Host(HostStatus),
     Mapping(MappingStatus),
+    Snapshots(Vec<SnapshotStatus>),
 }
 
 /// Why a command was not carried out.
@@ -249,6 +261,9 @@ pub struct ArrayStatus {
     pub drives: Vec<DriveStatus>,
     pub pools: Vec<PoolStatus>,
     pub volumes: Vec<VolumeStatus>,
+    /// Volumes that were deleted and can be brought back, the oldest first.
+    pub bin: Vec<BinnedStatus>,
+    pub schedules: Vec<ScheduleStatus>,
     pub hosts: Vec<HostStatus>,
     pub mappings: Vec<MappingStatus>,
     pub sessions: Vec<SessionStatus>,
@@ -370,6 +385,12 @@ pub struct VolumeStatus {
     pub reason: String,
     /// How each portal group reaches it.
     pub access: Vec<GroupAccess>,
+    /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then.
+    pub clone_of: Option<String>,
+    /// How many it has.
+    pub snapshots: u64,
+    /// None where it is not in a pool that is open. What it has unique is the least that comes back.
+    pub space: Option<CopySpace>,
 }
 
 /// How a portal group reaches a volume.

@@ -215,6 +215,14 @@ impl Context {
                 task_management::wait_for(&at_work).await;
                 Answer::Done
             }
+            Call::HoldWrites(volumes, hold) => {
+                self.units.hold_writes(&volumes, hold).await;
+                Answer::Done
+            }
+            Call::LeaveLayer(pool, layer) => {
+                self.units.leave_layer(pool, layer).await;
+                Answer::Done
+            }
             Call::Spaces(spaces) => {
                 self.units.set_spaces(&spaces.pools);
                 for session in self.sessions.all() {

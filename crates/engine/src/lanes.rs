@@ -12,7 +12,7 @@ use catalog::Catalog;
 use env::IoError;
 use pool::{
     CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions, LaneRef, LaneRequest, LaneResult, LaneStats,
-    Membership, PoolError, RemoteLane,
+    LayerSpace, Membership, PoolError, RemoteLane,
 };
 use task::{Io, OneshotReceiver, join_all};
 
@@ -146,11 +146,9 @@ impl Lanes {
         }
     }
 
-    /// Of each lane of the pool: its layers, and the blocks mapped in each.
-    pub(crate) fn layers(&self, pool: PoolId) -> Vec<(LayerId, u64)> {
-        let of_lane =
-            |lane: Rc<Lane>| lane.layers().into_iter().map(move |layer| (layer, lane.layer_blocks(layer)));
-        self.of_pool(pool).into_iter().flat_map(of_lane).collect()
+    /// Of each lane of the pool: its layers, and what each holds.
+    pub(crate) fn layers(&self, pool: PoolId) -> Vec<(LayerId, LayerSpace)> {
+        self.of_pool(pool).into_iter().flat_map(|lane| lane.layer_spaces()).collect()
     }
 
     /// All lanes of a pool, as a volume uses them from this shard; `None` where one that should be here is not.

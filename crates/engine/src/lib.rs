@@ -18,6 +18,7 @@ mod lanes;
 mod listener;
 mod mail;
 mod message;
+mod pool_target;
 mod reinstatement;
 mod replica;
 mod reservation;

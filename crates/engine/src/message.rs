@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult};
 use env::IoError;
-use pool::{LaneRequest, LaneResult, LaneStats, Membership, PoolError};
+use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
 use scsi::Refusal;
 
 use crate::access;
@@ -84,6 +84,12 @@ pub enum Call {
     /// From shard 0: a volume's access states from now on. Answered when nothing is at work by a group that is
     /// transitioning. → [`Answer::Done`]
     Access(Arc<access::Announcement>),
+    /// From shard 0: hold back writes to these volumes, or let them go on. Answered when none is under way.
+    /// → [`Answer::Done`]
+    HoldWrites(Arc<[VolumeId]>, bool),
+    /// From shard 0: no volume is in this layer any more. Answered when no command is at work that began in it.
+    /// → [`Answer::Done`]
+    LeaveLayer(PoolId, LayerId),
     /// From shard 0: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.
@@ -107,7 +113,7 @@ pub enum Answer {
     /// One for each open lane.
     LaneStats(Vec<(PoolId, LaneStats)>),
     /// For each lane, each of its layers and how many blocks are mapped in it.
-    Layers(Vec<(LayerId, u64)>),
+    Layers(Vec<(LayerId, LayerSpace)>),
     /// One for each open lane of the pool.
     DriveUse(Vec<DriveUse>),
     /// `false` where service cannot go on.

@@ -42,6 +42,10 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi
         Step::Done(response) => respond(session, task, response),
         step => {
             let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+            // it was let through: who changes what is let through waits for it, even before it is polled
+            if matches!(step, Step::Block(..) | Step::BlockOf(..)) {
+                running.begin_at_medium();
+            }
             context.io.spawn(run(context.clone(), session.clone(), running, lun, place, (unit, step)));
         }
     }

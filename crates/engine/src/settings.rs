@@ -35,6 +35,7 @@ pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
         slow_latency_ms: (patience.slow_latency.0 / 1_000_000) as u32,
         slow_seconds: (patience.slow_time.0 / 1_000_000_000) as u32,
         scrub_every_seconds: settings.scrub_every_seconds,
+        bin_seconds: settings.bin_seconds(),
     }
 }
 
@@ -54,6 +55,7 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
             Some(0) => None,
             other => other.or(before.scrub_every_seconds),
         },
+        bin_seconds: new.bin_seconds.or(before.bin_seconds),
     }
 }
 
@@ -93,11 +95,16 @@ pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
         Some(seconds) => format!("scrub: every {}", period(seconds)),
         None => "scrub: by hand only (default)".to_owned(),
     });
+    let bin_choice = choice(settings.bin_seconds.is_some());
+    lines.push(match now.bin_seconds {
+        0 => "deleted volumes: gone at once".to_owned(),
+        seconds => format!("deleted volumes: in the bin for {}{bin_choice}", period(seconds)),
+    });
     lines
 }
 
 /// A length of time in the largest unit that says it exactly.
-fn period(seconds: u32) -> String {
+pub(crate) fn period(seconds: u32) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
     let unit = units.iter().find(|(length, _)| seconds > 0 && seconds.is_multiple_of(*length));
     unit.map_or(format!("{seconds} s"), |(length, name)| format!("{} {name}", seconds / length))

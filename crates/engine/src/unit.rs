@@ -6,21 +6,22 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use base::{Epoch, LayerId, PoolId, ShardId, VolumeId};
+use base::{Epoch, LayerId, Nanos, PoolId, ShardId, VolumeId};
 use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
 use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
-use task::Io;
+use task::{Io, join_all};
 
 use crate::access;
 use crate::lanes::{Lanes, pool_layer};
 use crate::mail::Mail;
 use crate::message::{Answer, Call};
+use crate::pool_target::PoolTarget;
 use crate::replica::Replica;
 use crate::reservation;
 
@@ -55,7 +56,7 @@ pub(crate) enum Target {
     Raw(Raw),
     /// On its home shard.
     Remote(RemoteTarget),
-    Pool(PoolVolume),
+    Pool(PoolTarget),
     /// Known, and not to be had: its pool is not open, or its device is missing.
     Offline(Geometry),
 }
@@ -73,8 +74,19 @@ enum Source {
     Memory,
     Raw(DriveHandle),
     Remote(ShardId),
-    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId },
+    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId, dealt_as: LayerId },
     Offline,
+}
+
+impl Source {
+    /// Whether both are the same lanes of the same life of a pool.
+    fn is_where(&self, other: &Source) -> bool {
+        let place = |source: &Source| match source {
+            Source::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
+            _ => None,
+        };
+        place(self).is_some() && place(self) == place(other)
+    }
 }
 
 impl BlockTarget for Target {
@@ -139,12 +151,17 @@ pub(crate) struct Units {
     shards: u16,
     by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
     spaces: RefCell<BTreeMap<PoolId, Space>>,
+    /// Every way into a layer that a volume or a command has here.
+    ways: RefCell<Vec<(PoolId, LayerId, Weak<PoolVolume>)>>,
 }
+
+/// How often it is looked whether commands have left a layer.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
 
 impl Units {
     pub(crate) fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
-        let (by_id, spaces) = (RefCell::default(), RefCell::default());
-        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces }
+        let (by_id, spaces, ways) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces, ways }
     }
 
     pub(crate) fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
@@ -249,7 +266,11 @@ impl Units {
                 None => Source::Offline,
             },
             VolumeKind::Pool { pool, layer } => match replica.pools.iter().find(|(id, ..)| id == pool) {
-                Some(&(pool, lanes, epoch)) => Source::Pool { pool, lanes, epoch, layer: pool_layer(*layer) },
+                Some(&(pool, lanes, epoch)) => {
+                    let (layer, dealt_as) =
+                        (pool_layer(*layer), pool_layer(volume.dealt_as.unwrap_or(*layer)));
+                    Source::Pool { pool, lanes, epoch, layer, dealt_as }
+                }
                 None => Source::Offline,
             },
         };
@@ -271,14 +292,51 @@ impl Units {
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
             }
-            Source::Pool { pool, lanes, layer, .. } => {
+            Source::Pool { pool, lanes, layer, dealt_as, .. } => {
                 let place = (self.shard, self.shards);
                 match self.lanes.references(&self.io, &self.mail, place, pool, lanes) {
-                    Some(lanes) => Target::Pool(PoolVolume::new(lanes, layer, geometry)),
+                    Some(lanes) => {
+                        let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
+                        self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
+                        // commands that are at work stay with the volume, whatever layer it goes on in
+                        Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                            Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
+                                target.moved(pool_volume)
+                            }
+                            _ => PoolTarget::new(&self.io, pool_volume),
+                        })
+                    }
                     None => Target::Offline(geometry),
                 }
             }
             Source::Offline => Target::Offline(geometry),
+        }
+    }
+
+    /// Holds back writes to volumes in pools, until none is under way here, or lets them go on.
+    pub(crate) async fn hold_writes(&self, volumes: &[VolumeId], hold: bool) {
+        let units: Vec<_> = volumes.iter().filter_map(|&volume| self.get(volume)).collect();
+        let targets = units.iter().filter_map(|unit| match &*unit.target {
+            Target::Pool(target) => Some(target),
+            _ => None,
+        });
+        match hold {
+            true => drop(join_all(targets.map(|target| target.hold_writes()).collect::<Vec<_>>()).await),
+            false => targets.for_each(|target| target.let_writes()),
+        }
+    }
+
+    /// Comes back when no command is at work that began in a layer. No volume is in it any more.
+    pub(crate) async fn leave_layer(&self, pool: PoolId, layer: LayerId) {
+        loop {
+            {
+                let mut ways = self.ways.borrow_mut();
+                ways.retain(|(.., way)| way.strong_count() > 0);
+                if !ways.iter().any(|(of, into, _)| (*of, *into) == (pool, layer)) {
+                    return;
+                }
+            }
+            self.io.sleep(LOOK_AGAIN).await;
         }
     }
 

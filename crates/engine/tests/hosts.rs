@@ -135,7 +135,7 @@ fn a_change_of_mappings_is_told_and_takes_effect_at_once() {
     assert_eq!((gone.status, sense(&gone)), (2, (5, 0x25, 0)));
     assert_eq!(beta.run(&mut lab, test_unit_ready(7)).status, 0);
     assert_eq!(beta.read(&mut lab, 7, 0, 1), [0; 512]);
-    lab.change(Command::VolumeDelete { name: "a".into(), unmap: true, dry_run: false });
+    lab.change(Command::VolumeDelete { name: "a".into(), unmap: true, eradicate: true, dry_run: false });
     let gone = beta.run(&mut lab, read_10(7, 0, 1));
     assert_eq!((gone.status, sense(&gone)), (2, (5, 0x25, 0)));
     lab.change(Command::HostDelete { name: "alpha".into(), unmap: true, dry_run: false });

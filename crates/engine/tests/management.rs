@@ -44,7 +44,7 @@ fn refusals_name_what_is_wrong_and_what_to_do() {
     lab.create_memory_volume("a", MIB);
     lab.create_host("h", "iqn.1993-08.org.debian:01:abc");
     lab.map("a", "h", 3, false);
-    let delete = |unmap| Command::VolumeDelete { name: "a".into(), unmap, dry_run: false };
+    let delete = |unmap| Command::VolumeDelete { name: "a".into(), unmap, eradicate: true, dry_run: false };
     let volume = |name: &str, backing, size_bytes| Command::VolumeCreate {
         volume: NewVolume { name: name.into(), backing, size_bytes, block_bytes: 512, write_back: false },
         dry_run: false,

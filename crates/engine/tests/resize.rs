@@ -5,7 +5,7 @@ mod common;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
 use engine::Command;
-use engine::command::{CommandErrorKind, Made, NewBacking, NewPool, NewVolume};
+use engine::command::{CommandErrorKind, CopyOrder, Made, NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 
@@ -47,7 +47,11 @@ fn login(lab: &mut Lab, shard: u16, name: &str) -> Host {
 }
 
 fn resize(size_bytes: u64, dry_run: bool) -> Command {
-    Command::VolumeResize { name: "disk".to_owned(), size_bytes, dry_run }
+    Command::VolumeResize { name: "disk".to_owned(), size_bytes, force: false, dry_run }
+}
+
+fn shrink(size_bytes: u64) -> Command {
+    Command::VolumeResize { name: "disk".to_owned(), size_bytes, force: true, dry_run: false }
 }
 
 /// READ CAPACITY (10) and (16), which must say the same.
@@ -105,10 +109,9 @@ fn hosts_are_told_and_find_their_data_and_zeros_behind_it() {
 }
 
 #[test]
-fn a_volume_does_not_shrink_nor_outgrow_its_layer() {
+fn a_volume_does_not_outgrow_its_layer() {
     let mut lab = array(5, 2, true);
     let cases = [
-        (512 * 1024, CommandErrorKind::Invalid, "larger, not smaller"),
         (MIB, CommandErrorKind::Invalid, "has 1048576 bytes already"),
         (2 * MIB + 512, CommandErrorKind::Invalid, "multiple of 4096"),
         (256 * MIB + 4096, CommandErrorKind::Full, "256 times the size it was made with"),
@@ -147,5 +150,93 @@ fn writes_to_what_is_new_race_with_the_change() {
         assert_eq!(told, [true; 2], "seed {seed}");
         lab.wait(|| answer.lock().unwrap().is_some());
         assert!(hosts[0].read(&mut lab, 0, 2048, 16) == [3; 8192], "seed {seed}");
+    }
+}
+
+/// What is behind the new end is lost only with --force, and never seen again; over a power cut in the middle, too.
+#[test]
+fn a_volume_that_gets_smaller_forgets_what_was_behind() {
+    for seed in 30..42 {
+        let mut lab = array(seed, 1 + (seed % 3) as u16, true);
+        let host = login(&mut lab, 0, ALPHA);
+        lab.change(resize(8 * MIB, false));
+        host.settle(&mut lab, 0);
+        host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
+        host.write(&mut lab, 0, 6 * 2048, &vec![6; MIB as usize]);
+        let snapshots = vec![("disk".to_owned(), "before".to_owned())];
+        let order = CopyOrder::Snapshot { snapshots };
+        if seed % 2 == 0 {
+            lab.change(Command::Copy { order, dry_run: false });
+        }
+        let used = lab.status().volumes[0].space.unwrap().used_bytes;
+        let refused = lab.command(resize(4 * MIB, false)).unwrap_err();
+        assert_eq!(refused.kind, CommandErrorKind::InUse);
+        assert!(refused.message.contains("holds data behind 4 MiB") && refused.hint.contains("--force"));
+        lab.change(resize(7 * MIB, false));
+        let told = host.settle(&mut lab, 0);
+        assert!(told.contains(&(0x2A, 0x09)), "{told:x?}");
+        if seed % 4 < 2 {
+            let answer = lab.send_command(shrink(4 * MIB));
+            lab.pass(base::Nanos((seed - 29) * 400_000));
+            let answered = answer.lock().unwrap().is_some();
+            lab.simulation.world.power_loss(0);
+            host.kill(&mut lab);
+            lab.restart();
+            let now = lab.status().volumes[0].size_bytes;
+            assert!(now == 4 * MIB || now == 7 * MIB && !answered, "seed {seed}: {now}");
+            if now == 7 * MIB {
+                lab.change(shrink(4 * MIB));
+            }
+        } else {
+            lab.change(shrink(4 * MIB));
+            host.kill(&mut lab);
+        }
+        let host = login(&mut lab, 0, ALPHA);
+        assert_eq!(capacity_bytes(&mut lab, &host), 4 * MIB);
+        assert_eq!(sense(&host.run(&mut lab, read_10(0, 4 * 2048, 1))), (5, 0x21, 0));
+        if seed % 2 == 1 {
+            assert_eq!(lab.status().volumes[0].space.unwrap().used_bytes, used - MIB, "seed {seed}");
+        }
+        lab.change(resize(8 * MIB, false));
+        host.settle(&mut lab, 0);
+        assert!(host.read(&mut lab, 0, 0, 2048) == vec![1; MIB as usize]);
+        assert!(host.read(&mut lab, 0, 4 * 2048, 4 * 2048) == vec![0; 4 * MIB as usize], "seed {seed}");
+        if seed % 2 == 0 {
+            // what it was then, and as large
+            lab.change(resize(9 * MIB, false));
+            lab.unmap("disk", "alpha");
+            lab.unmap("disk", "beta");
+            let (volume, snapshot) = ("disk".to_owned(), "before".to_owned());
+            lab.change(Command::Copy { order: CopyOrder::RollBack { volume, snapshot }, dry_run: false });
+            lab.map("disk", "alpha", 0, false);
+            host.settle(&mut lab, 0);
+            assert_eq!(capacity_bytes(&mut lab, &host), 8 * MIB);
+            assert!(host.read(&mut lab, 0, 6 * 2048, 2048) == vec![6; MIB as usize]);
+        }
+    }
+}
+
+/// Two hosts write all over a volume that gets smaller: what is behind the new end is refused, and nothing else.
+#[test]
+fn writes_to_what_goes_away_race_with_the_change() {
+    for seed in 50..60 {
+        let mut lab = array(seed, 3, true);
+        lab.change(resize(4 * MIB, false));
+        let hosts = [login(&mut lab, 1, ALPHA), login(&mut lab, 2, BETA)];
+        let answer = lab.send_command(shrink(2 * MIB));
+        let tags: Vec<_> = (0..40u32)
+            .map(|n| hosts[n as usize % 2].send(&mut lab, write_10(0, n % 8 * 1024, &[3; 4096])))
+            .collect();
+        lab.wait(|| answer.lock().unwrap().is_some());
+        lab.pass(base::Nanos::from_secs(1));
+        for (n, tag) in tags.into_iter().enumerate() {
+            let write = hosts[n % 2].completion(tag).expect("a second is long");
+            let refused = [(5, 0x21, 0), CAPACITY_CHANGED, (2, 4, 0)].contains(&sense(&write));
+            assert!(write.status == 0 || refused, "seed {seed}: {:x?}", sense(&write));
+        }
+        hosts.iter().for_each(|host| drop(host.settle(&mut lab, 0)));
+        lab.change(resize(4 * MIB, false));
+        hosts.iter().for_each(|host| drop(host.settle(&mut lab, 0)));
+        assert!(hosts[0].read(&mut lab, 0, 2 * 2048, 2 * 2048) == vec![0; 2 * MIB as usize], "seed {seed}");
     }
 }

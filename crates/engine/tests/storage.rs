@@ -158,7 +158,7 @@ fn a_volume_that_is_deleted_gives_its_space_back_and_its_successor_is_empty() {
         alpha.write(&mut lab, 0, index * 4096, &vec![7; 2 << 20]);
     }
     let used = lab.status().pools[0].used_bytes;
-    lab.change(Command::VolumeDelete { name: "vm-01".into(), unmap: true, dry_run: false });
+    lab.change(Command::VolumeDelete { name: "vm-01".into(), unmap: true, eradicate: true, dry_run: false });
     let gone = alpha.run(&mut lab, read_10(0, 0, 8));
     assert_eq!(sense(&gone), (5, 0x25, 0));
     lab.pass(Nanos::from_secs(120));

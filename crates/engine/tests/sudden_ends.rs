@@ -73,7 +73,12 @@ fn volumes_come_and_go_whole() {
             let name = format!("v{round}");
             let delete = there.first().cloned().filter(|_| random.chance(400));
             let command = match &delete {
-                Some(name) => Command::VolumeDelete { name: name.clone(), unmap: false, dry_run: false },
+                Some(name) => Command::VolumeDelete {
+                    name: name.clone(),
+                    unmap: false,
+                    eradicate: true,
+                    dry_run: false,
+                },
                 None => Command::VolumeCreate { volume: volume(&name, "fast"), dry_run: false },
             };
             let subject = delete.clone().unwrap_or(name);

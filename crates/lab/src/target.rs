@@ -13,7 +13,8 @@ const ISCSI_PORT: u16 = 3260;
 /// A target, as people write it.
 ///
 /// - `/dev/sdb` or `/a/file`, several with commas: drives of this machine, used side by side;
-/// - `iscsi://HOST[:PORT]/TARGET-NAME/LUN`, with `?initiator=IQN` where ours is not the default name;
+/// - `iscsi://HOST[:PORT]/TARGET-NAME/LUN`, with `?initiator=IQN` where ours is not the default name; `FIRST-LAST` in place of a
+///   LUN: the first connection uses the first of them, the next the next, and so on, again and again;
 /// - `echo://HOST:PORT`: the echo floor.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(try_from = "String", into = "String")]
@@ -29,7 +30,16 @@ pub struct Unit {
     pub portal: SocketAddr,
     pub target: String,
     pub lun: u16,
+    /// The last of several that connections take in turn; the same where there is one.
+    pub last_lun: u16,
     pub initiator: String,
+}
+
+impl Unit {
+    /// Which LUN a connection uses.
+    pub fn lun_of(&self, connection: u64) -> u16 {
+        self.lun + (connection % u64::from(self.last_lun - self.lun + 1)) as u16
+    }
 }
 
 impl FromStr for Target {
@@ -62,11 +72,15 @@ fn parse_iscsi(text: &str) -> Result<Unit, String> {
     let (Some(portal), Some(target), Some(lun)) = (parts.next(), parts.next(), parts.next()) else {
         return Err("use iscsi://HOST[:PORT]/TARGET/LUN".to_owned());
     };
-    let lun = lun.parse::<u16>().ok().filter(|&lun| lun <= base::limits::LUN_MAX);
+    let (first, last) = lun.split_once('-').unwrap_or((lun, lun));
+    let number = |text: &str| text.parse::<u16>().ok().filter(|&lun| lun <= base::limits::LUN_MAX);
+    let luns = number(first).zip(number(last)).filter(|(first, last)| first <= last);
+    let (lun, last_lun) = luns.ok_or("the LUN is a number, or FIRST-LAST")?;
     Ok(Unit {
         portal: address(portal, Some(ISCSI_PORT))?,
         target: target.to_owned(),
-        lun: lun.ok_or("the LUN is a number")?,
+        lun,
+        last_lun,
         initiator: initiator.to_owned(),
     })
 }
@@ -93,6 +107,9 @@ impl fmt::Display for Target {
             Target::Drives(paths) => f.write_str(&paths.join(",")),
             Target::Iscsi(unit) => {
                 write!(f, "iscsi://{}/{}/{}", unit.portal, unit.target, unit.lun)?;
+                if unit.last_lun > unit.lun {
+                    write!(f, "-{}", unit.last_lun)?;
+                }
                 if unit.initiator == INITIATOR { Ok(()) } else { write!(f, "?initiator={}", unit.initiator) }
             }
             Target::Echo(address) => write!(f, "echo://{address}"),
@@ -126,6 +143,7 @@ mod tests {
             "echo://127.0.0.1:7000",
             "iscsi://127.0.0.1:3260/iqn.2026-11.org.example:x/7",
             "iscsi://[::1]:3260/iqn.x:y/0?initiator=iqn.z:w",
+            "iscsi://127.0.0.1:3260/t/10-509",
         ];
         for text in texts {
             let target: Target = text.parse().expect(text);
@@ -133,13 +151,21 @@ mod tests {
         }
         let Ok(Target::Iscsi(unit)) = "iscsi://127.0.0.1/t/1".parse() else { panic!("a unit") };
         assert_eq!(unit.portal.port(), ISCSI_PORT);
+        let Ok(Target::Iscsi(units)) = "iscsi://127.0.0.1/t/7-9".parse() else { panic!("units") };
+        assert_eq!([0, 1, 2, 3, 301].map(|number| units.lun_of(number)), [7, 8, 9, 7, 8]);
     }
 
     #[test]
     fn what_cannot_be_meant_is_refused() {
-        for text in
-            ["", "/a,,/b", "http://x", "iscsi://127.0.0.1/t", "iscsi://127.0.0.1/t/x", "echo://127.0.0.1"]
-        {
+        for text in [
+            "",
+            "/a,,/b",
+            "http://x",
+            "iscsi://127.0.0.1/t",
+            "iscsi://127.0.0.1/t/x",
+            "iscsi://127.0.0.1/t/9-7",
+            "echo://127.0.0.1",
+        ] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
     }

@@ -14,6 +14,7 @@ use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
 use crate::latency::Access;
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
+use crate::merge::FORWARDS;
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
 
@@ -109,10 +110,13 @@ impl Lane {
         } else if self.checkpoint_could_help() {
             self.want_checkpoint();
         } else if self.log.borrow().in_flight.is_empty() {
-            if self.log.borrow().pending.iter().any(|pending| matches!(pending.entry, Entry::Move { .. })) {
+            let own = |entry: &Entry| {
+                matches!(entry, Entry::Move { .. } | Entry::Merge { .. } | Entry::Merged { .. })
+            };
+            if self.log.borrow().pending.iter().any(|pending| own(&pending.entry)) {
                 Decision::MovesGivenUp.taken();
             }
-            self.give_up_pending(|entry| matches!(entry, Entry::Move { .. }));
+            self.give_up_pending(own);
         }
         task::race(self.space.wait(), self.log_work.wait()).await.ok();
     }
@@ -126,9 +130,7 @@ impl Lane {
         for pending in given_up {
             log.settle(&pending.entry, pending.serial);
             self.take_back(u64::from(pending.promised));
-            if let Some(key) = pending.pinned {
-                self.map.borrow_mut().unpin(key);
-            }
+            self.unpin_for(&pending.entry, pending.pinned);
             pending.ticket.fail(LaneError::OutOfSpace);
         }
         self.committed.notify();
@@ -303,10 +305,11 @@ impl Lane {
             if self.state.get() == LaneState::Running {
                 self.state.set(LaneState::Stalled);
             }
-            for rider in &batch.riders {
+            let riders = batch.header.entries.iter().zip(&batch.riders);
+            for (_, rider) in riders.filter(|(entry, _)| !entry.must_be_known()) {
                 rider.ticket.fail(LaneError::OutOfSpace);
             }
-            for pending in &self.log.borrow().pending {
+            for pending in self.log.borrow().pending.iter().filter(|pending| !pending.entry.must_be_known()) {
                 pending.ticket.fail(LaneError::OutOfSpace);
             }
             self.committed.notify();
@@ -418,7 +421,7 @@ impl Lane {
             });
             self.apply(entry, placed, sequence);
             self.finish_rider(entry, rider, placed);
-            if matches!(entry, Entry::Unmap { .. } | Entry::Drop { .. }) {
+            if matches!(entry, Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. }) {
                 self.relieve();
             }
         }
@@ -430,9 +433,7 @@ impl Lane {
     fn finish_rider(&self, entry: &Entry, rider: &Rider, placed: Option<crate::format::page::MapEntry>) {
         self.log.borrow_mut().settle(entry, rider.serial);
         self.promised.set(self.promised.get() - u64::from(rider.promised));
-        if let Some(key) = rider.pinned {
-            self.map.borrow_mut().unpin(key);
-        }
+        self.unpin_for(entry, rider.pinned);
         if let (Some(tag), Some(placed)) = (rider.tag, placed) {
             rider.ticket.placed.borrow_mut().push((tag, placed));
         }
@@ -458,7 +459,10 @@ impl Limits {
     fn allow(&self, pending: &Pending) -> bool {
         match pending.entry {
             Entry::Page { .. } | Entry::Table { .. } => true,
-            Entry::Move { .. } => self.moves,
+            Entry::Move { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. }
+            | Entry::Layer { layer: FORWARDS, .. } => self.moves,
             Entry::Data { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => self.hosts,
         }
     }

@@ -31,13 +31,19 @@ impl Lane {
                 }
             }
             Entry::Page { .. } | Entry::Table { .. } => {}
-            Entry::Layer { layer, parent, height } => self.map.borrow_mut().add_layer(layer, parent, height),
-            Entry::Drop { layer } => {
-                if let Some(layer) = self.map.borrow_mut().layers.get_mut(&layer) {
-                    layer.dropping = true;
-                    self.background.notify();
-                }
+            Entry::Layer { layer, parent, height } => {
+                let mut map = self.map.borrow_mut();
+                let parent = parent.map(|parent| map.named(parent));
+                map.add_layer(layer, parent, height);
             }
+            Entry::Drop { layer } => {
+                let mut map = self.map.borrow_mut();
+                let id = map.named(layer);
+                map.release(id);
+                self.background.notify();
+            }
+            Entry::Merge { from, into, index } => self.apply_merge(from, into, index, sequence),
+            Entry::Merged { from, into } => self.apply_merged(from, into, sequence),
         }
     }
 

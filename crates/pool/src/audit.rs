@@ -9,7 +9,8 @@ use base::{HashSet, LayerId};
 
 use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::lane::{Lane, LaneError};
-use crate::map::{Found, stored};
+use crate::layers::Layer;
+use crate::map::{Found, Map, stored};
 use crate::position::{Position, SegmentId};
 use crate::round::Round;
 use crate::segments::Segments;
@@ -50,6 +51,25 @@ fn miscounted_drive(segments: &Segments) -> Option<usize> {
         chunks.dedup();
         chunks.len() != counted || counted != *owned
     })
+}
+
+/// A layer whose count of those that stand on it is wrong, or which stands on one that is not there.
+fn miscounted_layer(map: &Map) -> Option<LayerId> {
+    // those above are counted before those below: whoever is seen counts for the one that it stands on
+    fn seen_children(map: &Map, id: LayerId) -> u32 {
+        let children = map.layers.iter().filter(|(_, layer)| layer.parent == Some(id));
+        let is_seen = |id: LayerId, layer: &Layer| {
+            !layer.dropping || layer.merging.is_some() || seen_children(map, id) > 0
+        };
+        children.filter(|(child, layer)| is_seen(**child, layer)).count() as u32
+    }
+    let lost_parent = |layer: &Layer| layer.parent.is_some_and(|parent| !map.layers.contains_key(&parent));
+    let is_wrong = |id: LayerId, layer: &Layer| {
+        !layer.dropping && map.named(layer.name) != id
+            || layer.children != seen_children(map, id)
+            || !layer.is_to_be_emptied() && lost_parent(layer)
+    };
+    map.layers.iter().find(|(id, layer)| is_wrong(**id, layer)).map(|(&id, _)| id)
 }
 
 impl Lane {
@@ -139,6 +159,12 @@ impl Lane {
             return Some(format!("{total} blocks are named, {} counted in all", segments.live()));
         }
         let map = self.map.borrow();
+        if let Some(layer) = miscounted_layer(&map) {
+            return Some(format!(
+                "layer {}: what stands on it, what it stands on, or its name is not right",
+                layer.0
+            ));
+        }
         let named = |id| tally.mapped.get(id).copied().unwrap_or(0);
         let wrong = map.layers.iter().find(|(id, layer)| named(id) != layer.mapped);
         wrong.map(|(id, layer)| {

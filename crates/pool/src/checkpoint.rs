@@ -248,11 +248,16 @@ impl Lane {
                 open: segment.state != SegmentState::Sealed,
             })
             .collect();
-        let keeps = |layer: &Layer| !(layer.dropping && layer.mapped == 0 && layer.root == MapEntry::ABSENT);
+        // one into which another is being merged is there until that has ended
+        let targets: BTreeSet<LayerId> = cut.layers.values().filter_map(|layer| layer.merging).collect();
+        let keeps = |id: &LayerId, layer: &Layer| {
+            targets.contains(id)
+                || !(layer.is_to_be_emptied() && layer.mapped == 0 && layer.root == MapEntry::ABSENT)
+        };
         let layers = cut
             .layers
             .iter()
-            .filter(|(_, layer)| keeps(layer))
+            .filter(|(id, layer)| keeps(id, layer))
             .map(|(&id, layer)| LayerRecord {
                 id,
                 parent: layer.parent,
@@ -260,6 +265,8 @@ impl Lane {
                 dropping: layer.dropping,
                 mapped: layer.mapped,
                 root: layer.root,
+                name: layer.name,
+                merging: layer.merging,
             })
             .collect();
         let table = Table {

@@ -39,12 +39,10 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            // what cannot be read of a layer that goes does not keep cleaning from its work
-            let emptied = match self.dropping_layer() {
-                Some(layer) => self.empty_layer(layer).await,
-                None => Ok(false),
-            };
-            match (emptied, self.clean_some().await) {
+            // neither keeps the other from its work
+            let layers = self.some_upkeep().await;
+            let cleaned = self.clean_some().await;
+            match (layers, cleaned) {
                 // the lane may have been closed on the way, and has told so
                 _ if self.has_ended() => return,
                 (Ok(true), _) | (_, Ok(true)) => {}
@@ -52,6 +50,22 @@ impl Lane {
                 _ => self.io.sleep(Nanos::from_millis(100)).await,
             }
         }
+    }
+
+    /// Empties or merges layers that nobody asks for any more. `false` where there are none, or no space to do it in.
+    async fn some_upkeep(self: &Rc<Self>) -> Result<bool, LaneError> {
+        let dropping = self.dropping_layer();
+        let merge = self.unfinished_merge().or_else(|| self.next_merge().filter(|_| dropping.is_none()));
+        let (worked, layers) = match (merge, dropping) {
+            (Some(merge), _) => (self.merge_some(merge).await, merge.layers().to_vec()),
+            (None, Some(layer)) => (self.empty_layer(layer).await, vec![layer]),
+            (None, None) => return Ok(false),
+        };
+        let Err(LaneError::Unreadable { .. }) = worked else { return worked };
+        // a page of the map is lost: what it says can be neither given back nor merged, others' turn comes
+        Decision::LayerLeftAlone.taken();
+        layers.into_iter().for_each(|layer| self.map.borrow_mut().leave_alone(layer));
+        Ok(true)
     }
 
     /// Starts one after the other take a segment or two each: they must not use up what cleaning needs.

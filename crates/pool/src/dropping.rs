@@ -14,7 +14,8 @@ impl Lane {
         let emptied = |id: &LayerId| {
             map.layer(*id).mapped == 0 && map.layer(*id).root == MapEntry::ABSENT && map.is_unused(*id)
         };
-        map.layers.iter().find(|(id, layer)| layer.dropping && !emptied(id)).map(|(&id, _)| id)
+        let due = |id: &LayerId| map.layer(*id).is_to_be_emptied() && !map.layer(*id).stuck;
+        map.upkeep.iter().find(|id| due(id) && !emptied(id)).copied()
     }
 
     /// Clears all pages of a layer that is being dropped, depth first, with checkpoints in between where the

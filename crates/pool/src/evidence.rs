@@ -2,7 +2,8 @@
 //!
 //! A drive that is gone is out at once. One that returns errors is borne with as long as it stays below the
 //! limits, what it lacks is written anew elsewhere, and each error is counted for ever. It is not taken out where that
-//! would leave less than the protection needs: a drive with errors is better than none.
+//! would leave less than the protection needs, or something that stands nowhere else any more: a drive with errors is
+//! better than none.
 
 use std::collections::VecDeque;
 
@@ -90,7 +91,8 @@ impl Lane {
         let enough =
             self.evidence.borrow_mut().add(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
-        let spare = membership.lost() < usize::from(membership.protection.parity());
+        let spare = membership.lost() < usize::from(membership.protection.parity())
+            && !(enough && self.is_needed(drive));
         if enough && spare {
             self.evidence.borrow_mut().forget(drive);
             match fault {
@@ -102,6 +104,17 @@ impl Lane {
             Decision::LastDriveKept.taken();
         }
         !(enough && spare)
+    }
+
+    /// Whether something of this lane can be read only as long as a drive can be.
+    fn is_needed(&self, drive: u8) -> bool {
+        let segments = self.segments.borrow();
+        segments.iter().any(|(_, segment)| {
+            let mut columns = segment.columns.columns.iter().flatten();
+            segment.live > 0
+                && segments.lost_columns(segment) >= segment.columns.shape().parity()
+                && columns.any(|column| column.drive == drive)
+        })
     }
 }
 

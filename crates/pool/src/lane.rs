@@ -130,6 +130,8 @@ pub struct Lane {
     /// Tasks and requests that have not ended.
     running: Cell<usize>,
     ended: Notify,
+    /// How far the layer that is being merged has been: the next of its leaf pages.
+    pub(crate) merge_cursor: Cell<Option<(LayerId, u64)>>,
     /// Pages that replay keeps in memory for the batch at hand.
     pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
     /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
@@ -192,6 +194,7 @@ impl Lane {
             full: Notify::new(io),
             running: Cell::new(0),
             ended: Notify::new(io),
+            merge_cursor: Cell::new(None),
             replaying: RefCell::new(Vec::new()),
             starved: Cell::new(false),
             futile: Cell::new(0),

@@ -15,18 +15,22 @@
 //! | `evidence`, `latency` | when a drive is taken out: for its errors, for being slow         |
 //! | `segments`, `fit`, `space` | chunks and segments; who may use what is left                 |
 //! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
-//! | `checkpoint`, `recovery`, `clean`, `round`, `dropping` | the multi-step works         |
+//! | `bases`         | what the layers below one say, together                           |
+//! | `checkpoint`, `recovery`, `clean`, `round`, `dropping`, `merge` | the multi-step works |
 //! | `volume`        | a volume over the lanes of a pool, as a block target              |
 //! | `evidence`      | when a drive is taken out                                         |
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `audit`         | whether the books are right                                       |
 //! | `catalog`       | the array's description, kept in lane 0                         |
-//! | `stats`, `decision` | what is counted, and how often each rare decision was taken   |
+//! | `beyond`        | what is mapped behind the end of a volume that gets smaller       |
+//! | `stats`, `decision`, `usage` | what is counted, how often each rare decision was taken; what a layer holds |
 
 mod append;
 mod apply;
 mod audit;
+mod bases;
 mod batch;
+mod beyond;
 mod catalog;
 mod cells;
 mod checkpoint;
@@ -42,10 +46,12 @@ pub mod fuzz;
 mod hold;
 mod lane;
 mod latency;
+mod layers;
 mod layout;
 mod log;
 mod map;
 mod membership;
+mod merge;
 mod pace;
 mod pages;
 mod position;
@@ -59,6 +65,7 @@ mod scrub;
 mod segments;
 mod space;
 mod stats;
+mod usage;
 mod verify;
 mod volume;
 mod write;
@@ -78,4 +85,5 @@ pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
 pub use scrub::ScrubStats;
 pub use stats::{DriveErrors, LaneCounters, LaneStats};
+pub use usage::{LayerSpace, LayerUsage};
 pub use volume::{LaneRef, PoolVolume, RemoteLane};

@@ -172,7 +172,9 @@ impl Log {
             | Entry::Page { .. }
             | Entry::Table { .. }
             | Entry::Layer { .. }
-            | Entry::Drop { .. } => {}
+            | Entry::Drop { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. } => {}
         }
         pending.ticket.add();
         self.pending.push_back(pending);

@@ -9,24 +9,11 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, HashMap, LayerId};
 
+use crate::bases::Bases;
 use crate::exposure::Exposure;
 use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
+pub(crate) use crate::layers::Layer;
 use crate::position::Position;
-
-/// A map LBA → position.
-#[derive(Clone, Debug)]
-pub(crate) struct Layer {
-    /// The frozen layer that decides where this one is silent.
-    pub parent: Option<LayerId>,
-    /// Level of the root page.
-    pub height: u8,
-    /// Blocks with a position.
-    pub mapped: u64,
-    /// The root page as last written.
-    pub root: MapEntry,
-    /// Being emptied, then forgotten.
-    pub dropping: bool,
-}
 
 pub(crate) struct CachedPage {
     pub page: Rc<Page>,
@@ -47,6 +34,11 @@ pub(crate) enum Found {
 
 pub(crate) struct Map {
     pub layers: BTreeMap<LayerId, Layer>,
+    /// Layers by name, of those whose name is not their id.
+    pub names: BTreeMap<LayerId, LayerId>,
+    pub bases: Bases,
+    /// Layers that are dropped or being merged.
+    pub upkeep: BTreeSet<LayerId>,
     pages: HashMap<PageKey, CachedPage>,
     dirty: [BTreeSet<PageKey>; LEVEL_MAX as usize + 1],
     /// Leaf pages that entries on their way keep in memory: they will be dirty.
@@ -56,7 +48,7 @@ pub(crate) struct Map {
     /// What the checkpoint that is being written had to write when it began.
     flushing: Exposure,
     /// Blocks with a position, of all layers.
-    mapped: u64,
+    pub mapped: u64,
     clock: u64,
     budget_pages: usize,
     pub hits: u64,
@@ -75,6 +67,9 @@ impl Map {
     pub fn new(budget_bytes: usize) -> Map {
         Map {
             layers: BTreeMap::new(),
+            names: BTreeMap::new(),
+            bases: Bases::new(budget_bytes / BLOCK_BYTES / 4),
+            upkeep: BTreeSet::new(),
             pages: HashMap::default(),
             dirty: Default::default(),
             pinned: BTreeSet::new(),
@@ -86,40 +81,6 @@ impl Map {
             hits: 0,
             misses: 0,
         }
-    }
-
-    pub fn add_layer(&mut self, id: LayerId, parent: Option<LayerId>, height: u8) {
-        let layer = Layer { parent, height, mapped: 0, root: MapEntry::ABSENT, dropping: false };
-        self.layers.entry(id).or_insert(layer);
-    }
-
-    pub fn layer(&self, id: LayerId) -> &Layer {
-        self.layers.get(&id).expect("a layer that exists")
-    }
-
-    pub fn layer_mut(&mut self, id: LayerId) -> &mut Layer {
-        self.layers.get_mut(&id).expect("a layer that exists")
-    }
-
-    /// A layer as a checkpoint recorded it.
-    pub fn restore_layer(&mut self, id: LayerId, layer: Layer) {
-        self.mapped += layer.mapped;
-        self.layers.insert(id, layer);
-    }
-
-    /// A block of a layer got a position that had none, or lost it.
-    pub fn count_mapped(&mut self, id: LayerId, gained: bool) {
-        let layer = self.layers.get_mut(&id).expect("a layer that exists");
-        if gained {
-            (layer.mapped, self.mapped) = (layer.mapped + 1, self.mapped + 1);
-        } else {
-            (layer.mapped, self.mapped) = (layer.mapped - 1, self.mapped - 1);
-        }
-    }
-
-    /// Blocks with a position, of all layers.
-    pub fn mapped(&self) -> u64 {
-        self.mapped
     }
 
     /// Blocks that a layer's tree can name.
@@ -231,6 +192,7 @@ impl Map {
     pub fn set(&mut self, key: PageKey, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
         let cached = self.pages.get_mut(&key).expect("a page is cached before it is changed");
         let old = Rc::make_mut(&mut cached.page).set(index, entry, birth);
+        self.bases.forget(key);
         self.mark_dirty(key);
         old
     }
@@ -309,6 +271,8 @@ impl Map {
         for level in &mut self.dirty {
             level.retain(|key| key.layer != id);
         }
+        self.bases.forget_layer(id);
+        self.upkeep.remove(&id);
         self.layers.remove(&id);
     }
 

@@ -3,9 +3,10 @@
 use base::LayerId;
 
 use crate::cells::Unreadable;
-use crate::format::page::{MapEntry, Page, PageKey};
+use crate::decision::Decision;
+use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::lane::{Lane, LaneError};
-use crate::map::Found;
+use crate::map::{Found, Map, leaf};
 use crate::position::{Position, SegmentId};
 
 /// Segments whose chunks stay in place while this lives.
@@ -110,6 +111,7 @@ impl Lane {
                     return Ok(entries);
                 }
                 Resolved::Load(key, entry) => self.load_page(key, entry).await?,
+                Resolved::Base(key) => self.build_base(key).await?,
             }
         }
     }
@@ -117,32 +119,105 @@ impl Lane {
     /// As [`Lane::resolve`], from the cache alone.
     pub(crate) fn try_resolve(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Resolved, LaneError> {
         let mut map = self.map.borrow_mut();
+        let layer = map.named(layer);
+        let parent = map.layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.parent;
         let mut entries = vec![MapEntry::ABSENT; blocks as usize];
-        let mut next = Some(layer);
-        while let Some(layer) = next {
-            let parent = map.layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.parent;
-            let mut at = 0;
-            while at < blocks {
-                let count = crate::apply::within_leaf(block + at, blocks - at);
-                let key = PageKey::of_block(layer, block + at);
-                match map.find(key) {
-                    Found::Load(key, entry) => return Ok(Resolved::Load(key, entry)),
-                    Found::Absent => {}
-                    Found::Cached(page) => {
-                        let first = ((block + at) % crate::format::page::PAGE_ENTRIES as u64) as usize;
-                        for index in 0..count as usize {
-                            let entry = &mut entries[at as usize + index];
-                            if entry.position == Position::ABSENT {
-                                *entry = page.entry(first + index);
-                            }
-                        }
-                    }
+        let mut at = 0;
+        while at < blocks {
+            let count = crate::apply::within_leaf(block + at, blocks - at);
+            let (key, first) = leaf(layer, block + at);
+            let entries = &mut entries[at as usize..(at + count) as usize];
+            match map.find(key) {
+                Found::Load(key, entry) => return Ok(Resolved::Load(key, entry)),
+                Found::Absent => {}
+                Found::Cached(page) => {
+                    entries
+                        .iter_mut()
+                        .enumerate()
+                        .for_each(|(index, entry)| *entry = page.entry(first + index));
                 }
-                at += count;
             }
-            next = parent.filter(|_| entries.iter().any(|entry| entry.position == Position::ABSENT));
+            if let Some(parent) = parent {
+                let base = PageKey { layer: parent, ..key };
+                if !self.fill_from_base(&mut map, base, first, entries) {
+                    return Ok(Resolved::Base(base));
+                }
+            }
+            at += count;
         }
         Ok(Resolved::Entries(entries))
+    }
+
+    /// Puts in what the layers below say of entries that are absent. `false` where that has to be found out.
+    fn fill_from_base(&self, map: &mut Map, base: PageKey, first: usize, entries: &mut [MapEntry]) -> bool {
+        let is_absent = |entry: &MapEntry| entry.position == Position::ABSENT;
+        if !entries.iter().any(is_absent) {
+            return true;
+        }
+        let Some(below) = map.bases.find(base) else { return false };
+        let segments = self.segments.borrow();
+        for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| is_absent(entry)) {
+            *entry = below[first + index];
+            // moved since, and the old place is gone: a place names the same bytes as long as it is there
+            if entry.position.is_stored() && segments.find(entry.position.segment()).is_none() {
+                Decision::BaseOutdated.taken();
+                map.bases.forget(base);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Finds out what a layer and those below it say of a leaf page's blocks.
+    async fn build_base(&self, key: PageKey) -> Result<(), LaneError> {
+        let watch = self.map.borrow_mut().bases.watch(key.index);
+        let mut entries = [MapEntry::ABSENT; PAGE_ENTRIES];
+        let mut next = Some(key.layer);
+        while let Some(layer) = next {
+            let exists = self.ensure_page(PageKey { layer, ..key }).await?;
+            let map = self.map.borrow();
+            let Some(found) = map.layers.get(&layer) else {
+                return if watch.is_disturbed() { Ok(()) } else { Err(LaneError::NoSuchLayer) };
+            };
+            if exists {
+                let page = map.cached(PageKey { layer, ..key }).expect("it was there just now");
+                let absent = entries.iter_mut().enumerate().filter(|(_, e)| e.position == Position::ABSENT);
+                absent.for_each(|(index, entry)| *entry = page.entry(index));
+            }
+            next = found.parent.filter(|_| entries.iter().any(|entry| entry.position == Position::ABSENT));
+        }
+        // what was merged on the way may have been passed by: whoever asked tries again
+        match watch.is_disturbed() {
+            true => Decision::BaseOvertaken.taken(),
+            false => self.map.borrow_mut().bases.insert(key, entries),
+        }
+        Ok(())
+    }
+
+    /// Whether a block that could not be read where it was thought to be is elsewhere: places that are kept stay good
+    /// only as long as what they name can be read, and nobody sees to that once the block has moved.
+    pub(crate) async fn is_elsewhere(
+        &self,
+        layer: LayerId,
+        block: u64,
+        entry: MapEntry,
+    ) -> Result<bool, LaneError> {
+        self.forget_base(layer, block);
+        let mut pins = SegmentPins::new(self);
+        let elsewhere = self.resolve(layer, block, 1, &mut pins).await?[0] != entry;
+        if elsewhere {
+            Decision::BaseUnreadable.taken();
+        }
+        Ok(elsewhere)
+    }
+
+    /// Has what the layers below say of a block found out anew.
+    pub(crate) fn forget_base(&self, layer: LayerId, block: u64) {
+        let mut map = self.map.borrow_mut();
+        let layer = map.named(layer);
+        if let Some(parent) = map.layers.get(&layer).and_then(|layer| layer.parent) {
+            map.bases.forget(leaf(parent, block).0);
+        }
     }
 }
 
@@ -150,4 +225,6 @@ pub(crate) enum Resolved {
     Entries(Vec<MapEntry>),
     /// This page is needed first.
     Load(PageKey, MapEntry),
+    /// What this layer and those below it say of a page is needed first.
+    Base(PageKey),
 }

@@ -24,6 +24,8 @@ impl Position {
     pub const ABSENT: Position = Position(0);
     /// Unmapped in this layer: reads as zeros, whatever the layers below say.
     pub const ZERO: Position = Position(1);
+    /// In the layer of forwards: a layer was merged into another, whose id stands in the checksum's place.
+    pub const FORWARD: Position = Position(2);
 
     pub fn new(segment: SegmentId, row: usize, rows: usize, slot: usize) -> Position {
         assert!(segment.0 > 0 && row <= 0xFFFF && (1..=0xFF).contains(&rows) && slot <= 0xFF);
@@ -60,6 +62,7 @@ impl fmt::Debug for Position {
         match *self {
             Position::ABSENT => f.write_str("absent"),
             Position::ZERO => f.write_str("zero"),
+            Position::FORWARD => f.write_str("forward"),
             _ => write!(f, "{}:{}+{}#{}", self.segment().0, self.row(), self.rows(), self.slot()),
         }
     }

@@ -47,10 +47,31 @@ impl Lane {
         block: u64,
         blocks: u64,
     ) -> Result<Vec<Bytes>, LaneError> {
-        let mut pins = SegmentPins::new(self);
-        let entries = self.resolve(layer, block, blocks, &mut pins).await?;
-        let runs = self.runs(&entries);
-        let entries = &entries;
+        loop {
+            let mut pins = SegmentPins::new(self);
+            let entries = self.resolve(layer, block, blocks, &mut pins).await?;
+            match self.read_entries(layer, block, &entries).await {
+                Err(LaneError::Unreadable { block: at }) if self.map.borrow().stands_on_another(layer) => {
+                    let entry = entries[(at - block) as usize];
+                    if !self.is_elsewhere(layer, at, entry).await? {
+                        return Err(LaneError::Unreadable { block: at });
+                    }
+                }
+                result => {
+                    self.counters.borrow_mut().blocks_read += blocks;
+                    return result;
+                }
+            }
+        }
+    }
+
+    async fn read_entries(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        entries: &[MapEntry],
+    ) -> Result<Vec<Bytes>, LaneError> {
+        let runs = self.runs(entries);
         let pieces = join_all(runs.iter().map(|run| async move {
             match run.position {
                 None => Ok(zeros(run.blocks)),
@@ -60,7 +81,6 @@ impl Lane {
             }
         }))
         .await;
-        self.counters.borrow_mut().blocks_read += blocks;
         let mut all = Vec::with_capacity(runs.len());
         for piece in pieces {
             all.extend(piece?);
@@ -140,6 +160,8 @@ impl Lane {
         let lane = self.clone();
         self.spawn(async move {
             if lane.move_block(layer, block, entry, content).await.is_ok() {
+                // the next reader is to find the good one, whichever layer it is in
+                lane.forget_base(layer, block);
                 lane.counters.borrow_mut().blocks_healed += 1;
             }
         });
@@ -153,7 +175,7 @@ impl Lane {
         entry: MapEntry,
         content: Bytes,
     ) -> Result<(), LaneError> {
-        let mut owner = Some(layer);
+        let mut owner = Some(self.map.borrow().named(layer));
         while let Some(layer) = owner {
             self.ensure_page(leaf(layer, block).0).await?;
             if self.points_at(layer, block, entry.position) {

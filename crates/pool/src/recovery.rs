@@ -31,6 +31,7 @@ use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::lane::{Lane, LaneError, LaneHost, LaneOptions, LaneState};
 use crate::map::{Layer, leaf};
 use crate::membership::Membership;
+use crate::merge::forward;
 use crate::position::SegmentId;
 use crate::segments::{Segment, SegmentState};
 use crate::verify::{BatchCheck, Expect};
@@ -205,9 +206,15 @@ impl Lane {
                 mapped: record.mapped,
                 root: record.root,
                 dropping: record.dropping,
+                name: record.name,
+                merging: record.merging,
+                children: 0,
+                frozen: false,
+                stuck: false,
             };
             map.restore_layer(record.id, layer);
         }
+        map.count_children();
         self.checkpoint.borrow_mut().generation = root.generation;
     }
 
@@ -347,6 +354,12 @@ impl Lane {
                 | Entry::Move { layer, block, .. }
                 | Entry::Unmap { layer, block, .. } => {
                     keys.insert(leaf(layer, block).0);
+                }
+                Entry::Merge { from, into, index } => {
+                    keys.extend([from, into].map(|layer| PageKey { layer, level: 1, index }));
+                }
+                Entry::Merged { from, .. } => {
+                    keys.insert(forward(from).0);
                 }
                 // a layer that begins in this batch has no pages yet
                 Entry::Page { .. } | Entry::Table { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {}

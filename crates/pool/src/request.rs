@@ -7,11 +7,14 @@ use base::limits::VOLUME_GROWTH_MAX;
 use block::Payload;
 use bytes::Bytes;
 
+use crate::append::NO_SPACE_RETRY;
 use crate::format::header::Entry;
 use crate::hold::HoldId;
 use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Ticket};
 use crate::map::height_for;
+use crate::merge::FORWARDS;
+use crate::usage::LayerUsage;
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]
@@ -70,15 +73,28 @@ pub enum LaneRequest {
         block: u64,
         blocks: u64,
     },
-    /// A layer for at least this many blocks; nothing happens where it exists.
+    /// A layer for at least this many blocks; nothing happens where it exists. Nobody writes to `parent` from
+    /// then on.
     CreateLayer {
         layer: LayerId,
         parent: Option<LayerId>,
         blocks: u64,
     },
-    /// The layer is gone when this is answered; its space follows in the background.
+    /// The layer is gone when this is answered, and so, in the background, is whatever no layer that stands on it
+    /// needs.
     DropLayer {
         layer: LayerId,
+    },
+    /// What the layer holds.
+    LayerUsage {
+        layer: LayerId,
+    },
+    /// Whether anything is mapped from a block on, which nobody writes meanwhile; `unmap`: it is unmapped.
+    /// → [`LaneOutput::Beyond`]
+    Beyond {
+        layer: LayerId,
+        block: u64,
+        unmap: bool,
     },
 }
 
@@ -94,6 +110,9 @@ pub enum LaneOutput {
         mapped: bool,
         blocks: u64,
     },
+    Usage(LayerUsage),
+    /// Whether something is mapped there.
+    Beyond(bool),
 }
 
 pub type LaneResult = Result<LaneOutput, LaneError>;
@@ -110,18 +129,23 @@ impl Lane {
                 return self.read_blocks(layer, block, blocks).await.map(LaneOutput::Data);
             }
             LaneRequest::Write { layer, block, data, durable } => {
+                let layer = self.written_layer(layer).await?;
                 self.write_blocks(layer, block, data, durable).await?
             }
             LaneRequest::WritePart { layer, block, offset_bytes, data, durable } => {
+                let layer = self.written_layer(layer).await?;
                 self.write_part(layer, block, offset_bytes, &data, durable).await?;
             }
             LaneRequest::Unmap { layer, block, blocks, durable } => {
+                let layer = self.written_layer(layer).await?;
                 self.unmap_blocks(layer, block, blocks, durable).await?;
             }
             LaneRequest::CompareAndWrite { layer, block, offset_bytes, expected, data, durable } => {
+                let layer = self.written_layer(layer).await?;
                 self.compare_and_write(layer, block, offset_bytes, &expected, &data, durable).await?;
             }
             LaneRequest::Hold { layer, block, blocks } => {
+                let layer = self.written_layer(layer).await?;
                 let (hold, data) = self.hold(layer, block, blocks).await?;
                 return Ok(LaneOutput::Held(hold, data));
             }
@@ -134,8 +158,34 @@ impl Lane {
                 self.create_layer(layer, parent, blocks).await?
             }
             LaneRequest::DropLayer { layer } => self.drop_layer(layer).await?,
+            LaneRequest::LayerUsage { layer } => {
+                return self.layer_usage(layer).await.map(LaneOutput::Usage);
+            }
+            LaneRequest::Beyond { layer, block, unmap: true } => {
+                self.unmap_beyond(layer, block).await?;
+                return Ok(LaneOutput::Beyond(false));
+            }
+            LaneRequest::Beyond { layer, block, unmap: false } => {
+                return self.is_mapped_beyond(layer, block).await.map(LaneOutput::Beyond);
+            }
         }
         Ok(LaneOutput::None)
+    }
+
+    /// The layer that is meant. One on which something stood for a moment may be on its way into another.
+    pub(crate) async fn written_layer(&self, name: LayerId) -> Result<LayerId, LaneError> {
+        loop {
+            let layer = {
+                let map = self.map.borrow();
+                let layer = map.named(name);
+                map.layers.get(&layer).is_none_or(|found| found.merging.is_none()).then_some(layer)
+            };
+            if let Some(layer) = layer {
+                return Ok(layer);
+            }
+            self.check_running()?;
+            self.committed.wait().await;
+        }
     }
 
     async fn flush(&self) -> Result<(), LaneError> {
@@ -152,13 +202,17 @@ impl Lane {
         Ok(LaneOutput::MapStatus { mapped, blocks: same as u64 })
     }
 
-    async fn create_layer(
+    pub(crate) async fn create_layer(
         &self,
         layer: LayerId,
         parent: Option<LayerId>,
         blocks: u64,
     ) -> Result<(), LaneError> {
-        let dropping = || self.map.borrow().layers.get(&layer).map(|layer| layer.dropping);
+        // by its name: what it was called may be in another by now
+        let dropping = || {
+            let map = self.map.borrow();
+            map.layers.get(&map.named(layer)).map(|layer| layer.dropping)
+        };
         // one of the same id that is being dropped goes first
         while dropping() == Some(true) {
             self.check_running()?;
@@ -169,19 +223,42 @@ impl Lane {
             return Ok(());
         }
         // room to grow without a higher tree
-        let height = height_for(blocks.saturating_mul(VOLUME_GROWTH_MAX));
-        self.commit_entry(Entry::Layer { layer, parent, height }).await
+        let mut height = height_for(blocks.saturating_mul(VOLUME_GROWTH_MAX));
+        if let Some(parent) = parent {
+            let mut map = self.map.borrow_mut();
+            let parent = map.named(parent);
+            let below = map.layers.get_mut(&parent).filter(|below| !below.dropping);
+            let below = below.ok_or(LaneError::NoSuchLayer)?;
+            // what is in the log before the new layer is the parent's, and nothing after it
+            below.frozen = true;
+            // never a lower tree than the one below: what is in that may go into this one
+            height = height.max(below.height);
+        }
+        let created = self.commit_entry(Entry::Layer { layer, parent, height }).await;
+        if let (Err(_), Some(parent)) = (&created, parent) {
+            let mut map = self.map.borrow_mut();
+            let parent = map.named(parent);
+            if let Some(below) = map.layers.get_mut(&parent) {
+                below.frozen = false;
+            }
+        }
+        created
     }
 
     async fn drop_layer(&self, layer: LayerId) -> Result<(), LaneError> {
-        if !self.map.borrow().layers.contains_key(&layer) {
+        if !self.layers().contains(&layer) {
             return Ok(());
         }
         self.commit_entry(Entry::Drop { layer }).await
     }
 
     async fn commit_entry(&self, entry: Entry) -> Result<(), LaneError> {
-        self.log_room().await?;
+        while let Err(error) = self.log_room().await {
+            if error != LaneError::OutOfSpace || !entry.must_be_known() {
+                return Err(error);
+            }
+            self.io.sleep(NO_SPACE_RETRY).await;
+        }
         let ticket = Ticket::new(&self.io);
         self.append(Pending {
             entry,
@@ -198,6 +275,8 @@ impl Lane {
 
     /// The layers of this lane that are not being dropped.
     pub fn layers(&self) -> Vec<LayerId> {
-        self.map.borrow().layers.iter().filter(|(_, layer)| !layer.dropping).map(|(&id, _)| id).collect()
+        let map = self.map.borrow();
+        let asked_for = |(id, layer): &(&LayerId, &crate::map::Layer)| !layer.dropping && **id != FORWARDS;
+        map.layers.iter().filter(asked_for).map(|(_, layer)| layer.name).collect()
     }
 }

@@ -43,8 +43,6 @@ pub(crate) struct Round<'a> {
     renewals: BTreeSet<PageKey>,
     /// All pages that become dirty.
     pages: Exposure,
-    /// Pages that can neither be read nor rebuilt: nobody knows what of theirs is live.
-    lost: BTreeSet<PageKey>,
     pins: SegmentPins<'a>,
 }
 
@@ -55,7 +53,6 @@ impl<'a> Round<'a> {
             moves: Vec::new(),
             renewals: BTreeSet::new(),
             pages: Exposure::default(),
-            lost: BTreeSet::new(),
             pins: SegmentPins::new(lane),
         }
     }
@@ -101,27 +98,10 @@ impl Lane {
 
     async fn survey_batch(&self, header: &BatchHeader, round: &mut Round<'_>) -> Result<(), LaneError> {
         for (slot, entry) in header.data() {
-            let position = header.position(slot);
-            let page = match *entry {
-                Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
-                    let (key, _) = leaf(layer, block);
-                    if !self.can_see(key, round).await? || !self.points_at(layer, block, position) {
-                        continue;
-                    }
-                    round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
-                    key
-                }
-                Entry::Page { layer, level, index, .. } => {
-                    let key = PageKey { layer, level, index };
-                    if !self.stands_at(key, position, round).await? {
-                        continue;
-                    }
-                    round.renewals.insert(key);
-                    key
-                }
-                Entry::Table { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {
-                    continue;
-                }
+            let Some(page) =
+                pass_lost(self.survey_entry(entry, header.position(slot), round).await)?.flatten()
+            else {
+                continue;
             };
             let height = self.map.borrow().layers.get(&page.layer).map_or(page.level, |layer| layer.height);
             round.pages.add(page, height);
@@ -129,35 +109,45 @@ impl Lane {
         Ok(())
     }
 
-    /// Has a page in the cache. `false` where it does not exist, or is lost: what it names is left where it is.
-    async fn can_see(&self, key: PageKey, round: &mut Round<'_>) -> Result<bool, LaneError> {
-        if round.lost.contains(&key) {
-            return Ok(false);
-        }
-        match self.ensure_page(key).await {
-            Err(LaneError::Unreadable { .. }) => {
-                Decision::PageLostToCleaning.taken();
-                round.lost.insert(key);
-                Ok(false)
+    /// Adds what is live to the round, and gives the page that becomes dirty.
+    async fn survey_entry(
+        &self,
+        entry: &Entry,
+        position: Position,
+        round: &mut Round<'_>,
+    ) -> Result<Option<PageKey>, LaneError> {
+        match *entry {
+            Entry::Data { layer, block, crc } | Entry::Move { layer, block, crc, .. } => {
+                let Some(layer) = self.owner(layer, block, position).await? else { return Ok(None) };
+                round.moves.push(Live { layer, block, entry: MapEntry { position, crc } });
+                Ok(Some(leaf(layer, block).0))
             }
-            seen => seen,
+            Entry::Page { layer, level, index, .. } => {
+                let key = PageKey { layer, level, index };
+                if !self.stands_at(key, position).await? {
+                    return Ok(None);
+                }
+                round.renewals.insert(key);
+                Ok(Some(key))
+            }
+            Entry::Table { .. }
+            | Entry::Unmap { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. } => Ok(None),
         }
     }
 
     /// Whether a map page stands at this place.
-    async fn stands_at(
-        &self,
-        key: PageKey,
-        position: Position,
-        round: &mut Round<'_>,
-    ) -> Result<bool, LaneError> {
+    async fn stands_at(&self, key: PageKey, position: Position) -> Result<bool, LaneError> {
         let root = self.map.borrow().layers.get(&key.layer).map(|layer| (layer.height, layer.root));
         let Some((height, root)) = root else { return Ok(false) };
         if key.level >= height {
             return Ok(root.position == position && key.index == 0 && key.level == height);
         }
         let parent = key.parent();
-        if !self.can_see(parent, round).await? {
+        if !self.ensure_page(parent).await? {
             return Ok(false);
         }
         let map = self.map.borrow();
@@ -173,7 +163,7 @@ impl Lane {
     ) -> Result<bool, LaneError> {
         let Round { victims, mut moves, renewals, pins, .. } = round;
         for key in renewals {
-            self.renew_page(key).await?;
+            pass_lost(self.renew_page(key).await)?;
         }
         moves.sort_unstable_by_key(|live| (live.layer, live.block));
         let mut rest = &moves[..];
@@ -201,12 +191,7 @@ impl Lane {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
         }
-        let exists = match self.ensure_for_change(key).await {
-            // what is lost stays where it is, and is reported to whoever needs it
-            Err(LaneError::Unreadable { .. }) => false,
-            found => found?,
-        };
-        if exists {
+        if self.map.borrow().layers.contains_key(&key.layer) && self.ensure_for_change(key).await? {
             let mut map = self.map.borrow_mut();
             if map.cached(key).is_some() {
                 map.touch_dirty(key);
@@ -217,7 +202,7 @@ impl Lane {
 
     /// Sees to it that so many blocks can be moved: to segments that replay knows, with the dirty pages
     /// bounded, and without the room that checkpoints need. `false` where that cannot be.
-    async fn make_ready(&self, blocks: usize, pages: usize) -> Result<bool, LaneError> {
+    pub(crate) async fn make_ready(&self, blocks: usize, pages: usize) -> Result<bool, LaneError> {
         for tried in [false, true] {
             self.check_running()?;
             let shares = self.shares();
@@ -291,6 +276,17 @@ impl Lane {
                 None
             }
         }
+    }
+}
+
+/// `None` where a page of the map is lost: what it names stays where it is, and the segment is left alone with it.
+fn pass_lost<T>(result: Result<T, LaneError>) -> Result<Option<T>, LaneError> {
+    match result {
+        Err(LaneError::Unreadable { .. }) => {
+            Decision::LostPagePassed.taken();
+            Ok(None)
+        }
+        result => result.map(Some),
     }
 }
 

@@ -28,6 +28,8 @@ pub struct LaneCounters {
     /// Map pages and tables that checkpoints have written, in blocks.
     pub map_blocks_written: u64,
     pub segments_cleaned: u64,
+    /// Leaf pages of layers that were merged into others.
+    pub pages_merged: u64,
     /// Blocks written anew because something that they stood in lacked redundancy, or was to be emptied.
     pub blocks_restored: u64,
     /// Recovery: batches replayed, found torn and dropped, completed from parity.
@@ -67,6 +69,8 @@ pub struct LaneStats {
     pub capacity_blocks: u64,
     /// Blocks in use, map pages among them.
     pub live_blocks: u64,
+    /// Of the live blocks, those of layers; the rest is the map itself.
+    pub mapped_blocks: u64,
     pub segments_total: usize,
     /// Blocks that one segment takes when it is filled with full batches.
     pub segment_blocks: usize,
@@ -106,6 +110,7 @@ impl Lane {
             counters: self.counters.borrow().clone(),
             capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
             live_blocks: segments.live(),
+            mapped_blocks: map.mapped(),
             segments_total: segments.total_segments(),
             segment_blocks: segments.packed_blocks(),
             segments_free: segments.free_segments(),
@@ -124,6 +129,7 @@ impl Lane {
 
     /// Blocks mapped by a layer, without those of the layers below; 0 for one that does not exist.
     pub fn layer_blocks(&self, layer: base::LayerId) -> u64 {
-        self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped)
+        let map = self.map.borrow();
+        map.layers.get(&map.named(layer)).map_or(0, |layer| layer.mapped)
     }
 }

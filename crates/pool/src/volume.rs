@@ -50,6 +50,8 @@ impl LaneRef {
 pub struct PoolVolume {
     lanes: Vec<LaneRef>,
     layer: LayerId,
+    /// The layer by whose id blocks are dealt to lanes: its own, or that of what it began as.
+    dealt_as: LayerId,
     geometry: Geometry,
 }
 
@@ -82,12 +84,29 @@ impl PoolVolume {
     /// `lanes` are all lanes of the pool, in order.
     pub fn new(lanes: Vec<LaneRef>, layer: LayerId, geometry: Geometry) -> PoolVolume {
         assert!(!lanes.is_empty() && BLOCK_BYTES.is_multiple_of(geometry.block_bytes as usize));
-        PoolVolume { lanes, layer, geometry }
+        PoolVolume { lanes, layer, dealt_as: layer, geometry }
+    }
+
+    /// In a layer that stands on others: its blocks are in the same lanes as theirs, dealt as in the lowest of them.
+    pub fn dealt_as(self, layer: LayerId) -> PoolVolume {
+        PoolVolume { dealt_as: layer, ..self }
     }
 
     /// The layer's blocks in each lane, for a volume of this size.
     pub fn lane_blocks(size_bytes: u64, lanes: u16) -> u64 {
         size_bytes.div_ceil(BLOCK_BYTES as u64).div_ceil(PAGE).div_ceil(u64::from(lanes)) * PAGE
+    }
+
+    /// For each lane, its first block that is not before a block of the volume, whose blocks are dealt as those of this layer.
+    pub fn lanes_from(block: u64, dealt_as: LayerId, lanes: u16) -> Vec<u64> {
+        let (count, page) = (u64::from(lanes), block / PAGE);
+        let first = u64::from(dealt_as.0) % count;
+        let from = |lane: u64| match (page..page + count).find(|page| (page + first) % count == lane) {
+            Some(own) if own == page => own / count * PAGE + block % PAGE,
+            Some(own) => own / count * PAGE,
+            None => unreachable!("one of as many pages as there are lanes is in each"),
+        };
+        (0..count).map(from).collect()
     }
 
     /// Creates the layer of a new volume in every lane.
@@ -116,7 +135,7 @@ impl PoolVolume {
     /// Splits a byte range: at lanes' pages, and where a block is covered only in part.
     fn split(&self, start_bytes: u64, length_bytes: u64) -> Vec<Piece> {
         let lanes = self.lanes.len() as u64;
-        let first = u64::from(self.layer.0) % lanes;
+        let first = u64::from(self.dealt_as.0) % lanes;
         let mut pieces: Vec<Piece> = Vec::new();
         let mut at = 0;
         while at < length_bytes {
@@ -406,8 +425,23 @@ mod tests {
         PoolVolume::new(lanes, LayerId(layer), geometry)
     }
 
+    #[test]
+    fn where_each_lane_goes_on() {
+        let (layer, lanes) = (5, 3);
+        for block in [0, 1, 255, 256, 300, 700, 5 * 256, 7 * 256 + 13] {
+            let from = PoolVolume::lanes_from(block, LayerId(layer), lanes);
+            let volume = volume(lanes, layer);
+            for piece in volume.split(0, 20 << 20) {
+                for n in 0..piece.blocks() {
+                    let beyond = piece.volume_block + n >= block;
+                    assert_eq!(piece.block + n >= from[piece.lane], beyond, "{block}: {piece:?}, {n}");
+                }
+            }
+        }
+    }
+
     proptest! {
-        #[test]
+            #[test]
         fn pieces_cover_the_range_once(lanes in 1u16..5, layer in 0u32..9, start in 0u64..9000, sectors in 1u64..9000) {
             let volume = volume(lanes, layer);
             let pieces = volume.split(start * 512, sectors * 512);

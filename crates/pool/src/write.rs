@@ -24,7 +24,7 @@ impl Lane {
         self.check_running()?;
         let map = self.map.borrow();
         match map.layers.get(&layer) {
-            Some(found) if !found.dropping => {
+            Some(found) if found.is_writable() => {
                 assert!(map.covers(layer, block), "block {block} is outside of layer {layer:?}");
                 Ok(())
             }
@@ -191,7 +191,7 @@ impl Lane {
     fn current(&self, layer: LayerId, block: u64) -> Result<Option<MapEntry>, LaneError> {
         match self.try_resolve(layer, block, 1)? {
             crate::pages::Resolved::Entries(entries) => Ok(Some(entries[0])),
-            crate::pages::Resolved::Load(..) => Ok(None),
+            crate::pages::Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
         }
     }
 
@@ -315,7 +315,7 @@ impl Lane {
     fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Vec<MapEntry>>, LaneError> {
         match self.try_resolve(layer, block, blocks)? {
             crate::pages::Resolved::Entries(entries) => Ok(Some(entries)),
-            crate::pages::Resolved::Load(..) => Ok(None),
+            crate::pages::Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
         }
     }
 

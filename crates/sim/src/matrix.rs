@@ -35,6 +35,8 @@ pub const CASES: &[Case] = &[
     Case { name: "lost-drive-rebuild", plan: small, before: much_data, during: lose, after: rebuild },
     Case { name: "drain", plan: small, before: much_data, during: drain, after: finish_drain },
     Case { name: "scrub-repair", plan: small, before: rotten_data, during: scrub, after: scrub_and_prove },
+    Case { name: "snapshot-clone-rollback", plan: small, before: some_data, during: copy, after: prove },
+    Case { name: "delete-merge", plan: small, before: copies, during: delete, after: delete_and_prove },
 ];
 
 const SMALL_BLOCKS: u64 = 300;
@@ -171,6 +173,48 @@ fn scrub(script: &mut Script) -> Result<(), Failure> {
 fn scrub_and_prove(script: &mut Script) -> Result<(), Failure> {
     script.scrub()?;
     script.converge()?;
+    prove(script)
+}
+
+fn copy(script: &mut Script) -> Result<(), Failure> {
+    let snapshot = script.snapshot(1)?;
+    script.begin_write(3, 5);
+    let clone = script.clone_of(snapshot)?;
+    script.write_to(clone, 10, 5)?;
+    script.snapshot(clone)?;
+    script.write(20, 10)?;
+    script.roll_back(snapshot)?;
+    script.write(2, 3)
+}
+
+/// Some that are merged upwards when they go, some downwards, and a clone.
+fn copies(script: &mut Script) -> Result<(), Failure> {
+    some_data(script)?;
+    for round in 0..4 {
+        let snapshot = script.snapshot(1)?;
+        script.write(round * 5, 8 + round % 2 * 20)?;
+        if round == 1 {
+            let clone = script.clone_of(snapshot)?;
+            script.write_to(clone, 40, 10)?;
+        }
+    }
+    Ok(())
+}
+
+fn delete(script: &mut Script) -> Result<(), Failure> {
+    for _ in 0..5 {
+        let copies = script.administer("a look", |admin| async move { admin.copies() })?;
+        // not in the order in which they were made
+        let Some(copy) = copies.get(1).or(copies.first()) else { break };
+        script.delete(copy.plan.volume)?;
+        script.write(60, 2)?;
+        script.converge()?;
+    }
+    Ok(())
+}
+
+fn delete_and_prove(script: &mut Script) -> Result<(), Failure> {
+    delete(script)?;
     prove(script)
 }
 

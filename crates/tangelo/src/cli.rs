@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
-use control::size::parse_size;
+
+mod volume;
+
+pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
 ///
@@ -57,6 +60,12 @@ pub enum Command {
     /// What hosts see as disks
     #[command(subcommand)]
     Volume(Volume),
+    /// What volumes were at one moment
+    #[command(subcommand)]
+    Snapshot(Snapshot),
+    /// Snapshots that are taken by themselves
+    #[command(subcommand)]
+    Schedule(Schedule),
     /// Machines that use volumes
     #[command(subcommand)]
     Host(Host),
@@ -187,6 +196,9 @@ pub struct PoolSet {
     /// For how long a drive must have been slow
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub slow_time: Option<u32>,
+    /// How long a deleted volume stays in the bin, such as 1d; or off
+    #[arg(long, value_name = "TIME", value_parser = period_or_off)]
+    pub bin_time: Option<u32>,
     #[command(flatten)]
     pub change: Change,
 }
@@ -268,100 +280,6 @@ pub struct Change {
     /// Tell what would change, and change nothing
     #[arg(long)]
     pub dry_run: bool,
-}
-
-#[derive(Subcommand, Debug)]
-pub enum Volume {
-    /// Make a volume
-    Create(VolumeCreate),
-    /// List the volumes
-    List,
-    /// Make a volume larger while hosts use it; they are told that its capacity has changed
-    Resize {
-        name: String,
-        /// The new size, such as 500GiB or 1TB; rounded up to 4 KiB. A volume cannot be made smaller
-        #[arg(value_parser = parse_size)]
-        size: u64,
-        #[command(flatten)]
-        change: Change,
-    },
-    /// Say how hosts reach a volume by the portals of a group (ALUA); they are told, and it is kept over a restart
-    Access {
-        name: String,
-        /// The portal group's tag: `[listen] iscsi` in the head's file says which portals are in which
-        #[arg(long)]
-        group: u16,
-        /// At least one group stays active
-        #[arg(long, value_enum)]
-        state: Access,
-        #[command(flatten)]
-        change: Change,
-    },
-    /// Delete a volume and its data; what a raw volume exports is left as it is
-    Delete {
-        name: String,
-        /// Delete it even while it is mapped
-        #[arg(long)]
-        unmap: bool,
-        #[command(flatten)]
-        change: Change,
-    },
-}
-
-/// How hosts reach a volume by a portal group.
-#[derive(ValueEnum, Clone, Copy, Debug)]
-pub enum Access {
-    /// The best way
-    ActiveOptimized,
-    /// A way that hosts take where there is no better one
-    ActiveNonOptimized,
-    /// Nothing is read or written; a host may make it active when it has no other way
-    Standby,
-    /// The same, and less is answered
-    Unavailable,
-}
-
-#[derive(Args, Debug)]
-pub struct VolumeCreate {
-    pub name: String,
-    #[command(flatten)]
-    pub backing: Backing,
-    /// Such as 500GiB or 1TB; rounded up to 4 KiB
-    #[arg(long, value_parser = parse_size, required_unless_present = "raw", conflicts_with = "raw")]
-    pub size: Option<u64>,
-    /// Logical block size that hosts see: 512 or 4096
-    #[arg(long, value_name = "BYTES", default_value = "512", value_parser = block_size)]
-    pub block_size: u32,
-    /// Acknowledge writes before they are durable; hosts must flush, as they do for any disk with a cache
-    #[arg(long, conflicts_with_all = ["null", "memory"])]
-    pub write_back: bool,
-    #[command(flatten)]
-    pub change: Change,
-}
-
-#[derive(Args, Debug)]
-#[group(required = true, multiple = false)]
-pub struct Backing {
-    /// Thin, in this pool
-    #[arg(long, value_name = "POOL")]
-    pub pool: Option<String>,
-    /// An existing block device or file, exported as it is
-    #[arg(long, value_name = "PATH")]
-    pub raw: Option<PathBuf>,
-    /// Nothing behind it: reads are zeros, writes are forgotten; for measuring
-    #[arg(long)]
-    pub null: bool,
-    /// In memory, lost when the daemon stops; for measuring
-    #[arg(long)]
-    pub memory: bool,
-}
-
-fn block_size(text: &str) -> Result<u32, String> {
-    match text {
-        "512" => Ok(512),
-        "4096" | "4k" | "4K" | "4KiB" => Ok(4096),
-        _ => Err("use 512 or 4096".to_owned()),
-    }
 }
 
 #[derive(Subcommand, Debug)]

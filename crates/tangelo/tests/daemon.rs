@@ -253,6 +253,69 @@ fn a_drive_that_holds_something_is_overwritten_only_when_it_is_named() {
 }
 
 #[test]
+fn snapshots_and_clones_live_through_stops() {
+    let head = Head::new("[drives]\npaths = [\n\"d*\"]\n");
+    let paths = drives(&head, &["d0", "d1", "d2"]);
+    let daemon = head.start();
+    head.done(&format!("pool create fast --protection parity-1 {paths}"));
+    head.done("volume create data --pool fast --size 1GiB");
+    head.done("volume create log --pool fast --size 64MiB");
+    head.done("volume create scratch --memory --size 64MiB");
+    head.done("host create h --iqn iqn.1993-08.org.debian:01:abc");
+    head.done("map data h");
+    let planned = head.done("snapshot create data@monday log@monday --dry-run");
+    assert_eq!((&planned["dry_run"], &planned["made"]), (&true.into(), &Value::Null));
+    assert_eq!(head.done("snapshot list")["snapshots"], serde_json::json!([]));
+    let taken = head.done("snapshot create data@monday log@monday");
+    assert_eq!(taken["made"]["snapshots"][1]["volume"], "log");
+    assert_eq!(taken["made"]["snapshots"][0]["space"]["used_bytes"], 0);
+    let clone = head.done("volume clone data@monday copy");
+    let clone = &clone["made"]["volume"];
+    assert_eq!((&clone["clone_of"], &clone["size_bytes"]), (&"data@monday".into(), &(1u64 << 30).into()));
+    for (line, exit_code, code) in [
+        ("snapshot create data@monday", 1, "already_exists"),
+        ("snapshot create log@tuesday data@monday", 1, "already_exists"),
+        ("snapshot create data@a data@b", 2, "invalid"),
+        ("snapshot create scratch@monday", 2, "invalid"),
+        ("snapshot create nothing@monday", 1, "not_found"),
+        ("snapshot list nothing", 1, "not_found"),
+        ("snapshot delete data@tuesday", 1, "not_found"),
+        ("snapshot rollback data@monday", 1, "in_use"),
+        ("volume clone data@monday log", 1, "already_exists"),
+        ("volume delete log --eradicate", 1, "in_use"),
+        ("volume delete data", 1, "in_use"),
+        ("volume undelete data", 1, "not_found"),
+        ("volume promote data", 2, "invalid"),
+        ("schedule create often scratch --daily 7", 2, "invalid"),
+        ("schedule create often data", 2, "invalid"),
+    ] {
+        assert_eq!(head.refused(line), (exit_code, code.to_owned()), "tangelo {line}");
+    }
+    let (before, listed) = (head.done("status"), head.done("snapshot list"));
+    assert_eq!(listed["snapshots"].as_array().unwrap().len(), 2);
+    daemon.stop();
+    let daemon = head.start();
+    assert_eq!(identity(&head.done("status")), identity(&before));
+    assert_eq!(head.done("snapshot list"), listed);
+    head.done("unmap data h");
+    head.done("snapshot rollback data@monday");
+    head.done("snapshot delete data@monday");
+    head.done("snapshot delete log@monday");
+    head.done("volume delete data");
+    assert_eq!(head.done("volume bin")["bin"][0]["name"], "data");
+    head.done("volume undelete data");
+    head.done("volume delete data");
+    head.done("volume eradicate data");
+    head.done("schedule create often log copy --hourly 3");
+    assert_eq!(head.done("schedule list")["schedules"][0]["volumes"], serde_json::json!(["log", "copy"]));
+    head.done("schedule delete often");
+    let left = head.done("volume list");
+    let names: Vec<_> = left["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
+    assert_eq!(names, ["log", "scratch", "copy"]);
+    daemon.stop();
+}
+
+#[test]
 fn refusals_have_codes_and_change_nothing() {
     let head = Head::new("");
     let daemon = head.start();

@@ -4,15 +4,21 @@
 //! Requests refuse unknown fields; answers may gain fields within a schema. Secrets travel towards the array
 //! only: no answer has a field for one.
 
+mod copies;
 mod error;
 mod request;
+mod schedules;
 mod status;
 mod upkeep;
 
+pub use copies::{
+    Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Snapshot, SnapshotList,
+};
 pub use error::{ApiError, ErrorCode};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
 };
+pub use schedules::{Keep, NewSchedule, Schedule, ScheduleList, ScheduleOrder};
 pub use status::{
     AccessState, ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health,
     Host, HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, Portal, Problem, Repair, Scrub,
@@ -28,5 +34,6 @@ pub const SCHEMA: u32 = 1;
 pub enum Reply {
     Drives(Vec<Drive>),
     Changed(Changed),
+    Snapshots(Vec<Snapshot>),
     Status(Box<ArrayStatus>),
 }

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::copies::CopyOrder;
+use super::schedules::ScheduleOrder;
 use super::status::AccessState;
 use super::upkeep::{Locating, Upkeep};
 
@@ -33,6 +35,7 @@ pub enum Command {
     VolumeResize {
         name: String,
         size_bytes: u64,
+        force: bool,
         dry_run: bool,
     },
     VolumeAccess {
@@ -43,7 +46,23 @@ pub enum Command {
     VolumeDelete {
         name: String,
         unmap: bool,
+        /// Not into the bin: at once, and for good.
+        eradicate: bool,
         dry_run: bool,
+    },
+    /// Snapshots and clones.
+    Copy {
+        order: CopyOrder,
+        dry_run: bool,
+    },
+    /// Snapshots that are taken by themselves.
+    Schedule {
+        order: ScheduleOrder,
+        dry_run: bool,
+    },
+    /// Of a volume, or of all.
+    SnapshotList {
+        volume: Option<String>,
     },
     HostCreate {
         host: NewHost,
@@ -108,8 +127,11 @@ fn default_block_bytes() -> u32 {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VolumeUpdate {
-    /// Larger than it is now, and a multiple of 4096.
+    /// A multiple of 4096.
     pub size_bytes: u64,
+    /// Make it smaller even where it holds data behind the new end, which is lost.
+    #[serde(default)]
+    pub force: bool,
 }
 
 /// How a portal group reaches a volume.

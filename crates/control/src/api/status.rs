@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::copies::{Binned, CopySpace, Snapshot};
 use super::request::GroupAccess;
+use super::schedules::Schedule;
 
 macro_rules! answer {
     ($($(#[$meta:meta])* pub struct $name:ident $body:tt)*) => {
@@ -159,6 +161,8 @@ answer! {
         pub slow_seconds: u32,
         /// Null: no scrub by itself.
         pub scrub_every_seconds: Option<u32>,
+        /// How long a deleted volume stays in the bin; 0: not at all.
+        pub bin_seconds: u32,
     }
 
     /// Data that is being written anew.
@@ -215,6 +219,15 @@ answer! {
         /// How each portal group reaches it.
         #[serde(default)]
         pub access: Vec<GroupAccess>,
+        /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then; null where it is no clone.
+        #[serde(default)]
+        pub clone_of: Option<String>,
+        /// How many it has.
+        #[serde(default)]
+        pub snapshots: u64,
+        /// Null where it is not in a pool that is online.
+        #[serde(default)]
+        pub space: Option<CopySpace>,
     }
 
     pub struct Host {
@@ -282,6 +295,11 @@ answer! {
         pub drives: Vec<Drive>,
         pub pools: Vec<Pool>,
         pub volumes: Vec<Volume>,
+        /// Volumes that were deleted and can be brought back, the oldest first.
+        #[serde(default)]
+        pub bin: Vec<Binned>,
+        #[serde(default)]
+        pub schedules: Vec<Schedule>,
         pub hosts: Vec<Host>,
         pub mappings: Vec<Mapping>,
         pub sessions: Vec<Session>,
@@ -378,4 +396,5 @@ pub enum Made {
     Volume(Box<Volume>),
     Host(Host),
     Mapping(Mapping),
+    Snapshots(Vec<Snapshot>),
 }

@@ -103,4 +103,7 @@ pub struct NewSettings {
     /// Time from one scrub to the next; 0: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
+    /// How long a deleted volume stays in the bin; 0: not at all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bin_seconds: Option<u32>,
 }

@@ -4,6 +4,7 @@
 //! long a request's head, body and answer may take, and how large a body may be.
 
 mod connection;
+mod copies;
 mod extract;
 mod listen;
 mod metrics;

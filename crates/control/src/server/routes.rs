@@ -10,7 +10,7 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
 use super::extract::{Body, Options, Pieces, json_response};
-use super::{REQUEST_TIME_MAX, State, Token, metrics, openapi_json, upkeep};
+use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, openapi_json, upkeep};
 use crate::api::*;
 use crate::summary;
 
@@ -21,6 +21,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/drives", get(list_drives))
         .route("/v1/pools", get(list_pools).post(create_pool))
         .merge(upkeep::router())
+        .merge(copies::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/volumes/{name}/access", post(set_access))
@@ -102,9 +103,24 @@ pub(super) struct DeleteOptions {
     unmap: bool,
 }
 
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct VolumeDeleteOptions {
+    /// Check everything and tell what would change, but change nothing.
+    #[serde(default)]
+    dry_run: bool,
+    /// Delete it even while it is mapped.
+    #[serde(default)]
+    unmap: bool,
+    /// Not into the bin: at once, and for good. Refused while it has snapshots.
+    #[serde(default)]
+    eradicate: bool,
+}
+
 pub(super) type Answer = Result<Response, ApiError>;
 
-async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
+pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
     match state.array.call(Command::Status).await? {
         Reply::Status(status) => Ok(*status),
         other => unreachable!("the array answered a status command with {other:?}"),
@@ -165,15 +181,15 @@ async fn create_volume(
     change(&state, Command::VolumeCreate { volume, dry_run: options.dry_run }).await
 }
 
-/// Makes a volume larger, while hosts use it; they are told by a unit attention (2Ah/09h).
+/// Makes a volume larger or smaller, while hosts use it; they are told by a unit attention (2Ah/09h).
 #[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = VolumeUpdate, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn update_volume(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
     Options(options): Options<ChangeOptions>,
-    Body(VolumeUpdate { size_bytes }): Body<VolumeUpdate>,
+    Body(VolumeUpdate { size_bytes, force }): Body<VolumeUpdate>,
 ) -> Answer {
-    change(&state, Command::VolumeResize { name, size_bytes, dry_run: options.dry_run }).await
+    change(&state, Command::VolumeResize { name, size_bytes, force, dry_run: options.dry_run }).await
 }
 
 /// Gives a portal group another access state for a volume. Hosts are told by a unit attention (2Ah/06h); the state is kept
@@ -188,14 +204,15 @@ async fn set_access(
     change(&state, Command::VolumeAccess { name, access, dry_run: options.dry_run }).await
 }
 
-/// Deletes a volume and its data. What a raw volume exported is left as it is.
-#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+/// Deletes a volume. One in a pool goes into the bin, with its snapshots and mappings, from where it can be brought back
+/// for a while. What a raw volume exported is left as it is.
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), VolumeDeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn delete_volume(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
-    Options(options): Options<DeleteOptions>,
+    Options(VolumeDeleteOptions { dry_run, unmap, eradicate }): Options<VolumeDeleteOptions>,
 ) -> Answer {
-    change(&state, Command::VolumeDelete { name, unmap: options.unmap, dry_run: options.dry_run }).await
+    change(&state, Command::VolumeDelete { name, unmap, eradicate, dry_run }).await
 }
 
 #[utoipa::path(get, path = "/v1/hosts", tag = "hosts", responses((status = 200, body = HostList), (status = "default", body = ApiError)))]
@@ -285,6 +302,18 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         update_volume,
         set_access,
         delete_volume,
+        copies::list_snapshots,
+        copies::create_snapshots,
+        copies::delete_snapshot,
+        copies::roll_back,
+        copies::clone_volume,
+        copies::promote_volume,
+        copies::list_schedules,
+        copies::create_schedule,
+        copies::delete_schedule,
+        copies::list_bin,
+        copies::undelete_volume,
+        copies::eradicate_volume,
         list_hosts,
         create_host,
         delete_host,

@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 23);
+    assert_eq!(count, 35);
 }
 
 #[tokio::test]
@@ -97,6 +97,10 @@ async fn status_and_lists() {
         ("/v1/volumes", "volumes", 2),
         ("/v1/hosts", "hosts", 2),
         ("/v1/mappings", "mappings", 1),
+        ("/v1/snapshots", "snapshots", 2),
+        ("/v1/bin", "bin", 1),
+        ("/v1/schedules", "schedules", 1),
+        ("/v1/snapshots?volume=old-lun", "snapshots", 0),
     ] {
         let (code, list) = fixture.request("GET", path, "").await;
         assert_eq!((code, list[key].as_array().unwrap().len()), (200, length), "{path}");
@@ -152,14 +156,62 @@ async fn changes_reach_the_array_as_they_were_asked() {
     let expected = [
         Command::VolumeCreate { volume: volume("v", NewBacking::Pool("fast".into()), 512), dry_run: true },
         Command::VolumeCreate { volume: volume("m", NewBacking::Memory, 4096), dry_run: false },
-        Command::VolumeResize { name: "vm-01".into(), size_bytes: 8192, dry_run: true },
+        Command::VolumeResize { name: "vm-01".into(), size_bytes: 8192, force: false, dry_run: true },
         Command::VolumeAccess {
             name: "vm-01".into(),
             access: GroupAccess { group: 2, state: AccessState::Standby },
             dry_run: false,
         },
-        Command::VolumeDelete { name: "vm-01".into(), unmap: true, dry_run: false },
+        Command::VolumeDelete { name: "vm-01".into(), unmap: true, eradicate: false, dry_run: false },
         Command::Unmap { volume: "vm-01".into(), host: "pve1".into(), dry_run: false },
+    ];
+    assert_eq!(asked, expected);
+}
+
+#[tokio::test]
+async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
+    let fixture = start().await;
+    let both = r#"{"snapshots":[{"volume":"vm-01","name":"now"},{"volume":"log","name":"then"}]}"#;
+    for (method, path, body) in [
+        ("POST", "/v1/snapshots?dry_run=true", both),
+        ("DELETE", "/v1/snapshots/vm-01/now", ""),
+        ("POST", "/v1/snapshots/vm-01/now/rollback", ""),
+        ("POST", "/v1/snapshots/vm-01/now/clone", r#"{"name":"copy"}"#),
+        ("POST", "/v1/volumes/vm-01/promote?dry_run=true", ""),
+        ("POST", "/v1/bin/vm-01/undelete", ""),
+        ("DELETE", "/v1/bin/vm-01", ""),
+        ("POST", "/v1/schedules", r#"{"name":"s","volumes":["a"],"keep":{"daily":7}}"#),
+        ("DELETE", "/v1/schedules/s?dry_run=true", ""),
+        ("GET", "/v1/snapshots?volume=vm-01", ""),
+        ("GET", "/v1/snapshots", ""),
+    ] {
+        let (code, answer) = fixture.request(method, path, body).await;
+        assert_eq!((code, &answer["schema"]), (200, &1.into()), "{method} {path}: {answer}");
+    }
+    let asked = std::mem::take(&mut *fixture.array.asked.lock().unwrap());
+    let copy = |order, dry_run| Command::Copy { order, dry_run };
+    let named = |volume: &str, name: &str| NewSnapshot { volume: volume.into(), name: name.into() };
+    let snapshots = vec![named("vm-01", "now"), named("log", "then")];
+    let (volume, snapshot) = ("vm-01".to_owned(), "now".to_owned());
+    let expected = [
+        copy(CopyOrder::Snapshot(NewSnapshots { snapshots }), true),
+        copy(CopyOrder::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() }, false),
+        copy(CopyOrder::RollBack { volume: volume.clone(), snapshot: snapshot.clone() }, false),
+        copy(CopyOrder::Clone { volume, snapshot, clone: NewClone { name: "copy".into() } }, false),
+        copy(CopyOrder::Promote { volume: "vm-01".into() }, true),
+        copy(CopyOrder::Undelete { volume: "vm-01".into() }, false),
+        copy(CopyOrder::Eradicate { volume: "vm-01".into() }, false),
+        Command::Schedule {
+            order: ScheduleOrder::Create(NewSchedule {
+                name: "s".into(),
+                volumes: vec!["a".into()],
+                keep: Keep { daily: 7, ..Keep::default() },
+            }),
+            dry_run: false,
+        },
+        Command::Schedule { order: ScheduleOrder::Delete { name: "s".into() }, dry_run: true },
+        Command::SnapshotList { volume: Some("vm-01".into()) },
+        Command::SnapshotList { volume: None },
     ];
     assert_eq!(asked, expected);
 }
@@ -183,6 +235,8 @@ async fn refusals_are_json_with_the_right_status() {
         ("DELETE", "/v1/volumes/vm-01", "", 409, "in_use"),
         ("DELETE", "/v1/volumes/nope", "", 404, "not_found"),
         ("DELETE", "/v1/volumes/%FF", "", 400, "invalid"),
+        ("POST", "/v1/snapshots", r#"{"snapshots":[{"volume":"vm-01"}]}"#, 400, "invalid"),
+        ("GET", "/v1/snapshots?vol=vm-01", "", 400, "invalid"),
     ];
     for (method, path, body, status, code) in table {
         let (found, error) = fixture.request(method, path, body).await;

@@ -6,7 +6,7 @@ use scsi::{AccessState, Cause};
 
 use super::Array;
 use crate::access::{self, Ask};
-use crate::command::{self, CommandError, CommandErrorKind, GroupAccess, Made, Reply};
+use crate::command::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
 
 impl Array {
     /// Gives a portal group another state for a volume. Answered when no command that came by a group that loses access is
@@ -33,10 +33,11 @@ impl Array {
                 CommandError::new(CommandErrorKind::Unavailable, message, hint)
             })?;
         }
-        let state = self.state.borrow();
-        let hosts = state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect();
-        drop(state);
-        let made = self.volume_status(volume).filter(|_| !dry_run).map(Box::new).map(Made::Volume);
+        let hosts = {
+            let state = self.state.borrow();
+            state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect()
+        };
+        let made = if dry_run { None } else { self.made_volume(volume).await };
         Ok(Reply::Changed(command::Change { dry_run, lines, hosts_affected: hosts, made }))
     }
 

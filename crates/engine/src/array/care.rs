@@ -25,6 +25,8 @@ pub(super) struct Care {
     pub(super) left: BTreeSet<String>,
     /// A scrub has been seen running; whether it was told to stop.
     pub(super) scrubbing: Option<bool>,
+    /// Blocks in use at the last look, where the pool was so full that the bin gives way.
+    pub(super) live_when_full: Option<u64>,
     looked: Option<Nanos>,
     /// Errors of each drive as they are on record, and when that was.
     recorded: (Vec<DriveErrors>, Nanos),

@@ -9,13 +9,20 @@ impl From<CatalogError> for CommandError {
     fn from(error: CatalogError) -> CommandError {
         use CatalogError::*;
         let kind = match &error {
-            NotFound { .. } | NotMapped { .. } => CommandErrorKind::NotFound,
-            Exists { .. } | InitiatorInUse { .. } | LunInUse { .. } | AlreadyMapped { .. } => {
-                CommandErrorKind::AlreadyExists
-            }
-            RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => {
-                CommandErrorKind::InUse
-            }
+            NotFound { .. } | NotMapped { .. } | NotInBin { .. } => CommandErrorKind::NotFound,
+            Exists { .. }
+            | InBin { .. }
+            | PromoteTwice { .. }
+            | InitiatorInUse { .. }
+            | LunInUse { .. }
+            | AlreadyMapped { .. } => CommandErrorKind::AlreadyExists,
+            RawInUse { .. }
+            | VolumeMapped { .. }
+            | VolumeHasSnapshots { .. }
+            | RollbackMapped { .. }
+            | HostMapped { .. }
+            | OriginInBin { .. }
+            | PoolInUse { .. } => CommandErrorKind::InUse,
             TooMany { .. } | IdsExhausted { .. } | NoRoomToGrow { .. } => CommandErrorKind::Full,
             FutureSchema { .. } | Damaged { .. } => CommandErrorKind::Unavailable,
             _ => CommandErrorKind::Invalid,

@@ -1,6 +1,7 @@
 //! The keeper of the pools: looks every second while something is to be done, else every five, and does what time
 //! and luck ask for. Drives that nothing stands on any more leave their pool, drives that were missing come back,
-//! errors are put on record, scrubs begin and end.
+//! errors are put on record, scrubs begin and end, scheduled snapshots
+//! are taken, what is in the bin goes.
 //!
 //! It must not hold the turn of changes while it holds a pool's, and nothing at all while it waits.
 
@@ -51,7 +52,8 @@ impl Array {
             self.keep_scrubbing(id, &lanes).await;
             self.record_errors(id, ERRORS_RECORDED_EVERY).await;
         }
-        busy
+        self.keep_schedules().await;
+        self.keep_bin(&stats).await || busy
     }
 
     /// Notes how far repairs are and which errors there were; whether something is going on.

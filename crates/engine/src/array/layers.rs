@@ -3,17 +3,22 @@
 //! The layer is made before the catalog names it and dropped after the catalog has forgotten it, so that a
 //! volume in the catalog always has its layer. What a sudden end leaves over is settled at the next start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use base::{LayerId, PoolId};
-use catalog::VolumeKind;
-use pool::{CATALOG_LAYER, LaneError, LaneRequest, Membership, PoolVolume};
+use base::{LayerId, Nanos, PoolId, VolumeId};
+use catalog::{Volume, VolumeKind};
+use pool::{
+    CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, LayerUsage, Membership, PoolVolume,
+};
 use task::join_all;
 
 use super::Array;
 use crate::command::{CommandError, CommandErrorKind};
 use crate::lanes::{self, pool_layer};
 use crate::message::{Answer, Call};
+
+/// How long commands are waited for that began in a layer that is to be dropped.
+const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);
 
 impl Array {
     /// Asks every lane of a pool.
@@ -29,22 +34,57 @@ impl Array {
         })
     }
 
-    /// Makes the layer of a volume that is to be; one that is there already is left as it is.
+    /// Makes the layer of a volume that is to be, over `parent` if there is one; one that is there already is left as it
+    /// is.
     pub(super) async fn create_layer(
         &self,
         id: PoolId,
         layer: LayerId,
         size_bytes: u64,
+        parent: Option<LayerId>,
     ) -> Result<(), CommandError> {
         let Some(membership) = self.state.borrow().online_pool(id) else {
             return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
         };
-        let request = create(layer, size_bytes, membership.lanes);
+        let request = create(layer, parent, size_bytes, membership.lanes);
         self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
     }
 
-    /// Drops the layer of a volume that is no more. Where that fails, the next start does it.
+    /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
+    pub(super) async fn layer_spaces(&self, id: PoolId) -> BTreeMap<LayerId, (u16, LayerSpace)> {
+        let mut present: BTreeMap<LayerId, (u16, LayerSpace)> = BTreeMap::new();
+        for answer in self.context.ask_all(|| Call::Layers(id)).await {
+            let Answer::Layers(layers) = answer else { unreachable!("the answer to a question for layers") };
+            for (layer, space) in layers {
+                let entry = present.entry(layer).or_default();
+                *entry = (entry.0 + 1, entry.1.plus(space));
+            }
+        }
+        present
+    }
+
+    /// What a layer holds, and what its dropping would give back, in all lanes. `None` where it cannot be told.
+    pub(super) async fn layer_usage(&self, id: PoolId, layer: LayerId) -> Option<LayerUsage> {
+        let membership = self.state.borrow().online_pool(id)?;
+        let request = LaneRequest::LayerUsage { layer: pool_layer(layer) };
+        let mut sum = LayerUsage::default();
+        for lane in 0..membership.lanes {
+            let call = Call::Lane(membership.pool, lane, request.clone());
+            match self.context.ask(lanes::home(lane, self.context.shards), call).await {
+                Answer::Lane(Ok(LaneOutput::Usage(usage))) => sum = sum.plus(usage),
+                _ => return None,
+            }
+        }
+        Some(sum)
+    }
+
+    /// Drops a layer in which no volume is any more, when commands that began in it have ended: they see what they
+    /// began with. Where that takes too long, or fails, the next start does it.
     pub(super) async fn drop_layer(&self, id: PoolId, layer: LayerId) {
+        let left = self.context.ask_all(|| Call::LeaveLayer(id, pool_layer(layer)));
+        if task::race(left, self.context.io.sleep(LEAVE_TIME_MAX)).await.is_err() {
+            return;
+        }
         let membership = self.state.borrow().online_pool(id);
         if let Some(membership) = membership {
             let _ = self.ask_lanes(&membership, LaneRequest::DropLayer { layer: pool_layer(layer) }).await;
@@ -55,21 +95,12 @@ impl Array {
     /// is newer than the catalog is somebody's volume, which this catalog is too old to know: refused.
     pub(super) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
         let (wanted, next) = self.layers_wanted(membership.pool);
-        let answers = self.context.ask_all(|| Call::Layers(membership.pool)).await;
-        // in how many lanes a layer is, and its blocks in all of them
-        let mut present: BTreeMap<LayerId, (u16, u64)> = BTreeMap::new();
-        for answer in answers {
-            let Answer::Layers(layers) = answer else { unreachable!("the answer to a question for layers") };
-            for (layer, blocks) in layers {
-                let entry = present.entry(layer).or_default();
-                *entry = (entry.0 + 1, entry.1 + blocks);
-            }
-        }
-        for (&layer, &(_, blocks)) in &present {
+        let present = self.layer_spaces(membership.pool).await;
+        for (&layer, &(_, space)) in &present {
             if layer == CATALOG_LAYER || wanted.contains_key(&layer) {
                 continue;
             }
-            if layer >= next && blocks > 0 {
+            if layer >= next && space.own_blocks > 0 {
                 let message =
                     format!("pool {} holds a volume that is newer than every catalog found", membership.name);
                 let hint =
@@ -81,6 +112,7 @@ impl Array {
         }
         for (layer, request) in wanted {
             if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
+                let Some(request) = request else { return Err(lacks_layer(membership)) };
                 // a pool that takes no writes now still serves what is in it
                 if let Err(error) = self.ask_lanes(membership, request).await {
                     self.unsettled.borrow_mut().push(cannot_take(membership, error));
@@ -90,24 +122,40 @@ impl Array {
         Ok(())
     }
 
-    /// The layers that the catalog wants in a pool, with the requests that make them, and the first layer
-    /// that it does not know yet.
-    fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, LaneRequest>, LayerId) {
+    /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and
+    /// the first layer that it does not know yet.
+    fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
         let state = self.state.borrow();
         let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
-        let inside = state.catalog.volumes().iter().filter_map(|volume| match volume.backing {
+        let inside = state.catalog.all_volumes().filter_map(|volume| match volume.backing {
             VolumeKind::Pool { pool, layer } if pool == id => {
-                Some((pool_layer(layer), create(layer, volume.size_bytes, lanes)))
+                // one that stands on others, or did, is more than what was written in it
+                let request =
+                    volume.dealt_as.is_none().then(|| create(layer, None, volume.size_bytes, lanes));
+                Some((pool_layer(layer), request))
             }
             _ => None,
         });
-        (inside.collect(), pool_layer(state.catalog.next_layer()))
+        let in_pool = |of: &Volume| matches!(of.backing, VolumeKind::Pool { pool, .. } if pool == id);
+        let here: BTreeSet<VolumeId> =
+            state.catalog.all_volumes().filter(|of| in_pool(of)).map(|of| of.id).collect();
+        let frozen = state.catalog.all_snapshots().filter(|snapshot| here.contains(&snapshot.volume));
+        let frozen = frozen.map(|snapshot| (pool_layer(snapshot.layer), None));
+        (inside.chain(frozen).collect(), pool_layer(state.catalog.next_layer()))
     }
 }
 
-fn create(layer: LayerId, size_bytes: u64, lanes: u16) -> LaneRequest {
+fn create(layer: LayerId, parent: Option<LayerId>, size_bytes: u64, lanes: u16) -> LaneRequest {
     let blocks = PoolVolume::lane_blocks(size_bytes, lanes);
-    LaneRequest::CreateLayer { layer: pool_layer(layer), parent: None, blocks }
+    LaneRequest::CreateLayer { layer: pool_layer(layer), parent: parent.map(pool_layer), blocks }
+}
+
+fn lacks_layer(membership: &Membership) -> CommandError {
+    let message =
+        format!("pool {} lacks a layer of a volume that has snapshots, or is a clone", membership.name);
+    let hint =
+        "it is left as it is: bring back the drives that are missing, of this pool and others, and restart";
+    CommandError::new(CommandErrorKind::Unavailable, message, hint)
 }
 
 fn cannot_take(membership: &Membership, error: LaneError) -> CommandError {

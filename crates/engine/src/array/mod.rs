@@ -4,8 +4,10 @@
 //! when every shard has taken it over. What is not durable is not told; what was told is durable.
 
 mod access;
+mod bin;
 mod care;
 mod change;
+mod copies;
 mod drive_commands;
 mod drives;
 mod error;
@@ -17,6 +19,8 @@ mod pool_create;
 mod pool_status;
 mod pools;
 mod reload;
+mod resize;
+mod schedules;
 mod scrub;
 mod slow;
 pub(crate) mod space;
@@ -54,6 +58,8 @@ pub(crate) struct Array {
     ready: Gate,
     /// Why the array cannot be managed.
     failure: RefCell<Option<CommandError>>,
+    /// Schedules that could not do what they should.
+    late: RefCell<Vec<schedules::Late>>,
     /// What the start could not write, and went on without.
     unsettled: RefCell<Vec<CommandError>>,
     /// Changes take turns.
@@ -127,6 +133,7 @@ impl Array {
             started: RefCell::new(Some(parameters.started)),
             ready: Gate::new(io, false),
             failure: RefCell::new(None),
+            late: RefCell::new(Vec::new()),
             unsettled: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
             storing: Semaphore::new(io, 1),
@@ -178,6 +185,10 @@ impl Array {
         if let Some(failure) = &*self.failure.borrow() {
             return Err(failure.clone());
         }
+        if let Command::SnapshotList { volume } = command {
+            // counting takes as long as there are many; changes need not wait for it
+            return self.list_snapshots(volume).await;
+        }
         let turn = self.changes.acquire(1).await;
         if let Command::DriveLocate { path, seconds } = &command {
             drop(turn);
@@ -190,16 +201,22 @@ impl Array {
                 self.parameters.drives.replace(paths);
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::Status | Command::Shutdown => unreachable!("answered above"),
+            Command::Status | Command::Shutdown | Command::SnapshotList { .. } => {
+                unreachable!("answered above")
+            }
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
             Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,
-            Command::VolumeResize { name, size_bytes, dry_run } => {
-                self.resize_volume(&name, size_bytes, dry_run).await
+            Command::VolumeResize { name, size_bytes, force, dry_run } => {
+                self.resize_volume(&name, size_bytes, force, dry_run).await
             }
             Command::VolumeAccess { name, access, dry_run } => self.set_access(&name, access, dry_run).await,
-            Command::VolumeDelete { name, unmap, dry_run } => self.delete_volume(&name, unmap, dry_run).await,
+            Command::VolumeDelete { name, unmap, eradicate, dry_run } => {
+                self.delete_volume(&name, unmap, eradicate, dry_run).await
+            }
+            Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
+            Command::Schedule { order, dry_run } => self.schedule(order, dry_run).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
             Command::Map { volume, host, lun, read_only, dry_run } => {

@@ -7,7 +7,7 @@ use pool::{LaneStats, Member};
 use super::care::Remaining;
 use super::change::size;
 use super::pools::Pool;
-use super::{Array, care, drive_commands, members, scrub, slow};
+use super::{Array, bin, care, drive_commands, members, scrub, slow};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem, RepairStatus,
 };
@@ -26,7 +26,10 @@ impl Array {
         let describe = |pool: &Pool| {
             let entry = state.catalog.pool(pool.id);
             let clocks = (self.context.io.now(), self.context.io.wall_clock_ms());
-            View { pool, lanes: &of(pool.id).collect::<Vec<_>>(), entry, clocks }.status()
+            let lanes: Vec<&LaneStats> = of(pool.id).collect();
+            let (status, mut problems) = View { pool, lanes: &lanes, entry, clocks }.status();
+            problems.extend(bin::problem(&state.catalog, pool.id, &pool.name, &lanes));
+            (status, problems)
         };
         state.pools.iter().map(describe).collect()
     }

@@ -41,6 +41,7 @@ impl Array {
         (self.parameters.save_state)(bytes);
         self.open_raw_volumes().await;
         self.broadcast().await;
+        self.trim_all().await;
         self.listen(self.parameters.portals.clone()).await;
         self.broadcast().await;
         Ok(())

@@ -1,5 +1,7 @@
 //! What the administrator is shown.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::net::SocketAddr;
 
 use base::VolumeId;
@@ -7,9 +9,10 @@ use catalog::{Catalog, Mapping, VolumeKind};
 
 use super::Array;
 use crate::command::{
-    ArrayStatus, Health, HostStatus, MappingStatus, PortalOptions, PortalStatus, Problem, SessionStatus,
-    VolumeBacking, VolumeStatus,
+    ArrayStatus, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
+    SessionStatus, VolumeBacking, VolumeStatus,
 };
+use crate::lanes::pool_layer;
 use crate::message::{Answer, Call};
 
 impl Array {
@@ -26,9 +29,11 @@ impl Array {
         let drives = self.known_drives();
         let volumes: Vec<VolumeId> =
             self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
-        let volumes = volumes.into_iter().filter_map(|id| self.volume_status(id)).collect();
+        let volumes = self.volume_statuses(&volumes).await;
+        let bin = self.bin_statuses().await;
         let mut problems = self.problems();
         problems.extend(pool_problems.into_iter().flatten());
+        problems.extend(self.schedule_problems());
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
         let state = self.state.borrow();
         let catalog = &state.catalog;
@@ -48,13 +53,38 @@ impl Array {
             drives,
             pools,
             volumes,
+            bin,
+            schedules: self.schedule_statuses(),
             hosts: hosts.collect(),
             mappings: catalog.mappings().iter().map(|mapping| mapping_status(catalog, mapping)).collect(),
             sessions,
         }
     }
 
-    pub(super) fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+    /// A volume that was made or changed, as it is now.
+    pub(super) async fn made_volume(&self, id: VolumeId) -> Option<Made> {
+        self.volume_statuses(&[id]).await.pop().map(Box::new).map(Made::Volume)
+    }
+
+    async fn volume_statuses(&self, volumes: &[VolumeId]) -> Vec<VolumeStatus> {
+        let place = |id: &VolumeId| match self.state.borrow().catalog.volume(*id)?.backing {
+            VolumeKind::Pool { pool, layer } => Some((pool, pool_layer(layer))),
+            _ => None,
+        };
+        let mut spaces = BTreeMap::new();
+        for (pool, _) in volumes.iter().filter_map(place) {
+            if let Entry::Vacant(entry) = spaces.entry(pool) {
+                entry.insert(self.copy_spaces(pool).await);
+            }
+        }
+        let status = |id: &VolumeId| {
+            let space = place(id).and_then(|(pool, layer)| spaces.get(&pool)?.get(&layer).copied());
+            Some(VolumeStatus { space, ..self.volume_status(*id)? })
+        };
+        volumes.iter().filter_map(status).collect()
+    }
+
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let state = self.state.borrow();
         let volume = state.catalog.volume(id)?;
         let (backing, reason) = match &volume.backing {
@@ -91,6 +121,9 @@ impl Array {
             health: if reason.is_empty() { Health::Healthy } else { Health::Offline },
             reason,
             access: self.volume_access(id),
+            clone_of: volume.clone_of.clone(),
+            snapshots: state.catalog.snapshots_of(id).count() as u64,
+            space: None,
         })
     }
 

@@ -71,7 +71,7 @@ impl Array {
             self.state.borrow_mut().raw.retain(|raw| raw.volume != volume);
             return Err(error);
         }
-        let made = self.volume_status(volume).map(Box::new).map(Made::Volume);
+        let made = self.made_volume(volume).await;
         Ok(planned.reply(false, made))
     }
 
@@ -79,7 +79,7 @@ impl Array {
     async fn make_durable(&self, next: &Catalog, volume: VolumeId) -> Result<(), CommandError> {
         let volume = next.volume(volume).expect("just created");
         if let VolumeKind::Pool { pool, layer } = volume.backing {
-            self.create_layer(pool, layer, volume.size_bytes).await?;
+            self.create_layer(pool, layer, volume.size_bytes, None).await?;
         }
         self.commit(next).await
     }
@@ -116,35 +116,20 @@ impl Array {
         state.catalog.volumes().iter().find(at).map(|volume| volume.name.clone())
     }
 
-    /// The catalog first: a size that a host has seen is not taken back by a sudden end.
-    pub(super) async fn resize_volume(
-        &self,
-        name: &str,
-        size_bytes: u64,
-        dry_run: bool,
-    ) -> Result<Reply, CommandError> {
-        let planned = self.plan(&Change::ResizeVolume { volume: name.to_owned(), size_bytes })?;
-        let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
-        if let VolumeKind::Pool { pool, .. } = volume.backing {
-            let entry = planned.next.pool(pool).expect("the pool of a volume");
-            self.check_pool_online(entry.name.as_str())?;
-        }
-        let (before, after) = (size(volume.size_bytes), size(size_bytes));
-        let planned = planned.line(format!("resize volume {name} from {before} to {after}"));
-        if dry_run {
-            return Ok(planned.reply(true, None));
-        }
-        self.commit(&planned.next).await?;
-        let made = self.volume_status(volume.id).map(Box::new).map(Made::Volume);
-        Ok(planned.reply(false, made))
-    }
-
     pub(super) async fn delete_volume(
         &self,
         name: &str,
         unmap: bool,
+        eradicate: bool,
         dry_run: bool,
     ) -> Result<Reply, CommandError> {
+        let pool = self.state.borrow().catalog.find_volume(name).and_then(|volume| match volume.backing {
+            VolumeKind::Pool { pool, .. } => Some(pool),
+            _ => None,
+        });
+        if !eradicate && pool.is_some_and(|pool| self.bin_seconds(pool) > 0) {
+            return self.delete_into_bin(name, unmap, dry_run).await;
+        }
         let planned = self.plan(&Change::DeleteVolume { volume: name.to_owned(), unmap })?;
         let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
         let line = match &volume.backing {

@@ -50,6 +50,8 @@ pub struct NewSettings {
     pub slow_seconds: Option<u32>,
     /// 0: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
+    /// 0: what is deleted goes at once.
+    pub bin_seconds: Option<u32>,
 }
 
 /// What holds for a pool now, set or not.
@@ -65,6 +67,8 @@ pub struct PoolSettings {
     pub slow_seconds: u32,
     /// `None`: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
+    /// How long a deleted volume stays in the bin; 0: not at all.
+    pub bin_seconds: u32,
 }
 
 /// Blocks that are being written anew.

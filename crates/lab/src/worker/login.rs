@@ -41,6 +41,7 @@ impl Session {
     /// process from each other.
     pub fn open(env: &mut World, unit: &Unit, number: u64) -> Result<Session, String> {
         let why = |error: String| format!("{} at {}: {error}", unit.target, unit.portal);
+        let lun = unit.lun_of(number);
         let connection = connect(env, unit.portal)?;
         let mut params = InitiatorParams::new(&unit.initiator, Some(&unit.target));
         // Another ISID for every session, also of processes that run beside each other (RFC 7143 §11.12.5: random).
@@ -53,7 +54,7 @@ impl Session {
             parameters: Parameters::DEFAULT,
             input: BytesMut::with_capacity(RECEIVE_BYTES),
             // Flat space addressing from 256 on (SAM-5 §4.7.7.4).
-            lun: u64::from(if unit.lun < 256 { unit.lun } else { 0x4000 | unit.lun }) << 48,
+            lun: u64::from(if lun < 256 { lun } else { 0x4000 | lun }) << 48,
             blocks: 0,
             block_bytes: 0,
         };

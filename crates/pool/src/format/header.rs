@@ -35,8 +35,12 @@ pub enum Entry {
     Table { index: u64, crc: u32 },
     /// No data: a layer begins, over a frozen one if `parent` says so. Its root page is on level `height`.
     Layer { layer: LayerId, parent: Option<LayerId>, height: u8 },
-    /// No data: a layer ends; its blocks are given back.
+    /// No data: a layer ends; what nobody else sees of it is given back.
     Drop { layer: LayerId },
+    /// No data: what leaf page `index` of `from` says, `into` says from now on. See `merge.rs`.
+    Merge { from: LayerId, into: LayerId, index: u64 },
+    /// No data: nothing is left in `from`; `into` takes its place.
+    Merged { from: LayerId, into: LayerId },
 }
 
 impl Entry {
@@ -47,7 +51,11 @@ impl Entry {
             | Entry::Move { crc, .. }
             | Entry::Page { crc, .. }
             | Entry::Table { crc, .. } => Some(crc),
-            Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => None,
+            Entry::Unmap { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. } => None,
         }
     }
 
@@ -60,7 +68,11 @@ impl Entry {
             | Entry::Table { crc, .. } => {
                 *crc = value;
             }
-            Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {
+            Entry::Unmap { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. }
+            | Entry::Merge { .. }
+            | Entry::Merged { .. } => {
                 unreachable!("this entry has no data")
             }
         }
@@ -71,8 +83,19 @@ impl Entry {
         matches!(self, Entry::Page { .. } | Entry::Table { .. })
     }
 
+    /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again.
+    pub fn must_be_known(&self) -> bool {
+        matches!(
+            self,
+            Entry::Layer { parent: Some(_), .. }
+                | Entry::Drop { .. }
+                | Entry::Merge { .. }
+                | Entry::Merged { .. }
+        )
+    }
+
     pub fn has_data(&self) -> bool {
-        !matches!(self, Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. })
+        self.crc().is_some()
     }
 }
 
@@ -98,7 +121,7 @@ struct RawEntry {
     key: U64,
     layer: U32,
     crc: U32,
-    /// Move: the old position. Unmap: the number of blocks. Layer: the parent.
+    /// Move: the old position. Unmap: the number of blocks. Layer: the parent. Merge, Merged: into which.
     argument: U64,
 }
 
@@ -135,6 +158,8 @@ const KIND_PAGE: u8 = 4;
 const KIND_TABLE: u8 = 5;
 const KIND_LAYER: u8 = 6;
 const KIND_DROP: u8 = 7;
+const KIND_MERGE: u8 = 8;
+const KIND_MERGED: u8 = 9;
 const BLOCK_BITS: u32 = 48;
 
 impl RawEntry {
@@ -149,6 +174,8 @@ impl RawEntry {
                 (KIND_LAYER, layer.0, height, 0, 0, u64::from(parent.map_or(0, |parent| parent.0)))
             }
             Entry::Drop { layer } => (KIND_DROP, layer.0, 0, 0, 0, 0),
+            Entry::Merge { from, into, index } => (KIND_MERGE, from.0, 0, index, 0, u64::from(into.0)),
+            Entry::Merged { from, into } => (KIND_MERGED, from.0, 0, 0, 0, u64::from(into.0)),
         };
         assert!(block >> BLOCK_BITS == 0, "a block number has 48 bits");
         RawEntry {
@@ -174,6 +201,10 @@ impl RawEntry {
                 Entry::Layer { layer, parent, height: level }
             }
             KIND_DROP => Entry::Drop { layer },
+            KIND_MERGE => {
+                Entry::Merge { from: layer, into: LayerId(u32::try_from(argument).ok()?), index: block }
+            }
+            KIND_MERGED => Entry::Merged { from: layer, into: LayerId(u32::try_from(argument).ok()?) },
             _ => return None,
         };
         Some(entry)
@@ -273,6 +304,8 @@ mod tests {
                 Entry::Table { index: 4, crc: 4 },
                 Entry::Layer { layer: LayerId(9), parent: Some(LayerId(5)), height: 4 },
                 Entry::Drop { layer: LayerId(5) },
+                Entry::Merge { from: LayerId(5), into: LayerId(9), index: 1 << 30 },
+                Entry::Merged { from: LayerId(5), into: LayerId(9) },
             ],
         }
     }

@@ -279,7 +279,7 @@ mod tests {
     fn parses_what_it_emits_and_has_stable_bytes() {
         let bytes = example().emit();
         assert_eq!(bytes.len(), BLOCK_BYTES);
-        assert_eq!(&bytes[..12], b"TANGELO\x01\x03\x00\x03\x00");
+        assert_eq!(&bytes[..12], b"TANGELO\x01\x04\x00\x03\x00");
         assert_eq!(&bytes[160..164], b"fast");
         assert_eq!(Label::parse(&bytes), Ok(example()));
     }
@@ -289,10 +289,10 @@ mod tests {
         let mut bytes = example().emit();
         assert_eq!(Label::parse(&[0; BLOCK_BYTES]), Err(FormatError::Foreign));
         assert_eq!(Label::parse(&bytes[..100]), Err(FormatError::Foreign));
-        bytes[8] = 4;
+        bytes[8] = FORMAT_VERSION as u8 + 1;
         assert_eq!(Label::parse(&bytes), Err(FormatError::Damaged), "a flipped bit");
         seal(&mut bytes, CRC_OFFSET);
-        assert_eq!(Label::parse(&bytes), Err(FormatError::FutureVersion(4)));
+        assert_eq!(Label::parse(&bytes), Err(FormatError::FutureVersion(FORMAT_VERSION + 1)));
     }
 
     #[test]

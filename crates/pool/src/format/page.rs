@@ -170,8 +170,8 @@ mod tests {
         let mut bytes = page.bytes().to_vec();
         bytes[12] = 9;
         assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::Damaged));
-        bytes[4] = 4;
-        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(4)));
+        bytes[4] = FORMAT_VERSION as u8 + 1;
+        assert_eq!(Page::parse(&bytes, KEY).err(), Some(FormatError::FutureVersion(FORMAT_VERSION + 1)));
         assert_eq!(Page::parse(&[0; BLOCK_BYTES], KEY).err(), Some(FormatError::Foreign));
     }
 

@@ -93,12 +93,16 @@ pub struct LayerRecord {
     pub parent: Option<LayerId>,
     /// Level of the root page.
     pub height: u8,
-    /// Being emptied.
+    /// Released: emptied, or merged, as soon as at most one layer stands on it.
     pub dropping: bool,
     /// Blocks mapped to a position.
     pub mapped: u64,
     /// The root page; absent where nothing is mapped.
     pub root: MapEntry,
+    /// What requests call it: its id, or that of a layer which was merged into it.
+    pub name: LayerId,
+    /// Its pages are being merged into this one.
+    pub merging: Option<LayerId>,
 }
 
 /// What a checkpoint says, beside the map pages.
@@ -143,6 +147,8 @@ impl Table {
             out.u64(layer.mapped);
             out.u64(layer.root.position.0);
             out.u32(layer.root.crc);
+            out.u32(layer.name.0);
+            out.u32(layer.merging.map_or(0, |into| into.0));
         }
         out.0
     }
@@ -155,7 +161,7 @@ impl Table {
         let tail = (0..count).map(|_| input.u32().map(SegmentId)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(28)?;
         let segments = (0..count).map(|_| read_segment(&mut input)).collect::<Result<Vec<_>, _>>()?;
-        let count = input.count(30)?;
+        let count = input.count(38)?;
         let layers = (0..count).map(|_| read_layer(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let table = Table { next_segment, tail_row, tail, segments, layers };
         if input.0.is_empty() && table.is_sane() { Ok(table) } else { Err(FormatError::Damaged) }
@@ -193,10 +199,12 @@ fn read_layer(input: &mut Reader<'_>) -> Result<LayerRecord, FormatError> {
     let dropping = input.u8()?;
     let mapped = input.u64()?;
     let root = MapEntry { position: Position(input.u64()?), crc: input.u32()? };
+    let name = LayerId(input.u32()?);
+    let merging = Some(LayerId(input.u32()?)).filter(|into| into.0 != 0);
     if !(1..=LEVEL_MAX).contains(&height) || dropping > 1 || root.position == Position::ZERO {
         return Err(FormatError::Damaged);
     }
-    Ok(LayerRecord { id, parent, height, dropping: dropping == 1, mapped, root })
+    Ok(LayerRecord { id, parent, height, dropping: dropping == 1, mapped, root, name, merging })
 }
 
 #[cfg(test)]
@@ -229,7 +237,16 @@ mod tests {
             tail: vec![SegmentId(3), SegmentId(1)],
             segments: vec![segment(1, true), segment(2, false), segment(3, true)],
             layers: vec![
-                LayerRecord { id: LayerId(1), parent: None, height: 1, dropping: false, mapped: 3, root },
+                LayerRecord {
+                    id: LayerId(1),
+                    parent: None,
+                    height: 1,
+                    dropping: false,
+                    mapped: 3,
+                    root,
+                    name: LayerId(7),
+                    merging: None,
+                },
                 LayerRecord {
                     id: LayerId(2),
                     parent: Some(LayerId(1)),
@@ -237,6 +254,8 @@ mod tests {
                     dropping: true,
                     mapped: 0,
                     root: MapEntry::ABSENT,
+                    name: LayerId(2),
+                    merging: Some(LayerId(1)),
                 },
             ],
         }

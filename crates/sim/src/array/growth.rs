@@ -79,7 +79,7 @@ pub async fn grow(
         shared.growth.borrow_mut().0.insert(volume.volume, sizes);
         let name = format!("volume{}", volume.volume);
         let size_bytes = sizes.asked * BLOCK_BYTES as u64;
-        let wanted = Command::VolumeResize { name: name.clone(), size_bytes, dry_run: false };
+        let wanted = Command::VolumeResize { name: name.clone(), size_bytes, force: false, dry_run: false };
         let answer = command(&io, &outside, wanted).await;
         shared.world.note(|| format!("{name} to {} blocks: {answer:?}", sizes.asked));
         match answer {

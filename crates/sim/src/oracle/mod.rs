@@ -51,6 +51,8 @@ pub struct FlushTicket {
 
 #[derive(Default)]
 struct Volume {
+    /// Whose number its sectors bear: its own, or that of the volume that it is a copy of.
+    family: u32,
     write_back: bool,
     blocks: HashMap<u64, History>,
     /// Acknowledged and not stable: when, and which.
@@ -81,7 +83,7 @@ impl Oracle {
     }
 
     pub fn add_volume(&mut self, volume: u32, write_back: bool) {
-        let added = self.volumes.insert(volume, Volume { write_back, ..Volume::default() });
+        let added = self.volumes.insert(volume, Volume { family: volume, write_back, ..Volume::default() });
         assert!(added.is_none(), "volume {volume} exists");
     }
 
@@ -89,16 +91,43 @@ impl Oracle {
         self.volumes.remove(&volume).expect("a volume that exists");
     }
 
+    /// Whose number a volume's sectors bear.
+    pub fn family(&self, volume: u32) -> u32 {
+        self.volumes.get(&volume).map_or(volume, |volume| volume.family)
+    }
+
+    /// `copy` is what `volume` is now, durably. No write is under way to `volume`.
+    pub fn copy_volume(&mut self, volume: u32, copy: u32) {
+        let now = self.tick();
+        let of = &self.volumes[&volume];
+        let mut blocks = of.blocks.clone();
+        for history in blocks.values_mut() {
+            // what was cut off, or failed, is in it or not, for ever
+            history.crashed(false, of.write_back, now);
+        }
+        let copied = Volume { family: of.family, blocks, ..Volume::default() };
+        assert!(self.volumes.insert(copy, copied).is_none(), "volume {copy} exists");
+    }
+
+    /// `volume` is again what `snapshot` is. No request is under way to `volume`.
+    pub fn roll_back(&mut self, volume: u32, snapshot: u32) {
+        let blocks = self.volumes[&snapshot].blocks.clone();
+        let rolled = self.volumes.get_mut(&volume).expect("a volume that exists");
+        (rolled.blocks, rolled.unstable) = (blocks, Vec::new());
+        // what had been replaced may be there again
+        rolled.replaced.clear();
+    }
+
     /// Blocks that reads have checked so far.
     pub fn checked_blocks(&self) -> u64 {
         self.checked_blocks
     }
 
-    /// Every block of the volume that anything ever happened to.
-    pub fn touched_blocks(&self, volume: u32) -> Vec<u64> {
-        let mut blocks: Vec<u64> = self.volumes[&volume].blocks.keys().copied().collect();
+    /// Every block of the volume that anything ever happened to; `None` where there is no such volume any more.
+    pub fn touched_blocks(&self, volume: u32) -> Option<Vec<u64>> {
+        let mut blocks: Vec<u64> = self.volumes.get(&volume)?.blocks.keys().copied().collect();
         blocks.sort_unstable();
-        blocks
+        Some(blocks)
     }
 
     fn begin(&mut self, volume: u32, sectors: Range<u64>, zeros: bool) -> WriteTicket {
@@ -211,7 +240,7 @@ impl Oracle {
             for (index, version) in seen.iter_mut().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
                 let sector = block * SECTORS_PER_BLOCK + index as u64;
                 let at = (sector - ticket.sectors.start) as usize * SECTOR_BYTES;
-                *version = match identify(ticket.volume, sector, &data[at..at + SECTOR_BYTES]) {
+                *version = match identify(volume.family, sector, &data[at..at + SECTOR_BYTES]) {
                     Sector::Version(version) => Some(version),
                     Sector::Misplaced { volume, sector: from, version } => {
                         return violation(sector, ViolationKind::Misplaced { volume, sector: from, version });
@@ -382,7 +411,7 @@ mod tests {
         oracle.end_write(zero, false);
         assert_eq!(read(&mut oracle, 8..16, &[0; 8]), Ok(()));
         assert!(read(&mut oracle, 8..16, &[version; 8]).is_err());
-        assert_eq!(oracle.touched_blocks(1), [0, 1, 2]);
+        assert_eq!(oracle.touched_blocks(1), Some(vec![0, 1, 2]));
     }
 
     #[test]

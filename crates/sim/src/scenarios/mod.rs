@@ -4,6 +4,7 @@
 
 mod crashes;
 mod drives;
+mod layers;
 mod proof;
 mod script;
 mod space;
@@ -53,6 +54,12 @@ pub const ALL: &[Scenario] = &[
     proof::ACKNOWLEDGED_BATCHES_ARE_MISSED,
     proof::OLDER_LIFE_IS_REFUSED,
     proof::SCRUB_OF_A_DEGRADED_POOL,
+    layers::COPIES_STAY_WHAT_THEY_WERE,
+    layers::DELETING_GIVES_BACK_WHAT_WAS_SAID,
+    layers::RENAMED_LAYER_IS_NOT_MADE_AGAIN,
+    layers::KEPT_PLACE_IS_GIVEN_UP,
+    layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
+    layers::LOST_PAGE_STOPS_NOBODY,
 ];
 
 #[cfg(test)]

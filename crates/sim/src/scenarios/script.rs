@@ -15,8 +15,8 @@ use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
 use crate::seed::{Options, Order, Plan, PoolBench};
 use crate::workload::{
-    Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan, spawn_flagged,
-    verify, write_checked, zero_checked,
+    Administrator, Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan,
+    read_checked, spawn_flagged, verify, write_checked, zero_checked,
 };
 use crate::world::World;
 
@@ -53,6 +53,7 @@ pub fn plain_plan(protection: Protection, drives: usize, blocks: u64) -> Plan {
         rates: FaultRates::NONE,
         course: Course::draw(&mut prng),
         profile: Profile::draw(&mut prng),
+        administrator: false,
     }
 }
 
@@ -271,6 +272,78 @@ impl Script {
         let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
         let write = write_checked(self.shared.clone(), self.subject(), 1, sectors);
         self.run("a write", write)
+    }
+
+    /// As [`Script::write`], to a volume or a clone of this number.
+    pub fn write_to(&mut self, volume: u32, block: u64, blocks: u64) -> Result<(), Failure> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let write = write_checked(self.shared.clone(), self.subject(), volume, sectors);
+        self.run("a write", write)
+    }
+
+    /// Reads and checks blocks of a volume or a copy.
+    pub fn read_from(&mut self, volume: u32, block: u64, blocks: u64) -> Result<(), Failure> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let read = read_checked(self.shared.clone(), self.subject(), volume, sectors);
+        self.run("a read", read)
+    }
+
+    /// Has the administrator do something, and gives what came of it.
+    pub fn administer<T: 'static, F: Future<Output = T>>(
+        &mut self,
+        what: &str,
+        act: impl FnOnce(Administrator) -> F + 'static,
+    ) -> Result<T, Failure> {
+        let (shared, subject) = (self.shared.clone(), self.subject());
+        let volumes = self.session().lanes[0].volumes.clone();
+        let profile = Rc::new(Profile::draw(&mut Prng::new(0)));
+        let administrator = Administrator::new(shared, subject, profile, volumes).expect("layers");
+        let place = Rc::new(std::cell::RefCell::new(None));
+        let result = place.clone();
+        self.run(what, async move {
+            let outcome = act(administrator).await;
+            *place.borrow_mut() = Some(outcome);
+        })?;
+        Ok(result.borrow_mut().take().expect("it ran to its end"))
+    }
+
+    /// Takes a snapshot of volume 1, or of a clone.
+    pub fn snapshot(&mut self, of: u32) -> Result<u32, Failure> {
+        let plan = VolumePlan { volume: of, ..self.session().lanes[0].volumes[0] };
+        let taken = self.administer("a snapshot", move |admin| async move { admin.snapshot(plan).await })?;
+        taken.ok_or_else(|| Failure::Broken("no snapshot was taken".to_owned()))
+    }
+
+    pub fn clone_of(&mut self, snapshot: u32) -> Result<u32, Failure> {
+        let made = self.administer("a clone", move |admin| async move {
+            let snapshot = admin.copy(snapshot)?;
+            admin.clone_of(&snapshot).await
+        })?;
+        made.ok_or_else(|| Failure::Broken("no clone was made".to_owned()))
+    }
+
+    pub fn roll_back(&mut self, snapshot: u32) -> Result<(), Failure> {
+        self.administer("a rollback", move |admin| async move {
+            let snapshot = admin.copy(snapshot).expect("a snapshot that exists");
+            admin.roll_back(&snapshot).await;
+        })
+    }
+
+    pub fn delete(&mut self, copy: u32) -> Result<(), Failure> {
+        self.administer("a deletion", move |admin| async move {
+            let copy = admin.copy(copy).expect("a copy that exists");
+            admin.delete(&copy).await;
+        })
+    }
+
+    /// Deletes a copy and waits until all that it alone held is given back, which must be what was said before.
+    pub fn delete_counted(&mut self, copy: u32) -> Result<(), Failure> {
+        let io = self.io();
+        let counted = self.administer("a deletion", move |admin| async move {
+            let copy = admin.copy(copy).expect("a copy that exists");
+            admin.delete_counted(&io, &copy).await
+        })?;
+        counted.map_err(Failure::Broken)
     }
 
     /// Sends a request that the oracle is not told of, and gives the answer.

@@ -9,9 +9,10 @@ use pool::{CreateOptions, DriveState, Lane, LaneOptions, Membership, PoolError};
 use task::Io;
 
 use super::host::{Host, Order, PoolMessage, ShardState};
+use super::layers::Records;
 use super::plan::Plan;
 use super::report::PoolTotals;
-use super::subject::LaneSubject;
+use super::subject::{LaneSubject, SharedSubject};
 use super::troubles::Troubles;
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::prng::Prng;
@@ -31,6 +32,7 @@ struct Opener {
     created: Rc<RefCell<bool>>,
     openings: Vec<Opening>,
     volumes: Vec<Rc<Vec<VolumePlan>>>,
+    records: Vec<Rc<Records>>,
 }
 
 /// See the module's words.
@@ -40,6 +42,7 @@ pub struct PoolBench {
     drives: Vec<DriveNumber>,
     created: Rc<RefCell<bool>>,
     volumes: Vec<Rc<Vec<VolumePlan>>>,
+    records: Vec<Rc<Records>>,
     states: Vec<Rc<ShardState>>,
     totals: PoolTotals,
     troubles: Troubles,
@@ -52,7 +55,7 @@ impl PoolBench {
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
         let troubles = Troubles::new(&plan.troubles, &drives, &plan.lossy, plan.rates);
-        let mut volumes = Vec::new();
+        let (mut volumes, mut records) = (Vec::new(), Vec::new());
         for lane in 0..u32::from(plan.lanes) {
             let numbered = |volume: &VolumePlan| VolumePlan {
                 volume: lane * VOLUMES_PER_LANE + volume.volume,
@@ -60,6 +63,9 @@ impl PoolBench {
             };
             let own: Vec<VolumePlan> = plan.volumes.iter().map(numbered).collect();
             own.iter().for_each(|plan| shared.oracle.borrow_mut().add_volume(plan.volume, plan.write_back));
+            let layer = |volume: &VolumePlan| LayerId(LAYER_BASE + volume.volume % VOLUMES_PER_LANE);
+            let recorded: Vec<_> = own.iter().map(|volume| (*volume, layer(volume))).collect();
+            records.push(Records::new(lane as u16, &recorded));
             volumes.push(Rc::new(own));
         }
         PoolBench {
@@ -68,6 +74,7 @@ impl PoolBench {
             drives,
             created: Rc::default(),
             volumes,
+            records,
             states: Vec::new(),
             totals: PoolTotals::default(),
             troubles,
@@ -137,6 +144,7 @@ impl Bench for PoolBench {
             created: self.created.clone(),
             openings: openings.clone(),
             volumes: self.volumes.clone(),
+            records: self.records.clone(),
         });
         let handlers: Rc<RefCell<Vec<Rc<ShardState>>>> = Rc::default();
         let states = handlers.clone();
@@ -194,8 +202,15 @@ impl Bench for PoolBench {
     }
 
     fn unsettled(&self) -> Option<String> {
+        if let Some(due) = self.lanes().into_iter().find(|lane| lane.upkeep_is_due()) {
+            return Some(format!("lane {} has layers left to drop or merge", due.number()));
+        }
         let due = self.lanes().into_iter().find(|lane| lane.repairs_are_due())?;
         Some(format!("lane {} still lacks redundancy: {:?}", due.number(), due.stats().exposed_blocks))
+    }
+
+    fn has_administrator(&self) -> bool {
+        self.plan.administrator
     }
 
     fn audit(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
@@ -397,10 +412,10 @@ impl Opener {
             .await
             .map_err(|error| error.to_string())?;
         state.add_lane(lane.clone());
-        let layer = |volume: &VolumePlan| LayerId(LAYER_BASE + volume.volume % VOLUMES_PER_LANE);
-        let volumes = self.volumes[usize::from(number)].iter().map(|volume| (*volume, layer(volume)));
-        let subject = LaneSubject::new(&state.io, lane, &volumes.collect::<Vec<_>>());
+        let plans = self.volumes[usize::from(number)].to_vec();
+        let records = self.records[usize::from(number)].clone();
+        let subject = Rc::new(LaneSubject::new(&state.io, lane, records, plans));
         subject.ensure_layers().await?;
-        Ok(Rc::new(subject))
+        Ok(Rc::new(SharedSubject(subject)))
     }
 }

@@ -3,6 +3,7 @@
 mod bench;
 mod beyond;
 mod host;
+mod layers;
 mod plan;
 mod report;
 mod subject;

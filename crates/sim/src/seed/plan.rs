@@ -89,6 +89,8 @@ pub struct Plan {
     pub rates: FaultRates,
     pub course: Course,
     pub profile: Profile,
+    /// Snapshots are taken, clones made, and both deleted, while the clients go on.
+    pub administrator: bool,
 }
 
 /// What is left out of a run to find what it needs to fail.
@@ -144,12 +146,14 @@ impl Plan {
             rates: draw_rates(prng),
             course,
             profile: Profile::draw(prng),
+            administrator: false,
         };
         troubles.extend(prng.chance(200).then_some(Trouble::Overwrite));
         troubles.extend(prng.chance(200).then_some(Trouble::PutBack));
         let lying_flush = if prng.chance(300) { *prng.pick(&[50, 500, 1000]) } else { 0 };
         let patience = draw_patience(prng);
-        Plan { troubles, rates: FaultRates { lying_flush, ..plan.rates }, patience, ..plan }
+        let administrator = prng.chance(600);
+        Plan { troubles, rates: FaultRates { lying_flush, ..plan.rates }, patience, administrator, ..plan }
     }
 
     /// Leaves out what somebody who looks for the cause of a failure has asked for.

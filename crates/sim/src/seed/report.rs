@@ -37,6 +37,7 @@ totals! {
     dropped = "recovery: torn batches dropped",
     completed = "recovery: batches completed from parity",
     moves_stale = "conditional moves that did not apply",
+    pages_merged = "layers: leaf pages merged",
     drives_lost = "pool: drives taken out",
     proved_whole = "pool: whole without as many drives as promised",
 }
@@ -55,6 +56,7 @@ impl PoolTotals {
         self.dropped += counters.dropped;
         self.completed += counters.completed;
         self.moves_stale += counters.moves_stale;
+        self.pages_merged += counters.pages_merged;
     }
 }
 

@@ -1,56 +1,113 @@
 //! One lane as a subject of the workload: its volumes are block targets over this lane alone.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::{BLOCK_BYTES, LayerId, Lba, Nanos};
+use base::{LayerId, Lba, Nanos};
 use block::{BlockError, BlockOutput, BlockRequest, BlockTarget, Geometry, Payload};
-use pool::{Lane, LaneError, LaneRef, LaneRequest, PoolVolume};
+use pool::{CATALOG_LAYER, Lane, LaneError, LaneRef, LaneRequest, PoolVolume};
 use task::Io;
 
+use super::layers::{LaneLayers, Records};
 use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK};
-use crate::workload::{Answer, Request, Subject, VolumePlan};
+use crate::workload::{Answer, Layered, Request, Subject, VolumeGate, VolumePlan};
 
 /// Pause before a request is tried again that found no space.
 const AGAIN: Nanos = Nanos::from_millis(10);
+/// How often it is looked whether requests have ended.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(1);
 
 /// See the module's words.
 pub struct LaneSubject {
-    io: Io,
-    lane: Rc<Lane>,
-    volumes: BTreeMap<u32, (LayerId, PoolVolume)>,
+    pub(super) io: Io,
+    pub(super) lane: Rc<Lane>,
+    pub(super) records: Rc<Records>,
+    /// The volumes that were there from the beginning.
+    pub(super) plans: Vec<VolumePlan>,
+    gates: RefCell<BTreeMap<u32, Rc<VolumeGate>>>,
+    /// Requests under way in each layer.
+    in_use: RefCell<BTreeMap<LayerId, usize>>,
 }
 
+/// A request that is under way in a layer.
+struct InUse(Rc<LaneSubject>, LayerId);
+
+impl InUse {
+    fn new(subject: &Rc<LaneSubject>, layer: LayerId) -> InUse {
+        *subject.in_use.borrow_mut().entry(layer).or_default() += 1;
+        InUse(subject.clone(), layer)
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        *self.0.in_use.borrow_mut().get_mut(&self.1).expect("it was counted") -= 1;
+    }
+}
+
+/// A [`LaneSubject`] as clients use it.
+pub struct SharedSubject(pub Rc<LaneSubject>);
+
 impl LaneSubject {
-    /// Volumes by the oracle's number, each in its layer.
-    pub fn new(io: &Io, lane: Rc<Lane>, volumes: &[(VolumePlan, LayerId)]) -> LaneSubject {
-        let target = |&(plan, layer): &(VolumePlan, LayerId)| {
-            let geometry = Geometry {
-                block_bytes: SECTOR_BYTES as u32,
-                blocks: plan.blocks * SECTORS_PER_BLOCK,
-                thin: true,
-                write_back: plan.write_back,
-            };
-            (plan.volume, (layer, PoolVolume::new(vec![LaneRef::Local(lane.clone())], layer, geometry)))
-        };
-        let volumes = volumes.iter().map(target).collect();
-        LaneSubject { io: io.clone(), lane, volumes }
+    pub fn new(io: &Io, lane: Rc<Lane>, records: Rc<Records>, plans: Vec<VolumePlan>) -> LaneSubject {
+        let (gates, in_use) = (RefCell::default(), RefCell::default());
+        LaneSubject { io: io.clone(), lane, records, plans, gates, in_use }
     }
 
-    /// Creates the layers that are not there yet.
+    pub fn gate(&self, volume: u32) -> Rc<VolumeGate> {
+        self.gates.borrow_mut().entry(volume).or_insert_with(|| VolumeGate::new(&self.io)).clone()
+    }
+
+    fn target(&self, number: u32) -> Option<PoolVolume> {
+        let layer = self.records.layer(number)?;
+        let copy = self.records.copies.borrow().get(&number).map(|copy| copy.plan);
+        let plan = copy.or_else(|| self.plans.iter().find(|plan| plan.volume == number).copied())?;
+        let geometry = Geometry {
+            block_bytes: SECTOR_BYTES as u32,
+            blocks: plan.blocks * SECTORS_PER_BLOCK,
+            thin: true,
+            write_back: plan.write_back,
+        };
+        Some(PoolVolume::new(vec![LaneRef::Local(self.lane.clone())], layer, geometry))
+    }
+
+    /// Waits until nothing is under way in a layer to which nothing new goes.
+    pub async fn leave_layer(&self, layer: LayerId) {
+        while self.in_use.borrow().get(&layer).is_some_and(|&requests| requests > 0) {
+            self.io.sleep(LOOK_AGAIN).await;
+        }
+        self.in_use.borrow_mut().remove(&layer);
+    }
+
+    /// Creates the layers that are not there yet, and drops those that no record speaks of.
     pub async fn ensure_layers(&self) -> Result<(), String> {
-        for (layer, volume) in self.volumes.values() {
-            let blocks = volume.geometry().size_bytes() / BLOCK_BYTES as u64;
-            let request = || LaneRequest::CreateLayer { layer: *layer, parent: None, blocks };
-            // a file system that is full will not stay so
-            while let Err(error) = self.lane.execute(request()).await {
-                if error != LaneError::OutOfSpace {
-                    return Err(format!("creating {layer:?}: {error}"));
-                }
-                self.io.sleep(AGAIN).await;
+        for plan in &self.plans {
+            let layer = self.records.layer(plan.volume).expect("volumes are recorded");
+            let create = LaneRequest::CreateLayer { layer, parent: None, blocks: plan.blocks };
+            self.persist(create).await?;
+        }
+        let kept: Vec<LayerId> = self.records.layers.borrow().values().copied().collect();
+        for layer in self.lane.layers() {
+            if layer != CATALOG_LAYER && !kept.contains(&layer) {
+                self.persist(LaneRequest::DropLayer { layer }).await?;
             }
+        }
+        match kept.into_iter().find(|layer| !self.lane.layers().contains(layer)) {
+            Some(lost) => Err(format!("{lost:?} is lost")),
+            None => Ok(()),
+        }
+    }
+
+    /// Tries until it is done: a file system that is full will not stay so.
+    async fn persist(&self, request: LaneRequest) -> Result<(), String> {
+        while let Err(error) = self.lane.execute(request.clone()).await {
+            if error != LaneError::OutOfSpace {
+                return Err(format!("{request:?}: {error}"));
+            }
+            self.io.sleep(AGAIN).await;
         }
         Ok(())
     }
@@ -78,11 +135,15 @@ fn block_request(request: Request) -> (u32, BlockRequest) {
     }
 }
 
-impl Subject for LaneSubject {
+impl Subject for SharedSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
         let (volume, request) = block_request(request);
-        let target = self.volumes[&volume].1.clone();
+        let target = self.0.target(volume);
+        let in_use = self.0.records.layer(volume).map(|layer| InUse::new(&self.0, layer));
         Box::pin(async move {
+            let _in_use = in_use;
+            // a copy that has been deleted
+            let Some(target) = target else { return Answer::Lost };
             match target.execute(request).await {
                 Ok(BlockOutput::Data(data)) => Answer::Data(data.to_vec()),
                 Ok(BlockOutput::None | BlockOutput::MapStatus { .. }) => Answer::Done,
@@ -91,5 +152,9 @@ impl Subject for LaneSubject {
                 Err(error) => Answer::Failed(error.to_string()),
             }
         })
+    }
+
+    fn layers(&self) -> Option<Rc<dyn Layered>> {
+        Some(Rc::new(LaneLayers::new(self.0.clone())))
     }
 }

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use base::Nanos;
 use task::Io;
 
+use super::administrator::Pass;
 use super::profile::Kind;
-use super::{Answer, Failure, Profile, Request, Shared, Subject, VolumePlan};
+use super::{Answer, Failure, Layered, Profile, Request, Shared, Subject, VolumePlan};
 use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, compose, fill, identify};
 use crate::prng::Prng;
 
@@ -24,7 +25,7 @@ pub async fn run_client(
     mut prng: Prng,
     requests: u64,
 ) {
-    let mut client = Client { shared: shared.clone(), subject, profile: profile.clone(), next: 0 };
+    let mut client = Client::new(shared.clone(), subject, profile.clone());
     for _ in 0..requests {
         if shared.stop.get() {
             return;
@@ -46,10 +47,12 @@ pub async fn verify(
     mut prng: Prng,
 ) {
     let profile = Rc::new(Profile::draw(&mut prng));
-    let client = Client { shared: shared.clone(), subject, profile, next: 0 };
-    for volume in volumes.iter() {
+    let copies = subject.layers().map_or_else(Vec::new, |layers| layers.copies());
+    let copies: Vec<VolumePlan> = copies.into_iter().map(|copy| copy.plan).collect();
+    let client = Client::new(shared.clone(), subject, profile);
+    for volume in volumes.iter().chain(&copies) {
         let volume = &shared.growth.borrow().grown(volume);
-        let mut blocks = shared.oracle.borrow().touched_blocks(volume.volume);
+        let Some(mut blocks) = shared.oracle.borrow().touched_blocks(volume.volume) else { continue };
         blocks.extend((0..4).map(|_| prng.below(volume.blocks)));
         blocks.sort_unstable();
         let mut from = 0;
@@ -66,29 +69,56 @@ pub async fn verify(
 /// Writes one range, telling the oracle.
 pub async fn write_checked(shared: Rc<Shared>, subject: Rc<dyn Subject>, volume: u32, sectors: Range<u64>) {
     let profile = Rc::new(Profile::draw(&mut Prng::new(0)));
-    let client = Client { shared, subject, profile, next: 0 };
+    let client = Client::new(shared, subject, profile);
     let blocks = sectors.end.div_ceil(SECTORS_PER_BLOCK);
     client.write(&VolumePlan { volume, blocks, write_back: false }, sectors, false).await;
+}
+
+/// Reads one range and checks it.
+pub async fn read_checked(shared: Rc<Shared>, subject: Rc<dyn Subject>, volume: u32, sectors: Range<u64>) {
+    let profile = Rc::new(Profile::draw(&mut Prng::new(0)));
+    let client = Client::new(shared, subject, profile);
+    let blocks = sectors.end.div_ceil(SECTORS_PER_BLOCK);
+    drop(client.read(&VolumePlan { volume, blocks, write_back: false }, sectors).await);
 }
 
 /// Unmaps one range, telling the oracle.
 pub async fn zero_checked(shared: Rc<Shared>, subject: Rc<dyn Subject>, volume: u32, sectors: Range<u64>) {
     let profile = Rc::new(Profile::draw(&mut Prng::new(0)));
-    let client = Client { shared, subject, profile, next: 0 };
+    let client = Client::new(shared, subject, profile);
     let blocks = sectors.end.div_ceil(SECTORS_PER_BLOCK);
     client.zero(&VolumePlan { volume, blocks, write_back: false }, sectors).await;
 }
 
-struct Client {
+pub(super) struct Client {
     shared: Rc<Shared>,
     subject: Rc<dyn Subject>,
+    layers: Option<Rc<dyn Layered>>,
     profile: Rc<Profile>,
     /// Where the next sequential write goes, in blocks.
     next: u64,
 }
 
 impl Client {
-    async fn request(&mut self, volume: &VolumePlan, prng: &mut Prng) {
+    pub fn new(shared: Rc<Shared>, subject: Rc<dyn Subject>, profile: Rc<Profile>) -> Client {
+        Client { shared, layers: subject.layers(), subject, profile, next: 0 }
+    }
+
+    /// Waits while the volume's requests are held back.
+    async fn pass(&self, volume: &VolumePlan, write: bool) -> Option<Pass> {
+        match &self.layers {
+            Some(layers) => Some(layers.gate(volume.volume).enter(write).await),
+            None => None,
+        }
+    }
+
+    /// Reads somewhere.
+    pub async fn read_some(&self, volume: &VolumePlan, prng: &mut Prng) {
+        let (first, blocks) = self.profile.range(volume, prng);
+        drop(self.read(volume, first * SECTORS_PER_BLOCK..(first + blocks) * SECTORS_PER_BLOCK).await);
+    }
+
+    pub async fn request(&mut self, volume: &VolumePlan, prng: &mut Prng) {
         let durable = prng.chance(self.profile.durable_permille);
         if self.profile.contended
             && let Some((first, sectors)) = self.profile.straddling_range(volume, prng)
@@ -157,6 +187,7 @@ impl Client {
 
     /// The data, where it was read and the oracle has nothing against it.
     async fn read(&self, volume: &VolumePlan, sectors: Range<u64>) -> Option<Vec<u8>> {
+        let _pass = self.pass(volume, false).await;
         let ticket = self.shared.oracle.borrow_mut().begin_read(volume.volume, sectors.clone());
         let answer = self.execute(Request::Read { volume: volume.volume, sectors: sectors.clone() }).await;
         let Answer::Data(data) = answer else {
@@ -176,9 +207,11 @@ impl Client {
     }
 
     async fn write(&self, volume: &VolumePlan, sectors: Range<u64>, durable: bool) {
+        let _pass = self.pass(volume, true).await;
         let ticket = self.shared.oracle.borrow_mut().begin_write(volume.volume, sectors.clone());
         let mut data = vec![0; (sectors.end - sectors.start) as usize * SECTOR_BYTES];
-        fill(volume.volume, sectors.start, ticket.version, &mut data);
+        let family = self.shared.oracle.borrow().family(volume.volume);
+        fill(family, sectors.start, ticket.version, &mut data);
         self.shared.world.note(|| format!("version {} is for sectors {sectors:?}", ticket.version));
         let request = Request::Write { volume: volume.volume, first: sectors.start, data, durable };
         match self.execute(request).await {
@@ -199,6 +232,7 @@ impl Client {
     }
 
     async fn zero(&self, volume: &VolumePlan, sectors: Range<u64>) {
+        let _pass = self.pass(volume, true).await;
         let ticket = self.shared.oracle.borrow_mut().begin_zero(volume.volume, sectors.clone());
         match self.execute(Request::Zero { volume: volume.volume, sectors: sectors.clone() }).await {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, false),
@@ -231,9 +265,11 @@ impl Client {
         prng: &mut Prng,
     ) {
         let Some(seen) = self.read(volume, sectors.clone()).await else { return };
+        let _pass = self.pass(volume, true).await;
+        let family = self.shared.oracle.borrow().family(volume.volume);
         let mut expected: Vec<u64> = Vec::new();
         for (sector, bytes) in sectors.clone().zip(seen.chunks_exact(SECTOR_BYTES)) {
-            match identify(volume.volume, sector, bytes) {
+            match identify(family, sector, bytes) {
                 Sector::Version(version) => expected.push(version),
                 other => unreachable!("the oracle has let {other:?} pass"),
             }
@@ -242,11 +278,11 @@ impl Client {
             *expected.last_mut().expect("at least one sector") = u64::MAX;
         }
         let ticket = self.shared.oracle.borrow_mut().begin_compare(volume.volume, sectors.clone());
-        let data = compose(volume.volume, sectors.start, &vec![ticket.version; expected.len()]);
+        let data = compose(family, sectors.start, &vec![ticket.version; expected.len()]);
         let request = Request::CompareAndWrite {
             volume: volume.volume,
             first: sectors.start,
-            expected: compose(volume.volume, sectors.start, &expected),
+            expected: compose(family, sectors.start, &expected),
             data,
             durable,
         };

@@ -3,6 +3,7 @@
 //! A [`Subject`] is what is under test: a lane of a pool, or the stand-ins of this room's own tests. Each client
 //! keeps one request in flight; a run has as many clients as its queue depth.
 
+mod administrator;
 mod client;
 mod profile;
 mod run;
@@ -18,7 +19,8 @@ use crate::array::Growth;
 use crate::oracle::{Oracle, Violation};
 use crate::world::World;
 
-pub use client::{run_client, verify, write_checked, zero_checked};
+pub use administrator::{Administrator, Copied, Layered, Order, VolumeGate, check_freed, run_administrator};
+pub use client::{read_checked, run_client, verify, write_checked, zero_checked};
 pub use profile::{Profile, VolumePlan};
 pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};
 
@@ -90,6 +92,11 @@ pub enum Answer {
 pub trait Subject {
     /// Carries out one request; requests run side by side.
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>>;
+
+    /// What can be frozen and copied, if anything.
+    fn layers(&self) -> Option<Rc<dyn Layered>> {
+        None
+    }
 }
 
 /// Why a run failed.

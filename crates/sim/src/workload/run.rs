@@ -16,7 +16,9 @@ use std::rc::Rc;
 use base::Nanos;
 use task::Io;
 
-use super::{Failure, Profile, Shared, Subject, VolumePlan, run_client, verify};
+use super::{
+    Failure, Profile, Shared, Subject, VolumePlan, check_freed, run_administrator, run_client, verify,
+};
 use crate::drive::DriveNumber;
 use crate::prng::Prng;
 use crate::process::{Patience, Simulation, Stuck};
@@ -61,6 +63,11 @@ pub trait Bench {
     /// What is not as it should be long after the last fault, if anything.
     fn unsettled(&self) -> Option<String> {
         None
+    }
+
+    /// Whether snapshots are taken and clones made while the clients go on.
+    fn has_administrator(&self) -> bool {
+        false
     }
 
     /// Begins to audit the subject's books; when all flags are set, it is done, and has failed the run where they
@@ -314,6 +321,15 @@ impl<'a> Runner<'a> {
                 let client = run_client(io, shared, subject, profile, volumes, prng, self.course.requests);
                 done.push(self.spawn(session, lane, client));
             }
+            if self.bench.has_administrator() {
+                let slot = &session.lanes[lane];
+                let (io, volumes) = (slot.io.clone(), slot.volumes.clone());
+                let (subject, prng) = (Runner::subject(session, lane), self.prng.fork());
+                let (shared, profile) = (self.shared.clone(), self.profile.clone());
+                let orders = self.course.requests;
+                let task = run_administrator(io, shared, subject, profile, volumes, prng, orders);
+                done.push(self.spawn(session, lane, task));
+            }
         }
         done
     }
@@ -341,7 +357,7 @@ impl<'a> Runner<'a> {
             self.bench.begin_scrub(&self.simulation.world, &session);
         }
         let clients = self.start_clients(&session);
-        let total = self.course.requests * clients.len() as u64;
+        let total = self.course.requests * u64::from(self.course.depth) * session.lanes.len() as u64;
         let target = self.shared.answered.get() + self.prng.below(total + total / 4 + 1);
         let shared = self.shared.clone();
         let enough = || shared.answered.get() >= target || clients.iter().all(|done| done.get());
@@ -384,9 +400,26 @@ impl<'a> Runner<'a> {
         self.converge()?;
         let audited = self.bench.audit(&self.simulation.world, &session);
         self.finish("the audit", || audited.iter().all(|done| done.get()))?;
+        self.check_freed(&session)?;
         self.prove_redundancy(&session)?;
         self.bench.collect(&session);
         Ok(())
+    }
+
+    /// What copies are said to give back when they are deleted is what they do give back.
+    fn check_freed(&mut self, session: &Session) -> Result<(), Failure> {
+        if !self.bench.has_administrator() {
+            return Ok(());
+        }
+        let mut checked = Vec::new();
+        for lane in 0..session.lanes.len() {
+            let (io, subject) = (session.lanes[lane].io.clone(), Runner::subject(session, lane));
+            let task = check_freed(io, self.shared.clone(), subject, self.prng.fork());
+            checked.push(self.spawn(session, lane, task));
+        }
+        self.finish("counting what is freed", || checked.iter().all(|done| done.get()))?;
+        let audited = self.bench.audit(&self.simulation.world, session);
+        self.finish("the audit after it", || audited.iter().all(|done| done.get()))
     }
 
     /// Reads everything and has it repaired; then there is nothing left to repair, and any drives may go, as many as

@@ -1,5 +1,6 @@
 //! Every command but `serve`: asks the array's API, shows the answer, gives the exit code.
 
+mod copies;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -102,9 +103,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let volume = new_volume(create, server)?;
             changed(server.post(&change_path("/v1/volumes", &create.change), &volume).await?)
         }
-        cli::Command::Volume(cli::Volume::Resize { name, size, change }) => {
+        cli::Command::Volume(cli::Volume::Resize { name, size, force, change }) => {
             let path = format!("/v1/volumes/{}", path_piece(name));
-            let update = VolumeUpdate { size_bytes: round_up(*size) };
+            let update = VolumeUpdate { size_bytes: round_up(*size), force: *force };
             changed(server.patch(&change_path(&path, change), &update).await?)
         }
         cli::Command::Volume(cli::Volume::Access { name, group, state, change }) => {
@@ -118,16 +119,20 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let access = GroupAccess { group: *group, state };
             changed(server.post(&change_path(&path, change), &access).await?)
         }
-        cli::Command::Volume(cli::Volume::Delete { name, unmap, change }) => {
-            changed(server.delete(&delete_path("/v1/volumes", name, *unmap, change)).await?)
+        cli::Command::Volume(cli::Volume::Clone { from, name, change }) => {
+            copies::clone(from, name, change, server).await
         }
+        cli::Command::Volume(volume) => copies::volume(volume, server).await,
+        cli::Command::Snapshot(snapshot) => copies::snapshot(snapshot, server).await,
+        cli::Command::Schedule(schedule) => copies::schedule(schedule, server).await,
         cli::Command::Host(cli::Host::List) => Ok(show(server.get::<HostList>("/v1/hosts").await?)),
         cli::Command::Host(cli::Host::Create(create)) => {
             let host = new_host(create)?;
             changed(server.post(&change_path("/v1/hosts", &create.change), &host).await?)
         }
         cli::Command::Host(cli::Host::Delete { name, unmap, change }) => {
-            changed(server.delete(&delete_path("/v1/hosts", name, *unmap, change)).await?)
+            let path = format!("/v1/hosts/{}?unmap={unmap}&dry_run={}", path_piece(name), change.dry_run);
+            changed(server.delete(&path).await?)
         }
         cli::Command::Map(map) => {
             let (volume, host) = (map.volume.clone(), map.host.clone());
@@ -165,10 +170,6 @@ fn server(global: &Global) -> Server {
 
 fn change_path(path: &str, change: &cli::Change) -> String {
     if change.dry_run { format!("{path}?dry_run=true") } else { path.to_owned() }
-}
-
-fn delete_path(path: &str, name: &str, unmap: bool, change: &cli::Change) -> String {
-    format!("{path}/{}?unmap={unmap}&dry_run={}", path_piece(name), change.dry_run)
 }
 
 fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failure> {

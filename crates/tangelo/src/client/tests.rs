@@ -92,6 +92,7 @@ fn status_of_an_empty_array_with_problems() {
     status.shards = 1;
     (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);
     (status.hosts, status.mappings, status.sessions) = (vec![], vec![], vec![]);
+    (status.bin, status.schedules) = (vec![], vec![]);
     assert_snapshot!(start(status).run("status"));
 }
 
@@ -104,7 +105,7 @@ fn status_json() {
 fn lists() {
     let fixture = start(degraded());
     let mut all = String::new();
-    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+    for noun in ["drive", "pool", "volume", "snapshot", "schedule", "host", "mapping"] {
         all += &format!("$ tangelo {noun} list\n{}\n", fixture.run(&format!("{noun} list")));
     }
     assert_snapshot!(all);
@@ -114,7 +115,7 @@ fn lists() {
 fn lists_json() {
     let fixture = start(healthy());
     let mut all = String::new();
-    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+    for noun in ["drive", "pool", "volume", "snapshot", "schedule", "host", "mapping"] {
         let printed = fixture.run(&format!("{noun} list -o json"));
         let json = printed.strip_prefix("exit code 0\n").unwrap();
         let value: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -129,9 +130,10 @@ fn empty_lists() {
     let mut status = healthy();
     (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);
     (status.hosts, status.mappings, status.sessions) = (vec![], vec![], vec![]);
+    (status.bin, status.schedules) = (vec![], vec![]);
     let fixture = start(status);
     let mut all = String::new();
-    for noun in ["drive", "pool", "volume", "host", "mapping"] {
+    for noun in ["drive", "pool", "volume", "snapshot", "schedule", "host", "mapping"] {
         all += &format!("$ tangelo {noun} list\n{}\n", fixture.run(&format!("{noun} list")));
     }
     assert_snapshot!(all);
@@ -174,6 +176,23 @@ fn changes() {
         "volume access vm-01 --group 1 --state active-optimized --dry-run",
         "volume delete old-lun",
         "volume delete vm-01 --unmap --dry-run",
+        "volume delete vm-01 --unmap --eradicate",
+        "volume bin",
+        "volume undelete old-vm",
+        "volume eradicate old-vm --dry-run",
+        "volume promote vm-01",
+        "schedule create nightly vm-01 log --daily 7 --weekly 4",
+        "schedule delete nightly --dry-run",
+        "pool set fast --bin-time 7d",
+        "volume clone vm-01@monday copy",
+        "volume clone vm-01@monday copy --dry-run",
+        "snapshot create vm-01@monday",
+        "snapshot create vm-01@now vm-02@now --dry-run",
+        "snapshot list vm-01",
+        "snapshot list old-lun",
+        "snapshot delete vm-01@monday",
+        "snapshot rollback vm-01@monday --dry-run",
+        "snapshot rollback vm-01@a/b",
         "host create pve3 --iqn iqn.2000-01.io.a --iqn iqn.2000-01.io.b",
         &chap,
         "host delete pve2",
@@ -211,6 +230,12 @@ fn refusals() {
         "volume create x --size 1G",
         "volume create x --raw /dev/a --size 1G",
         "volume create x --pool fast --size 1G --block-size 1024",
+        "snapshot create",
+        "snapshot create vm-01",
+        "snapshot create vm-01@",
+        "snapshot delete @monday",
+        "schedule create nightly --daily 7",
+        "volume clone vm-01 copy",
         "pool create p --protection raid-5 /dev/a",
         "pool create p --protection stripe",
         "pool create p --protection stripe /dev/a --force /dev/b",

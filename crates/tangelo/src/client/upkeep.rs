@@ -55,6 +55,7 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
                 slow_latency_ms: set.slow_latency,
                 slow_seconds: set.slow_time,
                 scrub_every_seconds: None,
+                bin_seconds: set.bin_time,
             };
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
         }

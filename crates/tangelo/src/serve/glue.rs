@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use uring::Mailbox;
 
 use super::keeper::Keeper;
-use super::{locate, upkeep};
+use super::{copies, locate, upkeep};
 
 /// The array, as shard 0's mailbox.
 pub struct EngineArray {
@@ -88,6 +88,9 @@ impl Array for EngineArray {
         Box::pin(async move {
             match reply.await? {
                 Reply::Drives(drives) => Ok(api::Reply::Drives(drives.into_iter().map(drive).collect())),
+                Reply::Snapshots(snapshots) => {
+                    Ok(api::Reply::Snapshots(snapshots.into_iter().map(copies::snapshot).collect()))
+                }
                 Reply::Changed(change) => Ok(api::Reply::Changed(changed(change))),
                 Reply::Status(status) => Ok(api::Reply::Status(Box::new(array_status(*status)))),
                 Reply::Stopped => unreachable!("the API cannot ask for a shutdown"),
@@ -116,19 +119,26 @@ fn engine_command(command: api::Command) -> engine::Command {
             let volume = shard::NewVolume { name, backing, size_bytes, block_bytes, write_back };
             To::VolumeCreate { volume, dry_run }
         }
-        api::Command::VolumeResize { name, size_bytes, dry_run } => {
-            To::VolumeResize { name, size_bytes, dry_run }
+        api::Command::VolumeResize { name, size_bytes, force, dry_run } => {
+            To::VolumeResize { name, size_bytes, force, dry_run }
         }
         api::Command::VolumeAccess { name, access, dry_run } => {
             let access = shard::GroupAccess { group: access.group, state: engine_state(access.state) };
             To::VolumeAccess { name, access, dry_run }
         }
-        api::Command::VolumeDelete { name, unmap, dry_run } => To::VolumeDelete { name, unmap, dry_run },
+        api::Command::VolumeDelete { name, unmap, eradicate, dry_run } => {
+            To::VolumeDelete { name, unmap, eradicate, dry_run }
+        }
         api::Command::Upkeep { pool, upkeep, dry_run } => {
             To::Upkeep { upkeep: upkeep::engine_upkeep(pool, upkeep), dry_run }
         }
         api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
         api::Command::DrivesFound(paths) => To::DrivesFound(paths),
+        api::Command::Copy { order, dry_run } => To::Copy { order: copies::order(order), dry_run },
+        api::Command::Schedule { order, dry_run } => {
+            To::Schedule { order: copies::schedule_order(order), dry_run }
+        }
+        api::Command::SnapshotList { volume } => To::SnapshotList { volume },
         api::Command::HostCreate { host, dry_run } => {
             let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
             let host = shard::NewHost {
@@ -167,6 +177,9 @@ fn changed(change: shard::Change) -> api::Changed {
         shard::Made::Volume(made) => api::Made::Volume(Box::new(volume(*made))),
         shard::Made::Host(made) => api::Made::Host(host(made)),
         shard::Made::Mapping(made) => api::Made::Mapping(mapping(made)),
+        shard::Made::Snapshots(made) => {
+            api::Made::Snapshots(made.into_iter().map(copies::snapshot).collect())
+        }
     });
     let shard::Change { dry_run, lines, hosts_affected, .. } = change;
     api::Changed { schema: api::SCHEMA, dry_run, lines, hosts_affected, made }
@@ -192,6 +205,8 @@ fn array_status(status: shard::ArrayStatus) -> api::ArrayStatus {
         drives: status.drives.into_iter().map(drive).collect(),
         pools: status.pools.into_iter().map(pool).collect(),
         volumes: status.volumes.into_iter().map(volume).collect(),
+        bin: status.bin.into_iter().map(copies::binned).collect(),
+        schedules: status.schedules.into_iter().map(copies::schedule).collect(),
         hosts: status.hosts.into_iter().map(host).collect(),
         mappings: status.mappings.into_iter().map(mapping).collect(),
         sessions: status.sessions.into_iter().map(session).collect(),
@@ -308,6 +323,9 @@ fn volume(volume: shard::VolumeStatus) -> api::Volume {
         health: health(volume.health),
         reason: volume.reason,
         access: volume.access.into_iter().map(group_access).collect(),
+        clone_of: volume.clone_of,
+        snapshots: volume.snapshots,
+        space: volume.space.map(copies::space),
     }
 }
 

@@ -9,6 +9,7 @@
 //! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
 //! a bug ends it. Being killed at any moment loses nothing that was acknowledged.
 
+mod copies;
 mod glue;
 mod keeper;
 mod locate;

@@ -26,6 +26,7 @@ pub fn engine_upkeep(pool: String, upkeep: api::Upkeep) -> shard::Upkeep {
                 slow_latency_ms: new.slow_latency_ms,
                 slow_seconds: new.slow_seconds,
                 scrub_every_seconds: new.scrub_every_seconds,
+                bin_seconds: new.bin_seconds,
             };
             To::Set { pool, settings }
         }
@@ -43,6 +44,7 @@ pub fn settings(settings: shard::PoolSettings) -> api::Settings {
         slow_latency_ms: settings.slow_latency_ms,
         slow_seconds: settings.slow_seconds,
         scrub_every_seconds: settings.scrub_every_seconds,
+        bin_seconds: settings.bin_seconds,
     }
 }
 

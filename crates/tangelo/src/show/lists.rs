@@ -124,6 +124,98 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
     table.render(indent, out);
 }
 
+impl Show for SnapshotList {
+    fn text(&self) -> String {
+        if self.snapshots.is_empty() {
+            return "There is no snapshot: `tangelo snapshot create VOLUME@SNAPSHOT` takes one.\n".to_owned();
+        }
+        let mut out = String::new();
+        let mut table = Table::new(&["SNAPSHOT", "TAKEN", "SIZE", "WRITTEN", "USED", "UNIQUE", "SHARED"]);
+        for snapshot in &self.snapshots {
+            let mut row = vec![
+                format!("{}@{}", snapshot.volume, snapshot.name),
+                super::moment(snapshot.created_ms),
+                Size(snapshot.size_bytes).to_string(),
+                snapshot.space.map_or("-".to_owned(), |space| Size(space.written_bytes).to_string()),
+            ];
+            row.extend(space(snapshot.space));
+            table.row(row);
+        }
+        table.render("", &mut out);
+        out
+    }
+}
+
+impl Show for ScheduleList {
+    fn text(&self) -> String {
+        if self.schedules.is_empty() {
+            return "There is no schedule: `tangelo schedule create NAME VOLUMES... --daily 7` makes one.\n"
+                .to_owned();
+        }
+        let mut out = String::new();
+        schedule_table(&self.schedules, "", &mut out);
+        out
+    }
+}
+
+pub(super) fn schedule_table(schedules: &[Schedule], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["SCHEDULE", "KEEPS", "SNAPSHOTS", "LAST", "NEXT", "VOLUMES"]);
+    for schedule in schedules {
+        let Keep { hourly, daily, weekly, monthly } = schedule.keep;
+        let kinds = [(hourly, "hourly"), (daily, "daily"), (weekly, "weekly"), (monthly, "monthly")];
+        let keeps =
+            kinds.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
+        table.row(vec![
+            schedule.name.clone(),
+            keeps.collect::<Vec<_>>().join(", "),
+            schedule.snapshots.to_string(),
+            schedule.last_ms.map_or("-".to_owned(), super::moment),
+            super::moment(schedule.next_ms),
+            or_dash(&schedule.volumes.join(", ")),
+        ]);
+    }
+    table.render(indent, out);
+}
+
+impl Show for Bin {
+    fn text(&self) -> String {
+        if self.bin.is_empty() {
+            return "There is nothing in the bin.\n".to_owned();
+        }
+        let mut out = String::new();
+        bin_table(&self.bin, "", &mut out);
+        out
+    }
+}
+
+pub(super) fn bin_table(bin: &[Binned], indent: &str, out: &mut String) {
+    let heading = ["VOLUME", "POOL", "SIZE", "USED", "UNIQUE", "SHARED", "SNAPSHOTS", "DELETED", "GONE"];
+    let mut table = Table::new(&heading);
+    for binned in bin {
+        let [used, unique, shared] = space(binned.space);
+        table.row(vec![
+            binned.name.clone(),
+            binned.pool.clone(),
+            Size(binned.size_bytes).to_string(),
+            used,
+            unique,
+            shared,
+            binned.snapshots.to_string(),
+            super::moment(binned.deleted_ms),
+            super::moment(binned.eradicated_ms),
+        ]);
+    }
+    table.render(indent, out);
+}
+
+/// Used, unique and shared.
+fn space(space: Option<CopySpace>) -> [String; 3] {
+    let bytes = |of: fn(&CopySpace) -> u64| {
+        space.as_ref().map_or("-".to_owned(), |space| Size(of(space)).to_string())
+    };
+    [bytes(|space| space.used_bytes), bytes(|space| space.unique_bytes), bytes(|space| space.shared_bytes)]
+}
+
 impl Show for VolumeList {
     fn text(&self) -> String {
         if self.volumes.is_empty() {
@@ -141,18 +233,39 @@ impl Show for VolumeList {
 }
 
 pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
-    let mut table = Table::new(&["VOLUME", "STATE", "SIZE", "BLOCKS", "WHERE", "CACHE", "NAA"]);
+    let heading = [
+        "VOLUME",
+        "STATE",
+        "SIZE",
+        "USED",
+        "UNIQUE",
+        "SHARED",
+        "SNAPSHOTS",
+        "BLOCKS",
+        "WHERE",
+        "CACHE",
+        "NAA",
+    ];
+    let mut table = Table::new(&heading);
     for volume in volumes {
         let place = match &volume.backing {
-            Backing::Pool(pool) => format!("pool {pool}"),
+            Backing::Pool(pool) => match &volume.clone_of {
+                Some(snapshot) => format!("pool {pool}, clone of {snapshot}"),
+                None => format!("pool {pool}"),
+            },
             Backing::Raw(path) => format!("raw {path}"),
             Backing::Memory => "memory".to_owned(),
             Backing::Null => "null".to_owned(),
         };
+        let [used, unique, shared] = space(volume.space);
         table.row(vec![
             volume.name.clone(),
             health_word(volume.health).to_owned(),
             Size(volume.size_bytes).to_string(),
+            used,
+            unique,
+            shared,
+            volume.snapshots.to_string(),
             volume.block_bytes.to_string(),
             place,
             if volume.write_back { "write-back" } else { "durable" }.to_owned(),

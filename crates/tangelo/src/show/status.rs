@@ -3,7 +3,9 @@
 use control::api::{ArrayStatus, Status};
 use control::size::Size;
 
-use super::lists::{drive_table, exit_code, host_table, mapping_table, pool_table, volume_table};
+use super::lists::{
+    bin_table, drive_table, exit_code, host_table, mapping_table, pool_table, schedule_table, volume_table,
+};
 use super::table::Table;
 use super::{Show, health_word};
 
@@ -71,6 +73,14 @@ fn sections(array: &ArrayStatus, out: &mut String) {
     if !array.volumes.is_empty() {
         heading("volumes", out);
         volume_table(&array.volumes, INDENT, out);
+    }
+    if !array.schedules.is_empty() {
+        heading("schedules", out);
+        schedule_table(&array.schedules, INDENT, out);
+    }
+    if !array.bin.is_empty() {
+        heading("bin", out);
+        bin_table(&array.bin, INDENT, out);
     }
     if !array.hosts.is_empty() {
         heading("hosts", out);

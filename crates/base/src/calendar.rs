@@ -1,0 +1,110 @@
+//! Dates (UTC), of milliseconds since 1970 as clocks on the wall tell them.
+
+const DAY_MS: u64 = 86_400_000;
+
+/// A minute of the Gregorian calendar.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Date {
+    pub year: u64,
+    /// 1 to 12.
+    pub month: u64,
+    /// 1 to 31.
+    pub day: u64,
+    pub hour: u64,
+    pub minute: u64,
+}
+
+impl Date {
+    pub fn of(ms: u64) -> Date {
+        let (days, seconds) = (ms / DAY_MS, ms / 1000 % 86_400);
+        // the year begins in March, so that the leap day is its last; 400 years have 146,097 days
+        let since = days + 719_468;
+        let (era, of_era) = (since / 146_097, since % 146_097);
+        let year = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year + year / 4 - year / 100);
+        let month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * month + 2) / 5 + 1;
+        let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+        Date { year: year + era * 400 + next, month, day, hour: seconds / 3600, minute: seconds / 60 % 60 }
+    }
+}
+
+/// What comes again and again, counted since 1970.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Period {
+    Hour,
+    Day,
+    /// From Monday on.
+    Week,
+    Month,
+}
+
+impl Period {
+    /// Which one a moment is in.
+    pub fn index(self, ms: u64) -> u64 {
+        match self {
+            Period::Hour => ms / 3_600_000,
+            Period::Day => ms / DAY_MS,
+            // the first day of 1970 was a Thursday
+            Period::Week => (ms / DAY_MS + 3) / 7,
+            Period::Month => {
+                let date = Date::of(ms);
+                date.year * 12 + date.month - 1
+            }
+        }
+    }
+
+    /// When the one after that of this moment begins.
+    pub fn next(self, ms: u64) -> u64 {
+        let (step, mut at) = match self {
+            Period::Hour => (3_600_000, ms - ms % 3_600_000),
+            _ => (DAY_MS, ms - ms % DAY_MS),
+        };
+        while self.index(at) == self.index(ms) {
+            at += step;
+        }
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2023-11-14 22:13:20, a Tuesday.
+    const MOMENT: u64 = 1_700_000_000_000;
+
+    #[test]
+    fn dates() {
+        let cases = [
+            (0, (1970, 1, 1, 0, 0)),
+            (951_782_400_000, (2000, 2, 29, 0, 0)),
+            (951_868_799_999, (2000, 2, 29, 23, 59)),
+            (951_868_800_000, (2000, 3, 1, 0, 0)),
+            (MOMENT, (2023, 11, 14, 22, 13)),
+            (4_107_542_399_000, (2100, 2, 28, 23, 59)),
+            (4_107_542_400_000, (2100, 3, 1, 0, 0)),
+        ];
+        for (ms, date) in cases {
+            let Date { year, month, day, hour, minute } = Date::of(ms);
+            assert_eq!((year, month, day, hour, minute), date);
+        }
+    }
+
+    #[test]
+    fn periods_begin_when_people_think_they_do() {
+        let begins = |period: Period| {
+            let Date { year, month, day, hour, minute } = Date::of(period.next(MOMENT));
+            (year, month, day, hour, minute)
+        };
+        assert_eq!(begins(Period::Hour), (2023, 11, 14, 23, 0));
+        assert_eq!(begins(Period::Day), (2023, 11, 15, 0, 0));
+        assert_eq!(begins(Period::Week), (2023, 11, 20, 0, 0));
+        assert_eq!(begins(Period::Month), (2023, 12, 1, 0, 0));
+        for period in [Period::Hour, Period::Day, Period::Week, Period::Month] {
+            let next = period.next(MOMENT);
+            assert_eq!(period.index(next), period.index(MOMENT) + 1, "{period:?}");
+            assert_eq!(period.index(next - 1), period.index(MOMENT), "{period:?}");
+        }
+    }
+}

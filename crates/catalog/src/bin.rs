@@ -1,0 +1,136 @@
+//! The bin: volumes that were deleted, with their snapshots and mappings, and can be brought back for a while.
+//!
+//! What always holds: only volumes of pools are in it; names, layers and identities in it are taken.
+
+use base::VolumeId;
+use base::limits::MAPPINGS_MAX;
+use serde::{Deserialize, Serialize};
+
+use crate::error::CatalogError;
+use crate::model::{Catalog, Mapping, Volume, VolumeKind};
+use crate::name::Name;
+use crate::snapshot::Snapshot;
+
+/// A volume in the bin.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Binned {
+    pub volume: Volume,
+    /// Wall clock, milliseconds since 1970.
+    pub deleted_ms: u64,
+    /// Its own, in the order in which they were taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub snapshots: Vec<Snapshot>,
+    /// Those that it had, of hosts that there are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mappings: Vec<Mapping>,
+}
+
+impl Binned {
+    pub(crate) fn rename_host(&mut self, from: &str, to: &Name) {
+        for mapping in self.mappings.iter_mut().filter(|mapping| mapping.host.as_str() == from) {
+            mapping.host = to.clone();
+        }
+    }
+
+    /// Another host of the name is not to get the volume.
+    pub(crate) fn forget_host(&mut self, host: &str) {
+        self.mappings.retain(|mapping| mapping.host.as_str() != host);
+    }
+}
+
+impl Catalog {
+    /// What was deleted and is still there, the oldest first.
+    pub fn bin(&self) -> &[Binned] {
+        &self.bin
+    }
+
+    pub fn find_binned(&self, name: &str) -> Option<&Binned> {
+        self.bin.iter().find(|binned| binned.volume.name.as_str() == name)
+    }
+
+    /// Those in the bin, too.
+    pub fn all_volumes(&self) -> impl Iterator<Item = &Volume> + '_ {
+        self.volumes.iter().chain(self.bin.iter().map(|binned| &binned.volume))
+    }
+
+    /// Those in the bin, too.
+    pub fn all_snapshots(&self) -> impl Iterator<Item = &Snapshot> + '_ {
+        self.snapshots.iter().chain(self.bin.iter().flat_map(|binned| &binned.snapshots))
+    }
+
+    pub(crate) fn bin_volume(
+        &mut self,
+        name: &str,
+        unmap: bool,
+        deleted_ms: u64,
+    ) -> Result<(), CatalogError> {
+        let index = self.volume_index(name)?;
+        if !matches!(self.volumes[index].backing, VolumeKind::Pool { .. }) {
+            return Err(CatalogError::NotInPool { volume: self.volumes[index].name.clone() });
+        }
+        self.check_unmapped(index, unmap)?;
+        // a registration is of a host that has it as a LUN
+        let volume = Volume { reservations: None, ..self.volumes.remove(index) };
+        let (mappings, others) = self.mappings.drain(..).partition(|mapping| mapping.volume == volume.id);
+        self.mappings = others;
+        let (snapshots, others) = self.snapshots.drain(..).partition(|one| one.volume == volume.id);
+        self.snapshots = others;
+        self.bin.push(Binned { volume, deleted_ms, snapshots, mappings });
+        Ok(())
+    }
+
+    fn binned_index(&self, name: &str) -> Result<usize, CatalogError> {
+        let found = self.bin.iter().position(|binned| binned.volume.name.as_str() == name);
+        found.ok_or_else(|| CatalogError::NotInBin { name: name.to_owned() })
+    }
+
+    pub(crate) fn undelete_volume(&mut self, name: &str) -> Result<(), CatalogError> {
+        let Binned { volume, snapshots, mappings, .. } = self.bin.remove(self.binned_index(name)?);
+        let place = self.volumes.partition_point(|other| other.id < volume.id);
+        self.volumes.insert(place, volume);
+        self.snapshots.extend(snapshots);
+        // in the order in which layers were handed out, which is that in which snapshots were taken
+        self.snapshots.sort_by_key(|snapshot| snapshot.layer);
+        for mapping in mappings {
+            self.map_again(mapping);
+        }
+        Ok(())
+    }
+
+    /// Where its number is another volume's by now, it stays away: a host must not find something else than it knew.
+    fn map_again(&mut self, mapping: Mapping) {
+        let known = self.find_host(mapping.host.as_str()).is_some();
+        let taken = self.lun(mapping.host.as_str(), mapping.lun).is_some();
+        if known && !taken && self.mappings.len() < MAPPINGS_MAX {
+            let key = |mapping: &Mapping| (mapping.host.clone(), mapping.lun);
+            let place = self.mappings.partition_point(|other| key(other) < key(&mapping));
+            self.mappings.insert(place, mapping);
+        }
+    }
+
+    pub(crate) fn eradicate_volume(&mut self, name: &str) -> Result<(), CatalogError> {
+        let gone = self.bin.remove(self.binned_index(name)?);
+        // the last first: whatever stood on it stands on the one before, which goes next
+        gone.snapshots.iter().rev().for_each(|snapshot| self.stand_lower(snapshot));
+        self.unschedule(gone.volume.id);
+        Ok(())
+    }
+
+    /// Of a decoded catalog: what is wrong with its bin, beside its volumes and snapshots.
+    pub(crate) fn check_bin(&self) -> Result<(), String> {
+        for binned in &self.bin {
+            let id: VolumeId = binned.volume.id;
+            if !matches!(binned.volume.backing, VolumeKind::Pool { .. }) || self.volume(id).is_some() {
+                return Err(format!("volume {id} cannot be in the bin"));
+            }
+            let foreign = binned.snapshots.iter().any(|snapshot| snapshot.volume != id);
+            let strange =
+                |mapping: &Mapping| mapping.volume != id || self.find_host(mapping.host.as_str()).is_none();
+            if foreign || binned.mappings.iter().any(strange) {
+                return Err(format!("what is in the bin with volume {id} is another's"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,162 @@
+//! The resources of snapshots, clones, schedules and the bin.
+
+use axum::Router;
+use axum::extract::State as Shared;
+use axum::routing::{delete, get, post};
+use serde::Deserialize;
+
+use super::State;
+use super::extract::{Body, Options, Pieces, json_response};
+use super::routes::{Answer, ChangeOptions, array_status, change};
+use crate::api::*;
+
+pub(super) fn router() -> Router<State> {
+    Router::new()
+        .route("/v1/snapshots", get(list_snapshots).post(create_snapshots))
+        .route("/v1/snapshots/{volume}/{name}", delete(delete_snapshot))
+        .route("/v1/snapshots/{volume}/{name}/rollback", post(roll_back))
+        .route("/v1/snapshots/{volume}/{name}/clone", post(clone_volume))
+        .route("/v1/volumes/{name}/promote", post(promote_volume))
+        .route("/v1/schedules", get(list_schedules).post(create_schedule))
+        .route("/v1/schedules/{name}", delete(delete_schedule))
+        .route("/v1/bin", get(list_bin))
+        .route("/v1/bin/{name}", delete(eradicate_volume))
+        .route("/v1/bin/{name}/undelete", post(undelete_volume))
+}
+
+/// Which snapshots to list.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ListOptions {
+    /// Only those of this volume.
+    volume: Option<String>,
+}
+
+/// The snapshots of a volume, or all, with what each takes, counted afresh.
+#[utoipa::path(get, path = "/v1/snapshots", tag = "snapshots", params(ListOptions), responses((status = 200, body = SnapshotList), (status = "default", body = ApiError)))]
+pub(super) async fn list_snapshots(
+    Shared(state): Shared<State>,
+    Options(ListOptions { volume }): Options<ListOptions>,
+) -> Answer {
+    match state.array.call(Command::SnapshotList { volume }).await? {
+        Reply::Snapshots(snapshots) => Ok(json_response(&SnapshotList { schema: SCHEMA, snapshots })),
+        other => unreachable!("the array answered a list of snapshots with {other:?}"),
+    }
+}
+
+/// Takes snapshots of volumes in pools, all at one moment: everything acknowledged before is in them, in all of them,
+/// and nothing that came later.
+#[utoipa::path(post, path = "/v1/snapshots", tag = "snapshots", params(ChangeOptions), request_body = NewSnapshots, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn create_snapshots(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(snapshots): Body<NewSnapshots>,
+) -> Answer {
+    let order = CopyOrder::Snapshot(snapshots);
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Deletes a snapshot; clones of it stay.
+#[utoipa::path(delete, path = "/v1/snapshots/{volume}/{name}", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn delete_snapshot(
+    Shared(state): Shared<State>,
+    Pieces((volume, snapshot)): Pieces<(String, String)>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = CopyOrder::DeleteSnapshot { volume, snapshot };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Makes a volume what it was; what was written since is gone. Refused while it is mapped.
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/rollback", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn roll_back(
+    Shared(state): Shared<State>,
+    Pieces((volume, snapshot)): Pieces<(String, String)>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = CopyOrder::RollBack { volume, snapshot };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Makes a volume, with an identity of its own, that begins as what the snapshot is and does not depend on it.
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/clone", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn clone_volume(
+    Shared(state): Shared<State>,
+    Pieces((volume, snapshot)): Pieces<(String, String)>,
+    Options(options): Options<ChangeOptions>,
+    Body(clone): Body<NewClone>,
+) -> Answer {
+    let order = CopyOrder::Clone { volume, snapshot, clone };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// A clone takes over the snapshots that it stands on, down to the first that was not its origin's. The origin is a clone of it
+/// from then on. No data moves, and hosts see nothing of it.
+#[utoipa::path(post, path = "/v1/volumes/{name}/promote", tag = "volumes", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn promote_volume(
+    Shared(state): Shared<State>,
+    Pieces(volume): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = CopyOrder::Promote { volume };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Brings a volume back from the bin, with its snapshots, and its mappings where their numbers are still free.
+#[utoipa::path(post, path = "/v1/bin/{name}/undelete", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn undelete_volume(
+    Shared(state): Shared<State>,
+    Pieces(volume): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = CopyOrder::Undelete { volume };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Deletes for good what is in the bin, with its snapshots.
+#[utoipa::path(delete, path = "/v1/bin/{name}", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn eradicate_volume(
+    Shared(state): Shared<State>,
+    Pieces(volume): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = CopyOrder::Eradicate { volume };
+    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
+/// Volumes that were deleted and can be brought back.
+#[utoipa::path(get, path = "/v1/bin", tag = "bin", responses((status = 200, body = Bin), (status = "default", body = ApiError)))]
+pub(super) async fn list_bin(Shared(state): Shared<State>) -> Answer {
+    let bin = array_status(&state).await?.bin;
+    Ok(json_response(&Bin { schema: SCHEMA, bin }))
+}
+
+#[utoipa::path(get, path = "/v1/schedules", tag = "snapshots", responses((status = 200, body = ScheduleList), (status = "default", body = ApiError)))]
+pub(super) async fn list_schedules(Shared(state): Shared<State>) -> Answer {
+    let schedules = array_status(&state).await?.schedules;
+    Ok(json_response(&ScheduleList { schema: SCHEMA, schedules }))
+}
+
+/// Has snapshots taken by themselves, of some volumes at one moment, the first at once. Snapshots that an earlier schedule of
+/// the name has left are its own.
+#[utoipa::path(post, path = "/v1/schedules", tag = "snapshots", params(ChangeOptions), request_body = NewSchedule, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn create_schedule(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(schedule): Body<NewSchedule>,
+) -> Answer {
+    let order = ScheduleOrder::Create(schedule);
+    change(&state, Command::Schedule { order, dry_run: options.dry_run }).await
+}
+
+/// Ends a schedule; the snapshots that it has taken stay.
+#[utoipa::path(delete, path = "/v1/schedules/{name}", tag = "snapshots", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn delete_schedule(
+    Shared(state): Shared<State>,
+    Pieces(name): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+) -> Answer {
+    let order = ScheduleOrder::Delete { name };
+    change(&state, Command::Schedule { order, dry_run: options.dry_run }).await
+}

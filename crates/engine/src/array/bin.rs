@@ -1,0 +1,208 @@
+//! The bin: volumes that were deleted stay for a while, and give way before their pool runs full.
+//!
+//! The layers of what is in the bin stay as they are; they are dropped when the catalog has forgotten it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use base::{LayerId, PoolId};
+use catalog::{Binned, Catalog, Change, VolumeKind};
+use pool::LaneStats;
+
+use super::Array;
+use super::change::{Planned, size};
+use crate::command::{BinnedStatus, CommandError, Health, Problem, Reply};
+use crate::lanes::pool_layer;
+use crate::settings::period;
+
+/// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
+const GIVES_WAY_PERCENT: u128 = 92;
+const WARNS_PERCENT: u128 = 88;
+
+impl Array {
+    pub(super) async fn undelete(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::UndeleteVolume { volume: name.to_owned() })?;
+        let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
+        let mut lines = vec![format!("bring back volume {name}{}", with_snapshots(&binned))];
+        for mapping in &binned.mappings {
+            let (host, lun) = (&mapping.host, mapping.lun);
+            let again = planned.next.lun(host.as_str(), lun).is_some_and(|now| now.volume == mapping.volume);
+            lines.push(match again {
+                true => format!("map volume {name} to host {host} as LUN {lun} again"),
+                false => format!("not mapped to host {host}: its LUN {lun} is another volume now"),
+            });
+        }
+        let planned = lines.into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.made_volume(binned.volume.id).await;
+        Ok(planned.reply(false, made))
+    }
+
+    /// Where its pool is offline, the next start gives back what it held.
+    pub(super) async fn eradicate(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::EradicateVolume { volume: name.to_owned() })?;
+        let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
+        let line = format!("delete volume {name} for good{}", with_snapshots(&binned));
+        let planned = planned.line(line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let (pool, top) = place(&binned);
+        for layer in [top].into_iter().chain(binned.snapshots.iter().map(|snapshot| snapshot.layer)) {
+            self.drop_layer(pool, layer).await;
+        }
+        Ok(planned.reply(false, None))
+    }
+
+    /// How long what is deleted from a pool stays in the bin; 0: not at all.
+    pub(super) fn bin_seconds(&self, pool: PoolId) -> u32 {
+        bin_seconds(&self.state.borrow().catalog, pool)
+    }
+
+    /// Puts a volume of a pool into the bin. Its layers stay.
+    pub(super) async fn delete_into_bin(
+        &self,
+        name: &str,
+        unmap: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let deleted_ms = self.context.io.wall_clock_ms();
+        let planned = self.plan(&Change::BinVolume { volume: name.to_owned(), unmap, deleted_ms })?;
+        let binned = planned.next.find_binned(name).expect("just put there");
+        let line = format!(
+            "put volume {name}, {}, into the bin for {}{}: `tangelo volume undelete {name}` brings it back",
+            size(binned.volume.size_bytes),
+            period(self.bin_seconds(place(binned).0)),
+            with_snapshots(binned)
+        );
+        let planned = planned.line(line);
+        if !dry_run {
+            self.commit(&planned.next).await?;
+        }
+        Ok(planned.reply(dry_run, None))
+    }
+
+    /// Deletes for good what has been in the bin long enough, and the oldest of a pool that runs full, one in a round and
+    /// only where the last one's space has not begun to come back. Whether there is more to come.
+    pub(super) async fn keep_bin(&self, stats: &[(PoolId, LaneStats)]) -> bool {
+        let mut gives_way = false;
+        for name in self.overdue() {
+            self.clear(&name).await;
+        }
+        let pools = self.state.borrow().online();
+        for membership in pools {
+            let id = membership.pool;
+            let lanes: Vec<&LaneStats> =
+                stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats).collect();
+            let full = full_percent(&lanes) >= GIVES_WAY_PERCENT;
+            let live: u64 = lanes.iter().map(|lane| lane.live_blocks).sum();
+            let oldest = {
+                let mut state = self.state.borrow_mut();
+                let oldest = state.catalog.bin().iter().find(|binned| place(binned).0 == id);
+                let oldest = oldest.map(|binned| binned.volume.name.to_string());
+                let Some(pool) = state.pool_mut(id) else { continue };
+                let before = pool.care.live_when_full.take();
+                if full {
+                    pool.care.live_when_full = Some(live);
+                }
+                oldest.filter(|_| full && before.is_none_or(|before| live >= before))
+            };
+            gives_way |= full;
+            if let Some(name) = oldest {
+                self.clear(&name).await;
+            }
+        }
+        gives_way && !self.state.borrow().catalog.bin().is_empty()
+    }
+
+    /// Those whose time is up, by the clock on the wall.
+    fn overdue(&self) -> Vec<String> {
+        let now = self.context.io.wall_clock_ms();
+        let state = self.state.borrow();
+        let over = |binned: &&Binned| {
+            eradicated_ms(&state.catalog, binned) <= now && state.is_pool_online(place(binned).0)
+        };
+        state.catalog.bin().iter().filter(over).map(|binned| binned.volume.name.to_string()).collect()
+    }
+
+    async fn clear(&self, name: &str) {
+        let _turn = self.changes.acquire(1).await;
+        // somebody may have taken it out meanwhile; what cannot be stored is tried again
+        let _ = self.eradicate(name, false).await;
+    }
+
+    pub(super) async fn bin_statuses(&self) -> Vec<BinnedStatus> {
+        let catalog = self.state.borrow().catalog.clone();
+        let mut spaces = BTreeMap::new();
+        for binned in catalog.bin() {
+            if let Entry::Vacant(entry) = spaces.entry(place(binned).0) {
+                let space = self.copy_spaces(*entry.key()).await;
+                entry.insert(space);
+            }
+        }
+        let status = |binned: &Binned| {
+            let (pool, layer) = place(binned);
+            BinnedStatus {
+                name: binned.volume.name.to_string(),
+                pool: catalog.pool(pool).map_or_else(|| pool.to_string(), |entry| entry.name.to_string()),
+                size_bytes: binned.volume.size_bytes,
+                deleted_ms: binned.deleted_ms,
+                eradicated_ms: eradicated_ms(&catalog, binned),
+                snapshots: binned.snapshots.len() as u64,
+                space: spaces[&pool].get(&pool_layer(layer)).copied(),
+            }
+        };
+        catalog.bin().iter().map(status).collect()
+    }
+}
+
+/// That what is in the bin will have to go, where the pool is about that full.
+pub(super) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneStats]) -> Option<Problem> {
+    let held = catalog.bin().iter().filter(|binned| place(binned).0 == id).count();
+    let full = full_percent(lanes);
+    if held == 0 || full < WARNS_PERCENT {
+        return None;
+    }
+    let volumes = if held == 1 { "1 volume".to_owned() } else { format!("{held} volumes") };
+    Some(Problem {
+        health: Health::Degraded,
+        subject: format!("pool {name}"),
+        reason: format!(
+            "it is {full} % full: from {GIVES_WAY_PERCENT} % on, what is in the bin ({volumes}) goes for good, the oldest first"
+        ),
+        action: "bring back what is needed (`tangelo volume bin`, `tangelo volume undelete`), add a drive, or discard what hosts do not need (fstrim)"
+            .to_owned(),
+    })
+}
+
+fn full_percent(lanes: &[&LaneStats]) -> u128 {
+    let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| u128::from(count(lane))).sum::<u128>();
+    sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1)
+}
+
+fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {
+    catalog.pool(pool).map(|entry| entry.settings).unwrap_or_default().bin_seconds()
+}
+
+fn eradicated_ms(catalog: &Catalog, binned: &Binned) -> u64 {
+    binned.deleted_ms.saturating_add(u64::from(bin_seconds(catalog, place(binned).0)) * 1000)
+}
+
+fn with_snapshots(binned: &Binned) -> String {
+    match binned.snapshots.len() {
+        0 => String::new(),
+        1 => ", with its snapshot".to_owned(),
+        count => format!(", with its {count} snapshots"),
+    }
+}
+
+fn place(binned: &Binned) -> (PoolId, LayerId) {
+    match binned.volume.backing {
+        VolumeKind::Pool { pool, layer } => (pool, layer),
+        _ => unreachable!("only volumes of pools are in the bin"),
+    }
+}

@@ -1,0 +1,279 @@
+//! Snapshots, clones and rollback, while hosts write and the power goes.
+
+mod common;
+
+use common::Lab;
+use common::host::{Host, write_10};
+use engine::command::{
+    CommandErrorKind, CopyOrder, CopySpace, NewBacking, NewPool, NewVolume, SnapshotStatus,
+};
+use engine::{Command, Reply};
+use sim::{DriveOptions, World};
+
+const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+const MIB: u64 = 1 << 20;
+
+/// A volume of 64 MiB in a pool, as LUN 0 of a host.
+fn array(seed: u64, shards: u16) -> Lab {
+    let world = World::new(seed, None);
+    let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
+    for path in &drives {
+        world.add_drive(DriveOptions::new(path, 1 << 30));
+    }
+    let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
+    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
+    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
+    lab.change(Command::PoolCreate { pool, dry_run: false });
+    create_volume(&mut lab, "disk");
+    lab.create_host("alpha", ALPHA);
+    lab.map("disk", "alpha", 0, false);
+    lab
+}
+
+fn create_volume(lab: &mut Lab, name: &str) {
+    let volume = NewVolume {
+        name: name.to_owned(),
+        backing: NewBacking::Pool("fast".to_owned()),
+        size_bytes: Some(64 * MIB),
+        block_bytes: 512,
+        write_back: false,
+    };
+    lab.change(Command::VolumeCreate { volume, dry_run: false });
+}
+
+fn login(lab: &mut Lab, shard: u16, luns: &[u16]) -> Host {
+    let host = Host::log_in(lab, shard, ALPHA, 1);
+    luns.iter().for_each(|lun| drop(host.settle(lab, *lun)));
+    host
+}
+
+fn copy(order: CopyOrder) -> Command {
+    Command::Copy { order, dry_run: false }
+}
+
+fn snapshot(name: &str) -> Command {
+    snapshots(&["disk"], name)
+}
+
+/// Of all these volumes at one moment.
+fn snapshots(volumes: &[&str], name: &str) -> Command {
+    let snapshots = volumes.iter().map(|volume| ((*volume).to_owned(), name.to_owned())).collect();
+    copy(CopyOrder::Snapshot { snapshots })
+}
+
+fn delete(snapshot: &str) -> Command {
+    copy(CopyOrder::DeleteSnapshot { volume: "disk".to_owned(), snapshot: snapshot.to_owned() })
+}
+
+fn clone(snapshot: &str, name: &str) -> Command {
+    clone_of("disk", snapshot, name)
+}
+
+fn clone_of(volume: &str, snapshot: &str, name: &str) -> Command {
+    let (volume, snapshot) = (volume.to_owned(), snapshot.to_owned());
+    copy(CopyOrder::Clone { volume, snapshot, name: name.to_owned() })
+}
+
+fn roll_back(snapshot: &str) -> Command {
+    copy(CopyOrder::RollBack { volume: "disk".to_owned(), snapshot: snapshot.to_owned() })
+}
+
+fn list(lab: &mut Lab) -> Vec<SnapshotStatus> {
+    match lab.command(Command::SnapshotList { volume: Some("disk".to_owned()) }) {
+        Ok(Reply::Snapshots(snapshots)) => snapshots,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn power_cut(lab: &mut Lab, host: Host) {
+    lab.simulation.world.power_loss(0);
+    host.kill(lab);
+    lab.restart();
+}
+
+#[test]
+fn the_life_of_snapshots_and_clones() {
+    for (seed, shards) in [(1, 1), (2, 3)] {
+        let mut lab = array(seed, shards);
+        let host = login(&mut lab, 0, &[0]);
+        host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
+        let Command::Copy { order, .. } = snapshot("mon") else { unreachable!() };
+        let dry = Command::Copy { order, dry_run: true };
+        assert!(lab.change(dry).lines[0].contains("disk@mon") && list(&mut lab).is_empty());
+        lab.change(snapshot("mon"));
+        host.write(&mut lab, 0, 0, &vec![2; MIB as usize / 2]);
+        lab.change(snapshot("tue"));
+        host.write(&mut lab, 0, 0, &[3; 4096]);
+        lab.change(clone("mon", "copy"));
+        lab.map("copy", "alpha", 1, false);
+        host.settle(&mut lab, 0);
+        host.settle(&mut lab, 1);
+        assert!(host.read(&mut lab, 1, 0, 2048) == vec![1; MIB as usize]);
+        host.write(&mut lab, 1, 8, &[4; 4096]);
+        assert_eq!(lab.command(snapshot("mon")).unwrap_err().kind, CommandErrorKind::AlreadyExists);
+        assert_eq!(lab.command(roll_back("mon")).unwrap_err().kind, CommandErrorKind::InUse);
+        let volume =
+            Command::VolumeDelete { name: "disk".to_owned(), unmap: true, eradicate: true, dry_run: false };
+        assert_eq!(lab.command(volume.clone()).unwrap_err().kind, CommandErrorKind::InUse);
+        let space = |written_bytes, used_bytes, unique_bytes| {
+            Some(CopySpace { written_bytes, used_bytes, unique_bytes })
+        };
+        let spaces: Vec<_> = list(&mut lab).iter().map(|one| one.space).collect();
+        // the clone and the second snapshot both stand on the first; of the second, the volume hides a block
+        assert_eq!(spaces, [space(MIB, MIB, 0), space(MIB / 2, MIB * 3 / 2, 4096)], "seed {seed}");
+        let volumes = lab.status().volumes;
+        assert_eq!(volumes[0].space, space(4096, MIB * 3 / 2 + 4096, 4096), "seed {seed}");
+        assert_eq!(volumes[1].space, space(4096, MIB + 4096, 4096), "seed {seed}");
+        assert_eq!([&volumes[0].clone_of, &volumes[1].clone_of], [&None, &Some("disk@mon".to_owned())]);
+        power_cut(&mut lab, host);
+        let host = login(&mut lab, 0, &[0, 1]);
+        assert!(host.read(&mut lab, 0, 0, 16)[4000..4100] == [[3; 96].as_slice(), &[2; 4]].concat());
+        assert!(host.read(&mut lab, 1, 0, 16) == [[1; 4096], [4; 4096]].concat());
+        lab.unmap("disk", "alpha");
+        lab.change(roll_back("tue"));
+        lab.map("disk", "alpha", 0, false);
+        host.settle(&mut lab, 0);
+        assert!(host.read(&mut lab, 0, 0, 1024) == vec![2; MIB as usize / 2]);
+        assert!(host.read(&mut lab, 0, 1024, 1024) == vec![1; MIB as usize / 2]);
+        lab.change(delete("mon"));
+        lab.change(delete("tue"));
+        lab.pass(base::Nanos::from_secs(5));
+        power_cut(&mut lab, host);
+        let host = login(&mut lab, 0, &[0, 1]);
+        assert!(host.read(&mut lab, 0, 0, 1024) == vec![2; MIB as usize / 2]);
+        assert!(host.read(&mut lab, 1, 0, 16) == [[1; 4096], [4; 4096]].concat());
+        lab.change(volume);
+        host.settle(&mut lab, 1);
+        assert!(host.read(&mut lab, 1, 16, 2032) == vec![1; 2032 * 512]);
+        assert!(list_of_missing(&mut lab));
+    }
+}
+
+fn list_of_missing(lab: &mut Lab) -> bool {
+    assert!(
+        matches!(lab.command(Command::SnapshotList { volume: None }), Ok(Reply::Snapshots(all)) if all.is_empty())
+    );
+    let asked = lab.command(Command::SnapshotList { volume: Some("disk".to_owned()) });
+    asked.is_err_and(|error| error.kind == CommandErrorKind::NotFound)
+}
+
+/// Where the `n`th write of a chain goes: all over the volume, and so over all lanes.
+fn place(n: u32) -> u32 {
+    n * 37 % 128 * 1024
+}
+
+/// A host writes one block after the other, each when the one before is acknowledged. Whatever the moment at which a
+/// snapshot is taken: it has the first so many of them, all that were acknowledged before it was asked for, and no
+/// other.
+#[test]
+fn a_snapshot_is_one_moment_of_all_lanes() {
+    for seed in 20..32 {
+        let mut lab = array(seed, 3);
+        let host = login(&mut lab, (seed % 3) as u16, &[0]);
+        let before = 5 + (seed % 7) as u32;
+        (0..before).for_each(|n| host.write(&mut lab, 0, place(n), &[n as u8 + 1; 4096]));
+        let answer = lab.send_command(snapshot("now"));
+        for n in before..60 {
+            let write = host.run(&mut lab, write_10(0, place(n), &[n as u8 + 1; 4096]));
+            assert_eq!(write.status, 0, "seed {seed}");
+        }
+        lab.wait(|| answer.lock().unwrap().is_some());
+        assert!(answer.lock().unwrap().as_ref().is_some_and(|answer| answer.is_ok()), "seed {seed}");
+        lab.change(clone("now", "copy"));
+        lab.map("copy", "alpha", 1, true);
+        host.settle(&mut lab, 0);
+        host.settle(&mut lab, 1);
+        let there: Vec<bool> =
+            (0..60).map(|n| host.read(&mut lab, 1, place(n), 8) == [n as u8 + 1; 4096]).collect();
+        let first = there.iter().position(|there| !there).unwrap_or(60);
+        assert!(first >= before as usize, "seed {seed}: {first} of {before}");
+        assert!(there[first..].iter().all(|there| !there), "seed {seed}: {there:?}");
+        (0..60).for_each(|n| assert!(host.read(&mut lab, 0, place(n), 8) == [n as u8 + 1; 4096]));
+    }
+}
+
+/// A host writes one block after the other, in turn to two volumes, as databases do with their log and their tables:
+/// snapshots of both at one moment have the first so many of all, and no other.
+#[test]
+fn snapshots_of_several_volumes_are_one_moment() {
+    for seed in 40..52 {
+        let mut lab = array(seed, 3);
+        create_volume(&mut lab, "log");
+        lab.map("log", "alpha", 1, false);
+        let host = login(&mut lab, (seed % 3) as u16, &[0, 1]);
+        let lun = |n: u32| (n % 2) as u16;
+        let before = 5 + (seed % 7) as u32;
+        (0..before).for_each(|n| host.write(&mut lab, lun(n), place(n), &[n as u8 + 1; 4096]));
+        let answer = lab.send_command(snapshots(&["disk", "log"], "now"));
+        for n in before..60 {
+            let write = host.run(&mut lab, write_10(lun(n), place(n), &[n as u8 + 1; 4096]));
+            assert_eq!(write.status, 0, "seed {seed}");
+        }
+        lab.wait(|| answer.lock().unwrap().is_some());
+        assert!(answer.lock().unwrap().as_ref().is_some_and(|answer| answer.is_ok()), "seed {seed}");
+        lab.change(clone_of("disk", "now", "disk-then"));
+        lab.change(clone_of("log", "now", "log-then"));
+        lab.map("disk-then", "alpha", 2, true);
+        lab.map("log-then", "alpha", 3, true);
+        (0..4).for_each(|lun| drop(host.settle(&mut lab, lun)));
+        let there: Vec<bool> =
+            (0..60).map(|n| host.read(&mut lab, lun(n) + 2, place(n), 8) == [n as u8 + 1; 4096]).collect();
+        let first = there.iter().position(|there| !there).unwrap_or(60);
+        assert!(first >= before as usize, "seed {seed}: {first} of {before}");
+        assert!(there[first..].iter().all(|there| !there), "seed {seed}: {there:?}");
+        let all = lab.command(Command::SnapshotList { volume: None });
+        assert!(matches!(all, Ok(Reply::Snapshots(all)) if all.len() == 2));
+    }
+}
+
+/// The power goes at any moment of an order: it was carried out or not, and nothing else has changed.
+#[test]
+fn the_power_goes_in_the_middle_of_orders() {
+    let mut carried_out = [0; 4];
+    for seed in 100..148 {
+        let mut lab = array(seed, 2);
+        let host = login(&mut lab, 0, &[0]);
+        (0..20).for_each(|n| host.write(&mut lab, 0, place(n), &[1; 4096]));
+        lab.change(snapshot("old"));
+        (0..10).for_each(|n| host.write(&mut lab, 0, place(n), &[2; 4096]));
+        let kind = (seed % 4) as usize;
+        let order = match kind {
+            0 => snapshot("new"),
+            1 => clone("old", "copy"),
+            2 => delete("old"),
+            _ => {
+                lab.unmap("disk", "alpha");
+                roll_back("old")
+            }
+        };
+        let answer = lab.send_command(order);
+        // what a deletion gives back is counted before
+        let step = if kind == 2 { 400_000 } else { 80_000 };
+        lab.pass(base::Nanos(1 + (seed - 100) * step));
+        let answered = answer.lock().unwrap().is_some();
+        power_cut(&mut lab, host);
+        let names: Vec<String> = list(&mut lab).into_iter().map(|one| one.name).collect();
+        let volumes: Vec<String> = lab.status().volumes.into_iter().map(|volume| volume.name).collect();
+        if kind == 3 {
+            lab.map("disk", "alpha", 0, false);
+        }
+        let host = login(&mut lab, 0, &[0]);
+        let done = match kind {
+            0 => names.len() == 2,
+            1 => volumes.iter().any(|name| name == "copy"),
+            2 => names.is_empty(),
+            _ => host.read(&mut lab, 0, place(0), 8) == [1; 4096],
+        };
+        assert!(done || !answered, "seed {seed}: answered, and gone");
+        carried_out[kind] += usize::from(done);
+        let newer = if kind == 3 && done { 1 } else { 2 };
+        for n in 0..20 {
+            let wanted = if n < 10 { newer } else { 1 };
+            assert!(host.read(&mut lab, 0, place(n), 8) == [wanted; 4096], "seed {seed}, block {n}");
+        }
+        host.write(&mut lab, 0, place(3), &[7; 4096]);
+        assert!(host.read(&mut lab, 0, place(3), 8) == [7; 4096]);
+    }
+    // cut off before, and after, of each kind
+    assert!(carried_out.iter().all(|&done| (1..12).contains(&done)), "{carried_out:?}");
+}

@@ -1,0 +1,140 @@
+//! What a layer and all below it say of a page's blocks, worked out once: so that a volume on a hundred snapshots
+//! is read like one on none.
+//!
+//! Layers that something stands on do not change what they say. What changes is where it stands: cleaning moves
+//! blocks, and merging moves entries from layer to layer. A place in the log names the same bytes as long as its
+//! segment exists, and segments' ids are not used again while a lane is open; so an entry whose segment is gone is stale, and any
+//! other is good, wherever its block may live by now.
+
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+
+use base::{HashMap, LayerId};
+
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+
+/// What the layers say of one leaf page's blocks.
+pub(crate) type Base = [MapEntry; PAGE_ENTRIES];
+
+/// Kept whatever the budget says: what the reads that are under way need at once.
+const BASES_MIN: usize = 64;
+
+struct Kept {
+    base: Rc<Base>,
+    touched: u64,
+}
+
+/// The pages that are kept, the least used of them up to a budget.
+pub(crate) struct Bases {
+    kept: HashMap<PageKey, Kept>,
+    max: usize,
+    clock: u64,
+    watches: Vec<(u64, Weak<Cell<bool>>)>,
+    pub hits: u64,
+    pub misses: u64,
+}
+
+/// Tells whether something was merged at a page since it was asked for.
+pub(crate) struct Watch(Rc<Cell<bool>>);
+
+impl Watch {
+    pub fn is_disturbed(&self) -> bool {
+        self.0.get()
+    }
+}
+
+impl Bases {
+    pub fn new(max: usize) -> Bases {
+        Bases {
+            kept: HashMap::default(),
+            max: max.max(BASES_MIN),
+            clock: 0,
+            watches: Vec::new(),
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    pub fn find(&mut self, key: PageKey) -> Option<Rc<Base>> {
+        self.clock += 1;
+        let kept = self.kept.get_mut(&key)?;
+        kept.touched = self.clock;
+        self.hits += 1;
+        Some(kept.base.clone())
+    }
+
+    pub fn insert(&mut self, key: PageKey, base: Base) {
+        self.clock += 1;
+        self.misses += 1;
+        self.kept.insert(key, Kept { base: Rc::new(base), touched: self.clock });
+        if self.kept.len() > self.max {
+            let mut touched: Vec<u64> = self.kept.values().map(|kept| kept.touched).collect();
+            touched.sort_unstable();
+            let oldest = touched[self.max / 8];
+            self.kept.retain(|_, kept| kept.touched > oldest);
+        }
+    }
+
+    /// A page of this layer has changed.
+    pub fn forget(&mut self, key: PageKey) {
+        if key.level == 1 && !self.kept.is_empty() {
+            self.kept.remove(&key);
+        }
+    }
+
+    pub fn forget_layer(&mut self, layer: LayerId) {
+        self.kept.retain(|key, _| key.layer != layer);
+    }
+
+    /// Watches the pages of this index, of all layers, until it is dropped.
+    pub fn watch(&mut self, index: u64) -> Watch {
+        self.watches.retain(|(_, watch)| watch.strong_count() > 0);
+        let watch = Rc::new(Cell::new(false));
+        self.watches.push((index, Rc::downgrade(&watch)));
+        Watch(watch)
+    }
+
+    /// Entries have gone from one layer to another, at the pages of this index; `None`: at any.
+    pub fn disturb(&mut self, index: Option<u64>) {
+        for (watched, watch) in &self.watches {
+            if index.is_none_or(|index| index == *watched)
+                && let Some(watch) = watch.upgrade()
+            {
+                watch.set(true);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(index: u64) -> PageKey {
+        PageKey { layer: LayerId(3), level: 1, index }
+    }
+
+    #[test]
+    fn the_least_used_go_first() {
+        let mut bases = Bases::new(0);
+        for index in 0..BASES_MIN as u64 {
+            bases.insert(key(index), [MapEntry::ABSENT; PAGE_ENTRIES]);
+        }
+        assert!(bases.find(key(0)).is_some());
+        bases.insert(key(1000), [MapEntry::ZERO; PAGE_ENTRIES]);
+        assert!(bases.find(key(0)).is_some() && bases.find(key(1)).is_none());
+        assert!(bases.find(key(1000)).is_some() && bases.kept.len() <= BASES_MIN);
+        bases.forget(key(0));
+        assert!(bases.find(key(0)).is_none());
+    }
+
+    #[test]
+    fn watches_see_merges_of_their_page() {
+        let mut bases = Bases::new(0);
+        let (one, two) = (bases.watch(1), bases.watch(2));
+        bases.disturb(Some(2));
+        assert!(!one.is_disturbed() && two.is_disturbed());
+        bases.disturb(None);
+        assert!(one.is_disturbed());
+    }
+}

@@ -1,0 +1,255 @@
+//! Snapshots, clones, and what becomes of them.
+
+use base::{LayerId, Nanos};
+use pool::{LaneRequest, Protection};
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::drive::DriveOptions;
+use crate::oracle::SECTORS_PER_BLOCK;
+use crate::seed::Plan;
+use crate::workload::{Answer, Failure, Request};
+
+const VOLUME: u32 = 1;
+
+fn any(seed: u64) -> Protection {
+    Protection::ALL[(seed % 5) as usize]
+}
+
+pub const COPIES_STAY_WHAT_THEY_WERE: Scenario = Scenario {
+    name: "copies-stay-what-they-were",
+    property: "snapshots and clones hold what was there when they were made, whatever is written, rolled back, deleted or cut off",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 2000), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let mut kept = Vec::new();
+        for round in 0..4 {
+            let snapshot = script.snapshot(VOLUME)?;
+            script.write(round * 40, 60)?;
+            script.unmap(round * 50, 10)?;
+            let clone = script.clone_of(snapshot)?;
+            script.write_to(clone, 30 * round + 500, 20)?;
+            script.write_to(clone, 10, 5)?;
+            kept.extend([snapshot, clone]);
+        }
+        script.verify()?;
+        script.roll_back(kept[2])?;
+        script.write(5, 10)?;
+        while !kept.is_empty() {
+            let copy = kept.swap_remove(script.prng.index(kept.len()));
+            script.delete(copy)?;
+            if script.prng.chance(500) {
+                script.crash(true);
+                script.start()?;
+            }
+            script.verify()?;
+        }
+        script.converge()?;
+        script.audit()?;
+        script.verify()
+    },
+};
+
+pub const DELETING_GIVES_BACK_WHAT_WAS_SAID: Scenario = Scenario {
+    name: "deleting-gives-back-what-was-said",
+    property: "what a copy is said to hold alone is what its deletion gives back, to the block",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 600), options);
+        script.start()?;
+        script.write(0, 100)?;
+        let first = script.snapshot(VOLUME)?;
+        let clone = script.clone_of(first)?;
+        // hidden from the volume, and the clone's alone when the snapshot has gone
+        script.write(0, 40)?;
+        script.write_to(clone, 90, 20)?;
+        let second = script.snapshot(VOLUME)?;
+        script.unmap(20, 50)?;
+        let third = script.snapshot(clone)?;
+        script.write_to(clone, 80, 15)?;
+        let mut copies = vec![second, third, clone];
+        script.prng.shuffle(&mut copies);
+        script.delete_counted(first)?;
+        for copy in copies {
+            script.delete_counted(copy)?;
+            script.verify()?;
+        }
+        script.audit()
+    },
+};
+
+/// Takes no notice of what came of it.
+fn ask(script: &mut Script, request: LaneRequest) -> Result<(), Failure> {
+    let lane = script.bench.lanes()[0].clone();
+    script.run("a request to the lane", async move { drop(lane.execute(request).await) })
+}
+
+pub const RENAMED_LAYER_IS_NOT_MADE_AGAIN: Scenario = Scenario {
+    name: "renamed-layer-is-not-made-again",
+    property: "a volume whose layer went into the one below it is found by its name, and not made a second time at the next start",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 600), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let snapshot = script.snapshot(VOLUME)?;
+        script.write(0, 20)?;
+        // a snapshot that is cut off: its layer is made, and no record says so
+        let top = *script.bench.lanes()[0].layers().last().expect("the volume's");
+        let unrecorded = LaneRequest::CreateLayer { layer: LayerId(900_000), parent: Some(top), blocks: 600 };
+        ask(&mut script, unrecorded)?;
+        script.delete(snapshot)?;
+        script.converge()?;
+        for _ in 0..2 {
+            script.crash(seed % 2 == 0);
+            script.start()?;
+            script.verify()?;
+        }
+        let layers = script.bench.lanes()[0].layers();
+        if layers.iter().filter(|layer| **layer == top).count() != 1 {
+            return Err(Failure::Broken(format!("the lane's layers are {layers:?}")));
+        }
+        script.write(10, 30)?;
+        script.converge()?;
+        script.audit()?;
+        script.verify()
+    },
+};
+
+pub const KEPT_PLACE_IS_GIVEN_UP: Scenario = Scenario {
+    name: "kept-place-is-given-up",
+    property: "a block that was healed is found by those, too, who have kept its old place, when that cannot be read any more",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(Protection::Parity1, 5, 600), options);
+        script.start()?;
+        script.write(0, 120)?;
+        let first = script.snapshot(VOLUME)?;
+        let clone = script.clone_of(first)?;
+        script.snapshot(VOLUME)?;
+        // each keeps the places for itself: they stand on different layers
+        script.read_from(VOLUME, 0, 120)?;
+        script.read_from(clone, 0, 120)?;
+        let world = script.world();
+        for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
+            world.rot(script.drive(0), block, block as usize * 977 % 32_768);
+        }
+        script.read_from(clone, 0, 120)?;
+        script.pass(Nanos::from_millis(100))?;
+        let lost = script.drive(1);
+        world.vanish(lost, None, false);
+        // what has not been healed and stood beside the rotten drive is gone; whatever is there, all can read
+        for block in 0..120 {
+            let sectors = block * SECTORS_PER_BLOCK..(block + 1) * SECTORS_PER_BLOCK;
+            let read = |volume| Request::Read { volume, sectors: sectors.clone() };
+            let healed = script.request(read(clone))?;
+            if matches!(healed, Answer::Data(_)) && script.request(read(VOLUME))? != healed {
+                return Err(Failure::Broken(format!("block {block} cannot be read by the volume")));
+            }
+        }
+        Ok(())
+    },
+};
+
+/// So little room that overwriting soon needs cleaning.
+fn tiny(protection: Protection, drive_mib: u64) -> Plan {
+    let drive = |index| DriveOptions::new(&format!("/sim/drive{index}"), drive_mib << 20);
+    let drives = (0..6).map(drive);
+    Plan { drives: drives.collect(), ..plain_plan(protection, 6, 600) }
+}
+
+pub const BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED: Scenario = Scenario {
+    name: "blocks-of-merged-layers-are-cleaned",
+    property: "blocks that were written for layers that are no more are found, moved and given back",
+    run: |seed, options| {
+        let mut script = Script::new(seed, tiny(any(seed), 5), options);
+        script.start()?;
+        let mut snapshots = Vec::new();
+        for round in 0..400 {
+            script.write(round % 300, 1)?;
+            script.write(300 + round * 17 % 250, 12)?;
+            if round % 25 == 10 {
+                snapshots.push(script.snapshot(VOLUME)?);
+            }
+            if snapshots.len() > 2 {
+                let oldest = snapshots.remove(0);
+                script.delete(oldest)?;
+            }
+        }
+        for snapshot in snapshots {
+            script.delete(snapshot)?;
+        }
+        script.converge()?;
+        script.audit()?;
+        script.crash(true);
+        script.start()?;
+        script.converge()?;
+        script.audit()?;
+        script.verify()
+    },
+};
+
+/// Makes the leaf pages of the oldest layer's map unreadable, wherever they stand. How many there are.
+fn lose_pages_of_the_oldest_layer(script: &Script) -> usize {
+    let world = script.world();
+    let is_leaf = |content: &[u8]| content.starts_with(b"TNGP") && content[6] == 1;
+    let layer = |content: &[u8]| u32::from_le_bytes(content[8..12].try_into().expect("four bytes"));
+    let mut leaves = Vec::new();
+    for &drive in script.bench.drives() {
+        for block in 256..(8 << 20) / base::BLOCK_BYTES as u64 {
+            let content = world.peek(drive, block);
+            if is_leaf(&content) && layer(&content) > pool::CATALOG_LAYER.0 {
+                leaves.push((layer(&content), drive, block));
+            }
+        }
+    }
+    let oldest = leaves.iter().map(|(layer, ..)| *layer).min();
+    leaves.retain(|(layer, ..)| Some(*layer) == oldest);
+    leaves.iter().for_each(|&(_, drive, block)| world.spoil(drive, block));
+    leaves.len()
+}
+
+pub const LOST_PAGE_STOPS_NOBODY: Scenario = Scenario {
+    name: "lost-page-stops-nobody",
+    property: "where pages of a layer's map are lost, that layer is neither merged nor cleaned, and everything else goes on: \
+               writes are answered, other layers go, and nothing is tried again and again",
+    run: |seed, options| {
+        let mut script = Script::new(seed, tiny(any(seed), 8), options);
+        script.start()?;
+        let mut copies = Vec::new();
+        // little is live in the oldest layer's segments: they are what cleaning takes first
+        for block in 0..60 {
+            script.write(block, 1)?;
+            script.write(300 + block * 17 % 250, 12)?;
+        }
+        for round in 0..4 {
+            copies.push(script.snapshot(VOLUME)?);
+            script.write(round * 40, 50)?;
+        }
+        script.close()?;
+        script.start()?;
+        script.shared.lenient.set(true);
+        if lose_pages_of_the_oldest_layer(&script) == 0 {
+            return Err(Failure::Broken("no page of the map was found".to_owned()));
+        }
+        // the first cannot be merged with the second; the third can with the fourth
+        for index in [0, 2] {
+            script.delete(copies[index])?;
+        }
+        let refused = script.shared.out_of_space.get();
+        for round in 0..1500 {
+            script.write(round % 290, 1)?;
+            script.write(300 + round * 17 % 250, 12)?;
+        }
+        if script.shared.out_of_space.get() > refused {
+            return Err(Failure::Broken("overwriting was refused for want of space".to_owned()));
+        }
+        script.converge()?;
+        let checkpoints = |script: &Script| script.bench.lanes()[0].stats().counters.checkpoints;
+        let before = checkpoints(&script);
+        script.pass(Nanos::from_secs(600))?;
+        match checkpoints(&script) - before {
+            // one each time that it is due
+            0..=30 => Ok(()),
+            more => Err(Failure::Broken(format!("an idle pool wrote {more} checkpoints"))),
+        }
+    },
+};

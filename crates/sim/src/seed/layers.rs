@@ -1,0 +1,180 @@
+//! Snapshots and clones of one lane's volumes: what an array's catalog knows of them, and how it is changed.
+//!
+//! The records outlive every crash, like a catalog whose changes are atomic and durable: a layer is made before
+//! it is recorded and dropped after it is forgotten, and what a crash leaves in between is dropped at the next
+//! start.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+
+use base::LayerId;
+use pool::{LaneError, LaneOutput, LaneRequest};
+
+use super::subject::LaneSubject;
+use crate::workload::{Answer, Copied, Layered, Order, VolumeGate, VolumePlan};
+
+/// Numbers of copies, and their layers, begin here.
+const FIRST_COPY: u32 = 10_000;
+/// Numbers of one lane's copies are this far from the next lane's.
+const COPIES_PER_LANE: u32 = 1_000_000;
+
+/// What is recorded of one lane.
+pub struct Records {
+    /// The layer in which each volume, snapshot or clone is.
+    pub layers: RefCell<BTreeMap<u32, LayerId>>,
+    pub copies: RefCell<BTreeMap<u32, Copied>>,
+    next: Cell<u32>,
+    base: u32,
+}
+
+impl Records {
+    pub fn new(lane: u16, volumes: &[(VolumePlan, LayerId)]) -> Rc<Records> {
+        Rc::new(Records {
+            layers: RefCell::new(volumes.iter().map(|(plan, layer)| (plan.volume, *layer)).collect()),
+            copies: RefCell::default(),
+            next: Cell::new(FIRST_COPY),
+            base: u32::from(lane) * COPIES_PER_LANE,
+        })
+    }
+
+    fn new_layer(&self) -> LayerId {
+        self.next.set(self.next.get() + 1);
+        LayerId(self.next.get())
+    }
+
+    pub fn layer(&self, number: u32) -> Option<LayerId> {
+        self.layers.borrow().get(&number).copied()
+    }
+}
+
+/// The layers of a [`LaneSubject`].
+pub struct LaneLayers {
+    subject: Rc<LaneSubject>,
+}
+
+impl LaneLayers {
+    pub fn new(subject: Rc<LaneSubject>) -> LaneLayers {
+        LaneLayers { subject }
+    }
+}
+
+impl LaneSubject {
+    /// A new layer over another: what is in the other stays as it is from then on.
+    async fn grow(&self, parent: LayerId, blocks: u64) -> Result<LayerId, Answer> {
+        let layer = self.records.new_layer();
+        let request = LaneRequest::CreateLayer { layer, parent: Some(parent), blocks };
+        match self.lane.execute(request).await {
+            Ok(_) => Ok(layer),
+            Err(LaneError::OutOfSpace) => Err(Answer::OutOfSpace),
+            Err(LaneError::Unavailable) => Err(Answer::Lost),
+            Err(error) => Err(Answer::Failed(error.to_string())),
+        }
+    }
+
+    async fn drop_layer(&self, layer: LayerId) -> Answer {
+        self.leave_layer(layer).await;
+        match self.lane.execute(LaneRequest::DropLayer { layer }).await {
+            Ok(_) | Err(LaneError::OutOfSpace | LaneError::Unavailable) => Answer::Done,
+            Err(error) => Answer::Failed(error.to_string()),
+        }
+    }
+
+    /// Of a volume, a snapshot or a clone.
+    fn plan(&self, number: u32) -> Option<VolumePlan> {
+        let copy = self.records.copies.borrow().get(&number).map(|copy| copy.plan);
+        copy.or_else(|| self.plans.iter().find(|plan| plan.volume == number).copied())
+    }
+
+    async fn carry_out(self: &Rc<Self>, order: Order) -> Answer {
+        let result = match order {
+            Order::Snapshot { volume, copy } => self.snapshot(volume, copy).await,
+            Order::Clone { snapshot, copy } => self.clone_of(snapshot, copy).await,
+            Order::Rollback { volume, snapshot } => return self.roll_back(volume, snapshot).await,
+            Order::Delete { copy } => {
+                let layer = self.records.layers.borrow_mut().remove(&copy).expect("it is recorded");
+                self.records.copies.borrow_mut().remove(&copy);
+                return self.drop_layer(layer).await;
+            }
+        };
+        result.map_or_else(|answer| answer, |()| Answer::Done)
+    }
+
+    async fn snapshot(&self, volume: u32, copy: u32) -> Result<(), Answer> {
+        let plan = self.plan(volume).ok_or(Answer::Lost)?;
+        let frozen = self.records.layer(volume).ok_or(Answer::Lost)?;
+        let top = self.grow(frozen, plan.blocks).await?;
+        let mut layers = self.records.layers.borrow_mut();
+        layers.insert(volume, top);
+        layers.insert(copy, frozen);
+        let plan = VolumePlan { volume: copy, blocks: plan.blocks, write_back: false };
+        self.records.copies.borrow_mut().insert(copy, Copied { plan, origin: volume, writable: false });
+        Ok(())
+    }
+
+    async fn clone_of(&self, snapshot: u32, copy: u32) -> Result<(), Answer> {
+        let plan = self.plan(snapshot).ok_or(Answer::Lost)?;
+        let frozen = self.records.layer(snapshot).ok_or(Answer::Lost)?;
+        let top = self.grow(frozen, plan.blocks).await?;
+        self.records.layers.borrow_mut().insert(copy, top);
+        let plan = VolumePlan { volume: copy, blocks: plan.blocks, write_back: false };
+        self.records.copies.borrow_mut().insert(copy, Copied { plan, origin: snapshot, writable: true });
+        Ok(())
+    }
+
+    async fn roll_back(self: &Rc<Self>, volume: u32, snapshot: u32) -> Answer {
+        let (Some(plan), Some(frozen)) = (self.plan(volume), self.records.layer(snapshot)) else {
+            return Answer::Lost;
+        };
+        let top = match self.grow(frozen, plan.blocks).await {
+            Ok(top) => top,
+            Err(answer) => return answer,
+        };
+        let old = self.records.layers.borrow_mut().insert(volume, top).expect("it is recorded");
+        // from here on the volume is the snapshot's copy, whatever becomes of what it was
+        let subject = self.clone();
+        self.io.spawn(async move { drop(subject.drop_layer(old).await) });
+        Answer::Done
+    }
+}
+
+impl Layered for LaneLayers {
+    fn copies(&self) -> Vec<Copied> {
+        self.subject.records.copies.borrow().values().copied().collect()
+    }
+
+    fn new_number(&self) -> u32 {
+        self.subject.records.base + self.subject.records.new_layer().0
+    }
+
+    fn gate(&self, volume: u32) -> Rc<VolumeGate> {
+        self.subject.gate(volume)
+    }
+
+    fn freed_by(&self, copy: u32) -> Pin<Box<dyn Future<Output = Result<u64, String>>>> {
+        let (subject, layer) = (self.subject.clone(), self.subject.records.layer(copy));
+        Box::pin(async move {
+            let layer = layer.ok_or("there is no such copy")?;
+            match subject.lane.execute(LaneRequest::LayerUsage { layer }).await {
+                Ok(LaneOutput::Usage(usage)) => Ok(usage.freed_blocks),
+                Ok(other) => Err(format!("{other:?}")),
+                Err(error) => Err(format!("its blocks cannot be counted: {error}")),
+            }
+        })
+    }
+
+    fn stored_blocks(&self) -> u64 {
+        self.subject.lane.stats().mapped_blocks
+    }
+
+    fn is_settled(&self) -> bool {
+        !self.subject.lane.upkeep_is_due()
+    }
+
+    fn order(&self, order: Order) -> Pin<Box<dyn Future<Output = Answer>>> {
+        let subject = self.subject.clone();
+        Box::pin(async move { subject.carry_out(order).await })
+    }
+}

@@ -1,0 +1,81 @@
+//! The commands of snapshots, schedules, clones and the bin.
+
+use control::api::*;
+use control::client::{Server, path_piece};
+
+use super::{Failure, Shown, change_path, changed, show};
+use crate::cli;
+
+pub(super) async fn snapshot(snapshot: &cli::Snapshot, server: &Server) -> Result<Shown, Failure> {
+    match snapshot {
+        cli::Snapshot::Create { snapshots, change } => {
+            let new = snapshots.iter().cloned();
+            let new = new.map(|cli::SnapshotOf { volume, snapshot }| NewSnapshot { volume, name: snapshot });
+            let new = NewSnapshots { snapshots: new.collect() };
+            changed(server.post(&change_path("/v1/snapshots", change), &new).await?)
+        }
+        cli::Snapshot::List { volume } => {
+            let only = volume.as_ref().map_or(String::new(), |name| format!("?volume={}", path_piece(name)));
+            Ok(show(server.get::<SnapshotList>(&format!("/v1/snapshots{only}")).await?))
+        }
+        cli::Snapshot::Delete { snapshot, change } => {
+            changed(server.delete(&change_path(&path(snapshot, ""), change)).await?)
+        }
+        cli::Snapshot::Rollback { snapshot, change } => {
+            changed(server.post(&change_path(&path(snapshot, "/rollback"), change), &()).await?)
+        }
+    }
+}
+
+pub(super) async fn clone(
+    from: &cli::SnapshotOf,
+    name: &str,
+    change: &cli::Change,
+    server: &Server,
+) -> Result<Shown, Failure> {
+    let clone = NewClone { name: name.to_owned() };
+    changed(server.post(&change_path(&path(from, "/clone"), change), &clone).await?)
+}
+
+pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Result<Shown, Failure> {
+    match schedule {
+        &cli::Schedule::Create { ref name, ref volumes, hourly, daily, weekly, monthly, ref change } => {
+            let keep = Keep { hourly, daily, weekly, monthly };
+            let new = NewSchedule { name: name.clone(), volumes: volumes.clone(), keep };
+            changed(server.post(&change_path("/v1/schedules", change), &new).await?)
+        }
+        cli::Schedule::List => Ok(show(server.get::<ScheduleList>("/v1/schedules").await?)),
+        cli::Schedule::Delete { name, change } => {
+            let path = format!("/v1/schedules/{}", path_piece(name));
+            changed(server.delete(&change_path(&path, change)).await?)
+        }
+    }
+}
+
+/// What is done to a volume by its name alone.
+pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Shown, Failure> {
+    match volume {
+        cli::Volume::Promote { name, change } => {
+            let path = format!("/v1/volumes/{}/promote", path_piece(name));
+            changed(server.post(&change_path(&path, change), &()).await?)
+        }
+        cli::Volume::Delete { name, unmap, eradicate, change } => {
+            let options = format!("unmap={unmap}&eradicate={eradicate}&dry_run={}", change.dry_run);
+            changed(server.delete(&format!("/v1/volumes/{}?{options}", path_piece(name))).await?)
+        }
+        cli::Volume::Bin => Ok(show(server.get::<Bin>("/v1/bin").await?)),
+        cli::Volume::Undelete { name, change } => {
+            let path = format!("/v1/bin/{}/undelete", path_piece(name));
+            changed(server.post(&change_path(&path, change), &()).await?)
+        }
+        cli::Volume::Eradicate { name, change } => {
+            let path = format!("/v1/bin/{}", path_piece(name));
+            changed(server.delete(&change_path(&path, change)).await?)
+        }
+        other => unreachable!("{other:?} is carried out elsewhere"),
+    }
+}
+
+fn path(snapshot: &cli::SnapshotOf, what: &str) -> String {
+    format!("/v1/snapshots/{}/{}{what}", path_piece(&snapshot.volume), path_piece(&snapshot.snapshot))
+}
