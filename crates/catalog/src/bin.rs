@@ -7,7 +7,7 @@ use base::limits::MAPPINGS_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
-use crate::model::{Catalog, Mapping, Volume, VolumeKind};
+use crate::model::{Catalog, Mapping, Volume};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
 
@@ -66,7 +66,7 @@ impl Catalog {
         deleted_ms: u64,
     ) -> Result<(), CatalogError> {
         let index = self.volume_index(name)?;
-        if !matches!(self.volumes[index].backing, VolumeKind::Pool { .. }) {
+        if self.volumes[index].place().is_none() {
             return Err(CatalogError::NotInPool { volume: self.volumes[index].name.clone() });
         }
         self.check_unmapped(index, unmap)?;
@@ -121,7 +121,7 @@ impl Catalog {
     pub(crate) fn check_bin(&self) -> Result<(), String> {
         for binned in &self.bin {
             let id: VolumeId = binned.volume.id;
-            if !matches!(binned.volume.backing, VolumeKind::Pool { .. }) || self.volume(id).is_some() {
+            if binned.volume.place().is_none() || self.volume(id).is_some() {
                 return Err(format!("volume {id} cannot be in the bin"));
             }
             let foreign = binned.snapshots.iter().any(|snapshot| snapshot.volume != id);

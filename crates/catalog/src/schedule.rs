@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::change::check_room;
 use crate::error::CatalogError;
-use crate::model::{Catalog, Volume, VolumeKind};
+use crate::model::{Catalog, Volume};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
 
@@ -153,7 +153,7 @@ impl Catalog {
         let mut ids = Vec::new();
         for wanted in volumes {
             let volume = &self.volumes[self.volume_index(wanted)?];
-            if !matches!(volume.backing, VolumeKind::Pool { .. }) {
+            if volume.place().is_none() {
                 return Err(CatalogError::NotInPool { volume: volume.name.clone() });
             }
             if ids.contains(&volume.id) {
@@ -223,7 +223,7 @@ impl Catalog {
         for schedule in &self.schedules {
             let in_pool = |id: &VolumeId| {
                 let mut found = self.all_volumes().filter(|volume| volume.id == *id);
-                found.any(|volume| matches!(volume.backing, VolumeKind::Pool { .. }))
+                found.any(|volume| volume.place().is_some())
             };
             let sound = schedule.volumes.is_sorted_by(|a, b| a < b)
                 && schedule.volumes.len() <= SNAPSHOTS_AT_ONCE_MAX

@@ -52,9 +52,9 @@ impl Catalog {
     /// The pool and the layer that a volume is in.
     fn place_of(&self, volume: &str) -> Result<(usize, PoolId, LayerId), CatalogError> {
         let index = self.volume_index(volume)?;
-        match self.volumes[index].backing {
-            VolumeKind::Pool { pool, layer } => Ok((index, pool, layer)),
-            _ => Err(CatalogError::NotInPool { volume: self.volumes[index].name.clone() }),
+        match self.volumes[index].place() {
+            Some((pool, layer)) => Ok((index, pool, layer)),
+            None => Err(CatalogError::NotInPool { volume: self.volumes[index].name.clone() }),
         }
     }
 
@@ -247,7 +247,7 @@ impl Catalog {
         };
         for snapshot in self.all_snapshots() {
             let Snapshot { volume, name, layer, .. } = snapshot;
-            let in_pool = of(snapshot).is_some_and(|of| matches!(of.backing, VolumeKind::Pool { .. }));
+            let in_pool = of(snapshot).is_some_and(|of| of.place().is_some());
             if !in_pool {
                 return Err(format!("a snapshot of volume {volume}, which is not in a pool"));
             }

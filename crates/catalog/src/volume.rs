@@ -1,7 +1,7 @@
 //! Volumes: made, changed in size, deleted for good.
 
 use base::limits::{VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX};
-use base::{BLOCK_BYTES, LayerId, VolumeId};
+use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
 
 use crate::access::KeptAccesses;
 use crate::change::{Change, NewVolume, check_room};
@@ -90,7 +90,7 @@ impl Catalog {
         if matches!(volume.backing, VolumeKind::Raw { .. }) {
             return Err(CatalogError::RawResize { volume: name });
         }
-        let in_pool = matches!(volume.backing, VolumeKind::Pool { .. });
+        let in_pool = volume.place().is_some();
         let smaller = size_bytes < volume.size_bytes;
         if size_bytes == volume.size_bytes {
             return Err(CatalogError::SameSize { volume: name, size_bytes });
@@ -138,6 +138,14 @@ impl Catalog {
 }
 
 impl Volume {
+    /// The pool and the layer that it is in, if it is in one.
+    pub fn place(&self) -> Option<(PoolId, LayerId)> {
+        match self.backing {
+            VolumeKind::Pool { pool, layer } => Some((pool, layer)),
+            VolumeKind::Raw { .. } | VolumeKind::Memory {} | VolumeKind::Null {} => None,
+        }
+    }
+
     /// What a volume must be by itself.
     pub(crate) fn check(&self) -> Result<(), CatalogError> {
         if !matches!(self.block_bytes, 512 | 4096) {

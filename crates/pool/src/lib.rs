@@ -85,5 +85,5 @@ pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
 pub use scrub::ScrubStats;
 pub use stats::{DriveErrors, LaneCounters, LaneStats};
-pub use usage::{LayerSpace, LayerUsage};
+pub use usage::LayerSpace;
 pub use volume::{LaneRef, PoolVolume, RemoteLane};

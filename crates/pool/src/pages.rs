@@ -57,20 +57,21 @@ impl Lane {
 
     /// Has a page in the cache, or knows that it does not exist (`false`).
     pub(crate) async fn ensure_page(&self, key: PageKey) -> Result<bool, LaneError> {
-        loop {
-            let found = self.map.borrow_mut().find(key);
-            match found {
-                Found::Cached(_) => return Ok(true),
-                Found::Absent => return Ok(false),
-                Found::Load(key, entry) => self.load_page(key, entry).await?,
-            }
-        }
+        self.load_until_found(key, Map::find).await
     }
 
     /// As [`Lane::ensure_page`], for a page that is to be changed: those above it are there, too.
     pub(crate) async fn ensure_for_change(&self, key: PageKey) -> Result<bool, LaneError> {
+        self.load_until_found(key, Map::find_for_change).await
+    }
+
+    async fn load_until_found(
+        &self,
+        key: PageKey,
+        find: fn(&mut Map, PageKey) -> Found,
+    ) -> Result<bool, LaneError> {
         loop {
-            let found = self.map.borrow_mut().find_for_change(key);
+            let found = find(&mut self.map.borrow_mut(), key);
             match found {
                 Found::Cached(_) => return Ok(true),
                 Found::Absent => return Ok(false),

@@ -14,7 +14,6 @@ use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Ticket};
 use crate::map::height_for;
 use crate::merge::FORWARDS;
-use crate::usage::LayerUsage;
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]
@@ -85,8 +84,8 @@ pub enum LaneRequest {
     DropLayer {
         layer: LayerId,
     },
-    /// What the layer holds.
-    LayerUsage {
+    /// How many blocks are given back when the layer is dropped.
+    FreedBy {
         layer: LayerId,
     },
     /// Whether anything is mapped from a block on, which nobody writes meanwhile; `unmap`: it is unmapped.
@@ -110,7 +109,9 @@ pub enum LaneOutput {
         mapped: bool,
         blocks: u64,
     },
-    Usage(LayerUsage),
+    Freed {
+        blocks: u64,
+    },
     /// Whether something is mapped there.
     Beyond(bool),
 }
@@ -158,8 +159,8 @@ impl Lane {
                 self.create_layer(layer, parent, blocks).await?
             }
             LaneRequest::DropLayer { layer } => self.drop_layer(layer).await?,
-            LaneRequest::LayerUsage { layer } => {
-                return self.layer_usage(layer).await.map(LaneOutput::Usage);
+            LaneRequest::FreedBy { layer } => {
+                return self.freed_by(layer).await.map(|blocks| LaneOutput::Freed { blocks });
             }
             LaneRequest::Beyond { layer, block, unmap: true } => {
                 self.unmap_beyond(layer, block).await?;

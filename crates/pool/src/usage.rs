@@ -6,25 +6,6 @@ use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::lane::{Lane, LaneError};
 use crate::position::Position;
 
-/// A layer's blocks, in one lane or in all of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct LayerUsage {
-    /// Written in this layer itself, not in those below.
-    pub own_blocks: u64,
-    /// Given back when the layer is dropped.
-    pub freed_blocks: u64,
-}
-
-impl LayerUsage {
-    /// Together with another lane's.
-    pub fn plus(self, other: LayerUsage) -> LayerUsage {
-        LayerUsage {
-            own_blocks: self.own_blocks + other.own_blocks,
-            freed_blocks: self.freed_blocks + other.freed_blocks,
-        }
-    }
-}
-
 /// What the books say of a layer, without a look at the map; in one lane or in all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LayerSpace {
@@ -85,19 +66,19 @@ impl Lane {
         asked_for.into_iter().map(space).collect()
     }
 
-    /// Exact as long as nothing is written meanwhile. Reads as much of the map as the smaller of two layers has.
-    pub(crate) async fn layer_usage(&self, layer: LayerId) -> Result<LayerUsage, LaneError> {
+    /// Blocks that are given back when a layer is dropped. Exact as long as nothing is written meanwhile. Reads as much of
+    /// the map as the smaller of two layers has.
+    pub(crate) async fn freed_by(&self, layer: LayerId) -> Result<u64, LaneError> {
         let layer = self.map.borrow().named(layer);
         let found = self.map.borrow().layers.get(&layer).cloned().ok_or(LaneError::NoSuchLayer)?;
-        let freed_blocks = match found.children {
-            0 => found.mapped + self.freed_below(layer, found.parent).await?,
+        match found.children {
+            0 => Ok(found.mapped + self.freed_below(layer, found.parent).await?),
             1 => {
                 let child = self.other_child(layer, None).ok_or(LaneError::NoSuchLayer)?;
-                self.hidden_blocks(layer, child).await?
+                self.hidden_blocks(layer, child).await
             }
-            _ => 0,
-        };
-        Ok(LayerUsage { own_blocks: found.mapped, freed_blocks })
+            _ => Ok(0),
+        }
     }
 
     /// What goes with the last layer that stood on layers which nobody asks for any more.

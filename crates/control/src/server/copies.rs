@@ -24,6 +24,10 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/bin/{name}/undelete", post(undelete_volume))
 }
 
+async fn carry_out(state: &State, order: CopyOrder, options: &ChangeOptions) -> Answer {
+    change(state, Command::Copy { order, dry_run: options.dry_run }).await
+}
+
 /// Which snapshots to list.
 #[derive(Deserialize, utoipa::IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -53,8 +57,7 @@ pub(super) async fn create_snapshots(
     Options(options): Options<ChangeOptions>,
     Body(snapshots): Body<NewSnapshots>,
 ) -> Answer {
-    let order = CopyOrder::Snapshot(snapshots);
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::Snapshot(snapshots), &options).await
 }
 
 /// Deletes a snapshot; clones of it stay.
@@ -64,8 +67,7 @@ pub(super) async fn delete_snapshot(
     Pieces((volume, snapshot)): Pieces<(String, String)>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    let order = CopyOrder::DeleteSnapshot { volume, snapshot };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::DeleteSnapshot { volume, snapshot }, &options).await
 }
 
 /// Makes a volume what it was; what was written since is gone. Refused while it is mapped.
@@ -75,8 +77,7 @@ pub(super) async fn roll_back(
     Pieces((volume, snapshot)): Pieces<(String, String)>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    let order = CopyOrder::RollBack { volume, snapshot };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::RollBack { volume, snapshot }, &options).await
 }
 
 /// Makes a volume, with an identity of its own, that begins as what the snapshot is and does not depend on it.
@@ -87,8 +88,7 @@ pub(super) async fn clone_volume(
     Options(options): Options<ChangeOptions>,
     Body(clone): Body<NewClone>,
 ) -> Answer {
-    let order = CopyOrder::Clone { volume, snapshot, clone };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::Clone { volume, snapshot, clone }, &options).await
 }
 
 /// A clone takes over the snapshots that it stands on, down to the first that was not its origin's. The origin is a clone of it
@@ -99,8 +99,7 @@ pub(super) async fn promote_volume(
     Pieces(volume): Pieces<String>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    let order = CopyOrder::Promote { volume };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::Promote { volume }, &options).await
 }
 
 /// Brings a volume back from the bin, with its snapshots, and its mappings where their numbers are still free.
@@ -110,8 +109,7 @@ pub(super) async fn undelete_volume(
     Pieces(volume): Pieces<String>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    let order = CopyOrder::Undelete { volume };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::Undelete { volume }, &options).await
 }
 
 /// Deletes for good what is in the bin, with its snapshots.
@@ -121,8 +119,7 @@ pub(super) async fn eradicate_volume(
     Pieces(volume): Pieces<String>,
     Options(options): Options<ChangeOptions>,
 ) -> Answer {
-    let order = CopyOrder::Eradicate { volume };
-    change(&state, Command::Copy { order, dry_run: options.dry_run }).await
+    carry_out(&state, CopyOrder::Eradicate { volume }, &options).await
 }
 
 /// Volumes that were deleted and can be brought back.

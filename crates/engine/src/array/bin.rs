@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use base::{LayerId, PoolId};
-use catalog::{Binned, Catalog, Change, VolumeKind};
+use catalog::{Binned, Catalog, Change};
 use pool::LaneStats;
 
 use super::Array;
@@ -201,8 +201,5 @@ fn with_snapshots(binned: &Binned) -> String {
 }
 
 fn place(binned: &Binned) -> (PoolId, LayerId) {
-    match binned.volume.backing {
-        VolumeKind::Pool { pool, layer } => (pool, layer),
-        _ => unreachable!("only volumes of pools are in the bin"),
-    }
+    binned.volume.place().expect("only volumes of pools are in the bin")
 }

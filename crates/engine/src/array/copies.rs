@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
-use catalog::{Change, Name, Snapshot, Volume, VolumeKind};
+use catalog::{Change, Name, Snapshot, Volume};
 use pool::LayerSpace;
 use task::join_all;
 
@@ -65,8 +65,8 @@ impl Array {
     async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<String> {
         let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
         let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
-        let usage = self.layer_usage(place(volume).0, layer).await?;
-        Some(format!("{} are given back", size(bytes(usage.freed_blocks))))
+        let freed_blocks = self.freed_by(place(volume).0, layer).await?;
+        Some(format!("{} are given back", size(bytes(freed_blocks))))
     }
 
     async fn carry_out_copy(
@@ -231,7 +231,7 @@ impl Array {
                 entry.insert(self.copy_spaces(pool).await);
             }
             let space = pools[&pool].get(&pool_layer(snapshot.layer)).copied();
-            let usage = self.layer_usage(pool, snapshot.layer).await;
+            let freed_blocks = self.freed_by(pool, snapshot.layer).await;
             statuses.push(SnapshotStatus {
                 volume: volume.name.to_string(),
                 name: snapshot.name.to_string(),
@@ -239,8 +239,8 @@ impl Array {
                 created_ms: snapshot.created_ms,
                 schedule: snapshot.schedule.as_ref().map(|schedule| schedule.to_string()),
                 // hosts write meanwhile: the two do not come from one moment
-                space: space.zip(usage).map(|(space, usage)| CopySpace {
-                    unique_bytes: bytes(usage.freed_blocks).min(space.used_bytes),
+                space: space.zip(freed_blocks).map(|(space, freed_blocks)| CopySpace {
+                    unique_bytes: bytes(freed_blocks).min(space.used_bytes),
                     ..space
                 }),
             });
@@ -293,10 +293,7 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
 
 /// Where a volume is. Only those in pools have copies, which the catalog has checked.
 fn place(volume: &Volume) -> (PoolId, LayerId) {
-    match volume.backing {
-        VolumeKind::Pool { pool, layer } => (pool, layer),
-        _ => unreachable!("the catalog refuses copies of what is not in a pool"),
-    }
+    volume.place().expect("the catalog refuses copies of what is not in a pool")
 }
 
 fn missing(volume: &str) -> CommandError {

@@ -7,9 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Volume, VolumeKind};
-use pool::{
-    CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, LayerUsage, Membership, PoolVolume,
-};
+use pool::{CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, Membership, PoolVolume};
 use task::join_all;
 
 use super::Array;
@@ -63,15 +61,15 @@ impl Array {
         present
     }
 
-    /// What a layer holds, and what its dropping would give back, in all lanes. `None` where it cannot be told.
-    pub(super) async fn layer_usage(&self, id: PoolId, layer: LayerId) -> Option<LayerUsage> {
+    /// Blocks that a layer's dropping would give back, in all lanes. `None` where it cannot be told.
+    pub(super) async fn freed_by(&self, id: PoolId, layer: LayerId) -> Option<u64> {
         let membership = self.state.borrow().online_pool(id)?;
-        let request = LaneRequest::LayerUsage { layer: pool_layer(layer) };
-        let mut sum = LayerUsage::default();
+        let request = LaneRequest::FreedBy { layer: pool_layer(layer) };
+        let mut sum = 0;
         for lane in 0..membership.lanes {
             let call = Call::Lane(membership.pool, lane, request.clone());
             match self.context.ask(lanes::home(lane, self.context.shards), call).await {
-                Answer::Lane(Ok(LaneOutput::Usage(usage))) => sum = sum.plus(usage),
+                Answer::Lane(Ok(LaneOutput::Freed { blocks })) => sum += blocks,
                 _ => return None,
             }
         }
@@ -136,7 +134,7 @@ impl Array {
             }
             _ => None,
         });
-        let in_pool = |of: &Volume| matches!(of.backing, VolumeKind::Pool { pool, .. } if pool == id);
+        let in_pool = |of: &Volume| of.place().is_some_and(|(pool, _)| pool == id);
         let here: BTreeSet<VolumeId> =
             state.catalog.all_volumes().filter(|of| in_pool(of)).map(|of| of.id).collect();
         let frozen = state.catalog.all_snapshots().filter(|snapshot| here.contains(&snapshot.volume));

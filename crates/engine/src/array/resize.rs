@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use base::{BLOCK_BYTES, VolumeId};
-use catalog::{Change, Volume, VolumeKind};
+use catalog::{Change, Volume};
 use pool::{LaneOutput, LaneRequest, PoolVolume};
 
 use super::Array;
@@ -29,7 +29,7 @@ impl Array {
         }
         let planned = self.plan(&Change::ResizeVolume { volume: name.to_owned(), size_bytes })?;
         let volume = self.state.borrow().catalog.find_volume(name).expect("the plan found it").clone();
-        if let VolumeKind::Pool { pool, .. } = volume.backing {
+        if let Some((pool, _)) = volume.place() {
             let entry = planned.next.pool(pool).expect("the pool of a volume");
             self.check_pool_online(entry.name.as_str())?;
         }
@@ -91,9 +91,8 @@ impl Array {
     pub(super) async fn trim_all(&self) {
         let left: Vec<Volume> = {
             let state = self.state.borrow();
-            let online = |volume: &&Volume| match volume.backing {
-                VolumeKind::Pool { pool, .. } => volume.untrimmed && state.is_pool_online(pool),
-                _ => false,
+            let online = |volume: &&Volume| {
+                volume.untrimmed && volume.place().is_some_and(|(pool, _)| state.is_pool_online(pool))
             };
             state.catalog.volumes().iter().filter(online).cloned().collect()
         };
@@ -105,7 +104,7 @@ impl Array {
 
     /// Whether a volume holds something behind this size; `unmap`: it does not any more.
     async fn beyond(&self, volume: &Volume, size_bytes: u64, unmap: bool) -> Result<bool, CommandError> {
-        let VolumeKind::Pool { pool, layer } = volume.backing else { return Ok(false) };
+        let Some((pool, layer)) = volume.place() else { return Ok(false) };
         let Some(membership) = self.state.borrow().online_pool(pool) else {
             return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
         };

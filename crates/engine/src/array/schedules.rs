@@ -4,7 +4,7 @@
 //! What a schedule could not do is told, and tried again.
 
 use base::{LayerId, Nanos, PoolId, VolumeId};
-use catalog::{Change, Retention, Volume, VolumeKind};
+use catalog::{Change, Retention, Volume};
 
 use super::Array;
 use crate::command::{
@@ -87,7 +87,7 @@ impl Array {
             let Some(schedule) = state.catalog.find_schedule(name).filter(|one| one.is_due(now_ms)) else {
                 return Ok(());
             };
-            let online = |volume: &Volume| place(volume).is_some_and(|(pool, _)| state.is_pool_online(pool));
+            let online = |volume: &Volume| volume.place().is_some_and(|(pool, _)| state.is_pool_online(pool));
             state.catalog.scheduled(schedule).cloned().partition(online)
         };
         if volumes.is_empty() {
@@ -108,7 +108,7 @@ impl Array {
             let Some(schedule) = state.catalog.find_schedule(name) else { return Ok(()) };
             let expired = state.catalog.expired(schedule).into_iter();
             let layers = expired.filter_map(|one| {
-                let (pool, _) = place(state.catalog.volume(one.volume)?)?;
+                let (pool, _) = state.catalog.volume(one.volume)?.place()?;
                 Some((pool, one.layer))
             });
             layers.collect()
@@ -155,13 +155,6 @@ impl Array {
             },
         };
         self.late.borrow().iter().map(problem).collect()
-    }
-}
-
-fn place(volume: &Volume) -> Option<(PoolId, LayerId)> {
-    match volume.backing {
-        VolumeKind::Pool { pool, layer } => Some((pool, layer)),
-        _ => None,
     }
 }
 

@@ -67,9 +67,9 @@ impl Array {
     }
 
     async fn volume_statuses(&self, volumes: &[VolumeId]) -> Vec<VolumeStatus> {
-        let place = |id: &VolumeId| match self.state.borrow().catalog.volume(*id)?.backing {
-            VolumeKind::Pool { pool, layer } => Some((pool, pool_layer(layer))),
-            _ => None,
+        let place = |id: &VolumeId| {
+            let (pool, layer) = self.state.borrow().catalog.volume(*id)?.place()?;
+            Some((pool, pool_layer(layer)))
         };
         let mut spaces = BTreeMap::new();
         for (pool, _) in volumes.iter().filter_map(place) {

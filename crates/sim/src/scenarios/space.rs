@@ -1,5 +1,8 @@
 //! Pools that run full, and maps that do not fit their memory.
 
+use std::cell::Cell;
+use std::rc::Rc;
+
 use base::Nanos;
 use pool::Protection;
 
@@ -145,6 +148,17 @@ pub const MAP_TEN_TIMES_ITS_MEMORY: Scenario = Scenario {
 /// Longer than any write may wait on drives that answer within a millisecond.
 const ANSWER_WITHIN: Nanos = Nanos::from_secs(20);
 
+fn expect_answers(script: &mut Script, writes: &[Rc<Cell<bool>>]) -> Result<(), Failure> {
+    let world = script.world();
+    let deadline = world.now() + ANSWER_WITHIN;
+    let answered = || writes.iter().all(|done| done.get());
+    script.until("writes", || answered() || world.now() > deadline)?;
+    match answered() && world.now() <= deadline {
+        true => Ok(()),
+        false => Err(broken(format!("writes are not answered within {ANSWER_WITHIN:?}"))),
+    }
+}
+
 pub const FULL_POOL_ANSWERS: Scenario = Scenario {
     name: "full-pool-answers",
     property: "whoever writes to a pool that is full in scattered pieces is answered: cleaning that gains nothing gives up",
@@ -163,11 +177,7 @@ pub const FULL_POOL_ANSWERS: Scenario = Scenario {
                         .begin_write((seed * 131 + round * 977 + client * 389) % (end + 600), 1 + client * 3)
                 })
                 .collect();
-            let deadline = script.world().now() + ANSWER_WITHIN;
-            script.until("writes to a full pool", || writes.iter().all(|done| done.get()))?;
-            if script.world().now() > deadline {
-                return Err(broken(format!("writes are not answered within {ANSWER_WITHIN:?}")));
-            }
+            expect_answers(&mut script, &writes)?;
             script.unmap((round * 501) % end, 5 + seed % 7)?;
             script.world().return_drive(away);
             script.order(crate::seed::Order::TakeBack(1, "/sim/drive1".to_owned()));
@@ -201,13 +211,7 @@ pub const LOST_MAP_PAGES_STAY: Scenario = Scenario {
             let block = |client: u64| (seed * 131 + round * 977 + client * 389) % (end - 8);
             let writes: Vec<_> =
                 (0..8).map(|client| script.begin_write(block(client), 1 + client % 4)).collect();
-            let deadline = script.world().now() + ANSWER_WITHIN;
-            let answered = || writes.iter().all(|done| done.get());
-            script
-                .until("writes to a pool without some of its map", || answered() || world.now() > deadline)?;
-            if !answered() {
-                return Err(broken(format!("writes are not answered within {ANSWER_WITHIN:?}")));
-            }
+            expect_answers(&mut script, &writes)?;
         }
         script.verify()
     },

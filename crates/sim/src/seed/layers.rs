@@ -157,8 +157,8 @@ impl Layered for LaneLayers {
         let (subject, layer) = (self.subject.clone(), self.subject.records.layer(copy));
         Box::pin(async move {
             let layer = layer.ok_or("there is no such copy")?;
-            match subject.lane.execute(LaneRequest::LayerUsage { layer }).await {
-                Ok(LaneOutput::Usage(usage)) => Ok(usage.freed_blocks),
+            match subject.lane.execute(LaneRequest::FreedBy { layer }).await {
+                Ok(LaneOutput::Freed { blocks }) => Ok(blocks),
                 Ok(other) => Err(format!("{other:?}")),
                 Err(error) => Err(format!("its blocks cannot be counted: {error}")),
             }
