@@ -5,7 +5,10 @@
 # a network card whose cable vm_cable pulls. Three agents carry out commands side by side: fd 11-13 are their answers,
 # 21-23 their orders.
 
-vm_image=$target/vm
+vm_image=${vm_image:-$target/vm}
+# Debian packages beside those that every machine has, and its memory in MiB: set before this is sourced.
+vm_packages=("${vm_packages[@]}")
+vm_memory=${vm_memory:-1024}
 vm_dir=""
 # Software emulation on a busy machine: longer than anything takes.
 vm_patience_seconds=${VM_PATIENCE:-900}
@@ -15,7 +18,7 @@ vm_boot() {
     local n arguments kernel_options="console=ttyS0 quiet loglevel=4 net.ifnames=0 mitigations=off nokaslr"
     # Software emulation that waits for a processor: its clocks are not to be compared with each other.
     kernel_options+=" tsc=reliable no_timer_check panic=-1"
-    "$tree/conformance/vm/build-image" "$vm_image"
+    "$tree/conformance/vm/build-image" "$vm_image" "${vm_packages[@]}"
     vm_dir=$work/vm
     mkdir -p "$vm_dir/added"
     # An initrd may be several archives, one after the other.
@@ -23,7 +26,7 @@ vm_boot() {
     cp "$vm_image/root.cpio" "$vm_dir/initrd"
     (cd "$vm_dir/added" && printf '%s\n' init guest.sh | cpio --quiet -o -H newc -R 0:0) >>"$vm_dir/initrd"
     arguments=(
-        -accel tcg,thread=multi,tb-size=256 -machine q35,usb=off,hpet=off -cpu max -smp 2 -m 1024
+        -accel tcg,thread=multi,tb-size=256 -machine q35,usb=off,hpet=off -cpu max -smp 2 -m $vm_memory
         -nodefaults -no-user-config -display none -no-reboot
         -kernel "$vm_image/linux" -initrd "$vm_dir/initrd"
         -append "$kernel_options"
