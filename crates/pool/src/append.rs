@@ -305,11 +305,12 @@ impl Lane {
             if self.state.get() == LaneState::Running {
                 self.state.set(LaneState::Stalled);
             }
+            let waits = |entry: &Entry| entry.must_be_known() && !self.closing.get();
             let riders = batch.header.entries.iter().zip(&batch.riders);
-            for (_, rider) in riders.filter(|(entry, _)| !entry.must_be_known()) {
+            for (_, rider) in riders.filter(|(entry, _)| !waits(entry)) {
                 rider.ticket.fail(LaneError::OutOfSpace);
             }
-            for pending in self.log.borrow().pending.iter().filter(|pending| !pending.entry.must_be_known()) {
+            for pending in self.log.borrow().pending.iter().filter(|pending| !waits(&pending.entry)) {
                 pending.ticket.fail(LaneError::OutOfSpace);
             }
             self.committed.notify();

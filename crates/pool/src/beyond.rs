@@ -31,8 +31,7 @@ impl Lane {
     /// The first block from `block` on that the layer or one below it has.
     async fn next_mapped(&self, name: LayerId, block: u64) -> Result<Option<u64>, LaneError> {
         loop {
-            // all pages have their place in the trees then
-            self.write_checkpoint().await?;
+            self.give_pages_places().await?;
             let merged = self.counters.borrow().pages_merged;
             let found = self.look_for_mapped(name, block).await;
             match found {

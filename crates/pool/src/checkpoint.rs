@@ -21,7 +21,7 @@ use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
 use crate::format::root::{Root, TABLE_BLOCKS_MAX};
 use crate::format::root_offset_bytes;
 use crate::format::table::{LayerRecord, SegmentColumns, SegmentRecord, Table};
-use crate::lane::{Lane, LaneError, LaneState};
+use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::{Layer, stored};
 use crate::position::SegmentId;
@@ -112,6 +112,12 @@ impl Lane {
         drop(one);
         self.log_work.notify();
         result
+    }
+
+    /// All pages have their place in the trees then. Refused where nothing can be written: a checkpoint would wait.
+    pub(crate) async fn give_pages_places(&self) -> Result<(), LaneError> {
+        self.check_running()?;
+        self.write_checkpoint().await
     }
 
     async fn write_all(&self) -> Result<(), LaneError> {
@@ -346,7 +352,7 @@ impl Lane {
             let Err(error) = result else { continue };
             self.counters.borrow_mut().drive(drive).write += 1;
             if error == env::IoError::NoSpace {
-                return Err(LaneError::OutOfSpace);
+                return Err(LaneError::Unavailable);
             }
             if !self.report_failed_drive(drive, error).await {
                 self.fail();
@@ -356,7 +362,7 @@ impl Lane {
         Ok(())
     }
 
-    /// While the lane is being recovered, a full file system under the drive is waited out.
+    /// A full file system under the drive is waited out, unless the lane is to end.
     async fn write_root_copy(
         &self,
         drive: env::DriveHandle,
@@ -365,7 +371,7 @@ impl Lane {
     ) -> Result<(), env::IoError> {
         loop {
             let result = self.io.drive_write(drive, offset_bytes, vec![content.clone()], true).await;
-            if result != Err(env::IoError::NoSpace) || self.state.get() != LaneState::Recovering {
+            if result != Err(env::IoError::NoSpace) || self.closing.get() || self.has_ended() {
                 return result;
             }
             self.full.notify();

@@ -39,6 +39,8 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
+            // what comes while it is looked around counts, too
+            let more = self.background.wait();
             // neither keeps the other from its work
             let layers = self.some_upkeep().await;
             let cleaned = self.clean_some().await;
@@ -46,7 +48,7 @@ impl Lane {
                 // the lane may have been closed on the way, and has told so
                 _ if self.has_ended() => return,
                 (Ok(true), _) | (_, Ok(true)) => {}
-                (Ok(false), Ok(false)) => self.background.wait().await,
+                (Ok(false), Ok(false)) => more.await,
                 _ => self.io.sleep(Nanos::from_millis(100)).await,
             }
         }

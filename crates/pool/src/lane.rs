@@ -122,6 +122,8 @@ pub struct Lane {
     pub(crate) space: Notify,
     /// Something for the background task (checkpoint, cleaning) to do.
     pub(crate) background: Notify,
+    /// It is to end: nothing waits for space below the drive files any longer.
+    pub(crate) closing: Cell<bool>,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
@@ -199,6 +201,7 @@ impl Lane {
             starved: Cell::new(false),
             futile: Cell::new(0),
             most_room: Cell::new(0),
+            closing: Cell::new(false),
             no_repairs: Cell::new(None),
             nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),
@@ -335,9 +338,12 @@ impl Lane {
     /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task: when this
     /// ends, the lane touches no drive any more.
     pub async fn close(self: &Rc<Self>) -> Result<(), LaneError> {
+        self.closing.set(true);
         let result = match self.state.get() {
             // nothing has been taken in that a checkpoint could keep
             LaneState::Recovering => Ok(()),
+            // it would wait for space, which may never come
+            LaneState::Stalled => Err(LaneError::OutOfSpace),
             _ => self.write_checkpoint().await,
         };
         self.state.set(LaneState::Closed);

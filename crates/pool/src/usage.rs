@@ -113,8 +113,7 @@ impl Lane {
         if mapped(below) == 0 {
             return Ok(0);
         }
-        // all pages have their place in the trees then
-        self.write_checkpoint().await?;
+        self.give_pages_places().await?;
         let walked = if mapped(above) < mapped(below) { above } else { below };
         let (mut hidden, mut next) = (0, 0);
         while let Some(index) = self.next_leaf(walked, next).await? {

@@ -83,15 +83,17 @@ impl Entry {
         matches!(self, Entry::Page { .. } | Entry::Table { .. })
     }
 
-    /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again.
+    /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again. A checkpoint
+    /// waits, too: each that failed would have used space up for nothing.
     pub fn must_be_known(&self) -> bool {
-        matches!(
-            self,
-            Entry::Layer { parent: Some(_), .. }
-                | Entry::Drop { .. }
-                | Entry::Merge { .. }
-                | Entry::Merged { .. }
-        )
+        self.is_checkpoint()
+            || matches!(
+                self,
+                Entry::Layer { parent: Some(_), .. }
+                    | Entry::Drop { .. }
+                    | Entry::Merge { .. }
+                    | Entry::Merged { .. }
+            )
     }
 
     pub fn has_data(&self) -> bool {

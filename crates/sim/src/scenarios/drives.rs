@@ -5,7 +5,9 @@ use pool::{Patience, Protection};
 
 use super::script::plain_plan;
 use super::{Scenario, Script};
+use crate::drive::DriveOptions;
 use crate::fault::FaultKind;
+use crate::seed::Plan;
 use crate::workload::{Answer, Bench, Failure, Request};
 
 fn promised(protection: Protection) -> usize {
@@ -234,6 +236,42 @@ pub const FULL_FILE_SYSTEM_RESUMES: Scenario = Scenario {
         script.verify()?;
         script.bench.heal(&script.simulation.world);
         Ok(())
+    },
+};
+
+pub const FULL_FILE_SYSTEM_USES_NOTHING_UP: Scenario = Scenario {
+    name: "full-file-system-uses-nothing-up",
+    property: "however long a file system under a drive is full, the pool is none the fuller for it, and can be closed meanwhile",
+    run: |seed, options| {
+        let drives = (0..4).map(|index| DriveOptions::new(&format!("/sim/drive{index}"), 8 << 20)).collect();
+        let plan = Plan { drives, ..plain_plan(Protection::Mirror3, 4, 300) };
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        script.write(0, 200)?;
+        let fill = |script: &mut Script, full| {
+            script.world().set_no_space(script.drive(1), full);
+            script.world().set_no_space(script.drive(2), full);
+        };
+        for _ in 0..4 {
+            script.write(100, 20)?;
+            // a checkpoint is due while nothing can be written
+            fill(&mut script, true);
+            script.pass(Nanos::from_secs(1000))?;
+            fill(&mut script, false);
+            script.pass(Nanos::from_secs(2))?;
+        }
+        let refused = script.shared.out_of_space.get();
+        script.write(0, 200)?;
+        if script.shared.out_of_space.get() > refused {
+            return Err(Failure::Broken("there is space, and a write is refused".to_owned()));
+        }
+        script.audit()?;
+        fill(&mut script, true);
+        script.write(10, 10)?;
+        script.close()?;
+        fill(&mut script, false);
+        script.start()?;
+        script.verify()
     },
 };
 

@@ -38,6 +38,7 @@ pub const ALL: &[Scenario] = &[
     drives::LOCKED_DRIVE_IS_NOT_MISSING,
     drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
+    drives::FULL_FILE_SYSTEM_USES_NOTHING_UP,
     drives::SLOW_AMONG_ITS_SIBLINGS,
     space::THIN_POOL_RUNS_FULL,
     space::FULL_POOL_LOSES_A_DRIVE,
