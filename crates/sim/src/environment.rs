@@ -130,7 +130,7 @@ impl<M: Send + 'static> Env for SimEnv<M> {
     }
 
     fn wall_clock_ms(&self) -> u64 {
-        1_800_000_000_000 + self.world.now().0 / 1_000_000
+        self.world.wall_clock_ms()
     }
 
     fn random_u64(&mut self) -> u64 {

@@ -131,6 +131,8 @@ pub(crate) struct Inner {
     turn_delay: Nanos,
     events: u64,
     drive_operations: u64,
+    /// How far the clocks on the wall are ahead of what has passed.
+    wall_ahead_ms: u64,
 }
 
 impl Inner {
@@ -264,7 +266,20 @@ impl World {
             turn_delay,
             events: 0,
             drive_operations: 0,
+            wall_ahead_ms: 0,
         })))
+    }
+
+    /// What clocks on the wall show, milliseconds since 1970.
+    pub fn wall_clock_ms(&self) -> u64 {
+        let inner = self.0.borrow();
+        1_800_000_000_000 + inner.wall_ahead_ms + inner.now.0 / 1_000_000
+    }
+
+    /// They are set forward.
+    pub fn skip_wall_clock(&self, ms: u64) {
+        self.note(|| format!("the clocks on the wall go {ms} ms forward"));
+        self.0.borrow_mut().wall_ahead_ms += ms;
     }
 
     pub fn now(&self) -> Nanos {

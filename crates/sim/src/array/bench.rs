@@ -16,6 +16,7 @@ use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
+use super::copies::{Administrator as Copier, HOST, Records};
 use super::engine_shard::{EngineShard, command};
 use super::growth::grow;
 use super::lun::LunSubject;
@@ -36,9 +37,13 @@ const HOSTS: u16 = 1;
 /// One administrator does not give more at once.
 const ORDERS_AT_ONCE: u32 = 4;
 const PORTAL: &str = "10.0.0.1:3260";
+/// Who makes copies and reads them.
+const COPIER: &str = "iqn.2026-11.test.sim:copier";
 
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 type ToArray = Rc<Outside<ShardMessage>>;
+/// The target's name, when hosts can log in.
+type Ready = Rc<RefCell<Option<Result<String, String>>>>;
 
 /// What has been acknowledged to the administrator, by name: it must be there for ever.
 type Made = Rc<RefCell<BTreeSet<String>>>;
@@ -61,10 +66,19 @@ pub struct ArrayBench {
     orders: Orders,
     /// Orders that have not been answered.
     orders_given: Rc<Cell<u32>>,
+    /// What is known of copies, where an administrator makes any.
+    copies: Option<Rc<Records>>,
 }
 
 impl ArrayBench {
-    pub fn new(plan: Plan, hosts: u16, world: &World, shared: &Rc<Shared>, mut orders: Orders) -> ArrayBench {
+    pub fn new(
+        plan: Plan,
+        hosts: u16,
+        world: &World,
+        shared: &Rc<Shared>,
+        mut orders: Orders,
+        copies: Option<Rc<Records>>,
+    ) -> ArrayBench {
         orders.add_spares(&plan, world);
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
@@ -86,6 +100,7 @@ impl ArrayBench {
             holders: Rc::default(),
             orders,
             orders_given: Rc::default(),
+            copies,
         }
     }
 
@@ -127,7 +142,27 @@ impl ArrayBench {
             made: self.made.clone(),
             prepared: self.prepared.clone(),
             shared: self.shared.clone(),
+            copies: self.copies.is_some(),
         }
+    }
+
+    /// The one who makes copies comes along with the first host.
+    fn start_copier(&mut self, simulation: &mut Simulation, outside: &ToArray, ready: &Ready) {
+        let Some(records) = self.copies.clone() else { return };
+        records.begin_span();
+        let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let (outside, profile, ready) = (outside.clone(), Rc::new(self.plan.profile.clone()), ready.clone());
+        let tasks = io.clone();
+        tasks.spawn(async move {
+            let Ok(target) = set_up(&io, &ready).await else { return };
+            let prng = RefCell::new(Prng::new(io.random_u64()));
+            let copier = Copier { io, outside, records, profile, prng, session: RefCell::default() };
+            let params = InitiatorParams::new(COPIER, Some(&target));
+            copier.run(PORTAL.parse().expect("an address"), params).await;
+        });
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
     }
 }
 
@@ -139,7 +174,7 @@ impl Bench for ArrayBench {
         }
         let (process, outside, started) = self.start_array(simulation);
         let mut lanes = Vec::new();
-        let ready: Rc<RefCell<Option<Result<String, String>>>> = Rc::default();
+        let ready = Ready::default();
         for host in 0..self.hosts {
             let (client, shards, _) =
                 simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
@@ -174,6 +209,7 @@ impl Bench for ArrayBench {
             simulation.world.nudge(client, 0);
             lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });
         }
+        self.start_copier(simulation, &outside, &ready);
         Session { process, lanes }
     }
 
@@ -220,7 +256,19 @@ impl Bench for ArrayBench {
 
     fn collect(&mut self, _: &Session) {}
 
+    fn audit(&mut self, _: &World, _: &Session) -> Vec<Rc<Cell<bool>>> {
+        let Some(records) = &self.copies else { return Vec::new() };
+        records.winding_up.set(true);
+        vec![records.wound_up.clone()]
+    }
+
+    fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {
+        let records = self.copies.clone()?;
+        Some(Rc::new(move || records.is_at(records.wanted)))
+    }
+
     fn ended(&mut self, world: &World) {
+        self.copies.iter().for_each(|records| records.cut_off());
         for client in self.clients.drain(..) {
             world.end_quietly(client);
         }
@@ -242,24 +290,25 @@ struct Visit {
     interferes: bool,
 }
 
-/// Waits until the array is set up, logs in, and hands the LUNs to the workload.
-async fn open_session(
-    io: Io,
-    visit: Visit,
-    ready: Rc<RefCell<Option<Result<String, String>>>>,
-    place: Opening,
-) {
-    let Visit { host, volumes, logins, shared, holders, interferes } = visit;
-    let target = loop {
-        match &*ready.borrow() {
-            Some(Ok(target)) => break target.clone(),
-            Some(Err(why)) => {
-                *place.borrow_mut() = Some(Err(why.clone()));
-                return;
-            }
-            None => {}
+/// Waits until the array is set up.
+async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
+    loop {
+        if let Some(ready) = &*ready.borrow() {
+            return ready.clone();
         }
         io.sleep(Nanos::from_micros(100)).await;
+    }
+}
+
+/// Waits until the array is set up, logs in, and hands the LUNs to the workload.
+async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
+    let Visit { host, volumes, logins, shared, holders, interferes } = visit;
+    let target = match set_up(&io, &ready).await {
+        Ok(target) => target,
+        Err(why) => {
+            *place.borrow_mut() = Some(Err(why));
+            return;
+        }
     };
     let params = InitiatorParams::new(&initiator_name(host), Some(&target));
     let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
@@ -300,6 +349,8 @@ struct Administrator {
     made: Made,
     prepared: Rc<Cell<bool>>,
     shared: Rc<Shared>,
+    /// Whether somebody makes copies.
+    copies: bool,
 }
 
 impl Administrator {
@@ -366,15 +417,12 @@ impl Administrator {
             };
             all.push((name, Command::VolumeCreate { volume, dry_run: false }));
         }
+        if self.copies {
+            all.push((HOST.to_owned(), create_host(HOST, COPIER)));
+        }
         for host in 0..self.hosts {
             let name = format!("host{host}");
-            let new = NewHost {
-                name: name.clone(),
-                initiators: vec![initiator_name(host)],
-                chap: None,
-                mutual_chap: None,
-            };
-            all.push((name.clone(), Command::HostCreate { host: new, dry_run: false }));
+            all.push((name.clone(), create_host(&name, &initiator_name(host))));
             for volume in &self.plan.volumes {
                 let (volume, lun) = (format!("volume{}", volume.volume), Some(volume.volume as u16));
                 let map = Command::Map {
@@ -389,4 +437,10 @@ impl Administrator {
         }
         all
     }
+}
+
+fn create_host(name: &str, initiator: &str) -> Command {
+    let (name, initiators) = (name.to_owned(), vec![initiator.to_owned()]);
+    let host = NewHost { name, initiators, chap: None, mutual_chap: None };
+    Command::HostCreate { host, dry_run: false }
 }

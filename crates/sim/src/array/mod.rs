@@ -2,6 +2,7 @@
 //! cuts bytes anywhere and breaks connections, SCSI commands, pools, crashes.
 
 mod bench;
+mod copies;
 mod engine_shard;
 mod growth;
 mod lun;
@@ -10,6 +11,7 @@ mod reserve;
 mod session;
 
 use base::Nanos;
+use copies::Records;
 
 use crate::prng::Prng;
 use crate::process::Simulation;
@@ -19,6 +21,7 @@ use crate::workload::{Failure, Profile, Runner, Shared};
 use crate::world::World;
 
 pub use bench::ArrayBench;
+pub use copies::{Kind, administration};
 pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::LunSubject;
@@ -41,7 +44,7 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         *interval = (*interval).max(Nanos::from_millis(2));
     }
     let hosts = prng.between(1, 3) as u16;
-    run(seed, plan, hosts, prng, options.trace)
+    run(seed, plan, hosts, Copies::draw(seed), prng, options.trace)
 }
 
 /// Three hosts that all want the same few blocks, on both sides of the borders of lanes, while connections break and the
@@ -54,15 +57,53 @@ pub fn run_contended_array(seed: u64, mut plan: Plan, trace: Option<TraceSink>) 
     plan.course.requests = 60;
     plan.course.depth = 4;
     plan.course.rounds = prng.between(1, 2) as u32;
-    run(seed, plan, 3, prng, trace)
+    run(seed, plan, 3, None, prng, trace)
 }
 
-fn run(seed: u64, plan: Plan, hosts: u16, prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
+/// An administrator who makes copies, of one kind above all, in which he is cut off again and again.
+pub fn run_copied_array(
+    seed: u64,
+    mut plan: Plan,
+    kind: Kind,
+    trace: Option<TraceSink>,
+) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    let copies = Copies { schedules: kind == Kind::Scheduled || kind == Kind::Schedule, wanted: Some(kind) };
+    run(seed, plan, 2, Some(copies), prng, trace)
+}
+
+/// What an administrator does with copies.
+struct Copies {
+    /// A schedule takes snapshots of the hosts' volumes; else he does.
+    schedules: bool,
+    wanted: Option<Kind>,
+}
+
+impl Copies {
+    /// Most seeds have them. Drawn from a source of its own.
+    fn draw(seed: u64) -> Option<Copies> {
+        let mut prng = Prng::new(seed ^ 0x636F_7069_6573);
+        let schedules = prng.chance(300);
+        prng.chance(750).then_some(Copies { schedules, wanted: None })
+    }
+}
+
+fn run(
+    seed: u64,
+    plan: Plan,
+    hosts: u16,
+    copies: Option<Copies>,
+    prng: Prng,
+    trace: Option<TraceSink>,
+) -> Result<Report, Failure> {
     let world = World::new(seed, trace);
     world.note(|| format!("array seed {seed}: {hosts} hosts, {plan:#?}"));
     let shared = Shared::new(world.clone());
     let (course, profile) = (plan.course.clone(), plan.profile.clone());
-    let mut bench = ArrayBench::new(plan, hosts, &world, &shared, Orders::draw(seed));
+    let records = copies.map(|copies| Records::new(&shared, &plan.volumes, copies.schedules, copies.wanted));
+    let mut bench = ArrayBench::new(plan, hosts, &world, &shared, Orders::draw(seed), records);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

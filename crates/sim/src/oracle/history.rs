@@ -251,6 +251,24 @@ impl History {
         }
     }
 
+    /// As a snapshot has it that was taken between the two: whatever could be seen then is there or not, for ever.
+    pub fn frozen(&self, began: u64, now: u64) -> History {
+        let mut frozen = self.clone();
+        for write in &mut frozen.writes {
+            (write.settled, write.returned) = (write.settled.min(now), write.returned.min(now));
+            write.dead.iter_mut().filter(|dead| **dead > began).for_each(|dead| *dead = NEVER);
+        }
+        frozen
+    }
+
+    /// When what a sector showed at some point after `since` can have been there: from when and until when.
+    pub fn life(&self, sector: usize, version: u64, since: u64) -> Option<(u64, u64)> {
+        let fits =
+            |write: &&Write| write.version == version && write.covers(sector) && write.dead[sector] > since;
+        let lives = self.writes.iter().filter(fits).map(|write| (write.begin, write.dead[sector]));
+        lives.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    }
+
     /// Whether this version is the only one that a read of the sector within the interval could give.
     pub fn is_certain(&self, sector: usize, version: u64, began: u64, now: u64, except: WriteId) -> bool {
         let visible = |write: &&Write| {

@@ -12,6 +12,7 @@
 //!   in flight included; the first read fixes which, for ever.
 
 mod content;
+mod copies;
 mod history;
 mod violation;
 
@@ -21,6 +22,8 @@ use std::ops::Range;
 use base::{BLOCK_BYTES, HashMap};
 
 pub use content::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill, identify};
+pub use copies::SnapshotTicket;
+use copies::{Groups, Taken};
 use history::{History, WriteId, Wrong};
 pub use violation::{Violation, ViolationKind};
 
@@ -59,6 +62,8 @@ struct Volume {
     unstable: Vec<(u64, WriteId, Range<u64>)>,
     /// Sectors and the versions of theirs that a compare-and-write has matched, and thereby replaced for ever.
     replaced: BTreeSet<(u64, u64)>,
+    /// Of a snapshot that was taken while writes went on.
+    taken: Option<Taken>,
 }
 
 /// Knows what may be read. One for a whole run, across crashes.
@@ -70,6 +75,7 @@ pub struct Oracle {
     /// When each read began that has not ended.
     open_reads: Vec<u64>,
     checked_blocks: u64,
+    groups: Groups,
 }
 
 impl Oracle {
@@ -265,6 +271,11 @@ impl Oracle {
                 };
                 return violation(block * SECTORS_PER_BLOCK + index as u64, kind);
             }
+            if let Some(taken) = &volume.taken
+                && !Oracle::see_moment(&mut self.groups, taken, block, &seen)
+            {
+                return violation(block * SECTORS_PER_BLOCK, ViolationKind::NotOneMoment);
+            }
         }
         Ok(())
     }
@@ -342,6 +353,7 @@ impl Oracle {
 
     /// Every process that used the volumes has ended; requests in flight will never be answered.
     pub fn crash(&mut self, power_lost: bool) {
+        self.cut_off_snapshots();
         let now = self.tick();
         self.open_reads.clear();
         for volume in self.volumes.values_mut() {

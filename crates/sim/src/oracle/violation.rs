@@ -49,6 +49,8 @@ pub enum ViolationKind {
     RefusedButSeen {
         version: u64,
     },
+    /// Snapshots of one group hold what was never there at one moment.
+    NotOneMoment,
 }
 
 impl fmt::Display for Violation {
@@ -73,6 +75,9 @@ impl fmt::Display for Violation {
             }
             ViolationKind::RefusedButSeen { version } => {
                 write!(f, "version {version} was refused, but had been read")
+            }
+            ViolationKind::NotOneMoment => {
+                f.write_str("the snapshots of its group hold a write without one that was acknowledged before it was sent")
             }
         }
     }

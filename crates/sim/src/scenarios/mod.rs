@@ -2,6 +2,7 @@
 //!
 //! A scenario is run over several seeds, because the script leaves the order and timing of events to the seed.
 
+mod copies;
 mod crashes;
 mod drives;
 mod layers;
@@ -61,6 +62,8 @@ pub const ALL: &[Scenario] = &[
     layers::KEPT_PLACE_IS_GIVEN_UP,
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
+    copies::ORDERS_ARE_CUT_OFF,
+    copies::GROUPS_ARE_OF_ONE_MOMENT,
 ];
 
 #[cfg(test)]

@@ -100,6 +100,11 @@ pub trait Bench {
         Vec::new()
     }
 
+    /// What is worth being cut off in the middle of, if anything: whether it is under way.
+    fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {
+        None
+    }
+
     /// Whether the last orderly stop left something that could not be written down.
     fn closed_badly(&self) -> bool {
         false
@@ -129,6 +134,9 @@ pub fn spawn_flagged(
 
 /// Within this time without faults, everything is as redundant as it can be.
 const CONVERGENCE: Nanos = Nanos::from_secs(600);
+
+/// How long a crash waits for what is to be cut off.
+const WORTH_WAITING: Nanos = Nanos::from_secs(2);
 
 /// How long and how rough a run is.
 #[derive(Clone, Debug)]
@@ -366,7 +374,13 @@ impl<'a> Runner<'a> {
             return self.stop(&session, &[clients, verified].concat());
         }
         // the crash comes at any moment, not only when a request has just been answered
-        let time = Nanos(self.prng.skewed(0, 3_000_000));
+        let mut time = Nanos(self.prng.skewed(0, 3_000_000));
+        if let Some(is_under_way) = self.bench.worth_cutting() {
+            // where it does not come, what is under way then is cut off
+            self.step_until(WORTH_WAITING, || is_under_way())
+                .map_err(|why| Failure::Stuck { what: "waiting for an order".to_owned(), why })?;
+            time = Nanos(self.prng.below(1_200_000));
+        }
         let cut = self.step_until(time, || false);
         debug_assert!(cut.is_ok() || self.shared.has_failed() || cut == Err(Stuck::Deadlock));
         self.check()?;

@@ -1,0 +1,88 @@
+//! What administrators have done in the whole array, and where it was cut off, over all runs of a process.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! kinds {
+    ($($name:ident = $text:literal,)*) => {
+        /// What an administrator does with copies.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Kind { $($name,)* }
+
+        impl Kind {
+            pub const ALL: &'static [Kind] = &[$(Kind::$name,)*];
+        }
+
+        const DONE: &[&str] = &[$(concat!("administrator: ", $text),)*];
+        const CUT: &[&str] = &[$(concat!("administrator: cut off: ", $text),)*];
+    };
+}
+
+kinds! {
+    Create = "volume created",
+    Map = "volume mapped",
+    Unmap = "volume unmapped",
+    Snapshot = "snapshot",
+    Group = "snapshots of a group",
+    Schedule = "schedule created",
+    Scheduled = "snapshots by a schedule",
+    View = "clone that is read only",
+    DeleteSnapshot = "snapshot deleted",
+    Clone = "clone",
+    RollBack = "rollback",
+    Promote = "promotion",
+    Grow = "volume grown",
+    Shrink = "volume made smaller",
+    ForcedShrink = "volume made smaller by force",
+    Bin = "volume put into the bin",
+    Undelete = "volume brought back",
+    Eradicate = "eradicated from the bin",
+    Delete = "volume deleted for good",
+}
+
+macro_rules! sights {
+    ($($name:ident = $text:literal,)*) => {
+        /// What was seen of it.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Sight { $($name,)* }
+
+        const SIGHTS: &[&str] = &[$(concat!("administrator: ", $text),)*];
+    };
+}
+
+sights! {
+    FoundDone = "what was cut off is found done",
+    FoundUndone = "what was cut off is found not done",
+    ToldByContent = "a rollback is told by its content alone",
+    Viewed = "snapshot read",
+    RefusedToShrink = "a volume that holds data is not made smaller",
+    Expired = "a schedule's snapshot is kept no longer",
+    BinEmptied = "the bin empties itself",
+    SpaceIsBack = "all space is back",
+}
+
+static DONE_COUNTS: [AtomicU64; DONE.len()] = [const { AtomicU64::new(0) }; DONE.len()];
+static CUT_COUNTS: [AtomicU64; CUT.len()] = [const { AtomicU64::new(0) }; CUT.len()];
+static SIGHT_COUNTS: [AtomicU64; SIGHTS.len()] = [const { AtomicU64::new(0) }; SIGHTS.len()];
+
+impl Kind {
+    pub fn done(self) {
+        DONE_COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn cut(self) {
+        CUT_COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Sight {
+    pub fn seen(self) {
+        SIGHT_COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How often this process has done, cut off and seen each, by name.
+pub fn administration() -> impl Iterator<Item = (&'static str, u64)> {
+    let done = DONE.iter().zip(&DONE_COUNTS);
+    let counts = done.chain(CUT.iter().zip(&CUT_COUNTS)).chain(SIGHTS.iter().zip(&SIGHT_COUNTS));
+    counts.map(|(&name, count)| (name, count.load(Ordering::Relaxed)))
+}

@@ -1,0 +1,425 @@
+//! What the administrator's orders make of an array: the manual's words as a small model, which knows nothing of the
+//! catalog's code. Volumes and snapshots bear the numbers under which the oracle knows what is in them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use base::BLOCK_BYTES;
+use engine::Command;
+use engine::command::{ArrayStatus, CopyOrder, Keep, NewBacking, NewVolume, ScheduleOrder, SnapshotStatus};
+
+use super::counts::Kind;
+use crate::workload::VolumePlan;
+
+/// The administrator's own host.
+pub const HOST: &str = "administrator";
+/// The schedule, of which so many snapshots are kept.
+pub const SCHEDULE: &str = "hourly";
+pub const KEPT: u32 = 2;
+/// How long what is deleted stays.
+pub const BIN_MS: u64 = 24 * 3_600_000;
+
+/// A volume, in the bin or out of it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Volume {
+    /// Its own for ever.
+    pub id: u32,
+    pub number: u32,
+    /// None: it is the hosts', and grows beside.
+    pub blocks: Option<u64>,
+    pub lun: Option<u16>,
+    /// The snapshot that it stands on.
+    below: Option<u32>,
+    clone_of: Option<String>,
+    /// When it was put into the bin, by the clock on the wall.
+    pub binned_ms: Option<u64>,
+    /// A clone that is never written: what its snapshot is.
+    pub is_view: bool,
+    pub write_back: bool,
+}
+
+/// A snapshot, by its number for ever.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Snapshot {
+    pub number: u32,
+    /// A volume's id.
+    pub owner: u32,
+    pub name: String,
+    below: Option<u32>,
+    pub blocks: Option<u64>,
+}
+
+/// All that there is.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct State {
+    pub volumes: BTreeMap<String, Volume>,
+    pub snapshots: Vec<Snapshot>,
+    pub schedule: bool,
+}
+
+/// An order. Volumes go by their names, snapshots by their numbers; `number` is a new one.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Order {
+    Create {
+        name: String,
+        blocks: u64,
+        number: u32,
+    },
+    Map {
+        volume: String,
+        lun: u16,
+    },
+    Unmap {
+        volume: String,
+    },
+    /// Volumes, and the numbers of their snapshots.
+    Snapshot {
+        of: Vec<(String, u32)>,
+        name: String,
+    },
+    DeleteSnapshot {
+        snapshot: u32,
+    },
+    Clone {
+        snapshot: u32,
+        name: String,
+        number: u32,
+    },
+    /// A clone that is never written, of a snapshot by its names; `content` is the snapshot's number.
+    View {
+        volume: String,
+        snapshot: String,
+        name: String,
+        id: u32,
+        content: u32,
+        blocks: u64,
+    },
+    CreateSchedule {
+        volumes: Vec<String>,
+    },
+    RollBack {
+        volume: String,
+        snapshot: u32,
+        number: u32,
+    },
+    Promote {
+        volume: String,
+    },
+    Resize {
+        volume: String,
+        blocks: u64,
+        number: u32,
+        force: bool,
+        grows: bool,
+    },
+    Bin {
+        volume: String,
+        now_ms: u64,
+    },
+    Undelete {
+        volume: String,
+    },
+    Eradicate {
+        volume: String,
+    },
+    Delete {
+        volume: String,
+    },
+}
+
+/// Size, LUN, origin.
+type ToldVolume = (Option<u64>, Option<u16>, Option<String>);
+
+/// What the array tells of all this.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Told {
+    volumes: BTreeMap<String, ToldVolume>,
+    /// How many snapshots are there with it.
+    bin: BTreeMap<String, usize>,
+    /// Of which volume, and their names.
+    snapshots: BTreeSet<(String, String)>,
+    schedule: bool,
+}
+
+impl Order {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Order::Create { .. } => Kind::Create,
+            Order::Map { .. } => Kind::Map,
+            Order::Unmap { .. } => Kind::Unmap,
+            Order::Snapshot { of, .. } if of.len() > 1 => Kind::Group,
+            Order::Snapshot { .. } => Kind::Snapshot,
+            Order::DeleteSnapshot { .. } => Kind::DeleteSnapshot,
+            Order::Clone { .. } => Kind::Clone,
+            Order::View { .. } => Kind::View,
+            Order::CreateSchedule { .. } => Kind::Schedule,
+            Order::RollBack { .. } => Kind::RollBack,
+            Order::Promote { .. } => Kind::Promote,
+            Order::Resize { grows: true, .. } => Kind::Grow,
+            Order::Resize { force: true, .. } => Kind::ForcedShrink,
+            Order::Resize { .. } => Kind::Shrink,
+            Order::Bin { .. } => Kind::Bin,
+            Order::Undelete { .. } => Kind::Undelete,
+            Order::Eradicate { .. } => Kind::Eradicate,
+            Order::Delete { .. } => Kind::Delete,
+        }
+    }
+
+    /// As the array is told.
+    pub fn command(&self, state: &State) -> Command {
+        let copy = |order| Command::Copy { order, dry_run: false };
+        let named = |snapshot: u32| {
+            let found = state.snapshot(snapshot);
+            (state.name_of(found.owner), found.name.clone())
+        };
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        match self.clone() {
+            Order::Create { name, blocks, .. } => {
+                let backing = NewBacking::Pool("pool".to_owned());
+                let (size_bytes, block_bytes, write_back) = (Some(bytes(blocks)), 512, false);
+                let volume = NewVolume { name, backing, size_bytes, block_bytes, write_back };
+                Command::VolumeCreate { volume, dry_run: false }
+            }
+            Order::Map { volume, lun } => {
+                let (host, lun) = (HOST.to_owned(), Some(lun));
+                Command::Map { volume, host, lun, read_only: false, dry_run: false }
+            }
+            Order::Unmap { volume } => Command::Unmap { volume, host: HOST.to_owned(), dry_run: false },
+            Order::Snapshot { of, name } => {
+                let snapshots = of.into_iter().map(|(volume, _)| (volume, name.clone())).collect();
+                copy(CopyOrder::Snapshot { snapshots })
+            }
+            Order::DeleteSnapshot { snapshot } => {
+                let (volume, snapshot) = named(snapshot);
+                copy(CopyOrder::DeleteSnapshot { volume, snapshot })
+            }
+            Order::Clone { snapshot, name, .. } => {
+                let (volume, snapshot) = named(snapshot);
+                copy(CopyOrder::Clone { volume, snapshot, name })
+            }
+            Order::View { volume, snapshot, name, .. } => copy(CopyOrder::Clone { volume, snapshot, name }),
+            Order::CreateSchedule { volumes } => {
+                let keep = Keep { hourly: KEPT, ..Keep::default() };
+                let order = ScheduleOrder::Create { name: SCHEDULE.to_owned(), volumes, keep };
+                Command::Schedule { order, dry_run: false }
+            }
+            Order::RollBack { volume, snapshot, .. } => {
+                copy(CopyOrder::RollBack { volume, snapshot: named(snapshot).1 })
+            }
+            Order::Promote { volume } => copy(CopyOrder::Promote { volume }),
+            Order::Resize { volume: name, blocks, force, .. } => {
+                Command::VolumeResize { name, size_bytes: bytes(blocks), force, dry_run: false }
+            }
+            Order::Bin { volume: name, .. } => {
+                Command::VolumeDelete { name, unmap: true, eradicate: false, dry_run: false }
+            }
+            Order::Undelete { volume } => copy(CopyOrder::Undelete { volume }),
+            Order::Eradicate { volume } => copy(CopyOrder::Eradicate { volume }),
+            Order::Delete { volume: name } => {
+                Command::VolumeDelete { name, unmap: true, eradicate: true, dry_run: false }
+            }
+        }
+    }
+}
+
+impl State {
+    /// A volume that hosts use.
+    pub fn add_hosts_volume(&mut self, plan: &VolumePlan) {
+        let volume = Volume { write_back: plan.write_back, ..new_volume(plan.volume, plan.volume, None) };
+        self.volumes.insert(format!("volume{}", plan.volume), volume);
+    }
+
+    pub fn snapshot(&self, number: u32) -> &Snapshot {
+        self.snapshots.iter().find(|one| one.number == number).expect("a snapshot that there is")
+    }
+
+    pub fn name_of(&self, id: u32) -> String {
+        self.volumes.iter().find(|(_, volume)| volume.id == id).expect("an owner").0.clone()
+    }
+
+    pub fn has_snapshots(&self, name: &str) -> bool {
+        let id = self.volumes[name].id;
+        self.snapshots.iter().any(|one| one.owner == id)
+    }
+
+    /// Snapshots of volumes that are not in the bin.
+    pub fn live_snapshots(&self) -> Vec<u32> {
+        let live = |one: &&Snapshot| self.volumes[&self.name_of(one.owner)].binned_ms.is_none();
+        self.snapshots.iter().filter(live).map(|one| one.number).collect()
+    }
+
+    /// The snapshots that a promotion would give to a volume, nearest first.
+    pub fn promotes(&self, name: &str) -> Vec<u32> {
+        let id = self.volumes[name].id;
+        let known = |number: Option<u32>| self.snapshots.iter().find(|one| Some(one.number) == number);
+        let mut below = self.volumes[name].below;
+        while let Some(own) = known(below).filter(|one| one.owner == id) {
+            below = own.below;
+        }
+        let Some(origin) = known(below).map(|first| first.owner) else { return Vec::new() };
+        if self.volumes[&self.name_of(origin)].binned_ms.is_some() {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        while let Some(next) = known(below).filter(|one| one.owner == origin) {
+            taken.push(next.number);
+            below = next.below;
+        }
+        taken
+    }
+
+    fn volume(&mut self, name: &str) -> &mut Volume {
+        self.volumes.get_mut(name).expect("a volume that there is")
+    }
+
+    fn forget_snapshot(&mut self, number: u32) {
+        let gone = self.snapshot(number).clone();
+        self.snapshots.retain(|one| one.number != number);
+        let volumes = self.volumes.values_mut().map(|volume| &mut volume.below);
+        let below = volumes.chain(self.snapshots.iter_mut().map(|one| &mut one.below));
+        below.filter(|below| **below == Some(number)).for_each(|below| *below = gone.below);
+    }
+
+    /// The volume goes for good, with its snapshots.
+    pub fn forget_volume(&mut self, name: &str) {
+        let id = self.volume(name).id;
+        let own = self.snapshots.iter().filter(|one| one.owner == id).map(|one| one.number);
+        own.collect::<Vec<_>>().into_iter().for_each(|own| self.forget_snapshot(own));
+        self.volumes.remove(name);
+    }
+
+    /// What is when the order has been carried out.
+    pub fn after(&self, order: &Order) -> State {
+        let mut next = self.clone();
+        match order {
+            Order::Create { name, blocks, number } => {
+                next.volumes.insert(name.clone(), new_volume(*number, *number, Some(*blocks)));
+            }
+            Order::Map { volume, lun } => next.volume(volume).lun = Some(*lun),
+            Order::Unmap { volume } => next.volume(volume).lun = None,
+            Order::Snapshot { of, name } => {
+                of.iter().for_each(|(volume, number)| next.take_snapshot(volume, name, *number));
+            }
+            Order::DeleteSnapshot { snapshot } => next.forget_snapshot(*snapshot),
+            Order::Clone { snapshot, name, number } => {
+                let of = self.snapshot(*snapshot);
+                let clone_of = Some(format!("{}@{}", self.name_of(of.owner), of.name));
+                let volume = new_volume(*number, *number, of.blocks);
+                let (below, write_back) = (Some(*snapshot), self.volumes[&self.name_of(of.owner)].write_back);
+                next.volumes.insert(name.clone(), Volume { below, clone_of, write_back, ..volume });
+            }
+            Order::View { volume, snapshot, name, id, content, blocks } => {
+                let clone_of = Some(format!("{volume}@{snapshot}"));
+                let view = new_volume(*id, *content, Some(*blocks));
+                next.volumes.insert(name.clone(), Volume { clone_of, is_view: true, ..view });
+            }
+            Order::CreateSchedule { .. } => next.schedule = true,
+            Order::RollBack { volume, snapshot, number } => {
+                let volume = next.volume(volume);
+                (volume.number, volume.below) = (*number, Some(*snapshot));
+                volume.blocks = self.snapshot(*snapshot).blocks;
+            }
+            Order::Promote { volume } => next.promote(volume),
+            Order::Resize { volume, blocks, number, .. } => {
+                let volume = next.volume(volume);
+                (volume.blocks, volume.number) = (Some(*blocks), *number);
+            }
+            Order::Bin { volume, now_ms } => next.volume(volume).binned_ms = Some(*now_ms),
+            Order::Undelete { volume } => next.volume(volume).binned_ms = None,
+            Order::Eradicate { volume } | Order::Delete { volume } => next.forget_volume(volume),
+        }
+        next
+    }
+
+    fn take_snapshot(&mut self, volume: &str, name: &str, number: u32) {
+        let of = self.volume(volume);
+        let (owner, blocks) = (of.id, of.blocks);
+        let below = of.below.replace(number);
+        self.snapshots.push(Snapshot { number, owner, name: name.to_owned(), below, blocks });
+    }
+
+    fn promote(&mut self, name: &str) {
+        let taken = self.promotes(name);
+        let first = self.snapshot(taken[0]).clone();
+        let origin = self.name_of(first.owner);
+        let id = self.volume(name).id;
+        let taken_over = self.snapshots.iter_mut().filter(|one| taken.contains(&one.number));
+        taken_over.for_each(|one| one.owner = id);
+        self.volume(name).clone_of = self.volume(&origin).clone_of.replace(format!("{name}@{}", first.name));
+    }
+
+    /// Volumes in the bin that may have gone by themselves.
+    pub fn fading(&self, now_ms: u64) -> BTreeSet<String> {
+        let over = |volume: &Volume| volume.binned_ms.is_some_and(|binned| now_ms + 1000 >= binned + BIN_MS);
+        self.volumes.iter().filter(|(_, volume)| over(volume)).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What the array has to tell, `fading` left out.
+    pub fn told(&self, fading: &BTreeSet<String>) -> Told {
+        let mut told = Told { schedule: self.schedule, ..Told::default() };
+        for (name, volume) in self.volumes.iter().filter(|(name, _)| !fading.contains(*name)) {
+            let own = self.snapshots.iter().filter(|one| one.owner == volume.id);
+            if volume.binned_ms.is_some() {
+                told.bin.insert(name.clone(), own.count());
+                continue;
+            }
+            told.volumes.insert(name.clone(), (volume.blocks, volume.lun, volume.clone_of.clone()));
+            told.snapshots.extend(own.map(|one| (name.clone(), one.name.clone())));
+        }
+        told
+    }
+
+    /// Takes over how large snapshots of the hosts' volumes are; what was known must be so.
+    /// Those that were not known, by number, and their sizes in blocks.
+    pub fn learn_sizes(&mut self, told: &[SnapshotStatus]) -> Result<Vec<(u32, u64)>, String> {
+        let mut learned = Vec::new();
+        for told in told.iter().filter(|told| told.schedule.is_none()) {
+            let Some(owner) = self.volumes.get(&told.volume).map(|volume| volume.id) else { continue };
+            let own = self.snapshots.iter_mut().find(|one| one.owner == owner && one.name == told.name);
+            let blocks = told.size_bytes / BLOCK_BYTES as u64;
+            let Some(own) = own else { continue };
+            match own.blocks.replace(blocks) {
+                Some(known) if known != blocks => {
+                    return Err(format!("{}@{} has {blocks} blocks, not {known}", told.volume, told.name));
+                }
+                Some(_) => {}
+                None => learned.push((own.number, blocks)),
+            }
+        }
+        Ok(learned)
+    }
+
+    /// The oracle's numbers that are in use.
+    pub fn numbers(&self) -> impl Iterator<Item = u32> + '_ {
+        let volumes = self.volumes.values().map(|volume| volume.number);
+        volumes.chain(self.snapshots.iter().map(|one| one.number))
+    }
+}
+
+impl Told {
+    /// What the array tells, `fading` left out, and snapshots that schedules have taken, too.
+    pub fn by(status: &ArrayStatus, snapshots: &[SnapshotStatus], fading: &BTreeSet<String>) -> Told {
+        let hosts = |name: &str| name.starts_with("volume");
+        let blocks = |name: &str, bytes: u64| (!hosts(name)).then_some(bytes / BLOCK_BYTES as u64);
+        let lun = |name: &str| {
+            let mapping = status.mappings.iter().find(|one| one.host == HOST && one.volume == name);
+            mapping.map(|one| one.lun)
+        };
+        let volumes = status.volumes.iter().map(|volume| {
+            let size = blocks(&volume.name, volume.size_bytes);
+            (volume.name.clone(), (size, lun(&volume.name), volume.clone_of.clone()))
+        });
+        let bin = status.bin.iter().filter(|binned| !fading.contains(&binned.name));
+        let own = snapshots.iter().filter(|one| one.schedule.is_none());
+        Told {
+            volumes: volumes.collect(),
+            bin: bin.map(|binned| (binned.name.clone(), binned.snapshots as usize)).collect(),
+            snapshots: own.map(|one| (one.volume.clone(), one.name.clone())).collect(),
+            schedule: !status.schedules.is_empty(),
+        }
+    }
+}
+
+fn new_volume(id: u32, number: u32, blocks: Option<u64>) -> Volume {
+    let (lun, below, clone_of, binned_ms, is_view, write_back) = (None, None, None, None, false, false);
+    Volume { id, number, blocks, lun, below, clone_of, binned_ms, is_view, write_back }
+}

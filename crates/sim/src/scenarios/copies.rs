@@ -1,0 +1,45 @@
+//! What an administrator does with copies in the whole array.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::Scenario;
+use super::script::plain_plan;
+use crate::array::{Kind, run_copied_array};
+use crate::seed::Plan;
+use crate::workload::VolumePlan;
+
+/// Volumes that hosts write all the time, small enough to be read often; the power goes again and again.
+fn plan(seed: u64, rounds: u32) -> Plan {
+    let protection = Protection::ALL[(seed % 5) as usize];
+    let mut plan = plain_plan(protection, usize::from(protection.width_min()) + 1, 600);
+    plan.volumes =
+        (1..=3).map(|volume| VolumePlan { volume, blocks: 600, write_back: volume == 2 }).collect();
+    plan.course.rounds = rounds;
+    plan.course.requests = 60;
+    plan.course.depth = 2;
+    plan.course.cut_opening_permille = 100;
+    plan.course.power_permille = 700;
+    plan.course.orderly_permille = 0;
+    plan.checkpoint_interval = Nanos::from_millis(50);
+    plan
+}
+
+pub const ORDERS_ARE_CUT_OFF: Scenario = Scenario {
+    name: "orders-are-cut-off",
+    property: "whatever an administrator asks for about copies, cut off in its middle, is done as a whole or not at all",
+    run: |seed, mut options| {
+        for (n, &kind) in (0u64..).zip(Kind::ALL) {
+            // one trace is enough
+            let trace = options.trace.take();
+            run_copied_array(seed * 100 + n, plan(seed + n, 3), kind, trace)?;
+        }
+        Ok(())
+    },
+};
+
+pub const GROUPS_ARE_OF_ONE_MOMENT: Scenario = Scenario {
+    name: "groups-are-of-one-moment",
+    property: "snapshots of several volumes that hosts write hold no write without those acknowledged before it was sent",
+    run: |seed, options| run_copied_array(seed, plan(seed, 1), Kind::Group, options.trace).map(drop),
+};
