@@ -128,6 +128,14 @@ pub enum Change {
         name: Name,
         created_ms: u64,
     },
+    /// Clones of another snapshot, or of any of a volume, are what this one is, and keep who they are. Refused while one of
+    /// them is mapped, unless `remap` says that hosts are to be told.
+    RefreshClones {
+        volume: String,
+        snapshot: String,
+        clones_of: String,
+        remap: bool,
+    },
     CreateSchedule {
         name: Name,
         volumes: Vec<String>,
@@ -211,6 +219,9 @@ impl Catalog {
             Change::RollBack { volume, snapshot } => next.roll_back(volume, snapshot)?,
             Change::CloneVolume { volume, snapshot, name, created_ms } => {
                 next.clone_volume(volume, snapshot, name, *created_ms)?
+            }
+            Change::RefreshClones { volume, snapshot, clones_of, remap } => {
+                next.refresh_clones(volume, snapshot, clones_of, *remap)?
             }
             Change::CreateSchedule { name, volumes, keep } => next.create_schedule(name, volumes, *keep)?,
             Change::DeleteSchedule { schedule } => next.delete_schedule(schedule)?,

@@ -97,6 +97,15 @@ pub enum CatalogError {
     LunInUse { host: Name, lun: u16, volume: Name },
     #[error("volume \"{volume}\" is LUN {lun} of host \"{host}\" already")]
     AlreadyMapped { volume: Name, host: Name, lun: u16 },
+    #[error("there are no clones of {of}")]
+    NoClones { of: String },
+    #[error(
+        "clone \"{volume}\" is mapped to {}, which would not know what has happened to its data",
+        named_hosts(hosts)
+    )]
+    RefreshMapped { volume: Name, hosts: Vec<Name> },
+    #[error("clone \"{volume}\" cannot become the snapshot: {what}")]
+    CannotRefresh { volume: Name, what: &'static str },
     #[error("LUN {lun} is not possible: LUNs go from 0 to {LUN_MAX}")]
     LunRange { lun: u32 },
     #[error("volume \"{volume}\" is not mapped to host \"{host}\"")]
@@ -116,7 +125,7 @@ impl CatalogError {
         match self {
             Name(_) => "bad_name",
             Exists { .. } | InBin { .. } => "exists",
-            NotFound { .. } | NotInBin { .. } => "not_found",
+            NotFound { .. } | NotInBin { .. } | NoClones { .. } => "not_found",
             TooMany { .. } | TooManyInitiators { .. } | IdsExhausted { .. } => "limit",
             Size { .. }
             | NotLarger { .. }
@@ -135,6 +144,8 @@ impl CatalogError {
             SnapshotCount { .. } | SnapshotTwice { .. } => "bad_snapshot",
             VolumeHasSnapshots { .. } => "volume_has_snapshots",
             RollbackMapped { .. } => "rollback_mapped",
+            RefreshMapped { .. } => "refresh_mapped",
+            CannotRefresh { .. } => "cannot_refresh",
             NotInPool { .. } => "not_in_pool",
             NotAClone { .. } | OriginInBin { .. } | PromoteTwice { .. } => "cannot_promote",
             LunRange { .. } => "bad_lun",
@@ -161,6 +172,8 @@ impl CatalogError {
                 "choose another name, bring that one back (`tangelo volume undelete {volume}`), or delete it for good (`tangelo volume eradicate {volume}`)"
             ),
             NotInBin { .. } => "`tangelo volume bin` shows what there is".to_owned(),
+            NoClones { .. } => "`tangelo volume list` shows whose clones there are".to_owned(),
+            RefreshMapped { .. } => "shut down what uses the clones, then use --remap: their hosts lose them and get them again with the new content".to_owned(),
             OriginInBin { origin } => {
                 format!("bring that back first: `tangelo volume undelete {origin}`")
             }

@@ -16,6 +16,7 @@ mod error;
 mod identity;
 mod model;
 mod name;
+mod refresh;
 mod reservation;
 mod schedule;
 mod secret;

@@ -1,5 +1,7 @@
 //! The catalog and what is in it, and how to look things up.
 
+use std::collections::BTreeSet;
+
 use base::{ArrayId, LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
@@ -246,6 +248,13 @@ impl Catalog {
     pub fn lun(&self, host: &str, lun: u16) -> Option<&Mapping> {
         let key = |mapping: &Mapping| (mapping.host.as_str().cmp(host)).then(mapping.lun.cmp(&lun));
         self.mappings.binary_search_by(key).ok().map(|index| &self.mappings[index])
+    }
+
+    /// As it would be if these volumes were not mapped.
+    pub fn without_mappings(&self, of: &BTreeSet<VolumeId>) -> Catalog {
+        let mut seen = self.clone();
+        seen.mappings.retain(|mapping| !of.contains(&mapping.volume));
+        seen
     }
 
     /// Every mapping of a volume, in order of hosts.

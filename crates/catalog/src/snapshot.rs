@@ -50,7 +50,7 @@ impl Catalog {
     }
 
     /// The pool and the layer that a volume is in.
-    fn place_of(&self, volume: &str) -> Result<(usize, PoolId, LayerId), CatalogError> {
+    pub(crate) fn place_of(&self, volume: &str) -> Result<(usize, PoolId, LayerId), CatalogError> {
         let index = self.volume_index(volume)?;
         match self.volumes[index].place() {
             Some((pool, layer)) => Ok((index, pool, layer)),
@@ -58,12 +58,12 @@ impl Catalog {
         }
     }
 
-    fn known_snapshot(&self, volume: VolumeId, name: &str) -> Result<Snapshot, CatalogError> {
+    pub(crate) fn known_snapshot(&self, volume: VolumeId, name: &str) -> Result<Snapshot, CatalogError> {
         let missing = || CatalogError::NotFound { kind: "snapshot", name: name.to_owned() };
         self.find_snapshot(volume, name).cloned().ok_or_else(missing)
     }
 
-    fn hand_out_layer(&mut self) -> Result<LayerId, CatalogError> {
+    pub(crate) fn hand_out_layer(&mut self) -> Result<LayerId, CatalogError> {
         let layer = LayerId(self.next_layer_id);
         // the last one means something else to pools
         if layer.0 >= u32::MAX - 1 {
@@ -151,11 +151,7 @@ impl Catalog {
         let layer = self.hand_out_layer()?;
         self.volumes[index].backing = VolumeKind::Pool { pool, layer };
         self.volumes[index].stands_on = Some(below);
-        let volume = &mut self.volumes[index];
-        if volume.size_bytes != size_bytes {
-            volume.first_size_bytes.get_or_insert(volume.size_bytes);
-            (volume.size_bytes, volume.untrimmed) = (size_bytes, false);
-        }
+        self.volumes[index].become_as_large(size_bytes);
         Ok(())
     }
 

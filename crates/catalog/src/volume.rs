@@ -146,6 +146,14 @@ impl Volume {
         }
     }
 
+    /// It goes on in a layer of its own over something of this size.
+    pub(crate) fn become_as_large(&mut self, size_bytes: u64) {
+        if self.size_bytes != size_bytes {
+            self.first_size_bytes.get_or_insert(self.size_bytes);
+            (self.size_bytes, self.untrimmed) = (size_bytes, false);
+        }
+    }
+
     /// What a volume must be by itself.
     pub(crate) fn check(&self) -> Result<(), CatalogError> {
         if !matches!(self.block_bytes, 512 | 4096) {

@@ -20,6 +20,11 @@ pub enum CopyOrder {
         snapshot: String,
         clone: NewClone,
     },
+    Refresh {
+        volume: String,
+        snapshot: String,
+        refresh: Refresh,
+    },
     /// A clone takes over the snapshots that it stands on.
     Promote {
         volume: String,
@@ -56,6 +61,18 @@ pub struct NewSnapshot {
 #[serde(deny_unknown_fields)]
 pub struct NewClone {
     pub name: String,
+}
+
+/// Clones that are to become clones of another snapshot.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Refresh {
+    /// Those of this snapshot, VOLUME@SNAPSHOT, or of any of this volume's, VOLUME, as they were called when the clones were
+    /// made.
+    pub clones_of: String,
+    /// Those that are mapped, too: their hosts lose them and get them again with the new content. Else such are refused.
+    #[serde(default)]
+    pub remap: bool,
 }
 
 /// What a volume was at one moment.

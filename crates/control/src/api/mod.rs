@@ -12,7 +12,7 @@ mod status;
 mod upkeep;
 
 pub use copies::{
-    Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Snapshot, SnapshotList,
+    Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Refresh, Snapshot, SnapshotList,
 };
 pub use error::{ApiError, ErrorCode};
 pub use request::{

@@ -16,6 +16,7 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/snapshots/{volume}/{name}", delete(delete_snapshot))
         .route("/v1/snapshots/{volume}/{name}/rollback", post(roll_back))
         .route("/v1/snapshots/{volume}/{name}/clone", post(clone_volume))
+        .route("/v1/snapshots/{volume}/{name}/refresh", post(refresh_clones))
         .route("/v1/volumes/{name}/promote", post(promote_volume))
         .route("/v1/schedules", get(list_schedules).post(create_schedule))
         .route("/v1/schedules/{name}", delete(delete_schedule))
@@ -89,6 +90,18 @@ pub(super) async fn clone_volume(
     Body(clone): Body<NewClone>,
 ) -> Answer {
     carry_out(&state, CopyOrder::Clone { volume, snapshot, clone }, &options).await
+}
+
+/// Makes clones of another snapshot clones of this one, all at once: they begin anew as what it is, and keep their names,
+/// identities and mappings. What was written to them is gone; their own snapshots stay.
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/refresh", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = Refresh, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn refresh_clones(
+    Shared(state): Shared<State>,
+    Pieces((volume, snapshot)): Pieces<(String, String)>,
+    Options(options): Options<ChangeOptions>,
+    Body(refresh): Body<Refresh>,
+) -> Answer {
+    carry_out(&state, CopyOrder::Refresh { volume, snapshot, refresh }, &options).await
 }
 
 /// A clone takes over the snapshots that it stands on, down to the first that was not its origin's. The origin is a clone of it

@@ -307,6 +307,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         copies::delete_snapshot,
         copies::roll_back,
         copies::clone_volume,
+        copies::refresh_clones,
         copies::promote_volume,
         copies::list_schedules,
         copies::create_schedule,

@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 35);
+    assert_eq!(count, 36);
 }
 
 #[tokio::test]
@@ -177,6 +177,7 @@ async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
         ("DELETE", "/v1/snapshots/vm-01/now", ""),
         ("POST", "/v1/snapshots/vm-01/now/rollback", ""),
         ("POST", "/v1/snapshots/vm-01/now/clone", r#"{"name":"copy"}"#),
+        ("POST", "/v1/snapshots/vm-01/now/refresh", r#"{"clones_of":"vm-01@then","remap":true}"#),
         ("POST", "/v1/volumes/vm-01/promote?dry_run=true", ""),
         ("POST", "/v1/bin/vm-01/undelete", ""),
         ("DELETE", "/v1/bin/vm-01", ""),
@@ -197,7 +198,22 @@ async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
         copy(CopyOrder::Snapshot(NewSnapshots { snapshots }), true),
         copy(CopyOrder::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() }, false),
         copy(CopyOrder::RollBack { volume: volume.clone(), snapshot: snapshot.clone() }, false),
-        copy(CopyOrder::Clone { volume, snapshot, clone: NewClone { name: "copy".into() } }, false),
+        copy(
+            CopyOrder::Clone {
+                volume: volume.clone(),
+                snapshot: snapshot.clone(),
+                clone: NewClone { name: "copy".into() },
+            },
+            false,
+        ),
+        copy(
+            CopyOrder::Refresh {
+                volume,
+                snapshot,
+                refresh: Refresh { clones_of: "vm-01@then".into(), remap: true },
+            },
+            false,
+        ),
         copy(CopyOrder::Promote { volume: "vm-01".into() }, true),
         copy(CopyOrder::Undelete { volume: "vm-01".into() }, false),
         copy(CopyOrder::Eradicate { volume: "vm-01".into() }, false),

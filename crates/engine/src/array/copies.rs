@@ -26,6 +26,7 @@ impl Array {
     pub(super) async fn copy(&self, order: CopyOrder, dry_run: bool) -> Result<Reply, CommandError> {
         match &order {
             CopyOrder::Promote { volume } => return self.promote(volume, dry_run).await,
+            CopyOrder::Refresh { .. } => return self.refresh_clones(&order, dry_run).await,
             CopyOrder::Undelete { volume } => return self.undelete(volume, dry_run).await,
             CopyOrder::Eradicate { volume } => return self.eradicate(volume, dry_run).await,
             _ => {}
@@ -37,9 +38,10 @@ impl Array {
             CopyOrder::DeleteSnapshot { volume, .. }
             | CopyOrder::RollBack { volume, .. }
             | CopyOrder::Clone { volume, .. } => vec![volume],
-            CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
-                unreachable!("carried out above")
-            }
+            CopyOrder::Promote { .. }
+            | CopyOrder::Refresh { .. }
+            | CopyOrder::Undelete { .. }
+            | CopyOrder::Eradicate { .. } => unreachable!("carried out above"),
         };
         let known = |name: &&String| {
             let state = self.state.borrow();
@@ -105,9 +107,10 @@ impl Array {
                 self.grow_volumes(planned, &[(clone, frozen(snapshot))]).await?;
                 Ok(self.made_volume(clone).await)
             }
-            CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
-                unreachable!("these make no layer")
-            }
+            CopyOrder::Promote { .. }
+            | CopyOrder::Refresh { .. }
+            | CopyOrder::Undelete { .. }
+            | CopyOrder::Eradicate { .. } => unreachable!("carried out elsewhere"),
         }
     }
 
@@ -150,7 +153,7 @@ impl Array {
     }
 
     /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
-    async fn grow_volumes(
+    pub(super) async fn grow_volumes(
         &self,
         planned: &Planned,
         grown: &[(VolumeId, LayerId)],
@@ -285,9 +288,10 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
             let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
             (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
         }
-        CopyOrder::Promote { .. } | CopyOrder::Undelete { .. } | CopyOrder::Eradicate { .. } => {
-            unreachable!("these make no layer")
-        }
+        CopyOrder::Promote { .. }
+        | CopyOrder::Refresh { .. }
+        | CopyOrder::Undelete { .. }
+        | CopyOrder::Eradicate { .. } => unreachable!("carried out elsewhere"),
     })
 }
 

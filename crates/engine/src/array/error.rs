@@ -9,7 +9,9 @@ impl From<CatalogError> for CommandError {
     fn from(error: CatalogError) -> CommandError {
         use CatalogError::*;
         let kind = match &error {
-            NotFound { .. } | NotMapped { .. } | NotInBin { .. } => CommandErrorKind::NotFound,
+            NotFound { .. } | NotMapped { .. } | NotInBin { .. } | NoClones { .. } => {
+                CommandErrorKind::NotFound
+            }
             Exists { .. }
             | InBin { .. }
             | PromoteTwice { .. }
@@ -20,6 +22,7 @@ impl From<CatalogError> for CommandError {
             | VolumeMapped { .. }
             | VolumeHasSnapshots { .. }
             | RollbackMapped { .. }
+            | RefreshMapped { .. }
             | HostMapped { .. }
             | OriginInBin { .. }
             | PoolInUse { .. } => CommandErrorKind::InUse,

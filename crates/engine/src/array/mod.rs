@@ -18,6 +18,7 @@ mod members;
 mod pool_create;
 mod pool_status;
 mod pools;
+mod refresh;
 mod reload;
 mod resize;
 mod schedules;
@@ -93,6 +94,8 @@ struct State {
     catalog: Catalog,
     portals: Vec<Portal>,
     raw: Vec<RawDevice>,
+    /// Volumes that hosts must not see now, although they are mapped.
+    hidden: BTreeSet<VolumeId>,
     drives: Vec<Drive>,
     pools: Vec<Pool>,
 }
@@ -147,6 +150,7 @@ impl Array {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),
                 raw: Vec::new(),
+                hidden: BTreeSet::new(),
                 drives: Vec::new(),
                 pools: Vec::new(),
             }),
@@ -250,7 +254,7 @@ impl Array {
             Some((raw.volume, *drive, info.clone()))
         });
         Arc::new(Replica {
-            catalog: state.catalog.clone(),
+            catalog: state.catalog.without_mappings(&state.hidden),
             portals: state.portals.iter().filter_map(Portal::bound).collect(),
             groups: state.groups(),
             raw: raw.collect(),

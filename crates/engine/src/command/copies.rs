@@ -22,6 +22,14 @@ pub enum CopyOrder {
         snapshot: String,
         name: String,
     },
+    /// Clones of another snapshot, or of any of a volume, become clones of this one, and keep who they are. Refused while one
+    /// of them is mapped, unless `remap` has them unmapped and mapped again.
+    Refresh {
+        volume: String,
+        snapshot: String,
+        clones_of: String,
+        remap: bool,
+    },
     /// A clone takes over the snapshots that it stands on, as far down as they are its origin's.
     Promote {
         volume: String,

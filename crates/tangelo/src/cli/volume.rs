@@ -46,6 +46,22 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+    /// Make clones of an image clones of a newer one, all at once; they keep their names, identities and mappings
+    ///
+    /// What was written to them is lost; their own snapshots stay. Nothing may be running from them.
+    Refresh {
+        /// What they are to be
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        to: SnapshotOf,
+        /// The clones of this snapshot, or of all snapshots of this volume, by the names that they had then
+        #[arg(long, value_name = "VOLUME[@SNAPSHOT]")]
+        clones_of: String,
+        /// Also those that are mapped: their hosts lose them and get them again with the new content
+        #[arg(long)]
+        remap: bool,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Make a clone the owner of the snapshots that it stands on; what it was cloned from becomes a clone of it
     Promote {
         name: String,

@@ -55,6 +55,10 @@ pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Resul
 /// What is done to a volume by its name alone.
 pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Shown, Failure> {
     match volume {
+        cli::Volume::Refresh { to, clones_of, remap, change } => {
+            let refresh = Refresh { clones_of: clones_of.clone(), remap: *remap };
+            changed(server.post(&change_path(&path(to, "/refresh"), change), &refresh).await?)
+        }
         cli::Volume::Promote { name, change } => {
             let path = format!("/v1/volumes/{}/promote", path_piece(name));
             changed(server.post(&change_path(&path, change), &()).await?)

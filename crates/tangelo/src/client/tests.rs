@@ -181,6 +181,8 @@ fn changes() {
         "volume undelete old-vm",
         "volume eradicate old-vm --dry-run",
         "volume promote vm-01",
+        "volume refresh vm-01@tuesday --clones-of vm-01@monday --remap",
+        "volume refresh vm-01@tuesday --clones-of vm-01 --dry-run",
         "schedule create nightly vm-01 log --daily 7 --weekly 4",
         "schedule delete nightly --dry-run",
         "pool set fast --bin-time 7d",
@@ -200,13 +202,11 @@ fn changes() {
         "map vm-01 pve2",
         "unmap vm-01 pve1 --dry-run",
     ];
-    let all: String = lines
-        .iter()
-        .map(|line| {
-            let shown = line.replace(fixture.directory.path().to_str().unwrap(), "DIRECTORY");
-            format!("$ tangelo {shown}\n{}\n", fixture.run_and_asked(line))
-        })
-        .collect();
+    let run = |line: &&str| {
+        let shown = line.replace(fixture.directory.path().to_str().unwrap(), "DIRECTORY");
+        format!("$ tangelo {shown}\n{}\n", fixture.run_and_asked(line))
+    };
+    let all: String = lines.iter().map(run).collect();
     assert!(!all.contains("sesame"), "a secret was printed");
     assert_snapshot!(all);
 }

@@ -13,6 +13,10 @@ pub(super) fn order(order: api::CopyOrder) -> shard::CopyOrder {
         api::CopyOrder::DeleteSnapshot { volume, snapshot } => To::DeleteSnapshot { volume, snapshot },
         api::CopyOrder::RollBack { volume, snapshot } => To::RollBack { volume, snapshot },
         api::CopyOrder::Clone { volume, snapshot, clone } => To::Clone { volume, snapshot, name: clone.name },
+        api::CopyOrder::Refresh { volume, snapshot, refresh } => {
+            let api::Refresh { clones_of, remap } = refresh;
+            To::Refresh { volume, snapshot, clones_of, remap }
+        }
         api::CopyOrder::Promote { volume } => To::Promote { volume },
         api::CopyOrder::Undelete { volume } => To::Undelete { volume },
         api::CopyOrder::Eradicate { volume } => To::Eradicate { volume },
