@@ -195,6 +195,11 @@ impl Catalog {
         LayerId(self.next_layer_id)
     }
 
+    /// Layers before this one are not handed out any more: a plan that failed may have made them.
+    pub fn pass_over_layers(&mut self, next: LayerId) {
+        self.next_layer_id = self.next_layer_id.max(next.0);
+    }
+
     pub fn pools(&self) -> &[PoolEntry] {
         &self.pools
     }

@@ -9,7 +9,7 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
-use catalog::{Change, Name, Snapshot, Volume};
+use catalog::{Catalog, Change, Name, Snapshot, Volume};
 use pool::LayerSpace;
 use task::join_all;
 
@@ -168,28 +168,50 @@ impl Array {
             self.create_layer(pool, layer, size_bytes, Some(below))
         };
         let created = join_all(tops.iter().map(create).collect::<Vec<_>>()).await;
-        let made = match created.into_iter().collect::<Result<(), _>>() {
-            Ok(()) => self.commit(&planned.next).await,
-            Err(error) => Err(error),
-        };
+        let layers: Vec<(PoolId, LayerId)> = tops.iter().map(|&(pool, layer, ..)| (pool, layer)).collect();
+        if let Err(error) = created.into_iter().collect::<Result<(), _>>() {
+            self.pass_over_layers(&planned.next);
+            self.drop_layers(layers).await;
+            return Err(error);
+        }
+        let made = self.commit(&planned.next).await;
         if made.is_err() {
-            self.forget_plan().await;
-            for &(pool, layer, ..) in &tops {
-                self.drop_layer(pool, layer).await;
-            }
+            self.pass_over_layers(&planned.next);
+            self.leftover.borrow_mut().extend(layers);
+            self.drop_leftover().await;
         }
         made
     }
 
+    /// What a plan that failed has made, or half of it, must not become part of another one.
+    pub(super) fn pass_over_layers(&self, plan: &Catalog) {
+        self.state.borrow_mut().catalog.pass_over_layers(plan.next_layer());
+    }
+
+    /// Layers of plans that could not be made durable go, but not before a newer catalog is durable: a start might still find
+    /// the plan, and would miss them.
+    pub(super) async fn drop_leftover(&self) {
+        if self.leftover.borrow().is_empty() || !self.forget_plan().await {
+            return;
+        }
+        let layers = std::mem::take(&mut *self.leftover.borrow_mut());
+        self.drop_layers(layers).await;
+    }
+
+    async fn drop_layers(&self, layers: Vec<(PoolId, LayerId)>) {
+        for (pool, layer) in layers {
+            self.drop_layer(pool, layer).await;
+        }
+    }
+
     /// A catalog that was not made durable everywhere may have come into some pool: a newer one, with what was before,
-    /// goes over it.
-    async fn forget_plan(&self) {
+    /// goes over it. Whether it is durable.
+    async fn forget_plan(&self) -> bool {
         let current = self.state.borrow().catalog.clone();
         let same = Change::RenameArray { name: current.name().clone() };
-        let newer = current.apply(&same).and_then(|next| next.apply(&same));
-        if let Ok(newer) = newer {
-            // where this fails too, the start finds out which catalog counts
-            let _ = self.commit(&newer).await;
+        match current.apply(&same).and_then(|next| next.apply(&same)) {
+            Ok(newer) => self.commit(&newer).await.is_ok(),
+            Err(_) => false,
         }
     }
 

@@ -52,6 +52,10 @@ impl Array {
             self.keep_scrubbing(id, &lanes).await;
             self.record_errors(id, ERRORS_RECORDED_EVERY).await;
         }
+        if !self.leftover.borrow().is_empty() {
+            let _turn = self.changes.acquire(1).await;
+            self.drop_leftover().await;
+        }
         self.keep_schedules().await;
         self.keep_bin(&stats).await || busy
     }

@@ -36,7 +36,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::limits::CONTROL_QUEUE_MAX;
-use base::{ArrayId, Nanos, VolumeId};
+use base::{ArrayId, LayerId, Nanos, PoolId, VolumeId};
 use bytes::Bytes;
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
@@ -63,6 +63,8 @@ pub(crate) struct Array {
     late: RefCell<Vec<schedules::Late>>,
     /// What the start could not write, and went on without.
     unsettled: RefCell<Vec<CommandError>>,
+    /// Layers of plans that could not be made durable.
+    leftover: RefCell<Vec<(PoolId, LayerId)>>,
     /// Changes take turns.
     changes: Semaphore,
     /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
@@ -138,6 +140,7 @@ impl Array {
             failure: RefCell::new(None),
             late: RefCell::new(Vec::new()),
             unsettled: RefCell::new(Vec::new()),
+            leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
             storing: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),

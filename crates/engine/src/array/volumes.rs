@@ -79,7 +79,15 @@ impl Array {
     async fn make_durable(&self, next: &Catalog, volume: VolumeId) -> Result<(), CommandError> {
         let volume = next.volume(volume).expect("just created");
         if let VolumeKind::Pool { pool, layer } = volume.backing {
-            self.create_layer(pool, layer, volume.size_bytes, None).await?;
+            let created = self.create_layer(pool, layer, volume.size_bytes, None).await;
+            let made = match created {
+                Ok(()) => self.commit(next).await,
+                Err(error) => Err(error),
+            };
+            if made.is_err() {
+                self.pass_over_layers(next);
+            }
+            return made;
         }
         self.commit(next).await
     }

@@ -264,6 +264,7 @@ impl Bench for ArrayBench {
 
     fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {
         let records = self.copies.clone()?;
+        records.awaited.set(true);
         Some(Rc::new(move || records.is_at(records.wanted)))
     }
 

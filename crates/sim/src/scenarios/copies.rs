@@ -6,7 +6,7 @@ use pool::Protection;
 use super::Scenario;
 use super::script::plain_plan;
 use crate::array::{Kind, run_copied_array};
-use crate::seed::Plan;
+use crate::seed::{Plan, Trouble};
 use crate::workload::VolumePlan;
 
 /// Volumes that hosts write all the time, small enough to be read often; the power goes again and again.
@@ -42,4 +42,19 @@ pub const GROUPS_ARE_OF_ONE_MOMENT: Scenario = Scenario {
     name: "groups-are-of-one-moment",
     property: "snapshots of several volumes that hosts write hold no write without those acknowledged before it was sent",
     run: |seed, options| run_copied_array(seed, plan(seed, 1), Kind::Group, options.trace).map(drop),
+};
+
+pub const PLANS_CANNOT_BE_STORED: Scenario = Scenario {
+    name: "plans-cannot-be-stored",
+    property: "an order whose outcome finds no space on the drives leaves a pool that opens, and volumes that are what they were",
+    run: |seed, mut options| {
+        for (n, &kind) in (0u64..).zip(&[Kind::Snapshot, Kind::Clone, Kind::Group, Kind::Create]) {
+            let mut plan = plan(seed + n, 2);
+            plan.troubles = vec![Trouble::NoSpace];
+            plan.course.fault_interval = Some(Nanos::from_millis(4));
+            let trace = options.trace.take();
+            run_copied_array(seed * 100 + n, plan, kind, trace)?;
+        }
+        Ok(())
+    },
 };

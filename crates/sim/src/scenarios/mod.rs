@@ -64,6 +64,7 @@ pub const ALL: &[Scenario] = &[
     layers::LOST_PAGE_STOPS_NOBODY,
     copies::ORDERS_ARE_CUT_OFF,
     copies::GROUPS_ARE_OF_ONE_MOMENT,
+    copies::PLANS_CANNOT_BE_STORED,
 ];
 
 #[cfg(test)]

@@ -69,7 +69,8 @@ impl Administrator {
                 }
                 return self.records.wound_up.set(true);
             }
-            if self.records.shared.stop.get() || orders == ORDERS {
+            let enough = orders >= ORDERS && self.records.wanted.is_none();
+            if self.records.shared.stop.get() || enough {
                 self.io.sleep(IDLE).await;
                 continue;
             }
@@ -145,6 +146,11 @@ impl Administrator {
             Err(error) if matches!(error.kind, CommandErrorKind::Io | CommandErrorKind::Unavailable) => {
                 records.end(false);
                 Outcome::Unknown
+            }
+            // there is no room for more in its layer
+            Err(error) if kind == Kind::Grow && error.kind == CommandErrorKind::Full => {
+                records.refused();
+                Outcome::Refused
             }
             Err(error) if kind == Kind::Shrink && error.kind == CommandErrorKind::InUse => {
                 Sight::RefusedToShrink.seen();

@@ -23,7 +23,9 @@ impl Administrator {
 
     /// Does something.
     pub async fn act(&self) {
-        if !self.records.state().schedule && self.records.scheduled.borrow().any {
+        // where it is to be cut off in that, then only
+        let may = self.records.wanted != Some(Kind::Schedule) || self.records.awaited.get();
+        if may && !self.records.state().schedule && self.records.scheduled.borrow().any {
             return self.make_schedule().await;
         }
         let what = self.prng.borrow_mut().below(100);
@@ -164,7 +166,7 @@ impl Administrator {
         let mut prng = self.prng.borrow_mut();
         // what the schedule takes stands in between: when, nobody knows
         let hosts = !self.records.scheduled.borrow().any;
-        let live = state.volumes.iter().filter(|(_, volume)| volume.binned_ms.is_none());
+        let live = state.volumes.iter().filter(|(_, volume)| volume.binned_ms.is_none() && !volume.is_view);
         let live: Vec<&String> =
             live.filter(|(_, volume)| hosts || volume.blocks.is_some()).map(|(name, _)| name).collect();
         let numbered = |name: &String| (name.clone(), self.records.new_number());

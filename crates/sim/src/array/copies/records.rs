@@ -32,6 +32,8 @@ pub struct Records {
     pub scheduled: RefCell<Scheduled>,
     /// What this run is to be cut off in, if in anything in particular.
     pub wanted: Option<Kind>,
+    /// It is about to be.
+    pub awaited: Cell<bool>,
     /// It is to end.
     pub winding_up: Cell<bool>,
     pub wound_up: Rc<Cell<bool>>,
@@ -57,6 +59,7 @@ impl Records {
             identities: RefCell::default(),
             scheduled: RefCell::new(Scheduled::new(schedules)),
             wanted,
+            awaited: Cell::new(false),
             winding_up: Cell::new(false),
             wound_up: Rc::default(),
         })
@@ -105,6 +108,7 @@ impl Records {
 
     /// The array has ended.
     pub fn cut_off(&self) {
+        self.awaited.set(false);
         let mut worlds = self.worlds.borrow_mut();
         worlds.append(&mut self.doubt.borrow_mut());
         if let Some((kind, after)) = self.pending.borrow_mut().take() {
