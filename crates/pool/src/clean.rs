@@ -158,8 +158,10 @@ impl Lane {
 
     async fn carry_out(self: &Rc<Self>, round: Round<'_>, repair: bool) -> Result<(), LaneError> {
         let victims = round.victims.clone();
+        let braked = (!repair).then(|| self.apply_brake(&round));
         let complete = self.move_round(round, repair).await?;
         self.write_checkpoint().await?;
+        drop(braked);
         let mut segments = self.segments.borrow_mut();
         for id in victims.into_iter().filter(|_| complete) {
             // what could not be moved now could not be moved the next time either

@@ -124,6 +124,7 @@ pub struct Lane {
     pub(crate) background: Notify,
     /// It is to end: nothing waits for space below the drive files any longer.
     pub(crate) closing: Cell<bool>,
+    pub(crate) brake: Cell<Option<crate::brake::Brake>>,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
@@ -202,6 +203,7 @@ impl Lane {
             futile: Cell::new(0),
             most_room: Cell::new(0),
             closing: Cell::new(false),
+            brake: Cell::new(None),
             no_repairs: Cell::new(None),
             nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),

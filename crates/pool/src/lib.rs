@@ -31,6 +31,7 @@ mod audit;
 mod bases;
 mod batch;
 mod beyond;
+mod brake;
 mod catalog;
 mod cells;
 mod checkpoint;

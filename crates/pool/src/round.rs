@@ -176,6 +176,7 @@ impl Lane {
             }
             let piece = self.begin_repair();
             self.move_slice(slice).await?;
+            self.round_gets_on(slice.len());
             if repair {
                 self.counters.borrow_mut().blocks_restored += slice.len() as u64;
                 self.end_repair(piece).await;

@@ -21,7 +21,7 @@ const SLACK: usize = 3;
 const UPPER_PAGES: usize = 2;
 
 /// A lane's space, divided. In segments where nothing else is said.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shares {
     /// Free, set aside for the log or not.
     pub room: usize,
@@ -31,6 +31,8 @@ pub(crate) struct Shares {
     pub cleaning: usize,
     /// Free segments at which cleaning begins, beyond those where hosts wait.
     ahead: usize,
+    /// Taken by a round of cleaning that is under way, which will give it back.
+    pub lent: usize,
     /// Blocks that can be live at most.
     pub capacity_blocks: u64,
     /// Pages that the next checkpoint may have to write: beyond it, writes wait for it.
@@ -65,6 +67,7 @@ impl Shares {
             checkpoint: checkpoint(map.pages_to_write()),
             cleaning,
             ahead: (total / 32).clamp(4, 128),
+            lent: 0,
             capacity_blocks: (capacity * packed) as u64,
             dirty_max,
             table_blocks,
@@ -79,7 +82,7 @@ impl Shares {
 
     /// Hosts' writes wait at this room.
     pub fn hosts_wait(&self) -> usize {
-        self.checkpoint + self.cleaning
+        self.checkpoint + self.cleaning.saturating_sub(self.lent)
     }
 
     /// Cleaning begins at this room.
@@ -100,7 +103,8 @@ fn pages_above(layers: usize, dirty_max: usize) -> usize {
 
 impl Lane {
     pub(crate) fn shares(&self) -> Shares {
-        Shares::new(&self.segments.borrow(), &self.map.borrow())
+        let shares = Shares::new(&self.segments.borrow(), &self.map.borrow());
+        Shares { lent: self.lent(shares.packed), ..shares }
     }
 
     pub(crate) fn must_wait_for_space(&self) -> bool {
@@ -151,11 +155,10 @@ impl Lane {
             if self.wants_cleaning() {
                 self.background.notify();
             }
-            if !self.must_wait_for_space() {
-                return Ok(());
-            }
-            if self.starved.get() {
-                return Err(LaneError::OutOfSpace);
+            match self.must_wait_for_space() {
+                false if !self.is_ahead_of_cleaning() => return Ok(()),
+                true if self.starved.get() => return Err(LaneError::OutOfSpace),
+                _ => {}
             }
             if self.wants_flush() {
                 self.want_checkpoint();
