@@ -422,7 +422,7 @@ impl Lane {
             });
             self.apply(entry, placed, sequence);
             self.finish_rider(entry, rider, placed);
-            if matches!(entry, Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. }) {
+            if entry.may_free() {
                 self.relieve();
             }
         }
@@ -464,7 +464,11 @@ impl Limits {
             | Entry::Merge { .. }
             | Entry::Merged { .. }
             | Entry::Layer { layer: FORWARDS, .. } => self.moves,
-            Entry::Data { .. } | Entry::Unmap { .. } | Entry::Layer { .. } | Entry::Drop { .. } => self.hosts,
+            Entry::Data { .. }
+            | Entry::Unmap { .. }
+            | Entry::Refer { .. }
+            | Entry::Layer { .. }
+            | Entry::Drop { .. } => self.hosts,
         }
     }
 }

@@ -4,9 +4,9 @@ use base::Sequence;
 
 use crate::decision::Decision;
 use crate::format::header::Entry;
-use crate::format::page::{MapEntry, PAGE_ENTRIES};
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::lane::Lane;
-use crate::map::{leaf, stored};
+use crate::map::{Map, leaf, stored};
 use crate::position::Position;
 
 impl Lane {
@@ -44,6 +44,11 @@ impl Lane {
             }
             Entry::Merge { from, into, index } => self.apply_merge(from, into, index, sequence),
             Entry::Merged { from, into } => self.apply_merged(from, into, sequence),
+            Entry::Refer { layer, block, blocks, to } => {
+                for at in 0..u64::from(blocks) {
+                    self.set_block(layer, block + at, MapEntry::referring(to.plus(at)), sequence);
+                }
+            }
         }
     }
 
@@ -59,13 +64,28 @@ impl Lane {
             return;
         }
         let (key, index) = leaf(layer, block);
-        let old = stored(map.set(key, index, entry, sequence.0));
+        self.change_entry(&mut map, key, index, entry, sequence);
+    }
+
+    /// Changes an entry of a leaf page, and the books with it.
+    pub(crate) fn change_entry(
+        &self,
+        map: &mut Map,
+        key: PageKey,
+        index: usize,
+        entry: MapEntry,
+        sequence: Sequence,
+    ) {
+        let old = map.set(key, index, entry, sequence.0);
         let mut segments = self.segments.borrow_mut();
-        segments.add_live(entry.position.segment());
-        match old {
-            Some(old) => segments.remove_live(old.segment()),
-            None => map.count_mapped(layer, true),
+        let (was, is) = (stored(old), stored(entry));
+        is.into_iter().for_each(|position| segments.add_live(position.segment()));
+        was.into_iter().for_each(|position| segments.remove_live(position.segment()));
+        if was.is_some() != is.is_some() {
+            map.count_mapped(key.layer, is.is_some());
         }
+        map.references.come(entry);
+        map.references.go(old);
     }
 
     pub(crate) fn clear_block(&self, layer: base::LayerId, block: u64, sequence: Sequence) {
@@ -80,10 +100,7 @@ impl Lane {
         if page.entry(index) == cleared {
             return;
         }
-        if let Some(old) = stored(map.set(key, index, cleared, sequence.0)) {
-            map.count_mapped(layer, false);
-            self.segments.borrow_mut().remove_live(old.segment());
-        }
+        self.change_entry(&mut map, key, index, cleared, sequence);
     }
 }
 

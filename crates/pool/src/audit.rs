@@ -12,6 +12,7 @@ use crate::lane::{Lane, LaneError};
 use crate::layers::Layer;
 use crate::map::{Found, Map, stored};
 use crate::position::{Position, SegmentId};
+use crate::references::References;
 use crate::round::Round;
 use crate::segments::Segments;
 
@@ -24,6 +25,7 @@ struct Tally {
     places: HashSet<Position>,
     live: BTreeMap<SegmentId, u32>,
     mapped: BTreeMap<LayerId, u64>,
+    references: References,
     twice: Option<Position>,
 }
 
@@ -117,6 +119,7 @@ impl Lane {
             }
             for key in leaves {
                 let Some(page) = self.page(key).await? else { continue };
+                (0..PAGE_ENTRIES).for_each(|index| tally.references.come(page.entry(index)));
                 let mapped = (0..PAGE_ENTRIES).filter(|&index| tally.count(page.entry(index))).count();
                 *tally.mapped.entry(layer).or_default() += mapped as u64;
             }
@@ -159,6 +162,13 @@ impl Lane {
             return Some(format!("{total} blocks are named, {} counted in all", segments.live()));
         }
         let map = self.map.borrow();
+        if tally.references != map.references {
+            return Some(format!(
+                "references: {:?} are named, {:?} counted",
+                tally.references.counts(),
+                map.references.counts()
+            ));
+        }
         if let Some(layer) = miscounted_layer(&map) {
             return Some(format!(
                 "layer {}: what stands on it, what it stands on, or its name is not right",

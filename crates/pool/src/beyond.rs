@@ -57,7 +57,7 @@ impl Lane {
             at = at.max(leaf * PAGE);
             let end = (leaf + 1) * PAGE;
             let entries = self.resolve(name, at, end - at, &mut SegmentPins::new(self)).await?;
-            if let Some(first) = entries.iter().position(|entry| entry.position.is_stored()) {
+            if let Some(first) = entries.iter().position(|entry| entry.position.is_mapped()) {
                 return Ok(Some(at + first as u64));
             }
             at = end;

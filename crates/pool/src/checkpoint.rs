@@ -62,6 +62,7 @@ struct Cut {
     tail_row: usize,
     leaves: Vec<(PageKey, Rc<Page>)>,
     layers: BTreeMap<LayerId, Layer>,
+    referred: Vec<(LayerId, u64)>,
     live: BTreeMap<SegmentId, u32>,
     /// Sealed, with nothing in them that replay would need.
     settled: Vec<SegmentId>,
@@ -160,6 +161,7 @@ impl Lane {
             tail_row: next.map_or(0, |(_, row)| row),
             leaves: map.begin_flush(1),
             layers: map.layers.clone(),
+            referred: map.references.counts(),
             live: segments.iter().map(|(&id, segment)| (id, segment.live)).collect(),
             settled,
         }
@@ -281,6 +283,7 @@ impl Lane {
             tail,
             segments: records,
             layers,
+            referred: cut.referred.clone(),
         };
         (table, free, extension)
     }

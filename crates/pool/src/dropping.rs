@@ -62,16 +62,11 @@ impl Lane {
 
     fn clear_page(&self, key: PageKey) {
         let mut map = self.map.borrow_mut();
-        let mut segments = self.segments.borrow_mut();
         let sequence = self.log.borrow().committed;
         for index in 0..PAGE_ENTRIES {
             let Some(page) = map.cached(key) else { return };
-            if page.entry(index) == MapEntry::ABSENT {
-                continue;
-            }
-            if let Some(old) = stored(map.set(key, index, MapEntry::ABSENT, sequence.0)) {
-                segments.remove_live(old.segment());
-                map.count_mapped(key.layer, false);
+            if page.entry(index) != MapEntry::ABSENT {
+                self.change_entry(&mut map, key, index, MapEntry::ABSENT, sequence);
             }
         }
     }

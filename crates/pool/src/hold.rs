@@ -16,12 +16,12 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId};
 use block::Payload;
-use bytes::Bytes;
 
 use crate::apply::within_leaf;
 use crate::format::header::Entry;
 use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
+use crate::read::Read;
 
 /// Names a hold of one lane, from when it is given to when it is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -88,7 +88,7 @@ impl Lane {
         layer: LayerId,
         block: u64,
         blocks: u64,
-    ) -> Result<(HoldId, Vec<Bytes>), LaneError> {
+    ) -> Result<(HoldId, Read), LaneError> {
         self.check_writable(layer, block + blocks - 1)?;
         loop {
             self.wait_until_free(layer, block, blocks).await?;
@@ -99,7 +99,7 @@ impl Lane {
         }
         let id = self.holds.borrow_mut().add(layer, block, blocks);
         match self.read_blocks(layer, block, blocks).await {
-            Ok(data) => Ok((id, data)),
+            Ok(read) => Ok((id, read)),
             Err(error) => {
                 self.let_go(id);
                 Err(error)

@@ -38,6 +38,8 @@ pub enum LaneError {
     Miscompare { offset_bytes: u32 },
     /// No such layer, or it is frozen or being dropped.
     NoSuchLayer,
+    /// A block refers to another lane's, or another layer's: whoever asked has to say what is there.
+    Elsewhere,
     /// Too many drives have failed, or the lane is closed.
     Unavailable,
 }
@@ -49,6 +51,7 @@ impl fmt::Display for LaneError {
             LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
             LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
             LaneError::NoSuchLayer => f.write_str("there is no such layer"),
+            LaneError::Elsewhere => f.write_str("a block is elsewhere"),
             LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
         }
     }
@@ -380,7 +383,7 @@ pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> bloc
         LaneError::OutOfSpace => block::BlockError::OutOfSpace,
         LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
         LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
-        LaneError::NoSuchLayer | LaneError::Unavailable => block::BlockError::NotReady,
+        LaneError::NoSuchLayer | LaneError::Elsewhere | LaneError::Unavailable => block::BlockError::NotReady,
     }
 }
 

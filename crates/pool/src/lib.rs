@@ -15,9 +15,10 @@
 //! | `evidence`, `latency` | when a drive is taken out: for its errors, for being slow         |
 //! | `segments`, `fit`, `space` | chunks and segments; who may use what is left                 |
 //! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
+//! | `references`    | blocks that are what another layer says                           |
 //! | `bases`         | what the layers below one say, together                           |
 //! | `checkpoint`, `recovery`, `clean`, `round`, `dropping`, `merge` | the multi-step works |
-//! | `volume`        | a volume over the lanes of a pool, as a block target              |
+//! | `volume`        | a volume over the lanes of a pool, as a block target; `volume/`: references, copies |
 //! | `evidence`      | when a drive is taken out                                         |
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `audit`         | whether the books are right                                       |
@@ -60,6 +61,7 @@ mod probe;
 mod protection;
 mod read;
 mod recovery;
+mod references;
 mod request;
 mod round;
 mod scrub;
@@ -83,8 +85,9 @@ pub use membership::{Member, Membership, TooFewDrives};
 pub use position::{Position, SegmentId};
 pub use probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
+pub use references::{Elsewhere, Known, Reference, Speaker, Spoken};
 pub use request::{LaneOutput, LaneRequest, LaneResult};
 pub use scrub::ScrubStats;
 pub use stats::{DriveErrors, LaneCounters, LaneStats};
 pub use usage::LayerSpace;
-pub use volume::{LaneRef, PoolVolume, RemoteLane};
+pub use volume::{CopyRange, LaneRef, PoolVolume, RemoteLane, Survey};

@@ -125,8 +125,8 @@ pub(crate) struct Batch {
     pub written: Cell<bool>,
 }
 
-/// A range that is about to be unmapped.
-struct PendingUnmap {
+/// A range that is about to be unmapped, or to refer to another.
+struct PendingRange {
     layer: LayerId,
     blocks: std::ops::Range<u64>,
     serial: u64,
@@ -153,7 +153,7 @@ pub(crate) struct Log {
     pub flushing: bool,
     serials: u64,
     writes: HashMap<(LayerId, u64), u64>,
-    unmaps: Vec<PendingUnmap>,
+    ranges: Vec<PendingRange>,
 }
 
 impl Log {
@@ -164,9 +164,9 @@ impl Log {
             Entry::Data { layer, block, .. } => {
                 self.writes.insert((layer, block), self.serials);
             }
-            Entry::Unmap { layer, block, blocks } => {
+            Entry::Unmap { layer, block, blocks } | Entry::Refer { layer, block, blocks, .. } => {
                 let blocks = block..block + u64::from(blocks);
-                self.unmaps.push(PendingUnmap { layer, blocks, serial: self.serials });
+                self.ranges.push(PendingRange { layer, blocks, serial: self.serials });
             }
             Entry::Move { .. }
             | Entry::Page { .. }
@@ -186,15 +186,22 @@ impl Log {
             Entry::Data { layer, block, .. } if self.writes.get(&(layer, block)) == Some(&serial) => {
                 self.writes.remove(&(layer, block));
             }
-            Entry::Unmap { .. } => self.unmaps.retain(|unmap| unmap.serial != serial),
+            Entry::Unmap { .. } | Entry::Refer { .. } => {
+                self.ranges.retain(|range| range.serial != serial);
+            }
             _ => {}
         }
     }
 
     /// Whether a write or unmap of this block is on its way.
     pub fn is_pending(&self, layer: LayerId, block: u64) -> bool {
+        self.is_pending_write(layer, block)
+            || self.ranges.iter().any(|range| range.layer == layer && range.blocks.contains(&block))
+    }
+
+    /// Whether data for this block is on its way.
+    pub fn is_pending_write(&self, layer: LayerId, block: u64) -> bool {
         self.writes.contains_key(&(layer, block))
-            || self.unmaps.iter().any(|unmap| unmap.layer == layer && unmap.blocks.contains(&block))
     }
 
     /// Whether some committed batch would not survive power loss yet.

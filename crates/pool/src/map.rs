@@ -14,6 +14,7 @@ use crate::exposure::Exposure;
 use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
 pub(crate) use crate::layers::Layer;
 use crate::position::Position;
+use crate::references::References;
 
 pub(crate) struct CachedPage {
     pub page: Rc<Page>,
@@ -37,6 +38,8 @@ pub(crate) struct Map {
     /// Layers by name, of those whose name is not their id.
     pub names: BTreeMap<LayerId, LayerId>,
     pub bases: Bases,
+    /// What entries of all layers refer to.
+    pub references: References,
     /// Layers that are dropped or being merged.
     pub upkeep: BTreeSet<LayerId>,
     pages: HashMap<PageKey, CachedPage>,
@@ -69,6 +72,7 @@ impl Map {
             layers: BTreeMap::new(),
             names: BTreeMap::new(),
             bases: Bases::new(budget_bytes / BLOCK_BYTES / 4),
+            references: References::default(),
             upkeep: BTreeSet::new(),
             pages: HashMap::default(),
             dirty: Default::default(),

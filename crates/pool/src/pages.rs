@@ -170,7 +170,7 @@ impl Lane {
     }
 
     /// Finds out what a layer and those below it say of a leaf page's blocks.
-    async fn build_base(&self, key: PageKey) -> Result<(), LaneError> {
+    pub(crate) async fn build_base(&self, key: PageKey) -> Result<(), LaneError> {
         let watch = self.map.borrow_mut().bases.watch(key.index);
         let mut entries = [MapEntry::ABSENT; PAGE_ENTRIES];
         let mut next = Some(key.layer);

@@ -3,6 +3,9 @@
 //! ```text
 //!  63            32 31          16 15      8 7       0
 //! | segment id     | batch row    | rows    | slot    |
+//!
+//!  63                   24 23   16 15      8 7       0
+//! | block               | 1       | 0       | 0       |   a reference: elsewhere, see `references.rs`
 //! ```
 //!
 //! A position names a batch (segment, first row, number of rows) and the slot in it; together with the
@@ -15,9 +18,14 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// A block's place in the log, or one of two special values.
+/// A block's place in the log, a reference, or one of three special values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
+
+/// Blocks that can be referred to.
+pub const REFERRED_MAX: u64 = 1 << 40;
+const REFERS: u64 = 1 << 16;
+const ROWS: u64 = 0xFF << 8;
 
 impl Position {
     /// Not mapped in this layer: the layer below decides.
@@ -32,9 +40,25 @@ impl Position {
         Position(u64::from(segment.0) << 32 | (row as u64) << 16 | (rows as u64) << 8 | slot as u64)
     }
 
+    /// Elsewhere: what another layer says of this block. Which one stands in the checksum's place.
+    pub fn referring(block: u64) -> Position {
+        assert!(block < REFERRED_MAX);
+        Position(block << 24 | REFERS)
+    }
+
     /// Whether this is a place in the log.
     pub fn is_stored(self) -> bool {
-        self.0 >> 32 != 0
+        self.0 & ROWS != 0 && self.0 >> 32 != 0
+    }
+
+    /// The block that this refers to, if it is a reference.
+    pub fn referred(self) -> Option<u64> {
+        (self.0 & 0x00FF_FFFF == REFERS).then_some(self.0 >> 24)
+    }
+
+    /// Whether there is something: a place, or a reference.
+    pub fn is_mapped(self) -> bool {
+        self.is_stored() || self.referred().is_some()
     }
 
     pub fn segment(self) -> SegmentId {
@@ -63,6 +87,7 @@ impl fmt::Debug for Position {
             Position::ABSENT => f.write_str("absent"),
             Position::ZERO => f.write_str("zero"),
             Position::FORWARD => f.write_str("forward"),
+            _ if self.referred().is_some() => write!(f, "elsewhere, {}", self.0 >> 24),
             _ => write!(f, "{}:{}+{}#{}", self.segment().0, self.row(), self.rows(), self.slot()),
         }
     }
@@ -80,7 +105,16 @@ mod tests {
             (SegmentId(u32::MAX), 65535, 255, 159)
         );
         assert!(position.is_stored());
+        assert!(position.is_mapped() && position.referred().is_none());
         assert!(!Position::ABSENT.is_stored() && !Position::ZERO.is_stored());
+        for block in [0, 1, 255, 256, REFERRED_MAX - 1] {
+            let reference = Position::referring(block);
+            assert_eq!((reference.referred(), reference.is_stored()), (Some(block), false));
+            assert!(reference.is_mapped());
+        }
+        for silent in [Position::ABSENT, Position::ZERO, Position::FORWARD] {
+            assert!(!silent.is_mapped());
+        }
         assert_eq!(format!("{:?}", Position::new(SegmentId(3), 4, 5, 6)), "3:4+5#6");
     }
 }

@@ -15,6 +15,7 @@ use crate::log::{Pending, Source, Ticket};
 use crate::map::leaf;
 use crate::pages::SegmentPins;
 use crate::position::Position;
+use crate::references::{Elsewhere, elsewhere};
 
 static ZEROS: [u8; 256 * BLOCK_BYTES] = [0; 256 * BLOCK_BYTES];
 
@@ -27,6 +28,13 @@ pub(crate) fn zeros(blocks: usize) -> Vec<Bytes> {
         pieces.push(piece(blocks % whole));
     }
     pieces
+}
+
+/// What a lane has of some blocks: zeros where they are elsewhere.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Read {
+    pub pieces: Vec<Bytes>,
+    pub elsewhere: Vec<Elsewhere>,
 }
 
 /// Blocks of a request that are read together: all zeros, or below each other in one column of one batch.
@@ -46,10 +54,22 @@ impl Lane {
         layer: LayerId,
         block: u64,
         blocks: u64,
-    ) -> Result<Vec<Bytes>, LaneError> {
+    ) -> Result<Read, LaneError> {
+        self.read_blocks_of(layer, block, blocks, |_, _| Ok(())).await
+    }
+
+    /// As [`Lane::read_blocks`]; the layer must `be_there` in the step in which it is known where its blocks are.
+    pub(crate) async fn read_blocks_of(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        be_there: fn(&Lane, LayerId) -> Result<(), LaneError>,
+    ) -> Result<Read, LaneError> {
         loop {
             let mut pins = SegmentPins::new(self);
             let entries = self.resolve(layer, block, blocks, &mut pins).await?;
+            be_there(self, layer)?;
             match self.read_entries(layer, block, &entries).await {
                 Err(LaneError::Unreadable { block: at }) if self.map.borrow().stands_on_another(layer) => {
                     let entry = entries[(at - block) as usize];
@@ -59,7 +79,7 @@ impl Lane {
                 }
                 result => {
                     self.counters.borrow_mut().blocks_read += blocks;
-                    return result;
+                    return result.map(|pieces| Read { pieces, elsewhere: elsewhere(&entries) });
                 }
             }
         }

@@ -33,6 +33,7 @@ use crate::map::{Layer, leaf};
 use crate::membership::Membership;
 use crate::merge::forward;
 use crate::position::SegmentId;
+use crate::references::References;
 use crate::segments::{Segment, SegmentState};
 use crate::verify::{BatchCheck, Expect};
 
@@ -214,6 +215,7 @@ impl Lane {
             };
             map.restore_layer(record.id, layer);
         }
+        map.references = References::restore(&table.referred);
         map.count_children();
         self.checkpoint.borrow_mut().generation = root.generation;
     }
@@ -352,7 +354,8 @@ impl Lane {
             match *entry {
                 Entry::Data { layer, block, .. }
                 | Entry::Move { layer, block, .. }
-                | Entry::Unmap { layer, block, .. } => {
+                | Entry::Unmap { layer, block, .. }
+                | Entry::Refer { layer, block, .. } => {
                     keys.insert(leaf(layer, block).0);
                 }
                 Entry::Merge { from, into, index } => {

@@ -14,6 +14,8 @@ use crate::lane::{Lane, LaneError};
 use crate::log::{Pending, Ticket};
 use crate::map::height_for;
 use crate::merge::FORWARDS;
+use crate::read::Read;
+use crate::references::{Elsewhere, Known, Reference, Spoken};
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]
@@ -30,12 +32,14 @@ pub enum LaneRequest {
         data: Payload,
         durable: bool,
     },
-    /// Part of one block.
+    /// Part of one block. `known` is what is elsewhere, as far as whoever asks knows that it matters; where more is
+    /// needed: [`LaneError::Elsewhere`].
     WritePart {
         layer: LayerId,
         block: u64,
         offset_bytes: usize,
         data: Payload,
+        known: Vec<Known>,
         durable: bool,
     },
     Unmap {
@@ -44,13 +48,14 @@ pub enum LaneRequest {
         blocks: u64,
         durable: bool,
     },
-    /// At most 256 blocks.
+    /// At most 256 blocks. `known` as for a part.
     CompareAndWrite {
         layer: LayerId,
         block: u64,
         offset_bytes: usize,
         expected: Payload,
         data: Payload,
+        known: Vec<Known>,
         durable: bool,
     },
     /// Keeps others from changing blocks until the release that must follow. → [`LaneOutput::Held`]
@@ -95,6 +100,35 @@ pub enum LaneRequest {
         block: u64,
         unmap: bool,
     },
+    /// Blocks are what the layer of the reference, which is frozen, says of as many blocks; durable when answered. Whoever
+    /// asks keeps that layer for as long as something refers to it.
+    Refer {
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        to: Reference,
+    },
+    /// What a layer says that something refers to: [`LaneError::NoSuchLayer`] where nobody keeps it any more.
+    ReadReferred {
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    },
+    /// A layer to which these blocks refer is gone: they are to be found out anew.
+    LookAgain {
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    },
+    /// Who says what blocks are: `below`, on which the layer stands, or, where that is not named, the one right below it.
+    Speakers {
+        layer: LayerId,
+        below: Option<LayerId>,
+        block: u64,
+        blocks: u64,
+    },
+    /// How many entries refer to each layer; what is not named has none, and a power loss brings none back.
+    Referred,
 }
 
 /// What a request gives.
@@ -102,8 +136,10 @@ pub enum LaneRequest {
 pub enum LaneOutput {
     None,
     Data(Vec<Bytes>),
-    /// The content of what is held.
-    Held(HoldId, Vec<Bytes>),
+    /// Data, with zeros in the place of blocks that are elsewhere.
+    Parts(Vec<Bytes>, Vec<Elsewhere>),
+    /// The content of what is held, as with parts.
+    Held(HoldId, Vec<Bytes>, Vec<Elsewhere>),
     /// The first `blocks` of the range are all mapped or all not.
     MapStatus {
         mapped: bool,
@@ -114,9 +150,17 @@ pub enum LaneOutput {
     },
     /// Whether something is mapped there.
     Beyond(bool),
+    /// The layer that was meant, if it can be referred to, and the range in order.
+    Speakers(Option<LayerId>, Vec<Spoken>),
+    /// Layers by their names.
+    Referred(Vec<(LayerId, u64)>),
 }
 
 pub type LaneResult = Result<LaneOutput, LaneError>;
+
+fn read(Read { pieces, elsewhere }: Read) -> LaneOutput {
+    if elsewhere.is_empty() { LaneOutput::Data(pieces) } else { LaneOutput::Parts(pieces, elsewhere) }
+}
 
 impl Lane {
     /// Carries out a request.
@@ -127,28 +171,29 @@ impl Lane {
         let _running = self.enter();
         match request {
             LaneRequest::Read { layer, block, blocks } => {
-                return self.read_blocks(layer, block, blocks).await.map(LaneOutput::Data);
+                return self.read_blocks(layer, block, blocks).await.map(read);
             }
             LaneRequest::Write { layer, block, data, durable } => {
                 let layer = self.written_layer(layer).await?;
                 self.write_blocks(layer, block, data, durable).await?
             }
-            LaneRequest::WritePart { layer, block, offset_bytes, data, durable } => {
+            LaneRequest::WritePart { layer, block, offset_bytes, data, known, durable } => {
                 let layer = self.written_layer(layer).await?;
-                self.write_part(layer, block, offset_bytes, &data, durable).await?;
+                self.write_part(layer, block, offset_bytes, &data, &known, durable).await?;
             }
             LaneRequest::Unmap { layer, block, blocks, durable } => {
                 let layer = self.written_layer(layer).await?;
                 self.unmap_blocks(layer, block, blocks, durable).await?;
             }
-            LaneRequest::CompareAndWrite { layer, block, offset_bytes, expected, data, durable } => {
+            LaneRequest::CompareAndWrite { layer, block, offset_bytes, expected, data, known, durable } => {
                 let layer = self.written_layer(layer).await?;
-                self.compare_and_write(layer, block, offset_bytes, &expected, &data, durable).await?;
+                let change = (&expected, &data);
+                self.compare_and_write(layer, block, offset_bytes, change, &known, durable).await?;
             }
             LaneRequest::Hold { layer, block, blocks } => {
                 let layer = self.written_layer(layer).await?;
-                let (hold, data) = self.hold(layer, block, blocks).await?;
-                return Ok(LaneOutput::Held(hold, data));
+                let (hold, Read { pieces, elsewhere }) = self.hold(layer, block, blocks).await?;
+                return Ok(LaneOutput::Held(hold, pieces, elsewhere));
             }
             LaneRequest::Release { hold, data, durable } => self.release(hold, data, durable).await?,
             LaneRequest::Flush => self.flush().await?,
@@ -169,6 +214,19 @@ impl Lane {
             LaneRequest::Beyond { layer, block, unmap: false } => {
                 return self.is_mapped_beyond(layer, block).await.map(LaneOutput::Beyond);
             }
+            LaneRequest::Refer { layer, block, blocks, to } => {
+                let layer = self.written_layer(layer).await?;
+                self.refer_blocks(layer, block, blocks, to).await?;
+            }
+            LaneRequest::ReadReferred { layer, block, blocks } => {
+                return self.read_referred(layer, block, blocks).await.map(read);
+            }
+            LaneRequest::LookAgain { layer, block, blocks } => self.look_again(layer, block, blocks),
+            LaneRequest::Speakers { layer, below, block, blocks } => {
+                let (below, spoken) = self.speakers(layer, below, block, blocks).await?;
+                return Ok(LaneOutput::Speakers(below, spoken));
+            }
+            LaneRequest::Referred => return self.referred().await.map(LaneOutput::Referred),
         }
         Ok(LaneOutput::None)
     }
@@ -198,8 +256,8 @@ impl Lane {
         let mut pins = crate::pages::SegmentPins::new(self);
         let blocks = crate::apply::within_leaf(block, blocks);
         let entries = self.resolve(layer, block, blocks, &mut pins).await?;
-        let mapped = entries[0].position.is_stored();
-        let same = entries.iter().take_while(|entry| entry.position.is_stored() == mapped).count();
+        let mapped = entries[0].position.is_mapped();
+        let same = entries.iter().take_while(|entry| entry.position.is_mapped() == mapped).count();
         Ok(LaneOutput::MapStatus { mapped, blocks: same as u64 })
     }
 

@@ -135,7 +135,8 @@ impl Lane {
             | Entry::Layer { .. }
             | Entry::Drop { .. }
             | Entry::Merge { .. }
-            | Entry::Merged { .. } => Ok(None),
+            | Entry::Merged { .. }
+            | Entry::Refer { .. } => Ok(None),
         }
     }
 

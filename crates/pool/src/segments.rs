@@ -296,7 +296,7 @@ impl Segments {
     /// Blocks that a checkpoint's table takes.
     pub fn table_blocks(&self, layers: usize) -> usize {
         let segment_bytes = 31 + 5 * self.shape().width() + 4;
-        (24 + self.total.max(self.segments.len()) * segment_bytes + layers * 38).div_ceil(BLOCK_BYTES)
+        (24 + self.total.max(self.segments.len()) * segment_bytes + layers * (38 + 12)).div_ceil(BLOCK_BYTES)
     }
 
     /// Whether chunks will become free when readers are done.

@@ -186,7 +186,10 @@ impl Lane {
     /// and those that wait in the log are given up.
     pub(crate) fn starve(&self) {
         self.starved.set(true);
-        let refused = |entry: &Entry| matches!(entry, Entry::Data { layer, .. } if *layer != CATALOG_LAYER);
+        let refused = |entry: &Entry| match *entry {
+            Entry::Data { layer, .. } => layer != CATALOG_LAYER,
+            _ => matches!(entry, Entry::Refer { .. }),
+        };
         self.give_up_pending(refused);
         self.space.notify();
         self.log_work.notify();

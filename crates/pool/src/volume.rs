@@ -6,6 +6,9 @@
 //!  its page  0        0        0        1                    index = page / lanes
 //! ```
 
+mod copy;
+mod elsewhere;
+
 use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId, Lba};
@@ -18,6 +21,8 @@ use crate::hold::HoldId;
 use crate::lane::{Lane, LaneError, block_error};
 use crate::read::zeros;
 use crate::request::{LaneOutput, LaneRequest, LaneResult};
+
+pub use copy::{CopyRange, Survey};
 
 const PAGE: u64 = PAGE_ENTRIES as u64;
 
@@ -187,11 +192,10 @@ impl PoolVolume {
         request: impl Fn(&Piece) -> LaneRequest,
     ) -> Result<Vec<LaneOutput>, BlockError> {
         if let [piece] = pieces {
-            let result = self.lanes[piece.lane].execute(request(piece)).await;
+            let result = self.send(piece, request(piece)).await;
             return result.map(|output| vec![output]).map_err(|error| self.error(piece, error));
         }
-        let results =
-            join_all(pieces.iter().map(|piece| self.lanes[piece.lane].execute(request(piece)))).await;
+        let results = join_all(pieces.iter().map(|piece| self.send(piece, request(piece)))).await;
         pieces
             .iter()
             .zip(results)
@@ -206,7 +210,14 @@ impl PoolVolume {
         let outputs = self.on_pieces(&pieces, request).await?;
         let mut data = Vec::new();
         for (piece, output) in pieces.iter().zip(outputs) {
-            let LaneOutput::Data(bytes) = output else { unreachable!("a read gives data") };
+            let bytes = match output {
+                LaneOutput::Data(bytes) => bytes,
+                LaneOutput::Parts(bytes, elsewhere) => {
+                    let filled = Box::pin(self.filled(piece, bytes, elsewhere)).await;
+                    filled.map_err(|error| self.error(piece, error))?
+                }
+                _ => unreachable!("a read gives data"),
+            };
             if piece.is_whole() {
                 data.extend(bytes);
             } else {
@@ -238,6 +249,7 @@ impl PoolVolume {
                     block: piece.block,
                     offset_bytes: piece.offset_bytes,
                     data,
+                    known: Vec::new(),
                     durable,
                 }
             }
@@ -287,10 +299,13 @@ impl PoolVolume {
             offset_bytes: (start % BLOCK_BYTES as u64) as usize,
             expected,
             data,
+            known: Vec::new(),
             durable,
         };
-        let result = self.lanes[lane].execute(request).await;
-        result.map(|_| BlockOutput::None).map_err(|error| self.error(&pieces[0], error))
+        let blocks = pieces.iter().map(Piece::blocks).sum::<u64>() as usize;
+        let all = Piece { offset_bytes: 0, length_bytes: blocks * BLOCK_BYTES, ..pieces[0] };
+        let result = self.send(&all, request).await;
+        result.map(|_| BlockOutput::None).map_err(|error| self.error(&all, error))
     }
 
     /// Over a border of lanes: see `hold.rs`. Where a lane cannot write what others have written, the error says so
@@ -316,9 +331,16 @@ impl PoolVolume {
             let piece = &pieces[index];
             let hold = LaneRequest::Hold { layer: self.layer, block: piece.block, blocks: piece.blocks() };
             match self.lanes[piece.lane].execute(hold).await {
-                Ok(LaneOutput::Held(hold, bytes)) => {
-                    Payload::from(bytes).copy_to(0, &mut content[piece.at_bytes..][..piece.length_bytes]);
+                Ok(LaneOutput::Held(hold, bytes, elsewhere)) => {
                     held.push((index, hold));
+                    match self.filled(piece, bytes, elsewhere).await {
+                        Ok(bytes) => Payload::from(bytes)
+                            .copy_to(0, &mut content[piece.at_bytes..][..piece.length_bytes]),
+                        Err(error) => {
+                            outcome = Err(self.error(piece, error));
+                            break;
+                        }
+                    }
                 }
                 Ok(_) => unreachable!("a hold gives a hold"),
                 Err(error) => {

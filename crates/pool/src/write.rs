@@ -17,6 +17,7 @@ use crate::lane::{CATALOG_LAYER, Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::leaf;
 use crate::position::Position;
+use crate::references::{Known, told};
 
 impl Lane {
     /// A layer that may be written.
@@ -118,7 +119,7 @@ impl Lane {
         let start = blocks.start;
         let new = |block: &u64| {
             let entry = page.entry(first + (block - start) as usize);
-            !entry.position.is_stored() && !log.is_pending(key.layer, *block)
+            !entry.position.is_stored() && !log.is_pending_write(key.layer, *block)
         };
         Some(Fresh(blocks.filter(new).collect()))
     }
@@ -130,6 +131,7 @@ impl Lane {
         block: u64,
         offset_bytes: usize,
         data: &Payload,
+        known: &[Known],
         durable: bool,
     ) -> Result<(), LaneError> {
         assert!(offset_bytes + data.len() <= BLOCK_BYTES);
@@ -138,7 +140,7 @@ impl Lane {
             data.copy_to(0, &mut merged[offset_bytes..offset_bytes + data.len()]);
             Ok(merged.freeze())
         };
-        self.replace_block(layer, block, durable, merge).await
+        self.replace_block(layer, block, known, durable, merge).await
     }
 
     /// Replaces a block by what `change` makes of it, atomically.
@@ -146,6 +148,7 @@ impl Lane {
         self: &Rc<Self>,
         layer: LayerId,
         block: u64,
+        known: &[Known],
         durable: bool,
         change: impl Fn(&Bytes) -> Result<Bytes, LaneError>,
     ) -> Result<(), LaneError> {
@@ -153,9 +156,9 @@ impl Lane {
         loop {
             self.wait_until_settled(layer, block, 1).await?;
             let before = self.current(layer, block)?;
-            let pieces = self.read_blocks(layer, block, 1).await?;
+            let pieces = told(self.read_blocks(layer, block, 1).await?, known)?;
             let changed = change(&pieces[0])?;
-            if before.is_some_and(|entry| !entry.position.is_stored())
+            if before.is_some_and(|entry| !entry.position.is_mapped())
                 && changed.iter().all(|&byte| byte == 0)
             {
                 // zeros where nothing is: they need no space
@@ -220,8 +223,8 @@ impl Lane {
         layer: LayerId,
         block: u64,
         offset_bytes: usize,
-        expected: &Payload,
-        data: &Payload,
+        (expected, data): (&Payload, &Payload),
+        known: &[Known],
         durable: bool,
     ) -> Result<(), LaneError> {
         assert!(expected.len() == data.len() && !data.is_empty());
@@ -230,7 +233,7 @@ impl Lane {
         loop {
             self.wait_until_settled(layer, block, blocks).await?;
             let before = self.currents(layer, block, blocks)?;
-            let pieces = self.read_blocks(layer, block, blocks).await?;
+            let pieces = told(self.read_blocks(layer, block, blocks).await?, known)?;
             let mut whole = BytesMut::with_capacity(blocks as usize * BLOCK_BYTES);
             pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
             let range = offset_bytes..offset_bytes + data.len();

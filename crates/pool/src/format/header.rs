@@ -7,9 +7,10 @@ use base::{BLOCK_BYTES, Epoch, LayerId, PoolId, Sequence};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::page::LEVEL_MAX;
+use super::page::{LEVEL_MAX, PAGE_ENTRIES};
 use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
-use crate::position::{Position, SegmentId};
+use crate::position::{Position, REFERRED_MAX, SegmentId};
+use crate::references::Reference;
 
 const MAGIC: &[u8; 8] = b"TNGBATCH";
 const CRC_OFFSET: usize = 12;
@@ -41,6 +42,8 @@ pub enum Entry {
     Merge { from: LayerId, into: LayerId, index: u64 },
     /// No data: nothing is left in `from`; `into` takes its place.
     Merged { from: LayerId, into: LayerId },
+    /// No data: `blocks` blocks of one leaf page, from `block` on, are what another layer says of as many blocks.
+    Refer { layer: LayerId, block: u64, blocks: u32, to: Reference },
 }
 
 impl Entry {
@@ -55,7 +58,8 @@ impl Entry {
             | Entry::Layer { .. }
             | Entry::Drop { .. }
             | Entry::Merge { .. }
-            | Entry::Merged { .. } => None,
+            | Entry::Merged { .. }
+            | Entry::Refer { .. } => None,
         }
     }
 
@@ -72,7 +76,8 @@ impl Entry {
             | Entry::Layer { .. }
             | Entry::Drop { .. }
             | Entry::Merge { .. }
-            | Entry::Merged { .. } => {
+            | Entry::Merged { .. }
+            | Entry::Refer { .. } => {
                 unreachable!("this entry has no data")
             }
         }
@@ -94,6 +99,14 @@ impl Entry {
                     | Entry::Merge { .. }
                     | Entry::Merged { .. }
             )
+    }
+
+    /// Whether something may be given back without being written anew.
+    pub fn may_free(&self) -> bool {
+        matches!(
+            self,
+            Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. } | Entry::Refer { .. }
+        )
     }
 
     pub fn has_data(&self) -> bool {
@@ -124,6 +137,7 @@ struct RawEntry {
     layer: U32,
     crc: U32,
     /// Move: the old position. Unmap: the number of blocks. Layer: the parent. Merge, Merged: into which.
+    /// Refer: the first block that is referred to; its layer stands in the checksum's place.
     argument: U64,
 }
 
@@ -162,6 +176,7 @@ const KIND_LAYER: u8 = 6;
 const KIND_DROP: u8 = 7;
 const KIND_MERGE: u8 = 8;
 const KIND_MERGED: u8 = 9;
+const KIND_REFER: u8 = 10;
 const BLOCK_BITS: u32 = 48;
 
 impl RawEntry {
@@ -178,6 +193,9 @@ impl RawEntry {
             Entry::Drop { layer } => (KIND_DROP, layer.0, 0, 0, 0, 0),
             Entry::Merge { from, into, index } => (KIND_MERGE, from.0, 0, index, 0, u64::from(into.0)),
             Entry::Merged { from, into } => (KIND_MERGED, from.0, 0, 0, 0, u64::from(into.0)),
+            Entry::Refer { layer, block, blocks, to } => {
+                (KIND_REFER, layer.0, (blocks - 1) as u8, block, to.layer.0, to.block)
+            }
         };
         assert!(block >> BLOCK_BITS == 0, "a block number has 48 bits");
         RawEntry {
@@ -207,6 +225,16 @@ impl RawEntry {
                 Entry::Merge { from: layer, into: LayerId(u32::try_from(argument).ok()?), index: block }
             }
             KIND_MERGED => Entry::Merged { from: layer, into: LayerId(u32::try_from(argument).ok()?) },
+            KIND_REFER => {
+                let blocks = u32::from(level) + 1;
+                let within_page = block % PAGE_ENTRIES as u64 + u64::from(blocks) <= PAGE_ENTRIES as u64;
+                let known = argument.checked_add(u64::from(blocks)).is_some_and(|end| end <= REFERRED_MAX);
+                if !within_page || !known {
+                    return None;
+                }
+                let to = Reference { layer: LayerId(crc), block: argument };
+                Entry::Refer { layer, block, blocks, to }
+            }
             _ => return None,
         };
         Some(entry)
@@ -308,6 +336,12 @@ mod tests {
                 Entry::Drop { layer: LayerId(5) },
                 Entry::Merge { from: LayerId(5), into: LayerId(9), index: 1 << 30 },
                 Entry::Merged { from: LayerId(5), into: LayerId(9) },
+                Entry::Refer {
+                    layer: LayerId(9),
+                    block: 1 << 30,
+                    blocks: 256,
+                    to: Reference { layer: LayerId(u32::MAX - 1), block: REFERRED_MAX - 256 },
+                },
             ],
         }
     }

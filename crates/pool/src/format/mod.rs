@@ -13,7 +13,7 @@ pub mod table;
 use base::{BLOCK_BYTES, crc32c};
 
 /// The version of labels, roots, headers and pages that this program writes and reads.
-pub const FORMAT_VERSION: u16 = 4;
+pub const FORMAT_VERSION: u16 = 5;
 
 /// The labels' region at the start of every drive; chunks begin after it.
 pub const LABEL_REGION_BYTES: u64 = 1 << 20;

@@ -9,6 +9,7 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use super::{FORMAT_VERSION, FormatError};
 use crate::position::Position;
+use crate::references::Reference;
 
 const MAGIC: &[u8; 4] = b"TNGP";
 /// Entries of one page.
@@ -28,6 +29,15 @@ pub struct MapEntry {
 impl MapEntry {
     pub const ABSENT: MapEntry = MapEntry { position: Position::ABSENT, crc: 0 };
     pub const ZERO: MapEntry = MapEntry { position: Position::ZERO, crc: 0 };
+
+    pub fn referring(to: Reference) -> MapEntry {
+        MapEntry { position: Position::referring(to.block), crc: to.layer.0 }
+    }
+
+    /// What this refers to, if it is a reference.
+    pub fn reference(self) -> Option<Reference> {
+        self.position.referred().map(|block| Reference { layer: LayerId(self.crc), block })
+    }
 }
 
 /// Names a page.

@@ -116,6 +116,8 @@ pub struct Table {
     pub tail: Vec<SegmentId>,
     pub segments: Vec<SegmentRecord>,
     pub layers: Vec<LayerRecord>,
+    /// How many entries of the map refer to each layer, by its name. In order of names; never zero.
+    pub referred: Vec<(LayerId, u64)>,
 }
 
 const FLAG_INCOMPLETE: u8 = 1;
@@ -150,6 +152,11 @@ impl Table {
             out.u32(layer.name.0);
             out.u32(layer.merging.map_or(0, |into| into.0));
         }
+        out.u32(self.referred.len() as u32);
+        for &(layer, entries) in &self.referred {
+            out.u32(layer.0);
+            out.u64(entries);
+        }
         out.0
     }
 
@@ -163,7 +170,10 @@ impl Table {
         let segments = (0..count).map(|_| read_segment(&mut input)).collect::<Result<Vec<_>, _>>()?;
         let count = input.count(38)?;
         let layers = (0..count).map(|_| read_layer(&mut input)).collect::<Result<Vec<_>, _>>()?;
-        let table = Table { next_segment, tail_row, tail, segments, layers };
+        let count = input.count(12)?;
+        let read_count = |_| Ok((LayerId(input.u32()?), input.u64()?));
+        let referred = (0..count).map(read_count).collect::<Result<Vec<_>, _>>()?;
+        let table = Table { next_segment, tail_row, tail, segments, layers, referred };
         if input.0.is_empty() && table.is_sane() { Ok(table) } else { Err(FormatError::Damaged) }
     }
 
@@ -179,6 +189,8 @@ impl Table {
             && ids.last().is_none_or(|last| last.0 < self.next_segment)
             && self.tail.iter().all(|id| ids.binary_search(id).is_ok())
             && chunks.is_sorted_by(|a, b| a < b)
+            && self.referred.is_sorted_by(|a, b| a.0 < b.0)
+            && self.referred.iter().all(|&(_, entries)| entries > 0)
     }
 }
 
@@ -201,7 +213,7 @@ fn read_layer(input: &mut Reader<'_>) -> Result<LayerRecord, FormatError> {
     let root = MapEntry { position: Position(input.u64()?), crc: input.u32()? };
     let name = LayerId(input.u32()?);
     let merging = Some(LayerId(input.u32()?)).filter(|into| into.0 != 0);
-    if !(1..=LEVEL_MAX).contains(&height) || dropping > 1 || root.position == Position::ZERO {
+    if !(1..=LEVEL_MAX).contains(&height) || dropping > 1 || root.position != Position::ABSENT && !root.position.is_stored() {
         return Err(FormatError::Damaged);
     }
     Ok(LayerRecord { id, parent, height, dropping: dropping == 1, mapped, root, name, merging })
@@ -258,6 +270,7 @@ mod tests {
                     merging: Some(LayerId(1)),
                 },
             ],
+            referred: vec![(LayerId(1), 2), (LayerId(7), 1 << 40)],
         }
     }
 
@@ -277,6 +290,9 @@ mod tests {
         assert_eq!(Table::parse(&table.emit()), Err(FormatError::Damaged));
         let mut table = example();
         table.next_segment = 3;
+        assert_eq!(Table::parse(&table.emit()), Err(FormatError::Damaged));
+        let mut table = example();
+        table.referred[1].1 = 0;
         assert_eq!(Table::parse(&table.emit()), Err(FormatError::Damaged));
     }
 

@@ -1,0 +1,175 @@
+//! Copying from another volume of the pool, or within one, by references.
+
+use base::{BLOCK_BYTES, LayerId, Lba};
+use block::{BlockError, BlockOutput};
+use task::join_all;
+
+use super::{PAGE, Piece, PoolVolume};
+use crate::references::{Reference, Speaker, Spoken};
+use crate::request::{LaneOutput, LaneRequest};
+
+const BLOCK: u64 = BLOCK_BYTES as u64;
+/// Stretches are copied one after the other; what is to be referred to within one, at once.
+const AT_ONCE_BYTES: u64 = 16 << 20;
+
+/// A stretch of a copy; bytes are whole blocks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyRange {
+    pub source_bytes: u64,
+    pub destination_bytes: u64,
+    pub length_bytes: u64,
+}
+
+impl CopyRange {
+    /// Whether it begins and ends with blocks on both sides: only then something can be referred to.
+    pub fn is_whole(&self) -> bool {
+        [self.source_bytes, self.destination_bytes, self.length_bytes].iter().all(|at| at.is_multiple_of(BLOCK))
+    }
+
+    fn part(&self, at: u64, length_bytes: u64) -> CopyRange {
+        CopyRange {
+            source_bytes: self.source_bytes + at,
+            destination_bytes: self.destination_bytes + at,
+            length_bytes,
+        }
+    }
+}
+
+/// Who speaks of a range of a volume.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Survey {
+    /// The layer right below the one the volume is in, where it can be referred to, and is the same in all lanes.
+    pub below: Option<LayerId>,
+    /// Blocks that nothing can refer to.
+    pub above_blocks: u64,
+    /// Blocks that are there.
+    pub mapped_blocks: u64,
+}
+
+impl PoolVolume {
+    /// Who speaks of a range of whole blocks.
+    pub async fn survey(&self, start_bytes: u64, length_bytes: u64) -> Result<Survey, BlockError> {
+        let mut survey = Survey::default();
+        let (pieces, answers) = self.speakers(start_bytes, length_bytes, None).await?;
+        for (index, (below, runs)) in answers.iter().enumerate() {
+            survey.below = below.filter(|_| index == 0 || survey.below == *below);
+            for run in runs {
+                survey.above_blocks += if run.by == Speaker::Above { run.blocks } else { 0 };
+                survey.mapped_blocks += if run.by == Speaker::Nobody { 0 } else { run.blocks };
+            }
+        }
+        debug_assert_eq!(pieces.len(), answers.len());
+        Ok(survey)
+    }
+
+    async fn speakers(
+        &self,
+        start_bytes: u64,
+        length_bytes: u64,
+        below: Option<LayerId>,
+    ) -> Result<(Vec<Piece>, Vec<(Option<LayerId>, Vec<Spoken>)>), BlockError> {
+        let pieces = self.split(start_bytes, length_bytes);
+        let layer = self.layer;
+        let request =
+            |piece: &Piece| LaneRequest::Speakers { layer, below, block: piece.block, blocks: piece.blocks() };
+        let answers = self.on_pieces(&pieces, request).await?.into_iter().map(|output| match output {
+            LaneOutput::Speakers(below, runs) => (below, runs),
+            _ => unreachable!("speakers were asked for"),
+        });
+        Ok((pieces, answers.collect()))
+    }
+
+    /// Has a range be what the source is: blocks that `below` speaks of, a frozen layer under the source's, are referred
+    /// to, and so is what the source refers to itself; what is above that is copied. Ends when all is as durable as a
+    /// write is. Gives how many bytes were copied as data. The ranges do not overlap.
+    ///
+    /// Whoever asks keeps `below`, and all that anything in the pool refers to, until this ends; and `below` from then
+    /// on, for as long as something refers to it.
+    pub async fn copy_from(
+        &self,
+        source: &PoolVolume,
+        range: CopyRange,
+        below: Option<LayerId>,
+    ) -> Result<u64, BlockError> {
+        assert!(range.is_whole() && self.lanes.len() == source.lanes.len());
+        let (mut copied, mut at) = (0, 0);
+        while at < range.length_bytes {
+            let length = (range.length_bytes - at).min(AT_ONCE_BYTES);
+            copied += self.copy_some(source, range.part(at, length), below).await?;
+            at += length;
+        }
+        Ok(copied)
+    }
+
+    async fn copy_some(
+        &self,
+        source: &PoolVolume,
+        range: CopyRange,
+        below: Option<LayerId>,
+    ) -> Result<u64, BlockError> {
+        let (pieces, answers) = source.speakers(range.source_bytes, range.length_bytes, below).await?;
+        let (mut changes, mut data) = (Vec::new(), Vec::new());
+        for (piece, (_, runs)) in pieces.iter().zip(answers) {
+            let mut at = 0;
+            for run in runs {
+                let part = range.part(piece.at_bytes as u64 + at * BLOCK, run.blocks * BLOCK);
+                let own = |layer| Reference::to(layer, piece.lane, source.lanes.len(), piece.block + at);
+                match (run.by, below) {
+                    (Speaker::Below, Some(layer)) => changes.push((part, Some(own(layer)))),
+                    (Speaker::Elsewhere(to), _) => changes.push((part, Some(to))),
+                    (Speaker::Nobody, _) => changes.push((part, None)),
+                    (Speaker::Above, _) | (Speaker::Below, None) => data.push(part),
+                }
+                at += run.blocks;
+            }
+        }
+        let change = |(part, to): (CopyRange, Option<Reference>)| async move {
+            match to {
+                Some(to) => self.refer(part, to).await,
+                None => self.clear(part).await,
+            }
+        };
+        join_all(changes.into_iter().map(change)).await.into_iter().collect::<Result<(), _>>()?;
+        let mut copied = 0;
+        for part in data {
+            copied += self.copy_data(source, part).await?;
+        }
+        Ok(copied)
+    }
+
+    async fn refer(&self, range: CopyRange, to: Reference) -> Result<(), BlockError> {
+        let layer = self.layer;
+        let pieces = self.split(range.destination_bytes, range.length_bytes);
+        let request = |piece: &Piece| LaneRequest::Refer {
+            layer,
+            block: piece.block,
+            blocks: piece.blocks(),
+            to: to.plus(piece.at_bytes as u64 / BLOCK),
+        };
+        self.on_pieces(&pieces, request).await.map(drop)
+    }
+
+    async fn clear(&self, range: CopyRange) -> Result<(), BlockError> {
+        let (layer, durable) = (self.layer, true);
+        let pieces = self.split(range.destination_bytes, range.length_bytes);
+        let request =
+            |piece: &Piece| LaneRequest::Unmap { layer, block: piece.block, blocks: piece.blocks(), durable };
+        self.on_pieces(&pieces, request).await.map(drop)
+    }
+
+    /// A page at a time.
+    async fn copy_data(&self, source: &PoolVolume, range: CopyRange) -> Result<u64, BlockError> {
+        let mut at = 0;
+        while at < range.length_bytes {
+            let length = (range.length_bytes - at).min(PAGE * BLOCK);
+            let part = range.part(at, length);
+            let from = u64::from(source.geometry.block_bytes);
+            let read = source.read(Lba(part.source_bytes / from), length / from).await?;
+            let BlockOutput::Data(data) = read else { unreachable!("a read gives data") };
+            let to = u64::from(self.geometry.block_bytes);
+            self.write(Lba(part.destination_bytes / to), data, false).await?;
+            at += length;
+        }
+        Ok(range.length_bytes)
+    }
+}

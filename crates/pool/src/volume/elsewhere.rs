@@ -1,0 +1,122 @@
+//! Blocks that are elsewhere: a lane says what they refer to, and the volume, which knows all lanes, asks there.
+
+use base::BLOCK_BYTES;
+use bytes::Bytes;
+use task::join_all;
+
+use super::{PAGE, Piece, PoolVolume};
+use crate::lane::LaneError;
+use crate::references::{Elsewhere, Known, filled};
+use crate::request::{LaneOutput, LaneRequest, LaneResult};
+
+/// How often a request begins again because what a block refers to is gone, or another, by now.
+const ATTEMPTS: u32 = 16;
+
+impl PoolVolume {
+    /// Carries out a piece's request, and tells the lane what is elsewhere where it has to know.
+    pub(super) async fn send(&self, piece: &Piece, request: LaneRequest) -> LaneResult {
+        match request {
+            LaneRequest::WritePart { .. } | LaneRequest::CompareAndWrite { .. } => {
+                Box::pin(self.send_knowing(piece, request)).await
+            }
+            request => self.lanes[piece.lane].execute(request).await,
+        }
+    }
+
+    async fn send_knowing(&self, piece: &Piece, mut request: LaneRequest) -> LaneResult {
+        for _ in 0..ATTEMPTS {
+            match self.lanes[piece.lane].execute(request.clone()).await {
+                Err(LaneError::Elsewhere) => {}
+                result => return result,
+            }
+            let told = self.known(piece).await?;
+            match &mut request {
+                LaneRequest::WritePart { known, .. } | LaneRequest::CompareAndWrite { known, .. } => {
+                    *known = told;
+                }
+                _ => unreachable!("only these ask what is elsewhere"),
+            }
+        }
+        Err(LaneError::Unavailable)
+    }
+
+    /// What the references say that a piece's blocks are.
+    async fn known(&self, piece: &Piece) -> Result<Vec<Known>, LaneError> {
+        let (pieces, elsewhere) = self.read_own(piece).await?;
+        let whole: Vec<Bytes> = self.filled(piece, pieces, elsewhere.clone()).await?;
+        let whole = block::Payload::from(whole);
+        let blocks = elsewhere.iter().flat_map(|part| (0..part.blocks).map(move |index| (part, index)));
+        let known = blocks.map(|(part, index)| {
+            let at = (part.first + index) * BLOCK_BYTES;
+            let content = Bytes::from(whole.slice(at..at + BLOCK_BYTES).to_vec());
+            Known { reference: part.to.plus(index as u64), content }
+        });
+        Ok(known.collect())
+    }
+
+    async fn read_own(&self, piece: &Piece) -> Result<(Vec<Bytes>, Vec<Elsewhere>), LaneError> {
+        let read = LaneRequest::Read { layer: self.layer, block: piece.block, blocks: piece.blocks() };
+        match self.lanes[piece.lane].execute(read).await? {
+            LaneOutput::Data(pieces) => Ok((pieces, Vec::new())),
+            LaneOutput::Parts(pieces, elsewhere) => Ok((pieces, elsewhere)),
+            _ => unreachable!("a read gives data"),
+        }
+    }
+
+    /// Puts what is elsewhere into what a lane has read of a piece.
+    pub(super) async fn filled(
+        &self,
+        piece: &Piece,
+        mut pieces: Vec<Bytes>,
+        mut elsewhere: Vec<Elsewhere>,
+    ) -> Result<Vec<Bytes>, LaneError> {
+        for _ in 0..ATTEMPTS {
+            match self.read_elsewhere(piece, &elsewhere).await {
+                Ok(parts) => return Ok(filled(pieces, parts)),
+                Err(LaneError::NoSuchLayer) => {}
+                Err(error) => return Err(error),
+            }
+            // overwritten since, or what the lane keeps of it is out of date
+            let (layer, block, blocks) = (self.layer, piece.block, piece.blocks());
+            self.lanes[piece.lane].execute(LaneRequest::LookAgain { layer, block, blocks }).await?;
+            (pieces, elsewhere) = self.read_own(piece).await?;
+        }
+        Err(LaneError::Unreadable { block: piece.block })
+    }
+
+    async fn read_elsewhere(
+        &self,
+        piece: &Piece,
+        elsewhere: &[Elsewhere],
+    ) -> Result<Vec<(usize, Vec<Bytes>)>, LaneError> {
+        let parts: Vec<Elsewhere> = elsewhere.iter().flat_map(|part| within_pages(*part)).collect();
+        let reads = parts.iter().map(|part| async move {
+            let (lane, block) = part.to.place(self.lanes.len());
+            let (layer, blocks) = (part.to.layer, part.blocks as u64);
+            let read = self.lanes[lane].execute(LaneRequest::ReadReferred { layer, block, blocks }).await;
+            let here = piece.block + part.first as u64;
+            match read {
+                Ok(LaneOutput::Data(pieces)) => Ok((part.first, pieces)),
+                // references are one deep: nobody makes one to a reference
+                Ok(_) => Err(LaneError::Unreadable { block: here }),
+                Err(LaneError::Unreadable { block: at }) => {
+                    Err(LaneError::Unreadable { block: here + at.saturating_sub(block) })
+                }
+                Err(error) => Err(error),
+            }
+        });
+        join_all(reads).await.into_iter().collect()
+    }
+}
+
+/// Parts that stand in one page of one lane each.
+fn within_pages(part: Elsewhere) -> impl Iterator<Item = Elsewhere> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let to = part.to.plus(at as u64);
+        let blocks = (part.blocks - at).min((PAGE - to.block % PAGE) as usize);
+        let next = Elsewhere { first: part.first + at, blocks, to };
+        at += blocks;
+        (blocks > 0).then_some(next)
+    })
+}
