@@ -362,9 +362,7 @@ mod tests {
     #[test]
     fn whatever_is_merged_reads_the_same_and_gives_back_what_was_hidden() {
         let reference = |block| MapEntry::referring(Reference { layer: LayerId(9), block });
-        let words = |place| {
-            [MapEntry::ABSENT, MapEntry::ZERO, at(place), reference(u64::from(place))]
-        };
+        let words = |place| [MapEntry::ABSENT, MapEntry::ZERO, at(place), reference(u64::from(place))];
         for (upper, lower) in words(1).into_iter().flat_map(|one| words(2).map(|other| (one, other))) {
             for (up, below) in [true, false].into_iter().flat_map(|up| words(3).map(|below| (up, below))) {
                 let (entry, there) = if up { (lower, upper) } else { (upper, lower) };
@@ -381,9 +379,8 @@ mod tests {
                 assert_eq!(kept, stored_count([upper, lower]), "a block is neither lost nor doubled");
                 let hidden = upper != MapEntry::ABSENT && stored(lower).is_some();
                 assert_eq!(stored(freed).is_some(), hidden);
-                let references = |entries: [MapEntry; 2]| {
-                    entries.into_iter().filter_map(MapEntry::reference).count()
-                };
+                let references =
+                    |entries: [MapEntry; 2]| entries.into_iter().filter_map(MapEntry::reference).count();
                 assert_eq!(references([result, freed]), references([upper, lower]));
             }
         }

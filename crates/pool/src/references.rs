@@ -461,7 +461,8 @@ mod tests {
     fn what_follows_each_other_is_one_run() {
         let to = Reference { layer: H, block: 8 };
         let mut runs = Vec::new();
-        let speakers = [Speaker::Below, Speaker::Below, Speaker::Elsewhere(to), Speaker::Elsewhere(to.plus(1))];
+        let speakers =
+            [Speaker::Below, Speaker::Below, Speaker::Elsewhere(to), Speaker::Elsewhere(to.plus(1))];
         speakers.into_iter().chain([Speaker::Elsewhere(to)]).for_each(|by| Spoken::add(&mut runs, by));
         let expected = [(2, Speaker::Below), (2, Speaker::Elsewhere(to)), (1, Speaker::Elsewhere(to))];
         assert_eq!(runs, expected.map(|(blocks, by)| Spoken { blocks, by }));

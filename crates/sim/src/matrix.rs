@@ -10,7 +10,7 @@ use pool::{DriveState, Protection};
 use crate::drive::DriveOptions;
 use crate::scenarios::{Script, plain_plan};
 use crate::seed::{Options, Order, Plan};
-use crate::workload::Failure;
+use crate::workload::{Failure, Stretch};
 
 type Step = fn(&mut Script) -> Result<(), Failure>;
 
@@ -37,6 +37,13 @@ pub const CASES: &[Case] = &[
     Case { name: "scrub-repair", plan: small, before: rotten_data, during: scrub, after: scrub_and_prove },
     Case { name: "snapshot-clone-rollback", plan: small, before: some_data, during: copy, after: prove },
     Case { name: "delete-merge", plan: small, before: copies, during: delete, after: delete_and_prove },
+    Case {
+        name: "copy-by-reference",
+        plan: small,
+        before: some_data,
+        during: refer,
+        after: forget_and_prove,
+    },
 ];
 
 const SMALL_BLOCKS: u64 = 300;
@@ -215,6 +222,32 @@ fn delete(script: &mut Script) -> Result<(), Failure> {
 
 fn delete_and_prove(script: &mut Script) -> Result<(), Failure> {
     delete(script)?;
+    prove(script)
+}
+
+/// Ranges are copied, and both sides overwritten; what they were copied from is deleted.
+fn refer(script: &mut Script) -> Result<(), Failure> {
+    let range = |source, from, destination, to, blocks| Stretch { source, destination, from, to, blocks };
+    script.copy_range(range(1, 0, 1, 100, 32))?;
+    script.write(2, 10)?;
+    script.write(110, 5)?;
+    let snapshot = script.snapshot(1)?;
+    let clone = script.clone_of(snapshot)?;
+    script.copy_range(range(1, 95, clone, 10, 25))?;
+    script.copy_range(range(snapshot, 0, 1, 200, 20))?;
+    script.write_to(clone, 12, 3)?;
+    script.delete(snapshot)?;
+    script.forget()?;
+    script.unmap(95, 40)?;
+    script.delete(clone)?;
+    script.write(200, 20)?;
+    script.forget()?;
+    script.converge()
+}
+
+fn forget_and_prove(script: &mut Script) -> Result<(), Failure> {
+    script.write(0, 5)?;
+    script.forget()?;
     prove(script)
 }
 

@@ -103,10 +103,7 @@ impl Entry {
 
     /// Whether something may be given back without being written anew.
     pub fn may_free(&self) -> bool {
-        matches!(
-            self,
-            Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. } | Entry::Refer { .. }
-        )
+        matches!(self, Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. } | Entry::Refer { .. })
     }
 
     pub fn has_data(&self) -> bool {

@@ -213,7 +213,10 @@ fn read_layer(input: &mut Reader<'_>) -> Result<LayerRecord, FormatError> {
     let root = MapEntry { position: Position(input.u64()?), crc: input.u32()? };
     let name = LayerId(input.u32()?);
     let merging = Some(LayerId(input.u32()?)).filter(|into| into.0 != 0);
-    if !(1..=LEVEL_MAX).contains(&height) || dropping > 1 || root.position != Position::ABSENT && !root.position.is_stored() {
+    if !(1..=LEVEL_MAX).contains(&height)
+        || dropping > 1
+        || root.position != Position::ABSENT && !root.position.is_stored()
+    {
         return Err(FormatError::Damaged);
     }
     Ok(LayerRecord { id, parent, height, dropping: dropping == 1, mapped, root, name, merging })

@@ -23,7 +23,9 @@ pub struct CopyRange {
 impl CopyRange {
     /// Whether it begins and ends with blocks on both sides: only then something can be referred to.
     pub fn is_whole(&self) -> bool {
-        [self.source_bytes, self.destination_bytes, self.length_bytes].iter().all(|at| at.is_multiple_of(BLOCK))
+        [self.source_bytes, self.destination_bytes, self.length_bytes]
+            .iter()
+            .all(|at| at.is_multiple_of(BLOCK))
     }
 
     fn part(&self, at: u64, length_bytes: u64) -> CopyRange {
@@ -70,8 +72,12 @@ impl PoolVolume {
     ) -> Result<(Vec<Piece>, Vec<(Option<LayerId>, Vec<Spoken>)>), BlockError> {
         let pieces = self.split(start_bytes, length_bytes);
         let layer = self.layer;
-        let request =
-            |piece: &Piece| LaneRequest::Speakers { layer, below, block: piece.block, blocks: piece.blocks() };
+        let request = |piece: &Piece| LaneRequest::Speakers {
+            layer,
+            below,
+            block: piece.block,
+            blocks: piece.blocks(),
+        };
         let answers = self.on_pieces(&pieces, request).await?.into_iter().map(|output| match output {
             LaneOutput::Speakers(below, runs) => (below, runs),
             _ => unreachable!("speakers were asked for"),

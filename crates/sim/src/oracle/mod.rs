@@ -13,6 +13,7 @@
 
 mod content;
 mod copies;
+mod copied;
 mod history;
 mod violation;
 
@@ -24,6 +25,8 @@ use base::{BLOCK_BYTES, HashMap};
 pub use content::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill, identify};
 pub use copies::SnapshotTicket;
 use copies::{Groups, Taken};
+use copied::Copied;
+pub use copied::CopyTicket;
 use history::{History, WriteId, Wrong};
 pub use violation::{Violation, ViolationKind};
 
@@ -76,6 +79,7 @@ pub struct Oracle {
     open_reads: Vec<u64>,
     checked_blocks: u64,
     groups: Groups,
+    copied: Copied,
 }
 
 impl Oracle {
@@ -246,7 +250,7 @@ impl Oracle {
             for (index, version) in seen.iter_mut().enumerate().filter(|(index, _)| mask >> index & 1 == 1) {
                 let sector = block * SECTORS_PER_BLOCK + index as u64;
                 let at = (sector - ticket.sectors.start) as usize * SECTOR_BYTES;
-                *version = match identify(volume.family, sector, &data[at..at + SECTOR_BYTES]) {
+                *version = match self.copied.identify(volume.family, sector, &data[at..at + SECTOR_BYTES]) {
                     Sector::Version(version) => Some(version),
                     Sector::Misplaced { volume, sector: from, version } => {
                         return violation(sector, ViolationKind::Misplaced { volume, sector: from, version });
@@ -386,15 +390,6 @@ fn masks(sectors: &Range<u64>) -> impl Iterator<Item = (u64, u8)> + use<> {
     })
 }
 
-/// Bytes of the sectors of a range at one version each.
-pub fn compose(volume: u32, first: u64, versions: &[u64]) -> Vec<u8> {
-    let mut bytes = vec![0; versions.len() * SECTOR_BYTES];
-    for (index, (&version, out)) in versions.iter().zip(bytes.chunks_exact_mut(SECTOR_BYTES)).enumerate() {
-        fill(volume, first + index as u64, version, out);
-    }
-    bytes
-}
-
 const _: () = assert!(BLOCK_BYTES as u64 == SECTORS_PER_BLOCK * SECTOR_BYTES as u64);
 
 #[cfg(test)]
@@ -403,7 +398,7 @@ mod tests {
 
     fn read(oracle: &mut Oracle, sectors: Range<u64>, versions: &[u64]) -> Result<(), ViolationKind> {
         let ticket = oracle.begin_read(1, sectors.clone());
-        let data = compose(1, sectors.start, versions);
+        let data = oracle.compose(1, sectors.start, versions);
         oracle.end_read(&ticket, &data).map_err(|violation| violation.kind)
     }
 
@@ -432,7 +427,7 @@ mod tests {
         oracle.add_volume(1, false);
         let write = oracle.begin_write(1, 0..8);
         let ticket = oracle.begin_read(1, 8..16);
-        let wrong = compose(1, 0, &[write.version; 8]);
+        let wrong = oracle.compose(1, 0, &[write.version; 8]);
         let violation = oracle.end_read(&ticket, &wrong).unwrap_err();
         assert_eq!(violation.kind, ViolationKind::Misplaced { volume: 1, sector: 0, version: write.version });
     }

@@ -8,7 +8,7 @@ use super::{Scenario, Script};
 use crate::drive::DriveOptions;
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::seed::Plan;
-use crate::workload::{Answer, Failure, Request};
+use crate::workload::{Answer, Failure, Request, Stretch};
 
 const VOLUME: u32 = 1;
 
@@ -83,6 +83,56 @@ fn ask(script: &mut Script, request: LaneRequest) -> Result<(), Failure> {
     let lane = script.bench.lanes()[0].clone();
     script.run("a request to the lane", async move { drop(lane.execute(request).await) })
 }
+
+pub const REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF: Scenario = Scenario {
+    name: "references-outlive-what-they-were-made-of",
+    property: "a copied range stays what it was, whatever becomes of both sides, and what only it held is given back in the end",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 2000), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let stored = |script: &Script| script.bench.lanes()[0].stats().mapped_blocks;
+        let before = stored(&script);
+        let range = |source, from, destination, to, blocks| Stretch { source, destination, from, to, blocks };
+        script.copy_range(range(VOLUME, 0, VOLUME, 701, 150))?;
+        let snapshot = script.snapshot(VOLUME)?;
+        let clone = script.clone_of(snapshot)?;
+        script.copy_range(range(VOLUME, 650, clone, 20, 300))?;
+        script.copy_range(range(snapshot, 0, clone, 1000, 100))?;
+        if stored(&script) > before {
+            return Err(Failure::Broken(format!(
+                "{} blocks, {before} before they were copied",
+                stored(&script)
+            )));
+        }
+        script.verify()?;
+        script.write(0, 200)?;
+        script.write(750, 20)?;
+        script.delete(snapshot)?;
+        for round in 0..3 {
+            script.crash(round % 2 == 0);
+            script.start()?;
+            script.forget()?;
+            script.converge()?;
+            script.verify()?;
+            script.write_to(clone, 30 + round * 10, 5)?;
+        }
+        script.audit()?;
+        script.delete(clone)?;
+        script.unmap(600, 400)?;
+        script.forget()?;
+        script.forget()?;
+        script.converge()?;
+        script.audit()?;
+        script.verify()?;
+        let layers = script.bench.lanes()[0].layers();
+        if stored(&script) != 200 || layers.len() != 1 {
+            let left = stored(&script);
+            return Err(Failure::Broken(format!("{left} blocks are left, in layers {layers:?}")));
+        }
+        Ok(())
+    },
+};
 
 pub const RENAMED_LAYER_IS_NOT_MADE_AGAIN: Scenario = Scenario {
     name: "renamed-layer-is-not-made-again",

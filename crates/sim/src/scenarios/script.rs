@@ -15,8 +15,8 @@ use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
 use crate::seed::{Options, Order, Plan, PoolBench};
 use crate::workload::{
-    Administrator, Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Subject, VolumePlan,
-    read_checked, spawn_flagged, verify, write_checked, zero_checked,
+    Administrator, Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Stretch, Subject,
+    VolumePlan, read_checked, spawn_flagged, verify, write_checked, zero_checked,
 };
 use crate::world::World;
 
@@ -327,6 +327,15 @@ impl Script {
             let snapshot = admin.copy(snapshot).expect("a snapshot that exists");
             admin.roll_back(&snapshot).await;
         })
+    }
+
+    /// Copies blocks of one volume, or copy, to another.
+    pub fn copy_range(&mut self, range: Stretch) -> Result<(), Failure> {
+        self.administer("a copy", move |admin| async move { admin.copy_range(range).await })
+    }
+
+    pub fn forget(&mut self) -> Result<(), Failure> {
+        self.administer("a look at references", |admin| async move { admin.forget().await })
     }
 
     pub fn delete(&mut self, copy: u32) -> Result<(), Failure> {

@@ -5,16 +5,17 @@
 //! start.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::LayerId;
-use pool::{LaneError, LaneOutput, LaneRequest};
+use base::{BLOCK_BYTES, LayerId};
+use block::BlockError;
+use pool::{CopyRange, LaneError, LaneOutput, LaneRequest};
 
 use super::subject::LaneSubject;
-use crate::workload::{Answer, Copied, Layered, Order, VolumeGate, VolumePlan};
+use crate::workload::{Answer, Copied, Layered, Order, Stretch, VolumeGate, VolumePlan};
 
 /// Numbers of copies, and their layers, begin here.
 const FIRST_COPY: u32 = 10_000;
@@ -26,6 +27,8 @@ pub struct Records {
     /// The layer in which each volume, snapshot or clone is.
     pub layers: RefCell<BTreeMap<u32, LayerId>>,
     pub copies: RefCell<BTreeMap<u32, Copied>>,
+    /// Layers that stay because something may refer to them.
+    pub kept: RefCell<BTreeSet<LayerId>>,
     next: Cell<u32>,
     base: u32,
 }
@@ -35,6 +38,7 @@ impl Records {
         Rc::new(Records {
             layers: RefCell::new(volumes.iter().map(|(plan, layer)| (plan.volume, *layer)).collect()),
             copies: RefCell::default(),
+            kept: RefCell::default(),
             next: Cell::new(FIRST_COPY),
             base: u32::from(lane) * COPIES_PER_LANE,
         })
@@ -96,8 +100,13 @@ impl LaneSubject {
             Order::Delete { copy } => {
                 let layer = self.records.layers.borrow_mut().remove(&copy).expect("it is recorded");
                 self.records.copies.borrow_mut().remove(&copy);
+                if self.records.kept.borrow().contains(&layer) {
+                    return Answer::Done;
+                }
                 return self.drop_layer(layer).await;
             }
+            Order::Copy { range } => self.copy(range).await,
+            Order::Forget => return self.forget().await,
         };
         result.map_or_else(|answer| answer, |()| Answer::Done)
     }
@@ -112,6 +121,52 @@ impl LaneSubject {
         let plan = VolumePlan { volume: copy, blocks: plan.blocks, write_back: false };
         self.records.copies.borrow_mut().insert(copy, Copied { plan, origin: volume, writable: false });
         Ok(())
+    }
+
+    /// Has the destination refer to what is below the source's layer, which is frozen where that holds too little.
+    async fn copy(&self, range: Stretch) -> Result<(), Answer> {
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        let (from, length) = (bytes(range.from), bytes(range.blocks));
+        let source = self.target(range.source).ok_or(Answer::Lost)?;
+        let survey = source.survey(from, length).await.map_err(answer)?;
+        let own = self.records.layer(range.source).ok_or(Answer::Lost)?;
+        let below = match survey.below.filter(|_| survey.above_blocks * 8 <= range.blocks) {
+            Some(below) => below,
+            None if !self.is_written(range.source) => own,
+            None => {
+                let plan = self.plan(range.source).ok_or(Answer::Lost)?;
+                let top = self.grow(own, plan.blocks).await?;
+                self.records.layers.borrow_mut().insert(range.source, top);
+                own
+            }
+        };
+        self.records.kept.borrow_mut().insert(below);
+        let source = self.target(range.source).ok_or(Answer::Lost)?;
+        let destination = self.target(range.destination).ok_or(Answer::Lost)?;
+        let copy = CopyRange { source_bytes: from, destination_bytes: bytes(range.to), length_bytes: length };
+        destination.copy_from(&source, copy, Some(below)).await.map(drop).map_err(answer)
+    }
+
+    fn is_written(&self, number: u32) -> bool {
+        self.records.copies.borrow().get(&number).is_none_or(|copy| copy.writable)
+    }
+
+    /// Drops layers to which nothing refers. No copy is under way.
+    async fn forget(&self) -> Answer {
+        let counts = match self.lane.execute(LaneRequest::Referred).await {
+            Ok(LaneOutput::Referred(counts)) => counts,
+            Ok(other) => return Answer::Failed(format!("{other:?}")),
+            Err(LaneError::OutOfSpace | LaneError::Unavailable) => return Answer::Lost,
+            Err(error) => return Answer::Failed(error.to_string()),
+        };
+        let kept: Vec<LayerId> = self.records.kept.borrow().iter().copied().collect();
+        for layer in kept.into_iter().filter(|layer| counts.iter().all(|(counted, _)| counted != layer)) {
+            self.records.kept.borrow_mut().remove(&layer);
+            if !self.records.layers.borrow().values().any(|used| *used == layer) {
+                self.drop_layer(layer).await;
+            }
+        }
+        Answer::Done
     }
 
     async fn clone_of(&self, snapshot: u32, copy: u32) -> Result<(), Answer> {
@@ -140,6 +195,13 @@ impl LaneSubject {
     }
 }
 
+fn answer(error: BlockError) -> Answer {
+    match error {
+        BlockError::OutOfSpace => Answer::OutOfSpace,
+        error => Answer::Failed(error.to_string()),
+    }
+}
+
 impl Layered for LaneLayers {
     fn copies(&self) -> Vec<Copied> {
         self.subject.records.copies.borrow().values().copied().collect()
@@ -157,6 +219,9 @@ impl Layered for LaneLayers {
         let (subject, layer) = (self.subject.clone(), self.subject.records.layer(copy));
         Box::pin(async move {
             let layer = layer.ok_or("there is no such copy")?;
+            if subject.records.kept.borrow().contains(&layer) {
+                return Ok(0);
+            }
             match subject.lane.execute(LaneRequest::FreedBy { layer }).await {
                 Ok(LaneOutput::Freed { blocks }) => Ok(blocks),
                 Ok(other) => Err(format!("{other:?}")),

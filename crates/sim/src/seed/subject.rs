@@ -61,7 +61,7 @@ impl LaneSubject {
         self.gates.borrow_mut().entry(volume).or_insert_with(|| VolumeGate::new(&self.io)).clone()
     }
 
-    fn target(&self, number: u32) -> Option<PoolVolume> {
+    pub(super) fn target(&self, number: u32) -> Option<PoolVolume> {
         let layer = self.records.layer(number)?;
         let copy = self.records.copies.borrow().get(&number).map(|copy| copy.plan);
         let plan = copy.or_else(|| self.plans.iter().find(|plan| plan.volume == number).copied())?;
@@ -89,7 +89,8 @@ impl LaneSubject {
             let create = LaneRequest::CreateLayer { layer, parent: None, blocks: plan.blocks };
             self.persist(create).await?;
         }
-        let kept: Vec<LayerId> = self.records.layers.borrow().values().copied().collect();
+        let mut kept: Vec<LayerId> = self.records.layers.borrow().values().copied().collect();
+        kept.extend(self.records.kept.borrow().iter());
         for layer in self.lane.layers() {
             if layer != CATALOG_LAYER && !kept.contains(&layer) {
                 self.persist(LaneRequest::DropLayer { layer }).await?;

@@ -13,11 +13,14 @@ use task::{Io, Notify};
 
 use super::client::Client;
 use super::{Answer, Failure, Profile, Shared, Subject, VolumePlan};
+use crate::oracle::SECTORS_PER_BLOCK;
 use crate::prng::Prng;
 
 /// Copies of each kind that one lane has at most.
 const COPIES_MAX: usize = 7;
 
+/// Blocks that are copied at once.
+const COPIED_BLOCKS_MAX: u64 = 600;
 /// Copies that are deleted, and counted, at the end of a run.
 const COPIES_COUNTED: usize = 4;
 /// Within this time nothing is left of what was deleted.
@@ -44,6 +47,31 @@ pub enum Order {
     Delete {
         copy: u32,
     },
+    /// Blocks of `destination` are what as many of `source` are.
+    Copy {
+        range: Stretch,
+    },
+    /// Layers that only references kept go, where nothing refers to them any more.
+    Forget,
+}
+
+/// Blocks that are copied from one volume to another, or within one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stretch {
+    pub source: u32,
+    pub destination: u32,
+    pub from: u64,
+    pub to: u64,
+    pub blocks: u64,
+}
+
+impl Stretch {
+    /// Whether it reads what it writes.
+    pub fn overlaps(&self) -> bool {
+        self.source == self.destination
+            && self.from < self.to + self.blocks
+            && self.to < self.from + self.blocks
+    }
 }
 
 /// A snapshot or a clone.
@@ -196,7 +224,9 @@ impl Administrator {
             }
             35..42 if !snapshots.is_empty() => self.roll_back(prng.pick(&snapshots)).await,
             42..57 if !copies.is_empty() => self.delete(prng.pick(&copies)).await,
-            57..75 if !clones.is_empty() => {
+            85..95 => self.copy_something(&copies, &clones, prng).await,
+            95..98 => drop(self.order(Order::Forget).await),
+            57..70 if !clones.is_empty() => {
                 let volume = prng.pick(&clones).plan;
                 self.client.request(&volume, prng).await;
             }
@@ -215,6 +245,10 @@ impl Administrator {
         match answer {
             Answer::Done => true,
             Answer::OutOfSpace | Answer::Lost => false,
+            _ if self.shared.lenient.get() => {
+                self.shared.refused.set(self.shared.refused.get() + 1);
+                false
+            }
             answer => {
                 let (request, answer) = (format!("{order:?}"), format!("{answer:?}"));
                 self.shared.fail(Failure::Refused { request, answer });
@@ -252,6 +286,45 @@ impl Administrator {
         if self.order(Order::Delete { copy: copy.plan.volume }).await {
             self.shared.oracle.borrow_mut().remove_volume(copy.plan.volume);
         }
+    }
+
+    async fn copy_something(&self, copies: &[Copied], clones: &[Copied], prng: &mut Prng) {
+        let plans = |copies: &[Copied]| copies.iter().map(|copy| copy.plan).collect::<Vec<_>>();
+        let source = *prng.pick(&[plans(copies), self.volumes.to_vec()].concat());
+        let destination = *prng.pick(&[plans(clones), self.volumes.to_vec()].concat());
+        let blocks = prng.skewed(1, source.blocks.min(destination.blocks).min(COPIED_BLOCKS_MAX));
+        let (from, to) =
+            (prng.below(source.blocks - blocks + 1), prng.below(destination.blocks - blocks + 1));
+        let (source, destination) = (source.volume, destination.volume);
+        let range = Stretch { source, destination, from, to, blocks };
+        if !range.overlaps() {
+            self.copy_range(range).await;
+        }
+    }
+
+    /// Copies blocks. Nothing is written to either volume meanwhile.
+    pub async fn copy_range(&self, range: Stretch) {
+        let _source = match range.source == range.destination {
+            true => None,
+            false => Some(self.layers.gate(range.source).hold(false).await),
+        };
+        let _destination = self.layers.gate(range.destination).hold(false).await;
+        let sectors = range.from * SECTORS_PER_BLOCK..(range.from + range.blocks) * SECTORS_PER_BLOCK;
+        let source =
+            VolumePlan { volume: range.source, blocks: range.from + range.blocks, write_back: false };
+        let Some(seen) = self.client.read(&source, sectors.clone()).await else { return };
+        let versions = self.client.versions(&source, sectors.start, &seen);
+        let (from, to) = ((range.source, sectors.start), (range.destination, range.to * SECTORS_PER_BLOCK));
+        let ticket = self.shared.oracle.borrow_mut().begin_copy(from, to, &versions);
+        let Some(ticket) = ticket else { return };
+        let copied = self.order(Order::Copy { range }).await;
+        let mut oracle = self.shared.oracle.borrow_mut();
+        if copied { oracle.end_copy(ticket) } else { oracle.fail_copy(&ticket) }
+    }
+
+    /// Layers that only references kept go, where nothing refers to them any more.
+    pub async fn forget(&self) {
+        self.order(Order::Forget).await;
     }
 
     pub fn copies(&self) -> Vec<Copied> {

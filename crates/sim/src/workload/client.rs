@@ -9,7 +9,7 @@ use task::Io;
 use super::administrator::Pass;
 use super::profile::Kind;
 use super::{Answer, Failure, Layered, Profile, Request, Shared, Subject, VolumePlan};
-use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, compose, fill, identify};
+use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill};
 use crate::prng::Prng;
 
 /// Blocks that one read of a verification asks for.
@@ -186,7 +186,7 @@ impl Client {
     }
 
     /// The data, where it was read and the oracle has nothing against it.
-    async fn read(&self, volume: &VolumePlan, sectors: Range<u64>) -> Option<Vec<u8>> {
+    pub async fn read(&self, volume: &VolumePlan, sectors: Range<u64>) -> Option<Vec<u8>> {
         let _pass = self.pass(volume, false).await;
         let ticket = self.shared.oracle.borrow_mut().begin_read(volume.volume, sectors.clone());
         let answer = self.execute(Request::Read { volume: volume.volume, sectors: sectors.clone() }).await;
@@ -204,6 +204,16 @@ impl Client {
             return None;
         }
         Some(data)
+    }
+
+    /// Which versions were read from a sector on; the oracle has let them pass.
+    pub fn versions(&self, volume: &VolumePlan, first: u64, seen: &[u8]) -> Vec<u64> {
+        let oracle = self.shared.oracle.borrow();
+        let version = |(sector, bytes)| match oracle.identify(volume.volume, sector, bytes) {
+            Sector::Version(version) => version,
+            other => unreachable!("the oracle has let {other:?} pass"),
+        };
+        (first..).zip(seen.chunks_exact(SECTOR_BYTES)).map(version).collect()
     }
 
     async fn write(&self, volume: &VolumePlan, sectors: Range<u64>, durable: bool) {
@@ -266,24 +276,20 @@ impl Client {
     ) {
         let Some(seen) = self.read(volume, sectors.clone()).await else { return };
         let _pass = self.pass(volume, true).await;
-        let family = self.shared.oracle.borrow().family(volume.volume);
-        let mut expected: Vec<u64> = Vec::new();
-        for (sector, bytes) in sectors.clone().zip(seen.chunks_exact(SECTOR_BYTES)) {
-            match identify(family, sector, bytes) {
-                Sector::Version(version) => expected.push(version),
-                other => unreachable!("the oracle has let {other:?} pass"),
-            }
-        }
+        let mut expected = self.versions(volume, sectors.start, &seen);
         if prng.chance(150) {
             *expected.last_mut().expect("at least one sector") = u64::MAX;
         }
         let ticket = self.shared.oracle.borrow_mut().begin_compare(volume.volume, sectors.clone());
-        let data = compose(family, sectors.start, &vec![ticket.version; expected.len()]);
         let request = Request::CompareAndWrite {
             volume: volume.volume,
             first: sectors.start,
-            expected: compose(family, sectors.start, &expected),
-            data,
+            expected: self.shared.oracle.borrow().compose(volume.volume, sectors.start, &expected),
+            data: self.shared.oracle.borrow().compose(
+                volume.volume,
+                sectors.start,
+                &vec![ticket.version; expected.len()],
+            ),
             durable,
         };
         let answer = self.execute(request).await;

@@ -19,7 +19,9 @@ use crate::array::Growth;
 use crate::oracle::{Oracle, Violation};
 use crate::world::World;
 
-pub use administrator::{Administrator, Copied, Layered, Order, VolumeGate, check_freed, run_administrator};
+pub use administrator::{
+    Administrator, Copied, Layered, Order, Stretch, VolumeGate, check_freed, run_administrator,
+};
 pub use client::{read_checked, run_client, verify, write_checked, zero_checked};
 pub use profile::{Profile, VolumePlan};
 pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};
