@@ -82,6 +82,11 @@ pub const COPY_SEGMENTS_MAX: usize = 64;
 pub const COPY_DESCRIPTORS_BYTES_MAX: usize = 4096;
 pub const COPY_SEGMENT_BYTES_MAX: usize = 64 << 20;
 pub const COPY_PIECE_BYTES: usize = 1 << 20;
+/// A stretch of at least so many bytes is copied by reference, inside a pool.
+pub const COPY_BY_REFERENCE_BYTES_MIN: u64 = 64 << 10;
+/// Layers that only copies keep, of the array and of one volume.
+pub const COPIED_FROM_MAX: usize = 1024;
+pub const COPIED_FROM_PER_VOLUME_MAX: usize = 64;
 /// Copies of one nexus whose results are kept.
 pub const COPIES_REMEMBERED_MAX: usize = 16;
 /// LBA status descriptors of one GET LBA STATUS.

@@ -1,7 +1,7 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
 use base::limits::{HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
-use base::{PoolId, VolumeId};
+use base::{LayerId, PoolId, VolumeId};
 
 use crate::error::CatalogError;
 use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
@@ -136,6 +136,23 @@ pub enum Change {
         clones_of: String,
         remap: bool,
     },
+    /// A volume goes on in a new layer; the old one stays for copies that refer to it.
+    FreezeVolume {
+        volume: String,
+        since_ms: u64,
+    },
+    /// A layer under a volume stays for copies, whatever becomes of its snapshot.
+    KeepLayer {
+        pool: PoolId,
+        layer: LayerId,
+        volume: VolumeId,
+        since_ms: u64,
+    },
+    /// No copy refers to these any more.
+    ForgetLayers {
+        pool: PoolId,
+        layers: Vec<LayerId>,
+    },
     CreateSchedule {
         name: Name,
         volumes: Vec<String>,
@@ -223,6 +240,11 @@ impl Catalog {
             Change::RefreshClones { volume, snapshot, clones_of, remap } => {
                 next.refresh_clones(volume, snapshot, clones_of, *remap)?
             }
+            Change::FreezeVolume { volume, since_ms } => next.freeze_volume(volume, *since_ms)?,
+            Change::KeepLayer { pool, layer, volume, since_ms } => {
+                next.keep_layer(*pool, *layer, *volume, *since_ms)?
+            }
+            Change::ForgetLayers { pool, layers } => next.forget_layers(*pool, layers),
             Change::CreateSchedule { name, volumes, keep } => next.create_schedule(name, volumes, *keep)?,
             Change::DeleteSchedule { schedule } => next.delete_schedule(schedule)?,
             Change::RunSchedule { schedule, volumes, now_ms } => {
@@ -279,6 +301,8 @@ impl Catalog {
             return Err(CatalogError::PoolInUse { pool: entry.name, volumes });
         }
         self.pools.retain(|pool| pool.id != entry.id);
+        // nothing is left that could refer to them
+        self.copied_from.retain(|kept| kept.pool != entry.id);
         Ok(())
     }
 

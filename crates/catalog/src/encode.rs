@@ -13,8 +13,8 @@ use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
-/// 5: volumes have snapshots and schedules, and go into a bin.
-pub const SCHEMA_VERSION: u32 = 5;
+/// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to.
+pub const SCHEMA_VERSION: u32 = 6;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -118,6 +118,7 @@ impl Catalog {
         }
         self.check_bin().map_err(damaged)?;
         self.check_schedules().map_err(damaged)?;
+        self.check_copied_from(&layers).map_err(damaged)?;
         self.check_snapshots(layers).map_err(damaged)
     }
 

@@ -11,6 +11,7 @@
 mod access;
 mod bin;
 mod change;
+mod copied;
 mod encode;
 mod error;
 mod identity;
@@ -27,6 +28,7 @@ mod volume;
 pub use access::{KeptAccess, KeptAccesses};
 pub use bin::Binned;
 pub use change::{Change, HostUpdate, NewVolume, Setting};
+pub use copied::CopiedFrom;
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;
 pub use identity::{Naa, target_name};

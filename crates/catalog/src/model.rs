@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::KeptAccesses;
 use crate::bin::Binned;
+use crate::copied::CopiedFrom;
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
 use crate::reservation::KeptReservations;
@@ -137,6 +138,9 @@ pub struct Catalog {
     /// In the order in which they were deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) bin: Vec<Binned>,
+    /// Layers to which copies may refer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) copied_from: Vec<CopiedFrom>,
     /// In order of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schedules: Vec<Schedule>,
@@ -161,6 +165,7 @@ impl Catalog {
             volumes: Vec::new(),
             snapshots: Vec::new(),
             bin: Vec::new(),
+            copied_from: Vec::new(),
             schedules: Vec::new(),
             hosts: Vec::new(),
             mappings: Vec::new(),

@@ -163,6 +163,11 @@ impl Context {
                 Some(array) => Answer::Recorded(array.drive_failed(pool, drive, error).await),
                 None => unreachable!("drives are reported to the shard that manages the array"),
             },
+            Call::BeginCopy(ask) => Answer::CopyBegun(self.manager().begin_copy(ask).await),
+            Call::EndCopy(pool) => {
+                self.manager().end_copy(pool);
+                Answer::Done
+            }
             Call::Replicate(replica) => {
                 self.replicate(replica).await;
                 Answer::Done
@@ -243,20 +248,22 @@ impl Context {
         }
     }
 
+    fn manager(&self) -> &Rc<Array> {
+        self.array.get().expect("shard 0 manages the array")
+    }
+
     /// Makes a volume's reservations survive a restart, on shard 0.
     pub(crate) async fn keep_reservations(
         &self,
         volume: VolumeId,
         reservations: &Reservations,
     ) -> Result<(), Refusal> {
-        let array = self.array.get().expect("shard 0 manages the array");
-        array.keep_reservations(volume, reservation::to_keep(reservations)).await
+        self.manager().keep_reservations(volume, reservation::to_keep(reservations)).await
     }
 
     /// Makes a volume's access states survive a restart, on shard 0.
     pub(crate) async fn keep_access(&self, volume: VolumeId, states: &AccessStates) -> Result<(), Refusal> {
-        let array = self.array.get().expect("shard 0 manages the array");
-        array.keep_access(volume, access::to_keep(states)).await
+        self.manager().keep_access(volume, access::to_keep(states)).await
     }
 
     /// Takes over the array as it is now, and waits for commands that have lost their LUN by it.

@@ -14,6 +14,7 @@ mod array;
 pub mod command;
 mod connection;
 mod context;
+mod copy;
 mod lanes;
 mod listener;
 mod mail;

@@ -11,6 +11,7 @@ use scsi::Refusal;
 
 use crate::access;
 use crate::array::space::Spaces;
+use crate::array::{CopyAsk, CopyGrant};
 use crate::command::{Command, PortalOptions, ReplyChannel, SessionStatus};
 use crate::lanes::DriveUse;
 use crate::reinstatement::{SessionKey, SessionPlace};
@@ -90,6 +91,10 @@ pub enum Call {
     /// From shard 0: no volume is in this layer any more. Answered when no command is at work that began in it.
     /// → [`Answer::Done`]
     LeaveLayer(PoolId, LayerId),
+    /// To shard 0: a copy inside a pool wants to begin. → [`Answer::CopyBegun`]
+    BeginCopy(CopyAsk),
+    /// To shard 0: one that has begun in this pool has ended. → [`Answer::Done`]
+    EndCopy(PoolId),
     /// From shard 0: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
     /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.
@@ -124,4 +129,6 @@ pub enum Answer {
     Registered(u16),
     Sessions(Vec<SessionStatus>),
     Reserved(Result<(), Refusal>),
+    /// `None`: its data is to be copied.
+    CopyBegun(Option<CopyGrant>),
 }

@@ -7,8 +7,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use base::LayerId;
 use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry};
-use pool::PoolVolume;
+use pool::{CopyRange, PoolVolume, Survey};
 use task::{Io, Notify};
 
 /// See the module's words.
@@ -63,6 +64,33 @@ impl PoolTarget {
             return Err(BlockError::NotReady);
         }
         volume.execute(request).await
+    }
+
+    /// Has a range be what another volume of the pool holds, as far as that can be referred to; gives the rest.
+    pub(crate) async fn copy_from(
+        &self,
+        source: &PoolTarget,
+        range: CopyRange,
+        below: Option<LayerId>,
+    ) -> Result<Vec<CopyRange>, BlockError> {
+        let _writing = self.begin_write().await;
+        let volume = self.state.volume.borrow().clone();
+        let from = source.state.volume.borrow().clone();
+        // either may have got smaller since the command was checked
+        let holds = |volume: &PoolVolume, start: u64| {
+            let geometry = volume.geometry();
+            start + range.length_bytes <= geometry.blocks * u64::from(geometry.block_bytes)
+        };
+        if !holds(&volume, range.destination_bytes) || !holds(&from, range.source_bytes) {
+            return Err(BlockError::NotReady);
+        }
+        volume.copy_from(&from, range, below).await
+    }
+
+    /// Who speaks of a range.
+    pub(crate) async fn survey(&self, start_bytes: u64, length_bytes: u64) -> Result<Survey, BlockError> {
+        let volume = self.state.volume.borrow().clone();
+        volume.survey(start_bytes, length_bytes).await
     }
 
     async fn begin_write(&self) -> Writing<'_> {

@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use block::{BlockRequest, BlockTarget};
 use iscsi::{CommandResponse, TaskAttribute, TaskTag};
-use scsi::{Naa, Response, Step};
+use scsi::{CopyPart, CopyStretch, Naa, Response, Step};
 use wire::scsi::Lun;
 
 use crate::access;
 use crate::connection::carry_out;
 use crate::context::Context;
+use crate::copy::by_reference;
 use crate::reinstatement::SessionPlace;
 use crate::reservation::{self, Ask};
 use crate::session::{Counters, LunNexus, NoRoom, RunningCommand, Session};
@@ -43,7 +44,7 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi
         step => {
             let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
             // it was let through: who changes what is let through waits for it, even before it is polled
-            if matches!(step, Step::Block(..) | Step::BlockOf(..)) {
+            if matches!(step, Step::Block(..) | Step::BlockOf(..) | Step::Copy(..)) {
                 running.begin_at_medium();
             }
             context.io.spawn(run(context.clone(), session.clone(), running, lun, place, (unit, step)));
@@ -156,6 +157,14 @@ async fn run(
                 let response = ask_owner(&context, (session.place, running.task), &lun, &unit, asking).await;
                 step = Step::Done(response);
             }
+            Step::Copy(stretch, continuation) => {
+                let left = copy_stretch(&context, &session, &running, &mut visits, &stretch).await;
+                let Some(left) = left.filter(|_| !running.aborted.get()) else {
+                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
+                    break (!running.aborted.get()).then(|| unit.logical.copy_lost());
+                };
+                step = unit.logical.finish_stretch(&mut lun.nexus.borrow_mut(), continuation, left);
+            }
             Step::BlockOf(naa, request, continuation) => {
                 running.begin_at_medium();
                 // what the initiator has lost meanwhile is not copied
@@ -206,6 +215,29 @@ async fn run(
         respond(&session, running.task, response);
         carry_out(&context, &session);
     }
+}
+
+/// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was
+/// aborted.
+async fn copy_stretch(
+    context: &Rc<Context>,
+    session: &Rc<Session>,
+    running: &RunningCommand,
+    visits: &mut Vec<(Rc<LunNexus>, Place)>,
+    stretch: &CopyStretch,
+) -> Option<Option<Vec<CopyPart>>> {
+    running.begin_at_medium();
+    let (source, destination) = (session.lun_of(&stretch.source)?, session.lun_of(&stretch.destination)?);
+    if running.aborted.get() {
+        return None;
+    }
+    for other in [&source, &destination] {
+        if running.reach(other.volume) {
+            visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
+        }
+    }
+    let units = (source.unit.borrow().clone(), destination.unit.borrow().clone());
+    Some(by_reference(context, (&units.0, &units.1), stretch).await)
 }
 
 /// Has shard 0 change what it owns: reservations or access states.

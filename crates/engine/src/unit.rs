@@ -326,6 +326,20 @@ impl Units {
         }
     }
 
+    /// Who speaks of a range of a volume in an open pool.
+    pub(crate) async fn survey(
+        &self,
+        volume: VolumeId,
+        start_bytes: u64,
+        length_bytes: u64,
+    ) -> Option<pool::Survey> {
+        let unit = self.get(volume)?;
+        match &*unit.target {
+            Target::Pool(target) => target.survey(start_bytes, length_bytes).await.ok(),
+            _ => None,
+        }
+    }
+
     /// Comes back when no command is at work that began in a layer. No volume is in it any more.
     pub(crate) async fn leave_layer(&self, pool: PoolId, layer: LayerId) {
         loop {

@@ -281,7 +281,6 @@ impl Lane {
         if self.log.borrow().has_volatile() {
             self.flush_drives().await?;
         }
-        self.check_running()?;
         Ok(counts)
     }
 

@@ -63,6 +63,9 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
                 nexus.adopt(reservations.clone().into());
                 step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
             }
+            Step::Copy(_, continuation) => {
+                step = unit.finish_stretch(&mut nexus, continuation, None);
+            }
             Step::Block(request, continuation) | Step::BlockOf(_, request, continuation) => {
                 let result = answer(&unit.geometry, &request, failure);
                 step = unit.finish(&mut nexus, continuation, result);

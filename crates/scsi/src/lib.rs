@@ -36,7 +36,7 @@ mod tests;
 mod unit;
 
 pub use access_state::{AccessState, AccessStates, Cause, Transition};
-pub use commands::copy::{Naa, Peer};
+pub use commands::copy::{CopyPart, CopyStretch, Naa, Peer};
 pub use document::command_list;
 pub use exercise::exercise;
 pub use identity::{Identity, PRODUCT, Target, TargetPort, VENDOR};

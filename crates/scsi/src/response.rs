@@ -6,7 +6,7 @@ use wire::scsi::provisioning::{LbaStatus, UnmapRange};
 use wire::scsi::{Sense, SenseFormat, Status};
 
 use crate::access_state::AccessState;
-use crate::commands::copy::{self, Naa};
+use crate::commands::copy::{self, CopyStretch, Naa};
 use crate::commands::or_write;
 use crate::reservation::{Reason, Refusal, ReservationRequest};
 
@@ -69,6 +69,8 @@ pub enum Step {
     Block(BlockRequest, Continuation),
     /// The same, on the logical unit of this NAA designator: a copy's source or destination.
     BlockOf(Naa, BlockRequest, Continuation),
+    /// Copy by reference where that is possible, then call [`crate::LogicalUnit::finish_stretch`] with what is left.
+    Copy(CopyStretch, Continuation),
 }
 
 /// Where a command stands while its block request is executed.

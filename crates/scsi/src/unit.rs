@@ -15,8 +15,8 @@ use zerocopy::FromBytes;
 
 use crate::access_state::AccessState;
 use crate::call::Call;
-use crate::commands::copy::{Naa, Peer};
-use crate::commands::{inquiry, report};
+use crate::commands::copy::{CopyPart, Naa, Peer};
+use crate::commands::{copy, inquiry, report};
 use crate::fault::Fault;
 use crate::finish;
 use crate::identity::{Identity, PRODUCT, Target, VENDOR};
@@ -116,6 +116,19 @@ impl LogicalUnit {
     /// Continues a command with the result of the request that it asked for.
     pub fn finish(&self, nexus: &mut Nexus, continuation: Continuation, result: BlockResult) -> Step {
         finish::finish(self, nexus, continuation, result)
+    }
+
+    /// Continues a copy of which a stretch was copied by reference, but for these parts; `None`: not at all.
+    pub fn finish_stretch(
+        &self,
+        nexus: &mut Nexus,
+        continuation: Continuation,
+        left: Option<Vec<CopyPart>>,
+    ) -> Step {
+        match continuation.pending {
+            Pending::Copy(job) => copy::on_stretch(nexus, job, continuation.data_out_bytes, left),
+            other => unreachable!("{other:?} copies nothing"),
+        }
     }
 
     /// The state in which a nexus reaches the logical unit.

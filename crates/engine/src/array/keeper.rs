@@ -57,6 +57,7 @@ impl Array {
             self.drop_leftover().await;
         }
         self.keep_schedules().await;
+        self.forget_copied().await;
         self.keep_bin(&stats).await || busy
     }
 

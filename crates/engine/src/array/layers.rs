@@ -64,6 +64,9 @@ impl Array {
     /// Blocks that a layer's dropping would give back, in all lanes. `None` where it cannot be told.
     pub(super) async fn freed_by(&self, id: PoolId, layer: LayerId) -> Option<u64> {
         let membership = self.state.borrow().online_pool(id)?;
+        if self.state.borrow().catalog.is_copied_from(id, layer) {
+            return Some(0);
+        }
         let request = LaneRequest::FreedBy { layer: pool_layer(layer) };
         let mut sum = 0;
         for lane in 0..membership.lanes {
@@ -79,6 +82,10 @@ impl Array {
     /// Drops a layer in which no volume is any more, when commands that began in it have ended: they see what they
     /// began with. Where that takes too long, or fails, the next start does it.
     pub(super) async fn drop_layer(&self, id: PoolId, layer: LayerId) {
+        // copies refer to it: the keeper drops it
+        if self.state.borrow().catalog.is_copied_from(id, layer) {
+            return;
+        }
         let left = self.context.ask_all(|| Call::LeaveLayer(id, pool_layer(layer)));
         if task::race(left, self.context.io.sleep(LEAVE_TIME_MAX)).await.is_err() {
             return;
@@ -94,6 +101,7 @@ impl Array {
     pub(super) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
         let (wanted, next) = self.layers_wanted(membership.pool);
         let present = self.layer_spaces(membership.pool).await;
+        self.check_referred(membership).await?;
         for (&layer, &(_, space)) in &present {
             if layer == CATALOG_LAYER || wanted.contains_key(&layer) {
                 continue;
@@ -120,6 +128,30 @@ impl Array {
         Ok(())
     }
 
+    /// What something refers to is in the catalog before the first that does: one that is not is newer than the catalog,
+    /// and what the catalog makes of the pool could be wrong.
+    async fn check_referred(&self, membership: &Membership) -> Result<(), CommandError> {
+        let id = membership.pool;
+        let referred = self.referred(membership).await.ok_or_else(|| {
+            let message = format!("pool {} does not say what copies in it refer to", membership.name);
+            CommandError::new(
+                CommandErrorKind::Unavailable,
+                message,
+                "restart; `tangelo status` says what is wrong",
+            )
+        })?;
+        let state = self.state.borrow();
+        let kept = state.catalog.copied_from().iter().filter(|kept| kept.pool == id);
+        let kept: BTreeSet<LayerId> = kept.map(|kept| pool_layer(kept.layer)).collect();
+        if referred.keys().all(|layer| kept.contains(layer)) {
+            return Ok(());
+        }
+        let message =
+            format!("pool {} holds copies that are newer than every catalog found", membership.name);
+        let hint = "bring back the drives of the other pools and the head's state directory, and restart";
+        Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
+    }
+
     /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and
     /// the first layer that it does not know yet.
     fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
@@ -139,7 +171,9 @@ impl Array {
             state.catalog.all_volumes().filter(|of| in_pool(of)).map(|of| of.id).collect();
         let frozen = state.catalog.all_snapshots().filter(|snapshot| here.contains(&snapshot.volume));
         let frozen = frozen.map(|snapshot| (pool_layer(snapshot.layer), None));
-        (inside.chain(frozen).collect(), pool_layer(state.catalog.next_layer()))
+        let kept = state.catalog.copied_from().iter().filter(|kept| kept.pool == id);
+        let kept = kept.map(|kept| (pool_layer(kept.layer), None));
+        (inside.chain(frozen).chain(kept).collect(), pool_layer(state.catalog.next_layer()))
     }
 }
 

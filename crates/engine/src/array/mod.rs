@@ -7,6 +7,7 @@ mod access;
 mod bin;
 mod care;
 mod change;
+mod copied;
 mod copies;
 mod drive_commands;
 mod drives;
@@ -42,6 +43,7 @@ use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Gate, Notify, Semaphore};
 
+pub(crate) use self::copied::{CopyAsk, CopyGrant};
 use self::drives::Drive;
 use self::pools::Pool;
 use crate::command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep};
@@ -76,6 +78,7 @@ pub(crate) struct Array {
     wake_keeper: Notify,
     /// The end has begun.
     stopping: Cell<bool>,
+    copying: RefCell<copied::Copying>,
     /// Drives that are made to blink.
     locating: Cell<usize>,
     began: Cell<Nanos>,
@@ -147,6 +150,7 @@ impl Array {
             keeping: Semaphore::new(io, 1),
             wake_keeper: Notify::new(io),
             stopping: Cell::new(false),
+            copying: RefCell::default(),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
             state: RefCell::new(State {

@@ -1,10 +1,10 @@
 //! Copying from another volume of the pool, or within one, by references.
 
-use base::{BLOCK_BYTES, LayerId, Lba};
-use block::{BlockError, BlockOutput};
+use base::{BLOCK_BYTES, LayerId};
+use block::BlockError;
 use task::join_all;
 
-use super::{PAGE, Piece, PoolVolume};
+use super::{Piece, PoolVolume};
 use crate::references::{Reference, Speaker, Spoken};
 use crate::request::{LaneOutput, LaneRequest};
 
@@ -86,8 +86,8 @@ impl PoolVolume {
     }
 
     /// Has a range be what the source is: blocks that `below` speaks of, a frozen layer under the source's, are referred
-    /// to, and so is what the source refers to itself; what is above that is copied. Ends when all is as durable as a
-    /// write is. Gives how many bytes were copied as data. The ranges do not overlap.
+    /// to, and so is what the source refers to itself. Durable when this ends. Gives what nothing can refer to: its data is
+    /// to be copied. The ranges do not overlap.
     ///
     /// Whoever asks keeps `below`, and all that anything in the pool refers to, until this ends; and `below` from then
     /// on, for as long as something refers to it.
@@ -96,15 +96,15 @@ impl PoolVolume {
         source: &PoolVolume,
         range: CopyRange,
         below: Option<LayerId>,
-    ) -> Result<u64, BlockError> {
+    ) -> Result<Vec<CopyRange>, BlockError> {
         assert!(range.is_whole() && self.lanes.len() == source.lanes.len());
-        let (mut copied, mut at) = (0, 0);
+        let (mut left, mut at) = (Vec::new(), 0);
         while at < range.length_bytes {
             let length = (range.length_bytes - at).min(AT_ONCE_BYTES);
-            copied += self.copy_some(source, range.part(at, length), below).await?;
+            left.extend(self.copy_some(source, range.part(at, length), below).await?);
             at += length;
         }
-        Ok(copied)
+        Ok(left)
     }
 
     async fn copy_some(
@@ -112,7 +112,7 @@ impl PoolVolume {
         source: &PoolVolume,
         range: CopyRange,
         below: Option<LayerId>,
-    ) -> Result<u64, BlockError> {
+    ) -> Result<Vec<CopyRange>, BlockError> {
         let (pieces, answers) = source.speakers(range.source_bytes, range.length_bytes, below).await?;
         let (mut changes, mut data) = (Vec::new(), Vec::new());
         for (piece, (_, runs)) in pieces.iter().zip(answers) {
@@ -136,11 +136,7 @@ impl PoolVolume {
             }
         };
         join_all(changes.into_iter().map(change)).await.into_iter().collect::<Result<(), _>>()?;
-        let mut copied = 0;
-        for part in data {
-            copied += self.copy_data(source, part).await?;
-        }
-        Ok(copied)
+        Ok(data)
     }
 
     async fn refer(&self, range: CopyRange, to: Reference) -> Result<(), BlockError> {
@@ -161,21 +157,5 @@ impl PoolVolume {
         let request =
             |piece: &Piece| LaneRequest::Unmap { layer, block: piece.block, blocks: piece.blocks(), durable };
         self.on_pieces(&pieces, request).await.map(drop)
-    }
-
-    /// A page at a time.
-    async fn copy_data(&self, source: &PoolVolume, range: CopyRange) -> Result<u64, BlockError> {
-        let mut at = 0;
-        while at < range.length_bytes {
-            let length = (range.length_bytes - at).min(PAGE * BLOCK);
-            let part = range.part(at, length);
-            let from = u64::from(source.geometry.block_bytes);
-            let read = source.read(Lba(part.source_bytes / from), length / from).await?;
-            let BlockOutput::Data(data) = read else { unreachable!("a read gives data") };
-            let to = u64::from(self.geometry.block_bytes);
-            self.write(Lba(part.destination_bytes / to), data, false).await?;
-            at += length;
-        }
-        Ok(range.length_bytes)
     }
 }

@@ -6,8 +6,8 @@
 
 use base::Lba;
 use base::limits::{
-    COPIES_REMEMBERED_MAX, COPY_DESCRIPTORS_BYTES_MAX, COPY_PIECE_BYTES, COPY_SEGMENT_BYTES_MAX,
-    COPY_SEGMENTS_MAX, COPY_TARGETS_MAX,
+    COPIES_REMEMBERED_MAX, COPY_BY_REFERENCE_BYTES_MIN, COPY_DESCRIPTORS_BYTES_MAX, COPY_PIECE_BYTES,
+    COPY_SEGMENT_BYTES_MAX, COPY_SEGMENTS_MAX, COPY_TARGETS_MAX,
 };
 use block::{BlockOutput, BlockRequest, BlockResult, Payload};
 use bytes::Bytes;
@@ -62,12 +62,53 @@ struct Segment {
     bytes: u64,
 }
 
+/// A stretch that may be copied without its data, inside a pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyStretch {
+    pub source: Naa,
+    pub source_lba: u64,
+    pub destination: Naa,
+    pub destination_lba: u64,
+    pub bytes: u64,
+}
+
+/// Part of a stretch, in whole blocks of both units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CopyPart {
+    pub offset_bytes: u64,
+    pub bytes: u64,
+}
+
+impl Segment {
+    fn stretch(&self) -> CopyStretch {
+        CopyStretch {
+            source: self.source,
+            source_lba: self.source_lba,
+            destination: self.destination,
+            destination_lba: self.destination_lba,
+            bytes: self.bytes,
+        }
+    }
+
+    fn part(&self, part: CopyPart) -> Segment {
+        Segment {
+            source_lba: self.source_lba + part.offset_bytes / u64::from(self.source_block_bytes),
+            destination_lba: self.destination_lba
+                + part.offset_bytes / u64::from(self.destination_block_bytes),
+            bytes: part.bytes,
+            ..*self
+        }
+    }
+}
+
 /// A copy at work.
 #[derive(Debug)]
 pub(crate) struct Job {
     list_id: Option<u8>,
     /// What is still to be copied, last segment first.
     left: Vec<Segment>,
+    /// What is still to be copied of the current segment as data, last part first. `None`: it has not begun.
+    parts: Option<Vec<Segment>>,
     segments_done: u16,
     bytes_done: u64,
     /// How much of the current segment's beginning is being written.
@@ -107,7 +148,7 @@ pub(crate) fn extended_copy(call: &mut Call<'_>) -> Result<Step, Fault> {
     }
     let mut left = segments;
     left.reverse();
-    let job = Job { list_id, left, segments_done: 0, bytes_done: 0, writing: 0 };
+    let job = Job { list_id, left, parts: None, segments_done: 0, bytes_done: 0, writing: 0 };
     let data_out_bytes = call.data_out_bytes.unwrap_or(0);
     Ok(next(call.nexus, Box::new(job), data_out_bytes))
 }
@@ -202,17 +243,53 @@ fn check_segment(targets: &[Option<(Naa, Peer)>], segment: &CopySegment) -> Resu
 }
 
 /// Reads the next piece, or ends the copy.
-fn next(nexus: &mut Nexus, job: Box<Job>, data_out_bytes: usize) -> Step {
-    let Some(segment) = job.left.last() else {
-        let response = Response::good(data_out_bytes);
-        job.end(nexus, &response);
-        return Step::Done(response);
+fn next(nexus: &mut Nexus, mut job: Box<Job>, data_out_bytes: usize) -> Step {
+    loop {
+        let Some(segment) = job.left.last() else {
+            let response = Response::good(data_out_bytes);
+            job.end(nexus, &response);
+            return Step::Done(response);
+        };
+        match &job.parts {
+            None if segment.bytes >= COPY_BY_REFERENCE_BYTES_MIN => {
+                let stretch = segment.stretch();
+                return Step::Copy(stretch, Continuation { data_out_bytes, pending: Pending::Copy(job) });
+            }
+            None => job.parts = Some(vec![*segment]),
+            Some(parts) => match parts.last() {
+                Some(part) => {
+                    let bytes = part.bytes.min(COPY_PIECE_BYTES as u64);
+                    let blocks = (bytes / u64::from(part.source_block_bytes)) as u32;
+                    let request = BlockRequest::Read { lba: Lba(part.source_lba), blocks };
+                    let source = part.source;
+                    let pending = Pending::Copy(job);
+                    return Step::BlockOf(source, request, Continuation { data_out_bytes, pending });
+                }
+                None => {
+                    job.left.pop();
+                    job.parts = None;
+                    job.segments_done += 1;
+                }
+            },
+        }
+    }
+}
+
+/// A stretch has been copied by reference but for these parts; `None`: not at all.
+pub(crate) fn on_stretch(
+    nexus: &mut Nexus,
+    mut job: Box<Job>,
+    data_out_bytes: usize,
+    left: Option<Vec<CopyPart>>,
+) -> Step {
+    let segment = *job.left.last().expect("it is being copied");
+    let parts: Vec<Segment> = match left {
+        Some(left) => left.into_iter().rev().map(|part| segment.part(part)).collect(),
+        None => vec![segment],
     };
-    let bytes = segment.bytes.min(COPY_PIECE_BYTES as u64);
-    let blocks = (bytes / u64::from(segment.source_block_bytes)) as u32;
-    let request = BlockRequest::Read { lba: Lba(segment.source_lba), blocks };
-    let source = segment.source;
-    Step::BlockOf(source, request, Continuation { data_out_bytes, pending: Pending::Copy(job) })
+    job.bytes_done += segment.bytes - parts.iter().map(|part| part.bytes).sum::<u64>();
+    job.parts = Some(parts);
+    next(nexus, job, data_out_bytes)
 }
 
 /// A piece has been read, or written, or neither.
@@ -224,7 +301,7 @@ pub(crate) fn on_piece(
 ) -> Step {
     match result {
         Ok(BlockOutput::Data(data)) => {
-            let segment = job.left.last().expect("it is being copied");
+            let segment = job.part();
             let (destination, lba) = (segment.destination, Lba(segment.destination_lba));
             job.writing = data.len() as u64;
             let request = BlockRequest::Write { lba, data, durable: false };
@@ -251,15 +328,20 @@ pub(crate) fn on_piece(
 }
 
 impl Job {
+    /// The part whose pieces are being copied.
+    fn part(&mut self) -> &mut Segment {
+        self.parts.as_mut().and_then(|parts| parts.last_mut()).expect("it is being copied")
+    }
+
     fn written(&mut self) {
-        let segment = self.left.last_mut().expect("it is being copied");
-        segment.source_lba += self.writing / u64::from(segment.source_block_bytes);
-        segment.destination_lba += self.writing / u64::from(segment.destination_block_bytes);
-        segment.bytes -= self.writing;
-        self.bytes_done += self.writing;
-        if segment.bytes == 0 {
-            self.left.pop();
-            self.segments_done += 1;
+        let writing = self.writing;
+        self.bytes_done += writing;
+        let part = self.part();
+        part.source_lba += writing / u64::from(part.source_block_bytes);
+        part.destination_lba += writing / u64::from(part.destination_block_bytes);
+        part.bytes -= writing;
+        if part.bytes == 0 {
+            self.parts.as_mut().and_then(Vec::pop);
         }
     }
 

@@ -5,6 +5,7 @@ use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
 use wire::scsi::{SenseCode, SenseKey, Status};
 
 use super::{BLOCKS, OTHER_NAA, Rig, cdb, sense_of};
+use crate::{CopyPart, CopyStretch};
 
 fn target(naa: [u8; 16]) -> [u8; 32] {
     CopyTarget { unit_id_type: 0, null: false, naa: Some(naa) }.emit(512)
@@ -55,6 +56,40 @@ fn segments_are_copied_between_units_piece_by_piece() {
     assert_eq!(read(&mut rig, 1000, 5000), data);
     assert_eq!(read(&mut rig, 16, 8), data[..4096]);
     assert_eq!(read(&mut rig, 999, 1), [0; 512]);
+}
+
+#[test]
+fn what_is_copied_by_reference_is_not_read() {
+    let mut rig = Rig::thin();
+    let data = filled(&mut rig, 8, 5000 * 512);
+    rig.left = Some(vec![
+        CopyPart { offset_bytes: 4096, bytes: 8192 },
+        CopyPart { offset_bytes: 1 << 20, bytes: 2 << 19 },
+    ]);
+    // what is short is not asked for
+    let list = across(9, 0, &[segment(0, 1, 8, 1000, 5000), segment(0, 1, 8, 16, 8)]);
+    rig.good(&copy(&list), &list);
+    let stretch = CopyStretch {
+        source: own_naa(),
+        source_lba: 8,
+        destination: OTHER_NAA,
+        destination_lba: 1000,
+        bytes: 5000 * 512,
+    };
+    assert_eq!(rig.stretches, [stretch]);
+    let reads = rig.asked.iter().filter_map(|request| match request {
+        BlockRequest::Read { lba, blocks } => Some((lba.0, *blocks)),
+        _ => None,
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [(16, 16), (2056, 2048), (8, 8)]);
+    let there = BlockRequest::Read { lba: base::Lba(1008), blocks: 16 };
+    let Ok(block::BlockOutput::Data(there)) = rig.other.answer(&there) else { panic!() };
+    assert_eq!(there.to_vec(), data[4096..4096 + 8192]);
+    // all of it counts
+    let mut status = cdb(0x84, 0, 0, 255);
+    status[2] = 9;
+    let bytes = (5008u32 * 512).to_be_bytes();
+    assert_eq!(rig.run(&status, &[]).data_in.to_vec()[4..], [[1, 0, 2, 0].as_slice(), &bytes].concat());
 }
 
 #[test]

@@ -17,8 +17,8 @@ use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
 use wire::scsi::{Lun, Sense, SenseCode, Status};
 
 use crate::{
-    AccessState, AccessStates, Cause, Command, Identity, LogicalUnit, Nexus, NexusName, Peer, Reservations,
-    Response, Space, Step, Target, TargetPort, UnitAttention,
+    AccessState, AccessStates, Cause, Command, CopyPart, CopyStretch, Identity, LogicalUnit, Nexus,
+    NexusName, Peer, Reservations, Response, Space, Step, Target, TargetPort, UnitAttention,
 };
 
 /// A logical unit, an initiator that has heard of its power-on, and the memory below.
@@ -32,6 +32,9 @@ pub(crate) struct Rig {
     pub(crate) other_may_write: bool,
     /// What the target was asked, in order.
     pub(crate) asked: Vec<BlockRequest>,
+    /// What is left of the next stretch that could be copied by reference; `None`: all of it.
+    pub(crate) left: Option<Vec<CopyPart>>,
+    pub(crate) stretches: Vec<CopyStretch>,
     /// Fails the request of this number.
     pub(crate) fail: Option<(usize, BlockError)>,
 }
@@ -91,6 +94,8 @@ impl Rig {
             other: Memory::new(geometry),
             other_may_write: true,
             asked: Vec::new(),
+            left: None,
+            stretches: Vec::new(),
             fail: None,
         }
     }
@@ -137,6 +142,11 @@ impl Rig {
                     let planned = self.nexus.access().plan(&known, &changes, Cause::Explicit);
                     let result = planned.map(|planned| self.nexus.adopt_access(planned.next.into()));
                     return self.unit.finish_reserve(&self.nexus, continuation, result);
+                }
+                Step::Copy(stretch, continuation) => {
+                    let left = self.left.take();
+                    self.stretches.push(stretch);
+                    step = self.unit.finish_stretch(&mut self.nexus, continuation, left);
                 }
                 Step::BlockOf(naa, request, continuation) => {
                     let memory = if naa == OTHER_NAA { &mut self.other } else { &mut self.memory };

@@ -120,7 +120,8 @@ pub const REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF: Scenario = Scenario {
         script.audit()?;
         script.delete(clone)?;
         script.unmap(600, 400)?;
-        script.forget()?;
+        // its own references go with it
+        script.converge()?;
         script.forget()?;
         script.converge()?;
         script.audit()?;
@@ -131,6 +132,35 @@ pub const REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF: Scenario = Scenario {
             return Err(Failure::Broken(format!("{left} blocks are left, in layers {layers:?}")));
         }
         Ok(())
+    },
+};
+
+pub const REFERENCE_TO_NOTHING_IS_AN_ERROR: Scenario = Scenario {
+    name: "reference-to-nothing-is-an-error",
+    property: "where a layer was dropped that something refers to, its blocks cannot be read: nothing else is taken for them",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 600), options);
+        script.start()?;
+        script.write(0, 100)?;
+        let source = *script.bench.lanes()[0].layers().last().expect("the volume's");
+        let (from, to, blocks) = (0, 300, 100);
+        script.copy_range(Stretch { source: VOLUME, destination: VOLUME, from, to, blocks })?;
+        script.read_from(VOLUME, 300, 100)?;
+        script.write(0, 50)?;
+        // which nobody is to do
+        ask(&mut script, LaneRequest::DropLayer { layer: source })?;
+        script.converge()?;
+        let sectors = |block: u64| block * SECTORS_PER_BLOCK..(block + 50) * SECTORS_PER_BLOCK;
+        for (block, is_there) in [(0, true), (50, true), (300, false), (350, false)] {
+            let answer = script.request(Request::Read { volume: VOLUME, sectors: sectors(block) })?;
+            if matches!(answer, Answer::Data(_)) != is_there {
+                return Err(Failure::Broken(format!("block {block}: {answer:?}")));
+            }
+        }
+        // what is written over it is there
+        script.write(300, 100)?;
+        script.audit()?;
+        script.verify()
     },
 };
 

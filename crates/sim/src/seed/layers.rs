@@ -10,11 +10,12 @@ use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::{BLOCK_BYTES, LayerId};
-use block::BlockError;
-use pool::{CopyRange, LaneError, LaneOutput, LaneRequest};
+use base::{BLOCK_BYTES, LayerId, Lba};
+use block::{BlockError, BlockOutput, BlockRequest, BlockTarget};
+use pool::{CopyRange, LaneError, LaneOutput, LaneRequest, PoolVolume};
 
 use super::subject::LaneSubject;
+use crate::oracle::SECTOR_BYTES;
 use crate::workload::{Answer, Copied, Layered, Order, Stretch, VolumeGate, VolumePlan};
 
 /// Numbers of copies, and their layers, begin here.
@@ -144,7 +145,24 @@ impl LaneSubject {
         let source = self.target(range.source).ok_or(Answer::Lost)?;
         let destination = self.target(range.destination).ok_or(Answer::Lost)?;
         let copy = CopyRange { source_bytes: from, destination_bytes: bytes(range.to), length_bytes: length };
-        destination.copy_from(&source, copy, Some(below)).await.map(drop).map_err(answer)
+        for left in destination.copy_from(&source, copy, Some(below)).await.map_err(answer)? {
+            self.copy_data(&source, &destination, left).await.map_err(answer)?;
+        }
+        Ok(())
+    }
+
+    async fn copy_data(
+        &self,
+        source: &PoolVolume,
+        destination: &PoolVolume,
+        range: CopyRange,
+    ) -> Result<(), BlockError> {
+        let lba = |bytes: u64| Lba(bytes / SECTOR_BYTES as u64);
+        let blocks = (range.length_bytes / SECTOR_BYTES as u64) as u32;
+        let read = source.execute(BlockRequest::Read { lba: lba(range.source_bytes), blocks }).await?;
+        let BlockOutput::Data(data) = read else { unreachable!("a read gives data") };
+        let write = BlockRequest::Write { lba: lba(range.destination_bytes), data, durable: false };
+        destination.execute(write).await.map(drop)
     }
 
     fn is_written(&self, number: u32) -> bool {

@@ -1,0 +1,207 @@
+//! EXTENDED COPY inside a pool: nothing is written but references, and both sides go their own ways.
+
+mod common;
+
+use base::Nanos;
+use block::Payload;
+use bytes::Bytes;
+use common::Lab;
+use common::host::{Host, cdb};
+use engine::Command;
+use engine::command::{CopyOrder, NewBacking, NewPool, NewVolume};
+use iscsi::initiator::Request;
+use sim::{DriveOptions, World};
+use wire::scsi::Lun;
+use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
+
+const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+const MIB: u64 = 1 << 20;
+const SECTORS: u64 = MIB / 512;
+
+/// Two volumes of 64 MiB in a pool, as LUN 0 and 1 of a host.
+fn array(seed: u64, shards: u16, write_back: bool) -> (Lab, Host) {
+    let world = World::new(seed, None);
+    let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
+    for path in &drives {
+        world.add_drive(DriveOptions::new(path, 1 << 30));
+    }
+    let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
+    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
+    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
+    lab.change(Command::PoolCreate { pool, dry_run: false });
+    lab.create_host("alpha", ALPHA);
+    for (lun, name) in ["disk", "copy"].into_iter().enumerate() {
+        let volume = NewVolume {
+            name: name.to_owned(),
+            backing: NewBacking::Pool("fast".to_owned()),
+            size_bytes: Some(64 * MIB),
+            block_bytes: 512,
+            write_back,
+        };
+        lab.change(Command::VolumeCreate { volume, dry_run: false });
+        lab.map(name, "alpha", lun as u16, false);
+    }
+    let host = login(&mut lab);
+    (lab, host)
+}
+
+fn login(lab: &mut Lab) -> Host {
+    let host = Host::log_in(lab, 0, ALPHA, 1);
+    [0, 1].into_iter().for_each(|lun| drop(host.settle(lab, lun)));
+    host
+}
+
+fn target(lab: &mut Lab, host: &Host, lun: u16) -> [u8; 32] {
+    let mut request = Request::new(Lun::new(lun).unwrap().emit(), cdb(&[0x12, 1, 0x83, 0, 255, 0]));
+    request.expected_in = 255;
+    let completion = host.run(lab, request);
+    let data = completion.data_in;
+    let mut rest = &data[4..];
+    while rest[1] & 0xF != 3 || rest[3] != 16 {
+        rest = &rest[4 + usize::from(rest[3])..];
+    }
+    CopyTarget { unit_id_type: 0, null: false, naa: Some(rest[4..20].try_into().unwrap()) }.emit(512)
+}
+
+/// Copies sectors between the two LUNs, or within one.
+fn extended_copy(targets: &[[u8; 32]], from: (u16, u64), to: (u16, u64), sectors: u64) -> Request {
+    let segment = CopySegment {
+        counts_destination: true,
+        source: from.0,
+        destination: to.0,
+        blocks: u16::try_from(sectors).expect("one segment"),
+        source_lba: from.1,
+        destination_lba: to.1,
+    };
+    let list = emit_copy(0, 3, targets, &[segment]);
+    let l = (list.len() as u32).to_be_bytes();
+    let copy = [0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, l[0], l[1], l[2], l[3], 0, 0];
+    let mut request = Request::new(Lun::new(0).unwrap().emit(), cdb(&copy));
+    request.data_out = Payload::from(Bytes::from(list));
+    request
+}
+
+fn copied(lab: &mut Lab, host: &Host, from: (u16, u64), to: (u16, u64), sectors: u64) {
+    let targets = [target(lab, host, 0), target(lab, host, 1)];
+    let completion = host.run(lab, extended_copy(&targets, from, to, sectors));
+    assert_eq!(completion.status, 0, "{from:?} to {to:?}");
+}
+
+fn stored(lab: &mut Lab) -> u64 {
+    lab.status().pools[0].used_bytes
+}
+
+/// Sector by sector something else.
+fn pattern(tag: u8, sectors: u64) -> Vec<u8> {
+    (0..sectors).flat_map(|n| [[tag, n as u8, (n >> 8) as u8, 7].repeat(128)].concat()).collect()
+}
+
+fn read(lab: &mut Lab, host: &Host, lun: u16, lba: u64, sectors: u64) -> Vec<u8> {
+    let pieces = (0..sectors).step_by(2048).map(|at| (lba + at, (sectors - at).min(2048)));
+    pieces.flat_map(|(lba, count)| host.read(lab, lun, lba as u32, count as u16)).collect()
+}
+
+fn write(lab: &mut Lab, host: &Host, lun: u16, lba: u64, data: &[u8]) {
+    for (n, piece) in data.chunks(MIB as usize).enumerate() {
+        host.write(lab, lun, lba as u32 + n as u32 * 2048, piece);
+    }
+}
+
+#[test]
+fn both_sides_go_their_own_ways() {
+    for (seed, shards) in [(1, 1), (2, 3), (3, 2)] {
+        let (mut lab, host) = array(seed, shards, seed == 3);
+        let sectors = 16 * SECTORS;
+        let mut source = pattern(1, sectors);
+        write(&mut lab, &host, 0, 0, &source);
+        let before = stored(&mut lab);
+        // in other lanes, in other places of their pages
+        let (there, again) = (3 * SECTORS + 24, 40 * SECTORS + 1024);
+        copied(&mut lab, &host, (0, 0), (1, there), sectors);
+        copied(&mut lab, &host, (0, 0), (0, again), sectors / 2);
+        // a copy of a copy
+        copied(&mut lab, &host, (1, there), (1, again), sectors / 2);
+        let grown = stored(&mut lab) - before;
+        assert!(grown < MIB, "seed {seed}: {grown} bytes for 32 MiB");
+        let mut copy = source.clone();
+        assert!(read(&mut lab, &host, 1, there, sectors) == copy, "seed {seed}");
+        // both are overwritten, the copy also in parts of its blocks
+        let new = pattern(2, 2 * SECTORS);
+        write(&mut lab, &host, 0, 100, &new);
+        source[100 * 512..][..new.len()].copy_from_slice(&new);
+        for at in [0, 9, 5000] {
+            write(&mut lab, &host, 1, there + at, &[9; 3 * 512]);
+            copy[at as usize * 512..][..3 * 512].fill(9);
+        }
+        let check = |lab: &mut Lab, host: &Host| {
+            assert!(read(lab, host, 0, 0, sectors) == source, "seed {seed}: the source");
+            assert!(read(lab, host, 1, there, sectors) == copy, "seed {seed}: the copy");
+            for lun in [0, 1] {
+                assert!(read(lab, host, lun, again, sectors / 2) == pattern(1, sectors / 2), "seed {seed}");
+            }
+        };
+        check(&mut lab, &host);
+        lab.pass(Nanos::from_secs(20));
+        let flush = |lun| Request::new(Lun::new(lun).unwrap().emit(), cdb(&[0x35]));
+        [0, 1].into_iter().for_each(|lun| assert_eq!(host.run(&mut lab, flush(lun)).status, 0));
+        lab.simulation.world.power_loss(0);
+        host.kill(&mut lab);
+        lab.restart();
+        let host = login(&mut lab);
+        check(&mut lab, &host);
+        lab.pass(Nanos::from_secs(20));
+        check(&mut lab, &host);
+        // nothing is left in the end
+        let order = CopyOrder::Snapshot { snapshots: vec![("copy".to_owned(), "then".to_owned())] };
+        lab.change(Command::Copy { order, dry_run: false });
+        copied(&mut lab, &host, (1, there), (0, 20 * SECTORS), SECTORS);
+        let (volume, snapshot) = ("copy".to_owned(), "then".to_owned());
+        lab.change(Command::Copy { order: CopyOrder::DeleteSnapshot { volume, snapshot }, dry_run: false });
+        check(&mut lab, &host);
+        for name in ["disk", "copy"] {
+            let name = name.to_owned();
+            lab.change(Command::VolumeDelete { name, unmap: true, eradicate: true, dry_run: false });
+        }
+        lab.pass(Nanos::from_secs(60));
+        let left = stored(&mut lab);
+        assert!(left < MIB, "seed {seed}: {left} bytes are left");
+    }
+}
+
+/// Whatever the moment: each block of the destination is what it was or what it is to be, and the source is whole.
+#[test]
+fn the_power_goes_in_the_middle_of_a_copy() {
+    let mut copied = [0; 2];
+    for seed in 100..124 {
+        let (mut lab, host) = array(seed, 2, false);
+        let sectors = 4 * SECTORS;
+        let (source, old) = (pattern(1, sectors), pattern(5, sectors));
+        write(&mut lab, &host, 0, 0, &source);
+        write(&mut lab, &host, 1, 8, &old);
+        let targets = [target(&mut lab, &host, 0), target(&mut lab, &host, 1)];
+        let copy = host.send(&mut lab, extended_copy(&targets, (0, 0), (1, 8), sectors));
+        lab.pass(Nanos(1 + (seed - 100) * 60_000));
+        let answered = host.completion(copy).is_some();
+        lab.simulation.world.power_loss(0);
+        host.kill(&mut lab);
+        lab.restart();
+        let host = login(&mut lab);
+        assert!(read(&mut lab, &host, 0, 0, sectors) == source, "seed {seed}: the source");
+        let there = read(&mut lab, &host, 1, 8, sectors);
+        let mut new = 0;
+        for at in (0..there.len()).step_by(4096) {
+            let block = at..at + 4096;
+            let is_new = there[block.clone()] == source[block.clone()];
+            assert!(is_new || there[block.clone()] == old[block], "seed {seed}, byte {at}");
+            new += usize::from(is_new);
+        }
+        assert!(!answered || new == there.len() / 4096, "seed {seed}: answered, and gone");
+        copied[usize::from(new > 0)] += 1;
+        // the layer that was frozen for it is no trouble
+        write(&mut lab, &host, 0, 0, &old);
+        lab.pass(Nanos::from_secs(12));
+        let again = read(&mut lab, &host, 1, 8, sectors);
+        assert!(again == there && read(&mut lab, &host, 0, 0, sectors) == old, "seed {seed}");
+    }
+    assert!(copied.iter().all(|&count| count > 2), "cut off before and after: {copied:?}");
+}
