@@ -55,7 +55,7 @@ fn target(lab: &mut Lab, host: &Host, lun: u16) -> [u8; 32] {
     let mut request = Request::new(Lun::new(lun).unwrap().emit(), cdb(&[0x12, 1, 0x83, 0, 255, 0]));
     request.expected_in = 255;
     let completion = host.run(lab, request);
-    let data = completion.data_in;
+    let data = completion.data_in.to_vec();
     let mut rest = &data[4..];
     while rest[1] & 0xF != 3 || rest[3] != 16 {
         rest = &rest[4 + usize::from(rest[3])..];
@@ -180,7 +180,7 @@ fn the_power_goes_in_the_middle_of_a_copy() {
         write(&mut lab, &host, 1, 8, &old);
         let targets = [target(&mut lab, &host, 0), target(&mut lab, &host, 1)];
         let copy = host.send(&mut lab, extended_copy(&targets, (0, 0), (1, 8), sectors));
-        lab.pass(Nanos(1 + (seed - 100) * 60_000));
+        lab.pass(Nanos(1 + (seed - 100) * 130_000));
         let answered = host.completion(copy).is_some();
         lab.simulation.world.power_loss(0);
         host.kill(&mut lab);

@@ -134,7 +134,7 @@ impl Array {
             let known = state.catalog.all_snapshots().any(|snapshot| snapshot.layer == layer);
             let (volume, since_ms) = (source.id, self.context.io.wall_clock_ms());
             let pool = source.place().expect("in a pool").0;
-            known.then(|| Change::KeepLayer { pool, layer, volume, since_ms })
+            known.then_some(Change::KeepLayer { pool, layer, volume, since_ms })
         };
         let Some(change) = planned else { return false };
         match self.plan(&change) {
