@@ -131,7 +131,14 @@ impl LaneSubject {
         let source = self.target(range.source).ok_or(Answer::Lost)?;
         let survey = source.survey(from, length).await.map_err(answer)?;
         let own = self.records.layer(range.source).ok_or(Answer::Lost)?;
-        let below = match survey.below.filter(|_| survey.above_blocks * 8 <= range.blocks) {
+        // any other is on its way out
+        let known = |below: &LayerId| {
+            let records = &self.records;
+            records.kept.borrow().contains(below)
+                || records.layers.borrow().values().any(|layer| layer == below)
+        };
+        let enough = survey.above_blocks * 8 <= range.blocks;
+        let below = match survey.below.filter(|below| enough && known(below)) {
             Some(below) => below,
             None if !self.is_written(range.source) => own,
             None => {
