@@ -129,6 +129,8 @@ pub(crate) struct Batch {
 struct PendingRange {
     layer: LayerId,
     blocks: std::ops::Range<u64>,
+    /// The layer that it is to refer to.
+    to: Option<LayerId>,
     serial: u64,
 }
 
@@ -164,9 +166,9 @@ impl Log {
             Entry::Data { layer, block, .. } => {
                 self.writes.insert((layer, block), self.serials);
             }
-            Entry::Unmap { layer, block, blocks } | Entry::Refer { layer, block, blocks, .. } => {
-                let blocks = block..block + u64::from(blocks);
-                self.ranges.push(PendingRange { layer, blocks, serial: self.serials });
+            Entry::Unmap { layer, block, blocks } => self.append_range(layer, block, blocks, None),
+            Entry::Refer { layer, block, blocks, to } => {
+                self.append_range(layer, block, blocks, Some(to.layer));
             }
             Entry::Move { .. }
             | Entry::Page { .. }
@@ -178,6 +180,17 @@ impl Log {
         }
         pending.ticket.add();
         self.pending.push_back(pending);
+    }
+
+    fn append_range(&mut self, layer: LayerId, block: u64, blocks: u32, to: Option<LayerId>) {
+        let blocks = block..block + u64::from(blocks);
+        self.ranges.push(PendingRange { layer, blocks, to, serial: self.serials });
+    }
+
+    /// Layers to which entries on their way refer. They may come to be although whoever asked was told that there is no
+    /// space.
+    pub fn referred(&self) -> impl Iterator<Item = LayerId> + '_ {
+        self.ranges.iter().filter_map(|range| range.to)
     }
 
     /// Forgets that an entry is on its way.

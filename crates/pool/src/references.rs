@@ -137,6 +137,13 @@ impl References {
     pub fn counts(&self) -> Vec<(LayerId, u64)> {
         self.0.iter().map(|(&layer, &entries)| (layer, entries)).collect()
     }
+
+    /// The counts, with one more for each of these.
+    fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
+        let mut all = self.clone();
+        more.for_each(|layer| *all.0.entry(layer).or_default() += 1);
+        all.counts()
+    }
 }
 
 /// The blocks of a range that are elsewhere.
@@ -274,9 +281,13 @@ impl Lane {
         }
     }
 
-    /// Entries that refer to each layer. One that is not named has none, and no loss of power brings one back.
+    /// Entries that refer to each layer, those on their way too. One that is not named has none, and no loss of power
+    /// brings one back. A lane that has failed does not know what is on its drives.
     pub(crate) async fn referred(&self) -> Result<Vec<(LayerId, u64)>, LaneError> {
-        let counts = self.map.borrow().references.counts();
+        if self.has_ended() {
+            return Err(LaneError::Unavailable);
+        }
+        let counts = self.map.borrow().references.with(self.log.borrow().referred());
         // an entry that was overwritten may come back until then
         if self.log.borrow().has_volatile() {
             self.flush_drives().await?;
