@@ -279,7 +279,7 @@ mod tests {
     fn parses_what_it_emits_and_has_stable_bytes() {
         let bytes = example().emit();
         assert_eq!(bytes.len(), BLOCK_BYTES);
-        assert_eq!(&bytes[..12], b"TANGELO\x01\x04\x00\x03\x00");
+        assert_eq!(&bytes[..12], b"TANGELO\x01\x05\x00\x03\x00");
         assert_eq!(&bytes[160..164], b"fast");
         assert_eq!(Label::parse(&bytes), Ok(example()));
     }
