@@ -154,14 +154,13 @@ async fn run(
         match step {
             Step::Done(response) => break Some(response),
             asking @ (Step::Reserve(..) | Step::SetAccess(..)) => {
-                let response = ask_owner(&context, (session.place, running.task), &lun, &unit, asking).await;
-                step = Step::Done(response);
+                let command = (session.place, running.task);
+                step = Step::Done(ask_owner(&context, command, &lun, &unit, asking).await);
             }
             Step::Copy(stretch, continuation) => {
                 let left = copy_stretch(&context, &session, &running, &mut visits, &stretch).await;
                 let Some(left) = left.filter(|_| !running.aborted.get()) else {
-                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
-                    break (!running.aborted.get()).then(|| unit.logical.copy_lost());
+                    break give_up(&unit, &lun, &running, continuation);
                 };
                 step = unit.logical.finish_stretch(&mut lun.nexus.borrow_mut(), continuation, left);
             }
@@ -169,35 +168,29 @@ async fn run(
                 running.begin_at_medium();
                 // what the initiator has lost meanwhile is not copied
                 let Some(other) = session.lun_of(&naa).filter(|_| !running.aborted.get()) else {
-                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
-                    break (!running.aborted.get()).then(|| unit.logical.copy_lost());
+                    break give_up(&unit, &lun, &running, continuation);
                 };
-                if running.reach(other.volume) {
-                    visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
-                }
+                visit(&mut visits, &running, &other);
                 let target = other.unit.borrow().clone();
-                if let BlockRequest::Read { blocks, .. } = request {
-                    let bytes = blocks as usize * target.logical.geometry.block_bytes as usize;
+                if let Some(bytes) = read_bytes(&request, &target) {
                     drop(room.take());
                     room = session.room_for(&running, bytes, true).await.and_then(Result::ok);
                 }
                 if running.aborted.get() {
-                    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
-                    break None;
+                    break give_up(&unit, &lun, &running, continuation);
                 }
                 let result = target.target.execute(request).await;
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
             Step::Block(request, continuation) => {
                 running.begin_at_medium();
-                if let BlockRequest::Read { blocks, .. } = request {
-                    let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;
+                if let Some(bytes) = read_bytes(&request, &unit) {
                     // what an earlier step of this command holds is not needed any more
                     drop(room.take());
-                    match session.room_for(&running, bytes, begun).await {
+                    room = match session.room_for(&running, bytes, begun).await {
                         Some(Err(NoRoom)) => break Some(scsi::no_room(session.is_alone(&running))),
-                        got => room = got.and_then(Result::ok),
-                    }
+                        got => got.and_then(Result::ok),
+                    };
                 }
                 begun = true;
                 if running.aborted.get() {
@@ -210,11 +203,34 @@ async fn run(
     };
     visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
     session.finish(&running);
-    if let Some(response) = response.filter(|_| !running.aborted.get()) {
-        room.into_iter().for_each(|room| session.keep_until_sent(room));
-        respond(&session, running.task, response);
-        carry_out(&context, &session);
+    let Some(response) = response.filter(|_| !running.aborted.get()) else { return };
+    room.into_iter().for_each(|room| session.keep_until_sent(room));
+    respond(&session, running.task, response);
+    carry_out(&context, &session);
+}
+
+/// What a read brings into memory.
+fn read_bytes(request: &BlockRequest, unit: &Unit) -> Option<usize> {
+    let BlockRequest::Read { blocks, .. } = request else { return None };
+    Some(*blocks as usize * unit.logical.geometry.block_bytes as usize)
+}
+
+/// A copy's command enters the task set of a unit that it reaches for the first time.
+fn visit(visits: &mut Vec<(Rc<LunNexus>, Place)>, running: &RunningCommand, other: &Rc<LunNexus>) {
+    if running.reach(other.volume) {
+        visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
     }
+}
+
+/// A copy cannot go on: what its initiator is told, unless the command was aborted.
+fn give_up(
+    unit: &Unit,
+    lun: &LunNexus,
+    running: &RunningCommand,
+    continuation: scsi::Continuation,
+) -> Option<Response> {
+    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
+    (!running.aborted.get()).then(|| unit.logical.copy_lost())
 }
 
 /// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was
@@ -232,9 +248,7 @@ async fn copy_stretch(
         return None;
     }
     for other in [&source, &destination] {
-        if running.reach(other.volume) {
-            visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
-        }
+        visit(visits, running, other);
     }
     let units = (source.unit.borrow().clone(), destination.unit.borrow().clone());
     Some(by_reference(context, (&units.0, &units.1), stretch).await)

@@ -109,7 +109,7 @@ impl Oracle {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ViolationKind, compose};
+    use super::super::ViolationKind;
     use super::*;
 
     /// Writes a block; its version.
@@ -122,7 +122,7 @@ mod tests {
 
     fn read(oracle: &mut Oracle, copy: u32, block: u64, version: u64) -> Result<(), ViolationKind> {
         let ticket = oracle.begin_read(copy, block * 8..block * 8 + 8);
-        let data = compose(oracle.family(copy), block * 8, &[version; 8]);
+        let data = oracle.compose(copy, block * 8, &[version; 8]);
         oracle.end_read(&ticket, &data).map_err(|violation| violation.kind)
     }
 

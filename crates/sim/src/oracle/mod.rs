@@ -12,8 +12,8 @@
 //!   in flight included; the first read fixes which, for ever.
 
 mod content;
-mod copies;
 mod copied;
+mod copies;
 mod history;
 mod violation;
 
@@ -23,10 +23,10 @@ use std::ops::Range;
 use base::{BLOCK_BYTES, HashMap};
 
 pub use content::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill, identify};
-pub use copies::SnapshotTicket;
-use copies::{Groups, Taken};
 use copied::Copied;
 pub use copied::CopyTicket;
+pub use copies::SnapshotTicket;
+use copies::{Groups, Taken};
 use history::{History, WriteId, Wrong};
 pub use violation::{Violation, ViolationKind};
 
