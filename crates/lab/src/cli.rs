@@ -33,6 +33,20 @@ pub enum Bench {
         #[arg(long, default_value = "8")]
         depth: usize,
     },
+    /// Have an array copy from one LUN to another (EXTENDED COPY), aligned to its blocks and not: what the second one
+    /// holds is lost
+    Offload {
+        /// iscsi://HOST[:PORT]/TARGET/LUN
+        from: Target,
+        /// Another LUN of the same target
+        to: Target,
+        /// At most what the smaller one holds
+        #[arg(long, default_value = "1G", value_parser = parse_bytes)]
+        bytes: u64,
+        /// Bytes of each command
+        #[arg(long, default_value = "4M", value_parser = parse_bytes)]
+        block: u64,
+    },
     /// The same load by our generator and by fio, in turn: do they agree?
     Fio(FioArgs),
     /// Parity and checksums against what memory allows

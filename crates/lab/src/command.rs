@@ -11,6 +11,7 @@ use crate::cli::{Bench, Common, Fill, FloorArgs, RunArgs, SuiteArgs};
 use crate::copy::Copy;
 use crate::floor::{self, Floor};
 use crate::job::{Job, Limit, Pattern};
+use crate::offload::{self, Offload};
 use crate::progress::Progress;
 use crate::result::{Results, Run, SCHEMA};
 use crate::run::{self, Plan};
@@ -52,6 +53,13 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
                 out,
                 &format!("copied: {} in {} s, {rate:.0} MiB/s\n", units::bytes(bytes), units::short(seconds)),
             )
+        }
+        Bench::Offload { from, to, bytes, block } => {
+            let (Target::Iscsi(source), Target::Iscsi(destination)) = (from.clone(), to.clone()) else {
+                return Err(format!("{from}, {to}: use iscsi://HOST[:PORT]/TARGET/LUN"));
+            };
+            let offload = Offload { from: source, to: destination, bytes: *bytes, command_bytes: *block };
+            say(out, &offload::report(&in_world(move |env| offload::offload(env, &offload))?))
         }
         Bench::Report { results, page, base } => {
             write_page(&Results::load(results)?, base.as_deref(), page)?;

@@ -30,6 +30,7 @@ mod job;
 mod kernels;
 mod measure;
 mod more;
+mod offload;
 mod place;
 mod progress;
 mod result;

@@ -121,7 +121,8 @@ impl Session {
         let _ = wait_for(env, Operation::CloseConnection { connection: self.connection });
     }
 
-    fn command(&mut self, request: Request) -> Result<Tag, String> {
+    /// Any command; it goes out with the next wait.
+    pub fn command(&mut self, request: Request) -> Result<Tag, String> {
         self.initiator.command(request).map_err(|_| "the target's window is full".to_owned())
     }
 

@@ -333,3 +333,51 @@ pub const LOST_PAGE_STOPS_NOBODY: Scenario = Scenario {
         }
     },
 };
+
+/// Makes every batch's header unreadable, wherever a copy of it stands. How many there are.
+fn lose_headers(script: &Script) -> usize {
+    let world = script.world();
+    let mut lost = 0;
+    for &drive in script.bench.drives() {
+        for block in 256..(8 << 20) / base::BLOCK_BYTES as u64 {
+            if world.peek(drive, block).starts_with(b"TNGBATCH") {
+                world.spoil(drive, block);
+                lost += 1;
+            }
+        }
+    }
+    lost
+}
+
+pub const DELETION_IS_NOT_OVERHEARD: Scenario = Scenario {
+    name: "deletion-is-not-overheard",
+    property: "what is deleted while cleaning looks around in vain goes, too, though nothing else happens any more",
+    run: |seed, options| {
+        let mut script = Script::new(seed, tiny(Protection::Parity1, 8), options);
+        script.start()?;
+        for round in 0..40 {
+            script.write(round * 13, 13)?;
+        }
+        let snapshot = script.snapshot(VOLUME)?;
+        script.write(0, 50)?;
+        script.close()?;
+        script.start()?;
+        script.shared.lenient.set(true);
+        if lose_headers(&script) == 0 {
+            return Err(Failure::Broken("no header was found".to_owned()));
+        }
+        for index in 0..6 {
+            script.world().set_latency(script.drive(index), Nanos::from_millis(2), Nanos::from_millis(3));
+        }
+        // everything is to be written anew now, and nothing of it can be
+        let lost = script.drive(5);
+        script.world().vanish(lost, None, false);
+        script.write(0, 1)?;
+        script.delete(snapshot)?;
+        script.pass(Nanos::from_secs(20))?;
+        match script.bench.lanes()[0].upkeep_is_due() {
+            false => Ok(()),
+            true => Err(Failure::Broken("what was deleted is still there".to_owned())),
+        }
+    },
+};

@@ -64,6 +64,7 @@ pub const ALL: &[Scenario] = &[
     layers::KEPT_PLACE_IS_GIVEN_UP,
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
+    layers::DELETION_IS_NOT_OVERHEARD,
     copies::ORDERS_ARE_CUT_OFF,
     copies::GROUPS_ARE_OF_ONE_MOMENT,
     copies::PLANS_CANNOT_BE_STORED,
