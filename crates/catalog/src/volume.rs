@@ -146,10 +146,10 @@ impl Volume {
         }
     }
 
-    /// It goes on in a layer of its own over something of this size.
+    /// It goes on in a layer of its own over something of this size: by that the layer has room.
     pub(crate) fn become_as_large(&mut self, size_bytes: u64) {
+        self.first_size_bytes = None;
         if self.size_bytes != size_bytes {
-            self.first_size_bytes.get_or_insert(self.size_bytes);
             (self.size_bytes, self.untrimmed) = (size_bytes, false);
         }
     }

@@ -476,3 +476,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_rolled_back_has_room_by_the_size_that_it_has_then() {
+    let size = |size_bytes| resize("vm-01", size_bytes);
+    let taken = after(sample(), &[unmap("vm-01", "pve1"), snapshot("vm-01", "large"), size(4096)]);
+    let cloned = after(taken, &[snapshot("vm-01", "small"), clone("vm-01", "small", "copy")]);
+    let promoted = after(cloned, &[Change::PromoteVolume { volume: "copy".into() }]);
+    let rolled_back = Change::RollBack { volume: "copy".into(), snapshot: "large".into() };
+    let again = after(promoted, &[rolled_back]);
+    assert_eq!(Catalog::decode(&again.encode()), Ok(again.clone()), "what is stored can be read");
+    assert_eq!(again.find_volume("copy").unwrap().size_bytes, 1 << 30);
+    assert_eq!(again.find_volume("copy").unwrap().first_size_bytes, None);
+}
