@@ -115,13 +115,13 @@ impl Administrator {
         }
     }
 
-    /// Whether the array tells what must be the case.
-    pub async fn check(&self) {
-        if let Some((status, list)) = self.look().await
-            && let Err(what) = self.records.check(&status, &list)
-        {
+    /// Whether the array tells what must be the case. `false`: it tells nothing now.
+    pub async fn check(&self) -> bool {
+        let Some((status, list)) = self.look().await else { return false };
+        if let Err(what) = self.records.check(&status, &list) {
             self.fail(what);
         }
+        true
     }
 
     /// Carries out an order, and notes what came of it.

@@ -30,7 +30,7 @@ impl Administrator {
         }
         let what = self.prng.borrow_mut().below(100);
         match what {
-            0..8 => self.check().await,
+            0..8 => drop(self.check().await),
             8..20 => self.view_some().await,
             20..22 if self.records.wanted.is_none_or(|wanted| wanted == Kind::Scheduled) => self.hour().await,
             22..30 if self.records.wanted == Some(Kind::Scheduled) => self.hour().await,

@@ -88,8 +88,12 @@ impl Administrator {
 
     /// A rollback that was cut off shows in what the volume holds, and in nothing else.
     pub async fn read_what_is_in_doubt(&self) {
-        while self.records.worlds.borrow().len() > 1 && !self.records.shared.has_failed() {
-            self.tell_by_content().await;
+        let is_in_doubt = || self.records.worlds.borrow().len() > 1 && !self.records.shared.has_failed();
+        while is_in_doubt() {
+            // what the array tells comes first, when it can tell
+            if self.check().await && is_in_doubt() {
+                self.tell_by_content().await;
+            }
             self.io.sleep(AGAIN).await;
         }
     }
