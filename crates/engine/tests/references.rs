@@ -8,9 +8,8 @@ use bytes::Bytes;
 use common::Lab;
 use common::host::{Host, cdb};
 use engine::Command;
-use engine::command::{CopyOrder, NewBacking, NewPool, NewVolume};
+use engine::command::CopyOrder;
 use iscsi::initiator::Request;
-use sim::{DriveOptions, World};
 use wire::scsi::Lun;
 use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
 
@@ -20,25 +19,10 @@ const SECTORS: u64 = MIB / 512;
 
 /// Two volumes of 64 MiB in a pool, as LUN 0 and 1 of a host.
 fn array(seed: u64, shards: u16, write_back: bool) -> (Lab, Host) {
-    let world = World::new(seed, None);
-    let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
-    for path in &drives {
-        world.add_drive(DriveOptions::new(path, 1 << 30));
-    }
-    let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
-    lab.change(Command::PoolCreate { pool, dry_run: false });
+    let mut lab = Lab::with_pool(seed, shards);
     lab.create_host("alpha", ALPHA);
     for (lun, name) in ["disk", "copy"].into_iter().enumerate() {
-        let volume = NewVolume {
-            name: name.to_owned(),
-            backing: NewBacking::Pool("fast".to_owned()),
-            size_bytes: Some(64 * MIB),
-            block_bytes: 512,
-            write_back,
-        };
-        lab.change(Command::VolumeCreate { volume, dry_run: false });
+        lab.create_pool_volume(name, write_back);
         lab.map(name, "alpha", lun as u16, false);
     }
     let host = login(&mut lab);

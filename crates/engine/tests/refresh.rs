@@ -5,8 +5,7 @@ mod common;
 use common::Lab;
 use common::host::{Host, sense, write_10};
 use engine::Command;
-use engine::command::{CommandErrorKind, CopyOrder, NewBacking, NewPool, NewVolume, VolumeStatus};
-use sim::{DriveOptions, World};
+use engine::command::{CommandErrorKind, CopyOrder, VolumeStatus};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const MIB: u64 = 1 << 20;
@@ -16,30 +15,11 @@ const OTHER_LUNS: (u8, u8) = (0x3F, 0x0E);
 
 /// A golden image of 64 MiB as LUN 0 of a host.
 fn array(seed: u64) -> Lab {
-    let world = World::new(seed, None);
-    let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
-    for path in &drives {
-        world.add_drive(DriveOptions::new(path, 1 << 30));
-    }
-    let mut lab = Lab::in_world(world, 2, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
-    lab.change(Command::PoolCreate { pool, dry_run: false });
-    create_volume(&mut lab, "golden");
+    let mut lab = Lab::with_pool(seed, 2);
+    lab.create_pool_volume("golden", false);
     lab.create_host("alpha", ALPHA);
     lab.map("golden", "alpha", 0, false);
     lab
-}
-
-fn create_volume(lab: &mut Lab, name: &str) {
-    let volume = NewVolume {
-        name: name.to_owned(),
-        backing: NewBacking::Pool("fast".to_owned()),
-        size_bytes: Some(64 * MIB),
-        block_bytes: 512,
-        write_back: false,
-    };
-    lab.change(Command::VolumeCreate { volume, dry_run: false });
 }
 
 fn copy(order: CopyOrder) -> Command {
@@ -155,7 +135,7 @@ fn the_power_goes_while_clones_are_refreshed() {
 fn what_cannot_become_the_image_is_refused() {
     let mut lab = array(2);
     let host = desks(&mut lab);
-    create_volume(&mut lab, "other");
+    lab.create_pool_volume("other", false);
     lab.change(snapshot("other", "v1"));
     lab.change(snapshot("desk2", "mine"));
     let refused = lab.command(copy(refresh("other", "v1", "golden@v1", true))).unwrap_err();

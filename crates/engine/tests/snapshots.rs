@@ -4,41 +4,19 @@ mod common;
 
 use common::Lab;
 use common::host::{Host, write_10};
-use engine::command::{
-    CommandErrorKind, CopyOrder, CopySpace, NewBacking, NewPool, NewVolume, SnapshotStatus,
-};
+use engine::command::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus};
 use engine::{Command, Reply};
-use sim::{DriveOptions, World};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const MIB: u64 = 1 << 20;
 
 /// A volume of 64 MiB in a pool, as LUN 0 of a host.
 fn array(seed: u64, shards: u16) -> Lab {
-    let world = World::new(seed, None);
-    let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
-    for path in &drives {
-        world.add_drive(DriveOptions::new(path, 1 << 30));
-    }
-    let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
-    let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
-    lab.change(Command::PoolCreate { pool, dry_run: false });
-    create_volume(&mut lab, "disk");
+    let mut lab = Lab::with_pool(seed, shards);
+    lab.create_pool_volume("disk", false);
     lab.create_host("alpha", ALPHA);
     lab.map("disk", "alpha", 0, false);
     lab
-}
-
-fn create_volume(lab: &mut Lab, name: &str) {
-    let volume = NewVolume {
-        name: name.to_owned(),
-        backing: NewBacking::Pool("fast".to_owned()),
-        size_bytes: Some(64 * MIB),
-        block_bytes: 512,
-        write_back: false,
-    };
-    lab.change(Command::VolumeCreate { volume, dry_run: false });
 }
 
 fn login(lab: &mut Lab, shard: u16, luns: &[u16]) -> Host {
@@ -198,7 +176,7 @@ fn a_snapshot_is_one_moment_of_all_lanes() {
 fn snapshots_of_several_volumes_are_one_moment() {
     for seed in 40..52 {
         let mut lab = array(seed, 3);
-        create_volume(&mut lab, "log");
+        lab.create_pool_volume("log", false);
         lab.map("log", "alpha", 1, false);
         let host = login(&mut lab, (seed % 3) as u16, &[0, 1]);
         let lun = |n: u32| (n % 2) as u16;

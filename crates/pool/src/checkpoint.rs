@@ -429,14 +429,5 @@ impl Lane {
 
 /// An entry of the checkpoint's own.
 fn own_entry(entry: Entry, content: Bytes, tag: usize, ticket: &Rc<Ticket>) -> Pending {
-    Pending {
-        entry,
-        source: Some(Source::Block(content)),
-        durable: true,
-        ticket: ticket.clone(),
-        tag: Some(tag),
-        pinned: None,
-        promised: 0,
-        serial: 0,
-    }
+    Pending { source: Some(Source::Block(content)), tag: Some(tag), ..Pending::bare(entry, None, ticket) }
 }

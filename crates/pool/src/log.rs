@@ -102,6 +102,20 @@ pub(crate) struct Pending {
 }
 
 impl Pending {
+    /// An entry without data, which must survive power loss.
+    pub fn bare(entry: Entry, pinned: Option<PageKey>, ticket: &Rc<Ticket>) -> Pending {
+        Pending {
+            entry,
+            source: None,
+            durable: true,
+            ticket: ticket.clone(),
+            tag: None,
+            pinned,
+            promised: 0,
+            serial: 0,
+        }
+    }
+
     pub fn is_checkpoint(&self) -> bool {
         self.entry.is_checkpoint()
     }

@@ -151,7 +151,7 @@ impl Lane {
             return Err(error);
         }
         let entry = Entry::Merge { from, into, index };
-        self.append(bare_entry(entry, Some(leaf_at(from, index)), ticket));
+        self.append(Pending::bare(entry, Some(leaf_at(from, index)), ticket));
         self.counters.borrow_mut().pages_merged += 1;
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Lane {
         let (key, _) = forward(from);
         self.pin_page(key, 1).await?;
         let ticket = Ticket::new(&self.io);
-        self.append(bare_entry(Entry::Merged { from, into }, Some(key), &ticket));
+        self.append(Pending::bare(Entry::Merged { from, into }, Some(key), &ticket));
         ticket.wait().await
     }
 
@@ -328,19 +328,6 @@ fn merged(entry: MapEntry, there: MapEntry, up: bool, bottom: bool) -> (MapEntry
     let (result, freed) = if keeps { (there, entry) } else { (entry, there) };
     // a hole with nothing below it hides nothing
     (if bottom && result == MapEntry::ZERO { MapEntry::ABSENT } else { result }, freed)
-}
-
-fn bare_entry(entry: Entry, pinned: Option<PageKey>, ticket: &Rc<Ticket>) -> Pending {
-    Pending {
-        entry,
-        source: None,
-        durable: true,
-        ticket: ticket.clone(),
-        tag: None,
-        pinned,
-        promised: 0,
-        serial: 0,
-    }
 }
 
 #[cfg(test)]

@@ -219,16 +219,9 @@ impl Lane {
     ) -> Result<(), LaneError> {
         let (key, _) = leaf(layer, block);
         self.pin_page(key, 1).await?;
-        self.append(Pending {
-            entry: Entry::Move { layer, block, crc: entry.crc, from: entry.position },
-            source: Some(Source::Block(content)),
-            durable: true,
-            ticket: ticket.clone(),
-            tag: None,
-            pinned: Some(key),
-            promised: 0,
-            serial: 0,
-        });
+        let entry = Entry::Move { layer, block, crc: entry.crc, from: entry.position };
+        let source = Some(Source::Block(content));
+        self.append(Pending { source, ..Pending::bare(entry, Some(key), ticket) });
         Ok(())
     }
 }

@@ -226,24 +226,9 @@ impl Lane {
             let count = within_leaf(block + at, blocks - at);
             self.wait_for_space().await?;
             self.log_room().await?;
-            let (key, _) = leaf(layer, block + at);
-            self.pin_page(key, 1).await?;
-            let free = self.wait_until_free(layer, block + at, count).await;
-            let able = free.and_then(|()| self.check_writable(layer, block + at));
-            if let Err(error) = able.and_then(|()| self.check_referred(to.layer)) {
-                self.map.borrow_mut().unpin(key);
-                return Err(error);
-            }
-            self.append(Pending {
-                entry: Entry::Refer { layer, block: block + at, blocks: count as u32, to: to.plus(at) },
-                source: None,
-                durable: true,
-                ticket: ticket.clone(),
-                tag: None,
-                pinned: Some(key),
-                promised: 0,
-                serial: 0,
-            });
+            let key = self.pin_range(layer, block + at, count, || self.check_referred(to.layer)).await?;
+            let entry = Entry::Refer { layer, block: block + at, blocks: count as u32, to: to.plus(at) };
+            self.append(Pending::bare(entry, Some(key), &ticket));
             at += count;
         }
         Decision::Referred.taken();

@@ -319,16 +319,7 @@ impl Lane {
             self.io.sleep(NO_SPACE_RETRY).await;
         }
         let ticket = Ticket::new(&self.io);
-        self.append(Pending {
-            entry,
-            source: None,
-            durable: true,
-            ticket: ticket.clone(),
-            tag: None,
-            pinned: None,
-            promised: 0,
-            serial: 0,
-        });
+        self.append(Pending::bare(entry, None, &ticket));
         ticket.wait().await
     }
 

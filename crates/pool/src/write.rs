@@ -341,27 +341,33 @@ impl Lane {
             self.wait_for_scraps().await?;
             self.log_room().await?;
             if self.unmap_changes_something(layer, at, count).await? {
-                let (key, _) = leaf(layer, at);
-                self.pin_page(key, 1).await?;
-                let free = self.wait_until_free(layer, at, count).await;
-                if let Err(error) = free.and_then(|()| self.check_writable(layer, at)) {
-                    self.map.borrow_mut().unpin(key);
-                    return Err(error);
-                }
-                self.append(Pending {
-                    entry: Entry::Unmap { layer, block: at, blocks: count as u32 },
-                    source: None,
-                    durable,
-                    ticket: ticket.clone(),
-                    tag: None,
-                    pinned: Some(key),
-                    promised: 0,
-                    serial: 0,
-                });
+                let key = self.pin_range(layer, at, count, || Ok(())).await?;
+                let entry = Entry::Unmap { layer, block: at, blocks: count as u32 };
+                self.append(Pending { durable, ..Pending::bare(entry, Some(key), &ticket) });
             }
             at += count;
         }
         ticket.wait().await
+    }
+
+    /// Has the leaf page in memory of a range that an entry is to change, when nobody holds its blocks, and the layer can be
+    /// written, and `also` holds. Between this and appending there must be no await.
+    pub(crate) async fn pin_range(
+        &self,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        also: impl FnOnce() -> Result<(), LaneError>,
+    ) -> Result<PageKey, LaneError> {
+        let (key, _) = leaf(layer, block);
+        self.pin_page(key, 1).await?;
+        let free = self.wait_until_free(layer, block, blocks).await;
+        let able = free.and_then(|()| self.check_writable(layer, block)).and_then(|()| also());
+        if let Err(error) = able {
+            self.map.borrow_mut().unpin(key);
+            return Err(error);
+        }
+        Ok(key)
     }
 
     async fn unmap_changes_something(

@@ -126,14 +126,14 @@ impl Array {
 
     /// Has the catalog keep a layer under a volume. Only one that it knows: any other is on its way out.
     async fn keep_layer(&self, source: &Volume, layer: LayerId) -> bool {
+        let (pool, _) = source.place().expect("in a pool");
         let planned = {
             let state = self.state.borrow();
-            if state.catalog.is_copied_from(source.place().expect("in a pool").0, layer) {
+            if state.catalog.is_copied_from(pool, layer) {
                 return true;
             }
             let known = state.catalog.all_snapshots().any(|snapshot| snapshot.layer == layer);
             let (volume, since_ms) = (source.id, self.context.io.wall_clock_ms());
-            let pool = source.place().expect("in a pool").0;
             known.then_some(Change::KeepLayer { pool, layer, volume, since_ms })
         };
         let Some(change) = planned else { return false };

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use base::limits::DATA_BYTES_PER_SHARD_MAX;
 use base::{Nanos, ShardId};
 use bytes::Bytes;
-use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewVolume};
+use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
 use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
-use sim::{Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
+use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
 /// A shard's environment in which shard n listens n ports higher: the simulated world has no sharing of an
 /// address, and a test wants to choose the shard that serves it.
@@ -237,6 +237,32 @@ impl Lab {
 
     pub fn create_memory_volume(&mut self, name: &str, size_bytes: u64) {
         self.change(Command::VolumeCreate { volume: memory_volume(name, size_bytes), dry_run: false });
+    }
+
+    /// Four drives of 1 GiB, and pool `fast` with parity-1 on them.
+    pub fn with_pool(seed: u64, shards: u16) -> Lab {
+        let world = World::new(seed, None);
+        let drives: Vec<String> = (0..4).map(|n| format!("/dev/nvme{n}n1")).collect();
+        for path in &drives {
+            world.add_drive(DriveOptions::new(path, 1 << 30));
+        }
+        let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
+        let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
+        let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
+        lab.change(Command::PoolCreate { pool, dry_run: false });
+        lab
+    }
+
+    /// A volume of 64 MiB in pool `fast`.
+    pub fn create_pool_volume(&mut self, name: &str, write_back: bool) {
+        let volume = NewVolume {
+            name: name.to_owned(),
+            backing: NewBacking::Pool("fast".to_owned()),
+            size_bytes: Some(64 << 20),
+            block_bytes: 512,
+            write_back,
+        };
+        self.change(Command::VolumeCreate { volume, dry_run: false });
     }
 
     pub fn create_host(&mut self, name: &str, initiator: &str) {

@@ -3,6 +3,7 @@
 use base::{LayerId, Nanos};
 use pool::{LaneRequest, Protection};
 
+use super::proof::headers;
 use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::drive::DriveOptions;
@@ -336,14 +337,11 @@ pub const LOST_PAGE_STOPS_NOBODY: Scenario = Scenario {
 
 /// Makes every batch's header unreadable, wherever a copy of it stands. How many there are.
 fn lose_headers(script: &Script) -> usize {
-    let world = script.world();
     let mut lost = 0;
     for &drive in script.bench.drives() {
-        for block in 256..(8 << 20) / base::BLOCK_BYTES as u64 {
-            if world.peek(drive, block).starts_with(b"TNGBATCH") {
-                world.spoil(drive, block);
-                lost += 1;
-            }
+        for (_, block) in headers(script, drive) {
+            script.world().spoil(drive, block);
+            lost += 1;
         }
     }
     lost

@@ -170,7 +170,7 @@ pub const SCRUB_FINDS_ROTTEN_PARITY: Scenario = Scenario {
 };
 
 /// Where copies of batch headers stand, and the batch's sequence (`docs/format.md`).
-fn headers(script: &Script, drive: DriveNumber) -> Vec<(u64, u64)> {
+pub(super) fn headers(script: &Script, drive: DriveNumber) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
         let content = script.world().peek(drive, block);
