@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{ShardId, VolumeId};
 use env::ListenerHandle;
 use iscsi::{Budget, CloseReason};
-use scsi::{AccessStates, Refusal, Reservations};
+use scsi::{AccessStates, Refusal, Reservations, Step};
 use task::{Io, Semaphore, join_all};
 
 use crate::array::Array;
@@ -20,7 +20,9 @@ use crate::mail::Mail;
 use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
-use crate::unit::Units;
+use crate::runners::Runners;
+use crate::scsi_command::Job;
+use crate::unit::{Unit, Units};
 use crate::{StartParameters, access, listener, reservation, task_management};
 
 /// The shard that manages the array and keeps the register of sessions.
@@ -49,6 +51,7 @@ pub(crate) struct Context {
     pub(crate) sessions: Sessions,
     /// What the commands of all sessions may hold.
     pub(crate) budget: Rc<Budget>,
+    pub(crate) runners: Rc<Runners<(Job, (Rc<Unit>, Step))>>,
     /// What is listened on, by the address that was had.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.
@@ -76,6 +79,7 @@ impl Context {
             replica: RefCell::new(Arc::new(Replica::empty())),
             sessions: Sessions::default(),
             budget: Budget::new(data_bytes_max),
+            runners: Rc::default(),
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),

@@ -23,6 +23,7 @@ mod pool_target;
 mod reinstatement;
 mod replica;
 mod reservation;
+mod runners;
 mod scsi_command;
 mod session;
 mod settings;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use block::{BlockRequest, BlockTarget};
 use iscsi::{CommandResponse, TaskAttribute, TaskTag};
 use scsi::{CopyPart, CopyStretch, Naa, Response, Step};
+use smallvec::{SmallVec, smallvec};
 use wire::scsi::Lun;
 
 use crate::access;
@@ -19,6 +20,18 @@ use crate::reservation::{self, Ask};
 use crate::session::{Counters, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::unit::Unit;
+
+/// The task sets that a command is in: more than one only for a copy.
+type Visits = SmallVec<[(Rc<LunNexus>, Place); 1]>;
+
+/// A command that has to wait, and all that it belongs to.
+pub(crate) struct Job {
+    context: Rc<Context>,
+    session: Rc<Session>,
+    running: Rc<RunningCommand>,
+    lun: Rc<LunNexus>,
+    place: Place,
+}
 
 /// A command has arrived, with all its data.
 pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi::Command) {
@@ -35,7 +48,8 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi
     }
     if lun.tasks.must_wait(attribute) {
         let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
-        context.io.spawn(run_in_turn(context.clone(), session.clone(), running, lun, place, command));
+        let job = Job { context: context.clone(), session: session.clone(), running, lun, place };
+        context.io.spawn(run_in_turn(job, command));
         return;
     }
     let (unit, step) = start(context, session, &lun, command);
@@ -47,7 +61,8 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi
             if matches!(step, Step::Block(..) | Step::BlockOf(..) | Step::Copy(..)) {
                 running.begin_at_medium();
             }
-            context.io.spawn(run(context.clone(), session.clone(), running, lun, place, (unit, step)));
+            let job = Job { context: context.clone(), session: session.clone(), running, lun, place };
+            context.runners.run(&context.io, (job, (unit, step)), |(job, begun)| run(job, begun));
         }
     }
 }
@@ -96,20 +111,14 @@ fn with_plan<T>(
 }
 
 /// Runs a command that has to wait for older ones.
-async fn run_in_turn(
-    context: Rc<Context>,
-    session: Rc<Session>,
-    running: Rc<RunningCommand>,
-    lun: Rc<LunNexus>,
-    place: Place,
-    command: iscsi::Command,
-) {
-    if session.wait_for_turn(&lun, (command.attribute, place), &running).await {
-        let (unit, step) = start(&context, &session, &lun, command);
-        run(context, session, running, lun, place, (unit, step)).await;
+async fn run_in_turn(job: Job, command: iscsi::Command) {
+    let Job { context, session, running, lun, place } = &job;
+    if session.wait_for_turn(lun, (command.attribute, *place), running).await {
+        let begun = start(context, session, lun, command);
+        run(job, begun).await;
     } else {
-        lun.tasks.leave(place);
-        session.finish(&running);
+        lun.tasks.leave(*place);
+        session.finish(running);
     }
 }
 
@@ -138,18 +147,12 @@ fn at_once(session: &Session, lun: &LunNexus, unit: &Unit, mut step: Step) -> St
 }
 
 /// Executes a command's block requests one after the other.
-async fn run(
-    context: Rc<Context>,
-    session: Rc<Session>,
-    running: Rc<RunningCommand>,
-    lun: Rc<LunNexus>,
-    place: Place,
-    (unit, mut step): (Rc<Unit>, Step),
-) {
+async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
+    let Job { context, session, running, lun, place } = job;
     let mut room = None;
     let mut begun = false;
     // a copy is in the task sets of all that it reaches
-    let mut visits = vec![(lun.clone(), place)];
+    let mut visits: Visits = smallvec![(lun.clone(), place)];
     let response = loop {
         match step {
             Step::Done(response) => break Some(response),
@@ -216,7 +219,7 @@ fn read_bytes(request: &BlockRequest, unit: &Unit) -> Option<usize> {
 }
 
 /// A copy's command enters the task set of a unit that it reaches for the first time.
-fn visit(visits: &mut Vec<(Rc<LunNexus>, Place)>, running: &RunningCommand, other: &Rc<LunNexus>) {
+fn visit(visits: &mut Visits, running: &RunningCommand, other: &Rc<LunNexus>) {
     if running.reach(other.volume) {
         visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
     }
@@ -239,7 +242,7 @@ async fn copy_stretch(
     context: &Rc<Context>,
     session: &Rc<Session>,
     running: &RunningCommand,
-    visits: &mut Vec<(Rc<LunNexus>, Place)>,
+    visits: &mut Visits,
     stretch: &CopyStretch,
 ) -> Option<Option<Vec<CopyPart>>> {
     running.begin_at_medium();

@@ -101,7 +101,7 @@ impl Lane {
             let LaneOutput::Data(pieces) = self.execute(read).await? else {
                 unreachable!("a read gives data")
             };
-            pieces.iter().for_each(|piece| content.extend_from_slice(piece));
+            pieces.pieces().iter().for_each(|piece| content.extend_from_slice(piece));
             at += count;
         }
         Ok(content.freeze())

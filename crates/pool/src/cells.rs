@@ -18,7 +18,6 @@ use crate::format::table::SegmentColumns;
 use crate::lane::Lane;
 use crate::latency::Access;
 use crate::layout::{Cell, Layout};
-use crate::position::Position;
 
 /// A block can be neither read nor rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -78,30 +77,46 @@ impl Lane {
     pub(crate) async fn read_run(
         &self,
         columns: &SegmentColumns,
-        first: Position,
-        crcs: &[u32],
+        entries: &[MapEntry],
     ) -> Result<(AlignedBuffer, Vec<usize>), (usize, Unreadable)> {
+        let first = entries[0].position;
         let Some(layout) = Layout::of_position(columns.shape(), first) else { return Err((0, Unreadable)) };
         let (role, row) = layout.place(first.slot());
         let avoided = self.avoids(columns, &layout, role);
         let read = match avoided {
             true => None,
-            false => self.read_rows(columns, &layout, role, row..row + crcs.len()).await,
+            false => self.read_rows(columns, &layout, role, row..row + entries.len()).await,
         };
+        match read {
+            Some(buffer) if all_match(&buffer, entries) => Ok((buffer, Vec::new())),
+            // apart, so that a read which is well is small
+            read => Box::pin(self.mend_run(columns, &layout, entries, read, avoided)).await,
+        }
+    }
+
+    /// Has what a run lacks rebuilt: `read` is what came of it, if anything did.
+    async fn mend_run(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        entries: &[MapEntry],
+        read: Option<AlignedBuffer>,
+        avoided: bool,
+    ) -> Result<(AlignedBuffer, Vec<usize>), (usize, Unreadable)> {
+        let (role, row) = layout.place(entries[0].position.slot());
         let missing = read.is_none();
-        let mut buffer = read.unwrap_or_else(|| AlignedBuffer::zeroed(crcs.len()));
+        let mut buffer = read.unwrap_or_else(|| AlignedBuffer::zeroed(entries.len()));
         let mut rebuilt = Vec::new();
-        for (index, &crc) in crcs.iter().enumerate() {
+        for (index, &MapEntry { position, crc }) in entries.iter().enumerate() {
             if !missing && block_checksum(buffer.block(index)) == crc {
                 continue;
             }
             if !missing {
-                self.count_checksum_error(columns, &layout, role);
+                self.count_checksum_error(columns, layout, role);
             }
-            let position = Position::new(first.segment(), first.row(), first.rows(), first.slot() + index);
             // a run fails as a whole where one block of it is bad: the others may still be readable
-            let block = match missing && !avoided && crcs.len() > 1 {
-                true => self.read_rows(columns, &layout, role, row + index..row + index + 1).await,
+            let block = match missing && !avoided && entries.len() > 1 {
+                true => self.read_rows(columns, layout, role, row + index..row + index + 1).await,
                 false => None,
             };
             if let Some(block) = block.filter(|block| block_checksum(block) == crc) {
@@ -109,9 +124,9 @@ impl Lane {
                 buffer.block_mut(index).copy_from_slice(&block);
                 continue;
             }
-            let mut block = self.rebuild(columns, &layout, position.slot(), crc).await;
+            let mut block = self.rebuild(columns, layout, position.slot(), crc).await;
             if avoided && block.is_err() {
-                let read = self.read_rows(columns, &layout, role, row + index..row + index + 1).await;
+                let read = self.read_rows(columns, layout, role, row + index..row + index + 1).await;
                 block = read.filter(|block| block_checksum(block) == crc).ok_or(Unreadable);
             }
             let block = block.map_err(|error| (index, error))?;
@@ -127,7 +142,7 @@ impl Lane {
         columns: &SegmentColumns,
         entry: MapEntry,
     ) -> Result<AlignedBuffer, Unreadable> {
-        match self.read_run(columns, entry.position, &[entry.crc]).await {
+        match self.read_run(columns, &[entry]).await {
             Ok((buffer, _)) => Ok(buffer),
             Err((_, error)) => Err(error),
         }
@@ -217,6 +232,10 @@ impl Lane {
         self.counters.borrow_mut().blocks_rebuilt += 1;
         Ok(block)
     }
+}
+
+fn all_match(buffer: &AlignedBuffer, entries: &[MapEntry]) -> bool {
+    entries.iter().enumerate().all(|(index, entry)| block_checksum(buffer.block(index)) == entry.crc)
 }
 
 /// Rebuilds the cell of `lost`, trying every set of parity columns that suffices: a parity cell may itself

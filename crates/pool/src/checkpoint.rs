@@ -248,7 +248,7 @@ impl Lane {
             .iter()
             .filter(|(id, _)| free.binary_search(id).is_err())
             .map(|(id, segment)| SegmentRecord {
-                columns: segment.columns.clone(),
+                columns: SegmentColumns::clone(&segment.columns),
                 live: live(id),
                 used_rows: segment.used_rows,
                 last: segment.last,
@@ -336,7 +336,7 @@ impl Lane {
                 table: entries,
                 segments: ids
                     .into_iter()
-                    .map(|id| segments.get(id).columns.clone())
+                    .map(|id| SegmentColumns::clone(&segments.get(id).columns))
                     .collect::<Vec<SegmentColumns>>(),
             }
         };

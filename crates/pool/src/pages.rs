@@ -1,6 +1,7 @@
 //! Bringing map pages into memory.
 
 use base::LayerId;
+use smallvec::{SmallVec, smallvec};
 
 use crate::cells::Unreadable;
 use crate::decision::Decision;
@@ -12,12 +13,13 @@ use crate::position::{Position, SegmentId};
 /// Segments whose chunks stay in place while this lives.
 pub(crate) struct SegmentPins<'a> {
     lane: &'a Lane,
-    segments: Vec<SegmentId>,
+    /// Most requests touch one or two.
+    segments: SmallVec<[SegmentId; 4]>,
 }
 
 impl<'a> SegmentPins<'a> {
     pub fn new(lane: &'a Lane) -> SegmentPins<'a> {
-        SegmentPins { lane, segments: Vec::new() }
+        SegmentPins { lane, segments: SmallVec::new() }
     }
 
     pub fn pin(&mut self, segment: SegmentId) {
@@ -102,7 +104,7 @@ impl Lane {
         block: u64,
         blocks: u64,
         pins: &mut SegmentPins<'_>,
-    ) -> Result<Vec<MapEntry>, LaneError> {
+    ) -> Result<Entries, LaneError> {
         loop {
             match self.try_resolve(layer, block, blocks)? {
                 Resolved::Entries(entries) => {
@@ -122,7 +124,7 @@ impl Lane {
         let mut map = self.map.borrow_mut();
         let layer = map.named(layer);
         let parent = map.layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.parent;
-        let mut entries = vec![MapEntry::ABSENT; blocks as usize];
+        let mut entries: Entries = smallvec![MapEntry::ABSENT; blocks as usize];
         let mut at = 0;
         while at < blocks {
             let count = crate::apply::within_leaf(block + at, blocks - at);
@@ -222,8 +224,11 @@ impl Lane {
     }
 }
 
+/// What the map says of a range: those of most requests are few.
+pub(crate) type Entries = SmallVec<[MapEntry; 4]>;
+
 pub(crate) enum Resolved {
-    Entries(Vec<MapEntry>),
+    Entries(Entries),
     /// This page is needed first.
     Load(PageKey, MapEntry),
     /// What this layer and those below it say of a page is needed first.

@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId};
+use block::Payload;
 use bytes::Bytes;
+use smallvec::SmallVec;
 use task::join_all;
 
 use crate::decision::Decision;
@@ -20,25 +22,22 @@ use crate::references::{Elsewhere, elsewhere};
 static ZEROS: [u8; 256 * BLOCK_BYTES] = [0; 256 * BLOCK_BYTES];
 
 /// Zeros that are shared by everybody.
-pub(crate) fn zeros(blocks: usize) -> Vec<Bytes> {
+pub(crate) fn zeros(blocks: usize) -> Payload {
     let whole = ZEROS.len() / BLOCK_BYTES;
     let piece = |blocks: usize| Bytes::from_static(&ZEROS[..blocks * BLOCK_BYTES]);
-    let mut pieces: Vec<Bytes> = (0..blocks / whole).map(|_| piece(whole)).collect();
-    if !blocks.is_multiple_of(whole) {
-        pieces.push(piece(blocks % whole));
-    }
-    pieces
+    // an empty piece is none
+    (0..blocks / whole).map(|_| whole).chain([blocks % whole]).map(piece).collect()
 }
 
 /// What a lane has of some blocks: zeros where they are elsewhere.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Read {
-    pub pieces: Vec<Bytes>,
+    pub pieces: Payload,
     pub elsewhere: Vec<Elsewhere>,
 }
 
 /// Blocks of a request that are read together: all zeros, or below each other in one column of one batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     /// Index of the first block within the request.
     first: usize,
@@ -90,20 +89,15 @@ impl Lane {
         layer: LayerId,
         block: u64,
         entries: &[MapEntry],
-    ) -> Result<Vec<Bytes>, LaneError> {
+    ) -> Result<Payload, LaneError> {
         let runs = self.runs(entries);
-        let pieces = join_all(runs.iter().map(|run| async move {
-            match run.position {
-                None => Ok(zeros(run.blocks)),
-                Some(position) => {
-                    self.read_one_run(layer, block, run, position, entries).await.map(|bytes| vec![bytes])
-                }
-            }
-        }))
-        .await;
-        let mut all = Vec::with_capacity(runs.len());
-        for piece in pieces {
-            all.extend(piece?);
+        if let [run] = runs[..] {
+            return self.read_one_run(layer, block, run, entries).await;
+        }
+        let reads = runs.iter().map(|run| self.read_one_run(layer, block, *run, entries));
+        let mut all = Payload::new();
+        for read in join_all(reads).await {
+            read?.into_iter().for_each(|piece| all.push(piece));
         }
         Ok(all)
     }
@@ -112,35 +106,34 @@ impl Lane {
         self: &Rc<Self>,
         layer: LayerId,
         block: u64,
-        run: &Run,
-        position: Position,
+        run: Run,
         entries: &[MapEntry],
-    ) -> Result<Bytes, LaneError> {
+    ) -> Result<Payload, LaneError> {
+        let Some(position) = run.position else { return Ok(zeros(run.blocks)) };
         let columns = self.segments.borrow().get(position.segment()).columns.clone();
         let entries = &entries[run.first..run.first + run.blocks];
-        let crcs: Vec<u32> = entries.iter().map(|entry| entry.crc).collect();
         let first = block + run.first as u64;
-        match self.read_run(&columns, position, &crcs).await {
+        match self.read_run(&columns, entries).await {
             Ok((buffer, rebuilt)) => {
                 let bytes = buffer.into_bytes();
                 for index in rebuilt {
                     let content = bytes.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES);
                     self.heal(layer, first + index as u64, entries[index], content);
                 }
-                Ok(bytes)
+                Ok(bytes.into())
             }
             Err((index, _)) => Err(LaneError::Unreadable { block: first + index as u64 }),
         }
     }
 
     /// Splits what was resolved into runs.
-    fn runs(&self, entries: &[MapEntry]) -> Vec<Run> {
+    fn runs(&self, entries: &[MapEntry]) -> SmallVec<[Run; 2]> {
         let segments = self.segments.borrow();
         let place = |position: Position| {
             let shape = segments.find(position.segment())?.columns.shape();
             Some((Layout::of_position(shape, position)?.place(position.slot()), position))
         };
-        let mut runs: Vec<Run> = Vec::new();
+        let mut runs: SmallVec<[Run; 2]> = SmallVec::new();
         for (index, entry) in entries.iter().enumerate() {
             let position = Some(entry.position).filter(|position| position.is_stored());
             let joins = runs.last().is_some_and(|run: &Run| match (run.position, position) {
@@ -234,7 +227,7 @@ mod tests {
     fn zeros_of_any_length() {
         for blocks in [1, 255, 256, 257, 1024] {
             let pieces = zeros(blocks);
-            assert_eq!(pieces.iter().map(Bytes::len).sum::<usize>(), blocks * BLOCK_BYTES);
+            assert_eq!(pieces.len(), blocks * BLOCK_BYTES);
         }
     }
 }

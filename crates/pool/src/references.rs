@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId};
+use block::Payload;
 use bytes::Bytes;
 
 use crate::apply::within_leaf;
@@ -162,7 +163,7 @@ pub(crate) fn elsewhere(entries: &[MapEntry]) -> Vec<Elsewhere> {
 }
 
 /// What was read, with what is elsewhere put in as far as it is known.
-pub(crate) fn told(read: Read, known: &[Known]) -> Result<Vec<Bytes>, LaneError> {
+pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
     if read.elsewhere.is_empty() {
         return Ok(read.pieces);
     }
@@ -171,7 +172,7 @@ pub(crate) fn told(read: Read, known: &[Known]) -> Result<Vec<Bytes>, LaneError>
         for index in 0..part.blocks {
             let reference = part.to.plus(index as u64);
             let found = known.iter().find(|known| known.reference == reference);
-            parts.push((part.first + index, vec![found.ok_or(LaneError::Elsewhere)?.content.clone()]));
+            parts.push((part.first + index, found.ok_or(LaneError::Elsewhere)?.content.clone().into()));
         }
     }
     Decision::ReferenceTold.taken();
@@ -179,13 +180,13 @@ pub(crate) fn told(read: Read, known: &[Known]) -> Result<Vec<Bytes>, LaneError>
 }
 
 /// Puts blocks in the place of others; `parts` are in order, each with the index of its first block.
-pub(crate) fn filled(pieces: Vec<Bytes>, parts: Vec<(usize, Vec<Bytes>)>) -> Vec<Bytes> {
-    let mut whole = Vec::with_capacity(pieces.len() + 2 * parts.len());
+pub(crate) fn filled(pieces: Payload, parts: Vec<(usize, Payload)>) -> Payload {
+    let mut whole = Payload::new();
     let mut left = pieces.into_iter();
     let mut piece = Bytes::new();
     let mut at = 0;
     // moves on by so many bytes, and gives what is passed, or drops it
-    let mut pass = |bytes: usize, mut kept: Option<&mut Vec<Bytes>>| {
+    let mut pass = |bytes: usize, mut kept: Option<&mut Payload>| {
         let mut bytes = bytes;
         while bytes > 0 {
             if piece.is_empty() {
@@ -199,14 +200,14 @@ pub(crate) fn filled(pieces: Vec<Bytes>, parts: Vec<(usize, Vec<Bytes>)>) -> Vec
         }
     };
     for (first, content) in parts {
-        let length: usize = content.iter().map(Bytes::len).sum();
+        let length = content.len();
         pass(first * BLOCK_BYTES - at, Some(&mut whole));
         pass(length, None);
-        whole.extend(content);
+        content.into_iter().for_each(|piece| whole.push(piece));
         at = first * BLOCK_BYTES + length;
     }
-    whole.extend(Some(piece).filter(|piece| !piece.is_empty()));
-    whole.extend(left);
+    whole.push(piece);
+    left.for_each(|piece| whole.push(piece));
     whole
 }
 
@@ -410,15 +411,15 @@ mod tests {
     fn parts_are_put_in_where_they_belong() {
         let block = |byte: u8| Bytes::from(vec![byte; BLOCK_BYTES]);
         let piece = |bytes: &[u8]| bytes.iter().flat_map(|&byte| block(byte)).collect::<Bytes>();
-        let firsts = |pieces: Vec<Bytes>| {
-            let whole: Vec<u8> = pieces.concat();
+        let firsts = |pieces: Payload| {
+            let whole = pieces.to_vec();
             whole.chunks(BLOCK_BYTES).map(|block| block[0]).collect::<Vec<u8>>()
         };
-        let pieces = || vec![piece(&[0, 1]), piece(&[2]), piece(&[3, 4, 5])];
+        let pieces = || Payload::from(vec![piece(&[0, 1]), piece(&[2]), piece(&[3, 4, 5])]);
         assert_eq!(firsts(filled(pieces(), vec![])), [0, 1, 2, 3, 4, 5]);
-        let parts = vec![(1, vec![piece(&[11, 12]), block(13)]), (5, vec![block(15)])];
+        let parts = vec![(1, vec![piece(&[11, 12]), block(13)].into()), (5, block(15).into())];
         assert_eq!(firsts(filled(pieces(), parts)), [0, 11, 12, 13, 4, 15]);
-        assert_eq!(firsts(filled(pieces(), vec![(0, vec![piece(&[9; 6])])])), [9; 6]);
+        assert_eq!(firsts(filled(pieces(), vec![(0, piece(&[9; 6]).into())])), [9; 6]);
     }
 
     #[test]
@@ -427,14 +428,14 @@ mod tests {
         let entries = [MapEntry::ZERO, MapEntry::referring(to), MapEntry::referring(to.plus(1))];
         let parts = elsewhere(&entries);
         assert_eq!(parts, [Elsewhere { first: 1, blocks: 2, to }]);
-        let read = || Read { pieces: vec![Bytes::from(vec![0; 3 * BLOCK_BYTES])], elsewhere: parts.clone() };
+        let read = || Read { pieces: vec![0; 3 * BLOCK_BYTES].into(), elsewhere: parts.clone() };
         let known = |reference, byte: u8| Known { reference, content: Bytes::from(vec![byte; BLOCK_BYTES]) };
         let all = [known(to, 1), known(to.plus(1), 2)];
-        let whole = told(read(), &all).expect("all is known").concat();
+        let whole = told(read(), &all).expect("all is known").to_vec();
         assert_eq!((whole[0], whole[BLOCK_BYTES], whole[2 * BLOCK_BYTES]), (0, 1, 2));
-        assert_eq!(told(read(), &all[..1]), Err(LaneError::Elsewhere));
+        assert_eq!(told(read(), &all[..1]).err(), Some(LaneError::Elsewhere));
         let other = Reference { layer: LayerId(10), ..to };
-        assert_eq!(told(read(), &[known(other, 1), all[1].clone()]), Err(LaneError::Elsewhere));
+        assert_eq!(told(read(), &[known(other, 1), all[1].clone()]).err(), Some(LaneError::Elsewhere));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use base::LayerId;
 use base::limits::VOLUME_GROWTH_MAX;
 use block::Payload;
-use bytes::Bytes;
 
 use crate::append::NO_SPACE_RETRY;
 use crate::format::header::Entry;
@@ -135,11 +134,11 @@ pub enum LaneRequest {
 #[derive(Clone, Debug)]
 pub enum LaneOutput {
     None,
-    Data(Vec<Bytes>),
+    Data(Payload),
     /// Data, with zeros in the place of blocks that are elsewhere.
-    Parts(Vec<Bytes>, Vec<Elsewhere>),
+    Parts(Payload, Vec<Elsewhere>),
     /// The content of what is held, as with parts.
-    Held(HoldId, Vec<Bytes>, Vec<Elsewhere>),
+    Held(HoldId, Payload, Vec<Elsewhere>),
     /// The first `blocks` of the range are all mapped or all not.
     MapStatus {
         mapped: bool,

@@ -270,8 +270,8 @@ impl Lane {
     async fn read_some(&self, slice: &[Live], run: &[usize]) -> Option<Bytes> {
         let first = slice[run[0]].entry.position;
         let columns = self.segments.borrow().get(first.segment()).columns.clone();
-        let crcs: Vec<u32> = run.iter().map(|&index| slice[index].entry.crc).collect();
-        match self.read_run(&columns, first, &crcs).await {
+        let entries: Vec<MapEntry> = run.iter().map(|&index| slice[index].entry).collect();
+        match self.read_run(&columns, &entries).await {
             Ok((buffer, _)) => Some(buffer.into_bytes()),
             Err(_) => {
                 self.segments.borrow_mut().get_mut(first.segment()).stuck = true;

@@ -4,6 +4,7 @@
 //! segment's chunks become free only when a durable checkpoint no longer names it and nobody reads it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use base::{BLOCK_BYTES, Epoch, Sequence};
 
@@ -26,7 +27,8 @@ pub(crate) enum SegmentState {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    pub columns: SegmentColumns,
+    /// Shared: whoever reads keeps them while it does.
+    pub columns: Rc<SegmentColumns>,
     pub state: SegmentState,
     /// Blocks that the map points at, map pages among them.
     pub live: u32,
@@ -409,7 +411,7 @@ impl Segments {
     fn reclaim(&mut self, id: SegmentId) {
         let segment = self.segments.remove(&id).expect("a segment that exists");
         self.condemned -= 1;
-        for column in segment.columns.columns.into_iter().flatten() {
+        for column in segment.columns.columns.iter().flatten() {
             self.free[usize::from(column.drive)].push(column.chunk);
         }
         self.count_room();
@@ -419,7 +421,7 @@ impl Segments {
 impl Segment {
     pub fn new(columns: SegmentColumns, state: SegmentState) -> Segment {
         Segment {
-            columns,
+            columns: Rc::new(columns),
             state,
             live: 0,
             used_rows: 0,

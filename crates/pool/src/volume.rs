@@ -13,7 +13,8 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId, Lba};
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, BlockTarget, Geometry, Payload};
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
+use smallvec::{SmallVec, smallvec};
 use task::{OneshotReceiver, join_all};
 
 use crate::format::page::PAGE_ENTRIES;
@@ -74,6 +75,9 @@ struct Piece {
     /// The volume's block.
     volume_block: u64,
 }
+
+/// A request's pieces, nearly always one.
+type Pieces = SmallVec<[Piece; 1]>;
 
 impl Piece {
     fn is_whole(&self) -> bool {
@@ -138,10 +142,10 @@ impl PoolVolume {
     }
 
     /// Splits a byte range: at lanes' pages, and where a block is covered only in part.
-    fn split(&self, start_bytes: u64, length_bytes: u64) -> Vec<Piece> {
+    fn split(&self, start_bytes: u64, length_bytes: u64) -> Pieces {
         let lanes = self.lanes.len() as u64;
         let first = u64::from(self.dealt_as.0) % lanes;
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces = Pieces::new();
         let mut at = 0;
         while at < length_bytes {
             let byte = start_bytes + at;
@@ -171,7 +175,7 @@ impl PoolVolume {
         pieces
     }
 
-    fn pieces(&self, lba: Lba, blocks: u64) -> Vec<Piece> {
+    fn pieces(&self, lba: Lba, blocks: u64) -> Pieces {
         let block_bytes = u64::from(self.geometry.block_bytes);
         assert!(
             lba.0.checked_add(blocks).is_some_and(|end| end <= self.geometry.blocks),
@@ -190,10 +194,10 @@ impl PoolVolume {
         &self,
         pieces: &[Piece],
         request: impl Fn(&Piece) -> LaneRequest,
-    ) -> Result<Vec<LaneOutput>, BlockError> {
+    ) -> Result<SmallVec<[LaneOutput; 1]>, BlockError> {
         if let [piece] = pieces {
             let result = self.send(piece, request(piece)).await;
-            return result.map(|output| vec![output]).map_err(|error| self.error(piece, error));
+            return result.map(|output| smallvec![output]).map_err(|error| self.error(piece, error));
         }
         let results = join_all(pieces.iter().map(|piece| self.send(piece, request(piece)))).await;
         pieces
@@ -208,7 +212,7 @@ impl PoolVolume {
         let layer = self.layer;
         let request = |piece: &Piece| LaneRequest::Read { layer, block: piece.block, blocks: piece.blocks() };
         let outputs = self.on_pieces(&pieces, request).await?;
-        let mut data = Vec::new();
+        let mut data = Payload::new();
         for (piece, output) in pieces.iter().zip(outputs) {
             let bytes = match output {
                 LaneOutput::Data(bytes) => bytes,
@@ -218,17 +222,13 @@ impl PoolVolume {
                 }
                 _ => unreachable!("a read gives data"),
             };
-            if piece.is_whole() {
-                data.extend(bytes);
-            } else {
-                data.extend(
-                    bytes.iter().map(|bytes| {
-                        bytes.slice(piece.offset_bytes..piece.offset_bytes + piece.length_bytes)
-                    }),
-                );
-            }
+            let asked_for = match piece.is_whole() {
+                true => bytes,
+                false => bytes.slice(piece.offset_bytes..piece.offset_bytes + piece.length_bytes),
+            };
+            asked_for.into_iter().for_each(|bytes| data.push(bytes));
         }
-        Ok(BlockOutput::Data(data.into()))
+        Ok(BlockOutput::Data(data))
     }
 
     async fn write(&self, lba: Lba, data: Payload, durable: bool) -> BlockResult {
@@ -267,8 +267,7 @@ impl PoolVolume {
             |piece: &Piece| LaneRequest::Unmap { layer, block: piece.block, blocks: piece.blocks(), durable };
         self.on_pieces(&whole, request).await?;
         for mut piece in parts {
-            let mut data = Payload::new();
-            zeros(1).into_iter().for_each(|bytes: Bytes| data.push(bytes.slice(..piece.length_bytes)));
+            let data = zeros(1).slice(0..piece.length_bytes);
             piece.at_bytes = 0;
             self.write_pieces(&[piece], &data, durable).await?;
         }
@@ -334,8 +333,9 @@ impl PoolVolume {
                 Ok(LaneOutput::Held(hold, bytes, elsewhere)) => {
                     held.push((index, hold));
                     match self.filled(piece, bytes, elsewhere).await {
-                        Ok(bytes) => Payload::from(bytes)
-                            .copy_to(0, &mut content[piece.at_bytes..][..piece.length_bytes]),
+                        Ok(bytes) => {
+                            bytes.copy_to(0, &mut content[piece.at_bytes..][..piece.length_bytes]);
+                        }
                         Err(error) => {
                             outcome = Err(self.error(piece, error));
                             break;

@@ -16,6 +16,7 @@ use crate::hold::HoldId;
 use crate::lane::{CATALOG_LAYER, Lane, LaneError};
 use crate::log::{Pending, Source, Ticket};
 use crate::map::leaf;
+use crate::pages::{Entries, Resolved};
 use crate::position::Position;
 use crate::references::{Known, told};
 
@@ -157,7 +158,7 @@ impl Lane {
             self.wait_until_settled(layer, block, 1).await?;
             let before = self.current(layer, block)?;
             let pieces = told(self.read_blocks(layer, block, 1).await?, known)?;
-            let changed = change(&pieces[0])?;
+            let changed = change(&pieces.pieces()[0])?;
             if before.is_some_and(|entry| !entry.position.is_mapped())
                 && changed.iter().all(|&byte| byte == 0)
             {
@@ -193,8 +194,8 @@ impl Lane {
     /// to be read (then it is, by whoever reads the block).
     fn current(&self, layer: LayerId, block: u64) -> Result<Option<MapEntry>, LaneError> {
         match self.try_resolve(layer, block, 1)? {
-            crate::pages::Resolved::Entries(entries) => Ok(Some(entries[0])),
-            crate::pages::Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
+            Resolved::Entries(entries) => Ok(Some(entries[0])),
+            Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
         }
     }
 
@@ -235,7 +236,7 @@ impl Lane {
             let before = self.currents(layer, block, blocks)?;
             let pieces = told(self.read_blocks(layer, block, blocks).await?, known)?;
             let mut whole = BytesMut::with_capacity(blocks as usize * BLOCK_BYTES);
-            pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+            pieces.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
             let range = offset_bytes..offset_bytes + data.len();
             let differs =
                 whole[range.clone()].iter().zip(expected.to_vec()).position(|(&is, should)| is != should);
@@ -259,7 +260,7 @@ impl Lane {
         &self,
         layer: LayerId,
         block: u64,
-        before: &Option<Vec<MapEntry>>,
+        before: &Option<Entries>,
         content: Bytes,
         durable: bool,
     ) -> Result<Option<Rc<Ticket>>, LaneError> {
@@ -315,10 +316,10 @@ impl Lane {
         }
     }
 
-    fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Vec<MapEntry>>, LaneError> {
+    fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Entries>, LaneError> {
         match self.try_resolve(layer, block, blocks)? {
-            crate::pages::Resolved::Entries(entries) => Ok(Some(entries)),
-            crate::pages::Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
+            Resolved::Entries(entries) => Ok(Some(entries)),
+            Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
         }
     }
 

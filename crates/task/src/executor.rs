@@ -13,7 +13,7 @@ use crate::io::Io;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct TaskId(pub(crate) u32);
 
-type Task = Pin<Box<dyn Future<Output = ()>>>;
+pub(crate) type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 enum TaskSlot {
     Free {
@@ -27,6 +27,8 @@ enum TaskSlot {
 /// Runs the tasks of one shard.
 pub struct Executor {
     io: Io,
+    /// Empty; its memory is used again and again.
+    spawned: Vec<Task>,
     tasks: Vec<TaskSlot>,
     free: Option<u32>,
     live: usize,
@@ -34,7 +36,7 @@ pub struct Executor {
 
 impl Executor {
     pub fn new() -> Executor {
-        Executor { io: Io::new(), tasks: Vec::new(), free: None, live: 0 }
+        Executor { io: Io::new(), spawned: Vec::new(), tasks: Vec::new(), free: None, live: 0 }
     }
 
     /// The handle that tasks use; cheap to clone.
@@ -89,7 +91,8 @@ impl Executor {
     }
 
     fn adopt_spawned(&mut self) {
-        for task in self.io.take_spawned() {
+        self.io.take_spawned(&mut self.spawned);
+        for task in self.spawned.drain(..) {
             let index = match self.free {
                 Some(index) => {
                     let TaskSlot::Free { next } = self.tasks[index as usize] else {

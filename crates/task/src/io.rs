@@ -12,7 +12,7 @@ use base::{AlignedBuffer, Nanos};
 use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, DriveHandle, DriveInfo, IoError, ListenerHandle, Operation, Outcome, Token};
 
-use crate::executor::TaskId;
+use crate::executor::{Task, TaskId};
 use crate::sync::{OneshotReceiver, oneshot};
 
 enum Slot {
@@ -60,7 +60,7 @@ struct Inner {
     wall_clock_ms: Cell<u64>,
     current: Cell<Option<TaskId>>,
     ready: RefCell<VecDeque<TaskId>>,
-    spawned: RefCell<Vec<Pin<Box<dyn Future<Output = ()>>>>>,
+    spawned: RefCell<Vec<Task>>,
     slots: RefCell<Slots>,
     outgoing: RefCell<Vec<(Token, Operation)>>,
     timers: RefCell<BTreeSet<(Nanos, u64, TaskId)>>,
@@ -289,8 +289,9 @@ impl Io {
         !self.0.ready.borrow().is_empty() || !self.0.spawned.borrow().is_empty()
     }
 
-    pub(crate) fn take_spawned(&self) -> Vec<Pin<Box<dyn Future<Output = ()>>>> {
-        std::mem::take(&mut *self.0.spawned.borrow_mut())
+    /// Swaps the list with an empty one: both keep their memory.
+    pub(crate) fn take_spawned(&self, into: &mut Vec<Task>) {
+        std::mem::swap(&mut *self.0.spawned.borrow_mut(), into);
     }
 
     /// Swaps the list with an empty one: both keep their memory.

@@ -4,7 +4,7 @@ use base::{BLOCK_BYTES, LayerId};
 use block::BlockError;
 use task::join_all;
 
-use super::{Piece, PoolVolume};
+use super::{Piece, Pieces, PoolVolume};
 use crate::references::{Reference, Speaker, Spoken};
 use crate::request::{LaneOutput, LaneRequest};
 
@@ -69,7 +69,7 @@ impl PoolVolume {
         start_bytes: u64,
         length_bytes: u64,
         below: Option<LayerId>,
-    ) -> Result<(Vec<Piece>, Vec<(Option<LayerId>, Vec<Spoken>)>), BlockError> {
+    ) -> Result<(Pieces, Vec<(Option<LayerId>, Vec<Spoken>)>), BlockError> {
         let pieces = self.split(start_bytes, length_bytes);
         let layer = self.layer;
         let request = |piece: &Piece| LaneRequest::Speakers {

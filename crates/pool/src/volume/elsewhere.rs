@@ -1,6 +1,7 @@
 //! Blocks that are elsewhere: a lane says what they refer to, and the volume, which knows all lanes, asks there.
 
 use base::BLOCK_BYTES;
+use block::Payload;
 use bytes::Bytes;
 use task::join_all;
 
@@ -43,8 +44,7 @@ impl PoolVolume {
     /// What the references say that a piece's blocks are.
     async fn known(&self, piece: &Piece) -> Result<Vec<Known>, LaneError> {
         let (pieces, elsewhere) = self.read_own(piece).await?;
-        let whole: Vec<Bytes> = self.filled(piece, pieces, elsewhere.clone()).await?;
-        let whole = block::Payload::from(whole);
+        let whole = self.filled(piece, pieces, elsewhere.clone()).await?;
         let blocks = elsewhere.iter().flat_map(|part| (0..part.blocks).map(move |index| (part, index)));
         let known = blocks.map(|(part, index)| {
             let at = (part.first + index) * BLOCK_BYTES;
@@ -54,7 +54,7 @@ impl PoolVolume {
         Ok(known.collect())
     }
 
-    async fn read_own(&self, piece: &Piece) -> Result<(Vec<Bytes>, Vec<Elsewhere>), LaneError> {
+    async fn read_own(&self, piece: &Piece) -> Result<(Payload, Vec<Elsewhere>), LaneError> {
         let read = LaneRequest::Read { layer: self.layer, block: piece.block, blocks: piece.blocks() };
         match self.lanes[piece.lane].execute(read).await? {
             LaneOutput::Data(pieces) => Ok((pieces, Vec::new())),
@@ -67,9 +67,9 @@ impl PoolVolume {
     pub(super) async fn filled(
         &self,
         piece: &Piece,
-        mut pieces: Vec<Bytes>,
+        mut pieces: Payload,
         mut elsewhere: Vec<Elsewhere>,
-    ) -> Result<Vec<Bytes>, LaneError> {
+    ) -> Result<Payload, LaneError> {
         for _ in 0..ATTEMPTS {
             match self.read_elsewhere(piece, &elsewhere).await {
                 Ok(parts) => return Ok(filled(pieces, parts)),
@@ -88,7 +88,7 @@ impl PoolVolume {
         &self,
         piece: &Piece,
         elsewhere: &[Elsewhere],
-    ) -> Result<Vec<(usize, Vec<Bytes>)>, LaneError> {
+    ) -> Result<Vec<(usize, Payload)>, LaneError> {
         let parts: Vec<Elsewhere> = elsewhere.iter().flat_map(|part| within_pages(*part)).collect();
         let reads = parts.iter().map(|part| async move {
             let (lane, block) = part.to.place(self.lanes.len());
