@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
-use base::{PoolId, ShardId, VolumeId};
+use base::{HashMap, PoolId, ShardId, VolumeId};
 use env::ConnectionHandle;
 use iscsi::{Budget, CloseReason, Connection, Held, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
 use scsi::{Naa, Nexus, NexusName, UnitAttention};
@@ -114,7 +114,7 @@ pub(crate) struct Session {
     pub(crate) protocol: RefCell<Connection>,
     pub(crate) login: RefCell<Option<Login>>,
     luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
-    commands: RefCell<BTreeMap<TaskTag, Rc<RunningCommand>>>,
+    commands: RefCell<HashMap<TaskTag, Rc<RunningCommand>>>,
     /// A command has ended.
     command_ended: Notify,
     /// A command has been aborted.
@@ -163,7 +163,7 @@ impl Session {
             protocol: RefCell::new(protocol),
             login: RefCell::new(None),
             luns: RefCell::new(BTreeMap::new()),
-            commands: RefCell::new(BTreeMap::new()),
+            commands: RefCell::default(),
             command_ended: Notify::new(io),
             aborting: Notify::new(io),
             room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),

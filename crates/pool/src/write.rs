@@ -195,7 +195,7 @@ impl Lane {
     fn current(&self, layer: LayerId, block: u64) -> Result<Option<MapEntry>, LaneError> {
         match self.try_resolve(layer, block, 1)? {
             Resolved::Entries(entries) => Ok(Some(entries[0])),
-            Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
+            Resolved::Load(..) | Resolved::Base(..) => Ok(None),
         }
     }
 
@@ -319,7 +319,7 @@ impl Lane {
     fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Entries>, LaneError> {
         match self.try_resolve(layer, block, blocks)? {
             Resolved::Entries(entries) => Ok(Some(entries)),
-            Resolved::Load(..) | crate::pages::Resolved::Base(..) => Ok(None),
+            Resolved::Load(..) | Resolved::Base(..) => Ok(None),
         }
     }
 

@@ -1,4 +1,5 @@
-//! The hot path allocates nothing for a request: counted, on a real shard that serves a memory volume over iSCSI.
+//! The hot path allocates nothing for a request: counted, on a real shard that serves a memory volume over iSCSI. A volume in a
+//! pool has its bound, too.
 //!
 //! What is counted is the shard's thread alone. A turn may allocate (the list of pieces of its send); a request may not:
 //! 64 requests of one turn cost no more than a few.
@@ -6,14 +7,16 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
-use engine::command::{Command, NewBacking, NewHost, NewVolume, Reply};
+use engine::command::{Command, NewBacking, NewHost, NewPool, NewVolume, Reply};
 use engine::{Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::{Event, Initiator, InitiatorParams, Request};
@@ -23,6 +26,9 @@ const INITIATOR: &str = "iqn.2026-11.org.example:count";
 const BLOCK: u32 = 4096;
 const BLOCKS: u64 = 4096;
 const BATCHES: u64 = 50;
+const DRIVE_BYTES: u64 = 1 << 30;
+const MEMORY: u16 = 0;
+const POOL: u16 = 1;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 thread_local! {
@@ -58,8 +64,8 @@ fn ask(shard: &Mailbox<ShardMessage>, command: Command) -> Reply {
     answer.recv().expect("it answers").expect("it can be done")
 }
 
-/// A shard with a memory volume; its portal.
-fn serve() -> (SocketAddr, String) {
+/// A shard with a memory volume (LUN 0) and one in a pool of three file drives (LUN 1); its portal.
+fn serve(directory: &Path) -> (SocketAddr, String) {
     let (started, is_started) = channel();
     let parameters = StartParameters {
         portals: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
@@ -80,14 +86,29 @@ fn serve() -> (SocketAddr, String) {
     });
     let shard = shards.expect("io_uring").mailboxes.remove(0);
     is_started.recv().expect("it starts").expect("it can listen");
-    let volume = NewVolume {
-        name: "m".to_owned(),
-        backing: NewBacking::Memory,
-        size_bytes: Some(BLOCKS * u64::from(BLOCK)),
-        block_bytes: BLOCK,
-        write_back: false,
+    let drive = |n: u32| {
+        let path = directory.join(format!("drive-{n}"));
+        File::create(&path).and_then(|file| file.set_len(DRIVE_BYTES)).expect("a sparse file");
+        path.to_str().expect("a path in UTF-8").to_owned()
     };
-    ask(&shard, Command::VolumeCreate { volume, dry_run: false });
+    let pool = NewPool {
+        name: "p".to_owned(),
+        protection: "parity-1".to_owned(),
+        width: None,
+        drives: (0..3).map(drive).collect(),
+        force: Vec::new(),
+    };
+    ask(&shard, Command::PoolCreate { pool, dry_run: false });
+    for (name, backing) in [("m", NewBacking::Memory), ("v", NewBacking::Pool("p".to_owned()))] {
+        let volume = NewVolume {
+            name: name.to_owned(),
+            backing,
+            size_bytes: Some(BLOCKS * u64::from(BLOCK)),
+            block_bytes: BLOCK,
+            write_back: false,
+        };
+        ask(&shard, Command::VolumeCreate { volume, dry_run: false });
+    }
     let host = NewHost {
         name: "h".to_owned(),
         initiators: vec![INITIATOR.to_owned()],
@@ -95,8 +116,10 @@ fn serve() -> (SocketAddr, String) {
         mutual_chap: None,
     };
     ask(&shard, Command::HostCreate { host, dry_run: false });
-    let (volume, host) = ("m".to_owned(), "h".to_owned());
-    ask(&shard, Command::Map { volume, host, lun: Some(0), read_only: false, dry_run: false });
+    for (volume, lun) in [("m", MEMORY), ("v", POOL)] {
+        let (volume, host) = (volume.to_owned(), "h".to_owned());
+        ask(&shard, Command::Map { volume, host, lun: Some(lun), read_only: false, dry_run: false });
+    }
     let Reply::Status(status) = ask(&shard, Command::Status) else { panic!("a status") };
     (status.portals[0].address.parse().expect("an address"), status.target_name)
 }
@@ -132,13 +155,13 @@ impl Client {
     }
 
     /// `depth` requests in one piece, and all of their answers; how many were good.
-    fn batch(&mut self, write: bool, depth: u64, batch: u64) -> u64 {
+    fn batch(&mut self, lun: u16, write: bool, depth: u64, batch: u64) -> u64 {
         for index in 0..depth {
             let mut cdb = [0; 16];
             cdb[0] = if write { 0x8a } else { 0x88 };
             cdb[2..10].copy_from_slice(&((batch * 7 + index * 61) % BLOCKS).to_be_bytes());
             cdb[13] = 1;
-            let mut request = Request::new(0, cdb);
+            let mut request = Request::new(u64::from(lun) << 48, cdb);
             match write {
                 true => request.data_out = Bytes::from(vec![7; BLOCK as usize]).into(),
                 false => request.expected_in = BLOCK,
@@ -159,20 +182,36 @@ impl Client {
 /// One test, because one count.
 #[test]
 fn requests_allocate_nothing() {
-    let mut client = Client::new(&serve());
-    // attentions, slabs, and buffers that grow once
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut client = Client::new(&serve(directory.path()));
+    // attentions, slabs, buffers that grow once, and every block of the pool written
     for batch in 0..BLOCKS / 16 {
-        client.batch(true, 64, batch);
-        client.batch(false, 64, batch);
+        for lun in [MEMORY, POOL] {
+            client.batch(lun, true, 64, batch);
+            client.batch(lun, false, 64, batch);
+        }
     }
     for (write, depth, per_turn_max) in [(false, 64, 12), (true, 64, 24), (false, 1, 6), (true, 1, 6)] {
-        (0..BATCHES).for_each(|batch| assert_eq!(client.batch(write, depth, batch), depth));
-        let before = ALLOCATIONS.load(SeqCst);
-        (0..BATCHES).for_each(|batch| assert_eq!(client.batch(write, depth, batch), depth));
-        let counted = ALLOCATIONS.load(SeqCst) - before;
-        let what = if write { "writes" } else { "reads" };
-        println!("{what} at depth {depth}: {counted} allocations for {} requests", BATCHES * depth);
+        let counted = count(&mut client, MEMORY, write, depth);
         assert!(counted > 0, "a turn's send has a list of pieces: nothing was counted at all");
-        assert!(counted <= BATCHES * per_turn_max, "{what} at depth {depth}: {counted} for {BATCHES} turns");
+        assert!(
+            counted <= BATCHES * per_turn_max,
+            "write {write} at depth {depth}: {counted} for {BATCHES} turns"
+        );
     }
+    for (write, per_request_max) in [(false, 4), (true, 6)] {
+        let counted = count(&mut client, POOL, write, 64);
+        assert!(counted <= BATCHES * 64 * per_request_max, "write {write} to the pool: {counted}");
+    }
+}
+
+/// Allocations of [`BATCHES`] turns of as many requests.
+fn count(client: &mut Client, lun: u16, write: bool, depth: u64) -> u64 {
+    (0..BATCHES).for_each(|batch| assert_eq!(client.batch(lun, write, depth, batch), depth));
+    let before = ALLOCATIONS.load(SeqCst);
+    (0..BATCHES).for_each(|batch| assert_eq!(client.batch(lun, write, depth, batch), depth));
+    let counted = ALLOCATIONS.load(SeqCst) - before;
+    let what = if write { "writes" } else { "reads" };
+    println!("LUN {lun}, {what} at depth {depth}: {counted} allocations for {} requests", BATCHES * depth);
+    counted
 }
