@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{ShardId, VolumeId};
 use env::ListenerHandle;
 use iscsi::{Budget, CloseReason};
-use scsi::{AccessStates, Refusal, Reservations, Step};
+use scsi::{AccessStates, Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
 use crate::array::Array;
@@ -21,8 +21,8 @@ use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::runners::Runners;
-use crate::scsi_command::Job;
-use crate::unit::{Unit, Units};
+use crate::scsi_command::Begun;
+use crate::unit::Units;
 use crate::{StartParameters, access, listener, reservation, task_management};
 
 /// The shard that manages the array and keeps the register of sessions.
@@ -51,7 +51,7 @@ pub(crate) struct Context {
     pub(crate) sessions: Sessions,
     /// What the commands of all sessions may hold.
     pub(crate) budget: Rc<Budget>,
-    pub(crate) runners: Rc<Runners<(Job, (Rc<Unit>, Step))>>,
+    pub(crate) runners: Rc<Runners<Begun>>,
     /// What is listened on, by the address that was had.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.

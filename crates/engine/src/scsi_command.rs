@@ -33,6 +33,9 @@ pub(crate) struct Job {
     place: Place,
 }
 
+/// A command that has begun in its logical unit, and what is to be done next.
+pub(crate) type Begun = (Job, (Rc<Unit>, Step));
+
 /// A command has arrived, with all its data.
 pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, command: iscsi::Command) {
     Counters::add(&session.counters.commands, 1);
