@@ -23,9 +23,10 @@ use crate::measure::{Counts, Tally};
 use crate::progress::Progress;
 use crate::run::{self, Plan, Sum};
 use crate::target::Target;
+use crate::worker::{Retried, retry};
 
 /// Of this conversation; another one is refused.
-const PROTOCOL: u32 = 1;
+const PROTOCOL: u32 = 2;
 /// One line: a tally with a long time line is a few MiB.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 /// Silence after which the other end is given up, beyond what the job takes.
@@ -51,6 +52,7 @@ struct Report {
     counts: Counts,
     seconds: f64,
     facts: Vec<(String, String)>,
+    retried: Retried,
     client: CpuUse,
     evidence: Evidence,
 }
@@ -127,8 +129,8 @@ fn work(line: &mut Line, order: Order, cores: &[usize]) -> Result<Report, String
     line.say(&Answer::Ready)?;
     let _go: String = line.hear()?;
     let sum = prepared.run(Duration::ZERO, &mut Progress::silent())?;
-    let Sum { tally, seconds, facts, evidence, client, .. } = sum;
-    Ok(Report { counts: tally.to_counts(), seconds, facts, client, evidence })
+    let Sum { tally, seconds, facts, retried, evidence, client, .. } = sum;
+    Ok(Report { counts: tally.to_counts(), seconds, facts, retried, client, evidence })
 }
 
 /// Runs a plan on this host, unless it is left out, and on all agents, at the same time; the sum.
@@ -178,13 +180,15 @@ pub fn lead(plan: &Plan, agents: &[SocketAddr], here: bool, progress: &mut Progr
 }
 
 fn from_report(report: Report) -> Result<Sum, String> {
-    let Report { counts, seconds, facts, client, evidence } = report;
-    Ok(Sum { tally: Tally::from_counts(&counts)?, seconds, facts, evidence, client, served: None })
+    let Report { counts, seconds, facts, retried, client, evidence } = report;
+    let tally = Tally::from_counts(&counts)?;
+    Ok(Sum { tally, seconds, facts, retried, evidence, client, served: None })
 }
 
 fn add(mut one: Sum, other: Sum) -> Sum {
     one.tally.add(&other.tally);
     one.seconds = one.seconds.max(other.seconds);
+    retry::add(&mut one.retried, &other.retried);
     one.client.add(&other.client);
     one.evidence.outstanding += other.evidence.outstanding;
     one.evidence.client_busy = one.evidence.client_busy.max(other.evidence.client_busy);

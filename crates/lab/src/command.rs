@@ -17,7 +17,7 @@ use crate::result::{Results, Run, SCHEMA};
 use crate::run::{self, Plan};
 use crate::target::Target;
 use crate::verify;
-use crate::worker::World;
+use crate::worker::{World, retry};
 use crate::{
     against, agent, compare, copy, history, html, kernels, more, settings, suite, table, torture, units,
 };
@@ -83,8 +83,8 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
                 ));
             };
             let (unit, file, copy) = (unit.clone(), file.clone(), copy.clone());
-            let bytes = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
-            say(out, &format!("identical: {bytes} bytes\n"))
+            let (bytes, retried) = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
+            say(out, &format!("identical: {bytes} bytes\n{}", retry::told(&retried)))
         }
         Bench::Torture { target, seconds } => {
             let Target::Iscsi(unit) = target else {
@@ -94,13 +94,13 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let tally = in_world(move |env| {
                 torture::torture(env, &unit, seconds, &mut |tally| eprintln!("{}", tortured(tally)))
             })?;
-            say(out, &format!("{}, no mismatch\n", tortured(&tally)))
+            say(out, &format!("{}, no mismatch\n{}", tortured(&tally), retry::told(&tally.retried)))
         }
     }
 }
 
 fn tortured(tally: &torture::Tally) -> String {
-    let torture::Tally { writes, reads, blocks_checked, sessions, refused } = tally;
+    let torture::Tally { writes, reads, blocks_checked, sessions, refused, .. } = tally;
     format!(
         "{writes} writes, {reads} reads, {blocks_checked} blocks checked, {sessions} sessions, {refused} refused"
     )
@@ -111,7 +111,7 @@ pub fn say(out: &mut dyn Write, text: &str) -> Result<(), String> {
 }
 
 /// Something that is done on one thread with io_uring.
-fn in_world<T: Send + 'static>(
+pub fn in_world<T: Send + 'static>(
     work: impl FnOnce(&mut World) -> Result<T, String> + Clone + Send + 'static,
 ) -> Result<T, String> {
     let (send, result) = channel();
@@ -156,9 +156,10 @@ pub fn finish(
     if let Some(path) = &common.report {
         write_page(results, base, path)?;
     }
+    let told = retry::told(&results.retried());
     match form {
-        Form::Table if common.against => say(out, &format!("{text}\n{}", against::report(results))),
-        Form::Table => say(out, text),
+        Form::Table if common.against => say(out, &format!("{text}{told}\n{}", against::report(results))),
+        Form::Table => say(out, &format!("{text}{told}")),
         Form::Json => say(out, &(serde_json::to_string(results).expect("plain values") + "\n")),
     }
 }
@@ -210,7 +211,8 @@ fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), St
 
 fn fill(args: &Fill, out: &mut dyn Write) -> Result<(), String> {
     let run = fill_target(&args.target, &args.common)?;
-    say(out, &format!("filled: {:.0} MiB, {:.0} MiB/s\n", run.mib_s * run.seconds, run.mib_s))
+    let told = retry::told(&run.retried);
+    say(out, &format!("filled: {:.0} MiB, {:.0} MiB/s\n{told}", run.mib_s * run.seconds, run.mib_s))
 }
 
 /// Writes all of a target, once, in order.

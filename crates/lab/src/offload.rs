@@ -8,7 +8,7 @@ use iscsi::initiator::Request;
 use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
 
 use crate::target::Unit;
-use crate::worker::{Session, World, failure};
+use crate::worker::{Retried, Session, World, retry};
 use crate::{table, units};
 
 /// Two logical units of one target, and how much of the first is copied to the second.
@@ -22,11 +22,12 @@ pub struct Offload {
 }
 
 /// Seconds of both ways.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Offloaded {
     pub bytes: u64,
     pub aligned_seconds: f64,
     pub shifted_seconds: f64,
+    pub retried: Retried,
 }
 
 const INQUIRY: u8 = 0x12;
@@ -72,9 +73,10 @@ pub fn offload(env: &mut World, offload: &Offload) -> Result<Offloaded, String> 
         Ok::<f64, String>(began.elapsed().as_secs_f64())
     };
     let (aligned_seconds, shifted_seconds) = (seconds(0)?, seconds(1)?);
+    let retried = std::mem::take(&mut session.retried);
     other.close(env);
     session.close(env);
-    Ok(Offloaded { bytes: blocks * block_bytes, aligned_seconds, shifted_seconds })
+    Ok(Offloaded { bytes: blocks * block_bytes, aligned_seconds, shifted_seconds, retried })
 }
 
 /// A unit's descriptor by its NAA (VPD page 83h).
@@ -83,7 +85,7 @@ fn descriptor(env: &mut World, session: &mut Session) -> Result<[u8; 32], String
     (cdb[0], cdb[1], cdb[2], cdb[4]) = (INQUIRY, 1, DEVICE_IDENTIFICATION, 255);
     let mut request = Request::new(session.lun, cdb);
     request.expected_in = 255;
-    let page = carry_out(env, session, request)?;
+    let page = session.carry_out(env, &request)?;
     let mut rest = page.get(4..).unwrap_or(&[]);
     while let [_, kind, _, length, ..] = *rest {
         let body = rest.get(4..4 + usize::from(length)).ok_or("a damaged identification page")?;
@@ -101,18 +103,12 @@ fn copy(env: &mut World, session: &mut Session, list: &[u8]) -> Result<(), Strin
     cdb[10..14].copy_from_slice(&(list.len() as u32).to_be_bytes());
     let mut request = Request::new(session.lun, cdb);
     request.data_out.push(Bytes::copy_from_slice(list));
-    carry_out(env, session, request).map(drop)
-}
-
-fn carry_out(env: &mut World, session: &mut Session, request: Request) -> Result<Vec<u8>, String> {
-    session.command(request)?;
-    let (_, completion) = session.next_completion(env)?;
-    if completion.status == 0 { Ok(completion.data_in.to_vec()) } else { Err(failure(&completion)) }
+    session.carry_out(env, &request).map(drop)
 }
 
 /// Both ways beside each other.
 pub fn report(offloaded: &Offloaded) -> String {
-    let Offloaded { bytes, aligned_seconds, shifted_seconds } = *offloaded;
+    let Offloaded { bytes, aligned_seconds, shifted_seconds, .. } = *offloaded;
     let row = |what: &str, seconds: f64| {
         let rate = format!("{:.0} MiB/s", bytes as f64 / f64::from(1 << 20) / seconds);
         vec![what.to_owned(), units::bytes(bytes), format!("{} s", units::short(seconds)), rate]
@@ -122,5 +118,7 @@ pub fn report(offloaded: &Offloaded) -> String {
         row("aligned", aligned_seconds),
         row("shifted by a block", shifted_seconds),
     ];
-    format!("{}aligned copies are {:.1} x as fast\n", table::render(&rows), shifted_seconds / aligned_seconds)
+    let ratio = shifted_seconds / aligned_seconds;
+    let told = retry::told(&offloaded.retried);
+    format!("{}aligned copies are {ratio:.1} x as fast\n{told}", table::render(&rows))
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::CpuUse;
 use crate::job::Job;
 use crate::measure::{Interval, Latency};
+use crate::worker::{Retried, retry};
 
 /// Version of the files that are written. It grows when a field changes its meaning.
 pub const SCHEMA: u32 = 2;
@@ -37,6 +38,9 @@ pub struct Run {
     pub target_cpu: Option<CpuUse>,
     /// What held it back, and what tells.
     pub bottleneck: Bottleneck,
+    /// How often commands were sent again, by why: UNIT ATTENTION, BUSY, TASK SET FULL.
+    #[serde(default, skip_serializing_if = "Retried::is_empty")]
+    pub retried: Retried,
     /// Every setting that was in force for this run alone.
     pub settings: Vec<(String, String)>,
 }
@@ -119,6 +123,13 @@ impl Results {
         job: &'b Job,
     ) -> impl Iterator<Item = &'a Run> + use<'a, 'b> {
         self.runs.iter().filter(move |run| run.target == target && run.job == *job)
+    }
+
+    /// How often commands were sent again in all runs, by why.
+    pub fn retried(&self) -> Retried {
+        let mut sum = Retried::new();
+        self.runs.iter().for_each(|run| retry::add(&mut sum, &run.retried));
+        sum
     }
 
     /// Targets, in the order of their first run.

@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::result::Run;
 use crate::settings;
 use crate::target::Target;
-use crate::worker::{Finished, Shared, Worker, World};
+use crate::worker::{Finished, Retried, Shared, Worker, World, retry};
 
 /// What to run, where, and on which cores.
 #[derive(Clone, Debug)]
@@ -52,6 +52,7 @@ pub struct Sum {
     pub tally: Tally,
     pub seconds: f64,
     pub facts: Vec<(String, String)>,
+    pub retried: Retried,
     pub evidence: Evidence,
     pub client: cpu::CpuUse,
     pub served: Option<cpu::CpuUse>,
@@ -110,6 +111,7 @@ impl Prepared {
         self.shared.start.set(Instant::now() + RUN_UP).expect("a run starts once");
         let mut sum: Option<(Tally, f64)> = None;
         let (mut facts, mut window_full, mut left) = (Vec::new(), 0, plan.job.threads);
+        let mut retried = Retried::new();
         let mut client = cpu::CpuUse::default();
         while left > 0 {
             let finished = match self.finished.recv_timeout(Duration::from_millis(100)) {
@@ -130,6 +132,7 @@ impl Prepared {
             left -= 1;
             facts = finished.facts;
             window_full += finished.window_full;
+            retry::add(&mut retried, &finished.retried);
             client.add(&finished.cpu);
             match &mut sum {
                 None => sum = Some((finished.tally, finished.seconds)),
@@ -156,7 +159,7 @@ impl Prepared {
             local: matches!(plan.target, Target::Drives(_)),
         };
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
-        Ok(Sum { tally, seconds, facts, evidence, client, served })
+        Ok(Sum { tally, seconds, facts, retried, evidence, client, served })
     }
 }
 
@@ -191,6 +194,7 @@ pub fn to_run(plan: &Plan, sum: &Sum) -> Run {
         client_cpu: sum.client.clone(),
         target_cpu: sum.served.clone(),
         bottleneck: bottleneck::name(&sum.evidence),
+        retried: sum.retried.clone(),
         settings,
     }
 }

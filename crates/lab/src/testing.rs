@@ -25,6 +25,7 @@ pub fn run(target: &str, round: u32, iops: f64) -> Run {
         client_cpu: CpuUse { seconds: 0.5, busiest_thread: 0.5, us_per_io: 1.0 },
         target_cpu: Some(CpuUse { seconds: 0.9, busiest_thread: 0.9, us_per_io: 2.0 }),
         bottleneck: Bottleneck { name: Limit::TargetCpu, why: "it is <full>".to_owned() },
+        retried: Default::default(),
         settings: vec![("size_bytes".to_owned(), "1".to_owned())],
     }
 }

@@ -1,21 +1,33 @@
 //! Reads a whole logical unit, in order, compares it with a file, and keeps a copy if that is wanted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use crate::target::Unit;
-use crate::worker::{Session, World, failure};
+use crate::worker::{Retried, Session, World};
 
 const PIECE_BYTES: u32 = 256 << 10;
 const DEPTH: usize = 16;
 
-/// How many bytes are the same, which is all of them; or where the first difference is.
-pub fn verify(env: &mut World, unit: &Unit, path: &Path, copy: Option<&Path>) -> Result<u64, String> {
-    let why = |error: std::io::Error| format!("{}: {error}", path.display());
-    let file = File::open(path).map_err(why)?;
-    let file_bytes = file.metadata().map_err(why)?.len();
+/// A read: where, how much, and how often it was asked for again.
+struct Piece {
+    offset: u64,
+    bytes: u64,
+    tries: u32,
+}
+
+/// How many bytes are the same, which is all of them; or where the first difference is. And what was met on the way.
+pub fn verify(
+    env: &mut World,
+    unit: &Unit,
+    path: &Path,
+    copy: Option<&Path>,
+) -> Result<(u64, Retried), String> {
+    let in_file = |error: std::io::Error| format!("{}: {error}", path.display());
+    let file = File::open(path).map_err(in_file)?;
+    let file_bytes = file.metadata().map_err(in_file)?.len();
     let mut session = Session::open(env, unit, 0)?;
     let size_bytes = session.blocks * u64::from(session.block_bytes);
     if file_bytes > size_bytes {
@@ -25,22 +37,35 @@ pub fn verify(env: &mut World, unit: &Unit, path: &Path, copy: Option<&Path>) ->
     if let Some(copy) = &copy_to {
         copy.set_len(size_bytes).map_err(|error| format!("the copy: {error}"))?;
     }
-    let mut next = 0;
+    let pieces = (0..size_bytes).step_by(PIECE_BYTES as usize);
+    let piece = |offset| Piece { offset, bytes: u64::from(PIECE_BYTES).min(size_bytes - offset), tries: 0 };
+    let mut pieces = pieces.map(piece);
+    let mut again = VecDeque::new();
     let mut asked = BTreeMap::new();
-    while next < size_bytes || !asked.is_empty() {
-        while next < size_bytes && asked.len() < DEPTH && session.can_send() {
-            let bytes = u64::from(PIECE_BYTES).min(size_bytes - next);
-            let block_bytes = session.block_bytes;
-            let tag = session.read(next / u64::from(block_bytes), bytes as u32 / block_bytes)?;
-            asked.insert(tag, (next, bytes));
-            next += bytes;
+    let block_bytes = session.block_bytes;
+    loop {
+        while asked.len() < DEPTH && session.can_send() {
+            let Some(piece) = again.pop_front().or_else(|| pieces.next()) else { break };
+            let Piece { offset, bytes, .. } = piece;
+            let tag = session.read(offset / u64::from(block_bytes), bytes as u32 / block_bytes)?;
+            asked.insert(tag, piece);
+        }
+        if asked.is_empty() {
+            break;
         }
         let (tag, completion) = session.next_completion(env)?;
-        let (offset, bytes) = asked.remove(&tag).ok_or("an answer to nothing that was asked")?;
-        if completion.status != 0 || completion.data_in.len() as u64 != bytes {
-            return Err(format!("reading {bytes} bytes at {offset}: {}", failure(&completion)));
+        let Piece { offset, bytes, tries } =
+            asked.remove(&tag).ok_or("an answer to nothing that was asked")?;
+        let why = |error: String| format!("reading {bytes} bytes at {offset}: {error}");
+        if completion.status != 0 {
+            session.before_next_try(&completion, tries).map_err(why)?;
+            again.push_back(Piece { offset, bytes, tries: tries + 1 });
+            continue;
         }
-        let expected = read_with_zeros(&file, offset, bytes as usize).map_err(why)?;
+        if completion.data_in.len() as u64 != bytes {
+            return Err(why(format!("{} bytes came", completion.data_in.len())));
+        }
+        let expected = read_with_zeros(&file, offset, bytes as usize).map_err(in_file)?;
         let found = completion.data_in.to_vec();
         // Zeros are there already: the copy is as thin as the volume.
         if let Some(copy) = copy_to.as_ref().filter(|_| found.iter().any(|&byte| byte != 0)) {
@@ -55,7 +80,7 @@ pub fn verify(env: &mut World, unit: &Unit, path: &Path, copy: Option<&Path>) ->
             ));
         }
     }
-    Ok(size_bytes)
+    Ok((size_bytes, session.retried))
 }
 
 /// What the file holds there, and zeros behind its end.
@@ -74,6 +99,29 @@ fn read_with_zeros(file: &File, offset: u64, bytes: usize) -> std::io::Result<Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::in_world;
+    use crate::worker::scripted::{READ, check_condition, serve, status};
+    use std::sync::Arc;
+    use wire::scsi::{SenseCode, SenseKey, Status};
+
+    #[test]
+    fn a_busy_unit_with_something_to_tell_is_verified_all_the_same() {
+        let unit = serve(
+            8192,
+            Arc::new(|number, opcode| match number {
+                _ if opcode != READ => None,
+                3 => Some(check_condition(SenseKey::UnitAttention, SenseCode::ThinProvisioningThreshold)),
+                5 => Some(status(Status::Busy)),
+                _ => None,
+            }),
+        );
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        file.as_file().set_len(4 << 20).expect("zeros");
+        let path = file.path().to_owned();
+        let (bytes, retried) =
+            in_world(move |env| verify(env, &unit, &path, None)).expect("nothing of it is an error");
+        assert_eq!((bytes, retried.values().sum::<u64>()), (4 << 20, 2), "{retried:?}");
+    }
 
     #[test]
     fn a_file_ends_in_zeros() {

@@ -4,15 +4,18 @@
 mod known;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base::{BLOCK_BYTES, Nanos};
 use bytes::{Bytes, BytesMut};
 use env::Env;
 use iscsi::initiator::{Completion, Tag};
+use wire::scsi::SenseKey;
 
 use crate::place::Random;
 use crate::target::Unit;
-use crate::worker::{Session, World, failure};
+use crate::worker::retry::{Met, Retried, failure, sense_key};
+use crate::worker::{Session, World};
 use known::Known;
 
 const DEPTH: usize = 16;
@@ -20,12 +23,9 @@ const DEPTH: usize = 16;
 const REQUEST_BLOCKS_MAX: u64 = 32;
 /// How long nothing need be served: the daemon is killed and started, drives are waited for.
 const PATIENCE: Nanos = Nanos::from_secs(180);
-const CHECK_CONDITION: u8 = 0x02;
-const UNIT_ATTENTION: u8 = 0x06;
-const MEDIUM_ERROR: u8 = 0x03;
 
 /// What was done.
-#[derive(Clone, Copy, Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub struct Tally {
     pub writes: u64,
     pub reads: u64,
@@ -33,6 +33,8 @@ pub struct Tally {
     pub sessions: u64,
     /// Commands that ended with an error that asks for another try.
     pub refused: u64,
+    /// What was met and is no error, such as UNIT ATTENTION.
+    pub retried: Retried,
 }
 
 /// A request on its way: blocks from `first` on; of a write, their versions.
@@ -213,21 +215,26 @@ impl Client<'_> {
     /// A command was refused: tried again another time, for as long as there is patience. Data that cannot be read
     /// is lost data.
     fn on_failure(&mut self, env: &World, asked: &Asked, completion: &Completion) -> Result<(), End> {
-        let key = completion.sense.get(2).map(|byte| byte & 0x0f);
-        if completion.status == CHECK_CONDITION && key == Some(MEDIUM_ERROR) {
-            let what =
-                format!("blocks {} to {}: {}", asked.first, asked.first + asked.blocks, failure(completion));
+        let Completion { status, sense, .. } = completion;
+        let why = failure(*status, sense);
+        if sense_key(sense) == Some(SenseKey::MediumError) {
+            let what = format!("blocks {} to {}: {why}", asked.first, asked.first + asked.blocks);
             return Err(End::Wrong(what));
         }
-        if completion.status != CHECK_CONDITION || key != Some(UNIT_ATTENTION) {
-            self.tally.refused += 1;
+        match Met::of(*status, sense) {
+            Some(met) => {
+                met.count(&mut self.tally.retried);
+                let pause = met.pause(0).expect("the first of many");
+                std::thread::sleep(Duration::from_nanos(pause.0));
+            }
+            None => self.tally.refused += 1,
         }
         self.forget(asked);
         if asked.versions.is_none() {
             self.sweep = self.sweep.min(asked.first);
         }
         match env.now().saturating_sub(self.served) > PATIENCE {
-            true => Err(End::Wrong(format!("nothing succeeds any more: {}", failure(completion)))),
+            true => Err(End::Wrong(format!("nothing succeeds any more: {why}"))),
             false => Ok(()),
         }
     }
@@ -246,7 +253,7 @@ impl Client<'_> {
         if env.now().saturating_sub(self.served) > PATIENCE {
             return Err(format!("nobody has served for {} s: {why}", PATIENCE.0 / 1_000_000_000));
         }
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        std::thread::sleep(Duration::from_millis(100));
         Ok(())
     }
 }

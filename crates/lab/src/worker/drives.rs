@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex};
 use base::{AlignedBuffer, BLOCK_BYTES};
 use env::{DriveHandle, DriveInfo, DriveKind, Env, Operation, Outcome, Token};
 
+use super::stream::Ended;
 use super::{World, wait_for};
 use crate::place::{Noise, Request};
 
@@ -105,7 +106,12 @@ impl DriveSet {
         env.submit(token, operation);
     }
 
-    pub fn on_completion(&mut self, slot: u32, outcome: Outcome, ended: &mut Vec<u32>) -> Result<(), String> {
+    pub fn on_completion(
+        &mut self,
+        slot: u32,
+        outcome: Outcome,
+        ended: &mut Vec<Ended>,
+    ) -> Result<(), String> {
         match outcome {
             Outcome::Done => {}
             Outcome::DriveRead(buffer, Ok(())) => self.buffers[slot as usize] = Some(buffer),
@@ -114,7 +120,7 @@ impl DriveSet {
             }
             outcome => return Err(format!("the environment answered something else: {outcome:?}")),
         }
-        ended.push(slot);
+        ended.push(Ended { slot, met: None });
         Ok(())
     }
 

@@ -3,7 +3,8 @@
 use env::{ConnectionHandle, Operation, Outcome};
 use wire::iscsi::Header;
 
-use super::stream::{Codec, Outgoing, Seen};
+use super::retry::Met;
+use super::stream::{Codec, Ends, Outgoing, Seen};
 use super::{World, wait_for};
 use crate::floor::{Answer, Greeting, READ, Request as Ask, WRITE};
 use crate::place::{Noise, Request};
@@ -39,10 +40,10 @@ impl Codec for EchoCodec {
 
     fn on_header(&mut self, header: &Header, _: &mut Outgoing) -> Result<Seen, String> {
         let answer = Answer::parse(header)?;
-        Ok(Seen { data_bytes: answer.data_bytes as usize, ended: Some(answer.slot) })
+        Ok(Seen { data_bytes: answer.data_bytes as usize, ends: Ends::Done { slot: answer.slot } })
     }
 
-    fn on_data(&mut self, _: &[u8]) -> Result<(), String> {
-        Ok(())
+    fn on_failure(&mut self, _: u8, _: &[u8]) -> Result<Met, String> {
+        Err("the echo floor has no word for failures".to_owned())
     }
 }

@@ -10,7 +10,8 @@ use wire::iscsi::{
 };
 
 use super::login::Session;
-use super::stream::{Codec, Outgoing, Seen};
+use super::retry::{Met, failure};
+use super::stream::{Codec, Ends, Outgoing, Seen};
 use crate::place::{Noise, Request};
 
 /// Of a write: what it sends; of a read: how much has come.
@@ -29,8 +30,6 @@ pub struct IscsiCodec {
     exp_stat_sn: u32,
     parameters: ::iscsi::Parameters,
     tasks: Vec<Task>,
-    /// The status of a command that failed, whose sense data is to come.
-    failed: Option<u8>,
 }
 
 impl IscsiCodec {
@@ -44,7 +43,6 @@ impl IscsiCodec {
             exp_stat_sn: numbers.exp_stat_sn,
             parameters: session.parameters,
             tasks: vec![Task::default(); depth as usize],
-            failed: None,
         }
     }
 
@@ -94,7 +92,7 @@ impl IscsiCodec {
         }
     }
 
-    fn on_data_in(&mut self, header: &Header, data_bytes: usize) -> Result<Option<u32>, String> {
+    fn on_data_in(&mut self, header: &Header, data_bytes: usize) -> Result<Ends, String> {
         let pdu = DataIn::parse(header).map_err(|_| "a Data-In that makes no sense")?;
         self.on_window(pdu.max_cmd_sn);
         let task = self.task(pdu.task_tag)?;
@@ -103,28 +101,28 @@ impl IscsiCodec {
         }
         task.data_in_bytes += data_bytes;
         let complete = task.data_in_bytes == task.expected_bytes;
-        let Some(status) = pdu.status else { return Ok(None) };
+        let Some(status) = pdu.status else { return Ok(Ends::Nothing) };
         self.on_status(status.stat_sn)?;
         if status.status != 0 || !complete {
             return Err(format!("a read ended with status {:#04x} and not all of its data", status.status));
         }
-        Ok(Some(pdu.task_tag))
+        Ok(Ends::Done { slot: pdu.task_tag })
     }
 
-    fn on_response(&mut self, header: &Header, data_bytes: usize) -> Result<Option<u32>, String> {
+    fn on_response(&mut self, header: &Header) -> Result<Ends, String> {
         let pdu = ScsiResponse::parse(header).map_err(|_| "a response that makes no sense")?;
         self.on_status(pdu.numbers.stat_sn)?;
         self.on_window(pdu.numbers.max_cmd_sn);
         let task = self.task(pdu.task_tag)?;
         let complete = task.data_in_bytes == task.expected_bytes;
-        if pdu.response == ServiceResponse::Completed && pdu.status == 0 && complete {
-            return Ok(Some(pdu.task_tag));
+        match (pdu.response, pdu.status) {
+            (ServiceResponse::Completed, 0) if complete => Ok(Ends::Done { slot: pdu.task_tag }),
+            (ServiceResponse::Completed, 0) => {
+                Err("a read ended well and not all of its data came".to_owned())
+            }
+            (ServiceResponse::Completed, status) => Ok(Ends::Failed { slot: pdu.task_tag, status }),
+            (response, _) => Err(format!("the target could not carry a command out: {response:?}")),
         }
-        if data_bytes == 0 {
-            return Err(failure(pdu.status, &[]));
-        }
-        self.failed = Some(pdu.status);
-        Ok(None)
     }
 
     fn on_r2t(&mut self, header: &Header, out: &mut Outgoing) -> Result<(), String> {
@@ -199,10 +197,10 @@ impl Codec for IscsiCodec {
 
     fn on_header(&mut self, header: &Header, out: &mut Outgoing) -> Result<Seen, String> {
         let lengths = Lengths::of(header);
-        let mut ended = None;
+        let mut ends = Ends::Nothing;
         match Opcode::of(header) {
-            Some(Opcode::DataIn) => ended = self.on_data_in(header, lengths.data)?,
-            Some(Opcode::ScsiResponse) => ended = self.on_response(header, lengths.data)?,
+            Some(Opcode::DataIn) => ends = self.on_data_in(header, lengths.data)?,
+            Some(Opcode::ScsiResponse) => ends = self.on_response(header)?,
             Some(Opcode::R2t) => self.on_r2t(header, out)?,
             Some(Opcode::NopIn) => self.on_nop_in(header, out)?,
             Some(Opcode::AsyncMessage) => {
@@ -210,19 +208,16 @@ impl Codec for IscsiCodec {
             }
             opcode => return Err(format!("a PDU that makes no sense here: {opcode:?}")),
         }
-        Ok(Seen { data_bytes: lengths.additional_headers + lengths.data + padding(lengths.data), ended })
+        Ok(Seen { data_bytes: lengths.additional_headers + lengths.data + padding(lengths.data), ends })
     }
 
-    fn on_data(&mut self, data: &[u8]) -> Result<(), String> {
-        match self.failed {
-            Some(status) => Err(failure(status, data)),
-            None => Ok(()),
-        }
+    fn on_failure(&mut self, status: u8, data: &[u8]) -> Result<Met, String> {
+        // the length of the sense data stands before it (RFC 7143 §11.4.7)
+        let sense = data
+            .split_first_chunk()
+            .map_or(&[][..], |(length, rest)| &rest[..rest.len().min(u16::from_be_bytes(*length).into())]);
+        Met::of(status, sense).ok_or_else(|| failure(status, sense))
     }
-}
-
-fn failure(status: u8, sense: &[u8]) -> String {
-    format!("a command ended with status {status:#04x}, sense {:02x?}", sense.get(2..).unwrap_or_default())
 }
 
 /// READ (16) and WRITE (16), SBC-3 §5.15 and §5.38.

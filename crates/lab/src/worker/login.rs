@@ -1,6 +1,7 @@
 //! Connecting, logging in, and the few commands before a load: the work of the sans-IO initiator.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, Operation, Outcome};
@@ -8,13 +9,11 @@ use iscsi::Parameters;
 use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, Tag};
 
 use super::iscsi::cdb_16;
+use super::retry::{Met, Retried, failure};
 use super::{World, wait_for};
 use crate::target::Unit;
 
 const RECEIVE_BYTES: usize = 512 << 10;
-/// CHECK CONDITION with UNIT ATTENTION (SPC-4 §5.14) is worth another try.
-const CHECK_CONDITION: u8 = 0x02;
-const UNIT_ATTENTION: u8 = 0x06;
 
 pub fn connect(env: &mut World, address: SocketAddr) -> Result<ConnectionHandle, String> {
     match wait_for(env, Operation::Connect { address })? {
@@ -34,6 +33,8 @@ pub struct Session {
     /// Logical blocks and their size in bytes.
     pub blocks: u64,
     pub block_bytes: u32,
+    /// What was met since then and is no error.
+    pub retried: Retried,
 }
 
 impl Session {
@@ -57,6 +58,7 @@ impl Session {
             lun: u64::from(if lun < 256 { lun } else { 0x4000 | lun }) << 48,
             blocks: 0,
             block_bytes: 0,
+            retried: Retried::new(),
         };
         loop {
             if let Event::LoggedIn { parameters, .. } = session.next_event(env).map_err(why)? {
@@ -65,6 +67,8 @@ impl Session {
             }
         }
         session.read_capacity(env).map_err(why)?;
+        // What every new session is told first is nothing to tell.
+        session.retried.clear();
         Ok(session)
     }
 
@@ -72,28 +76,42 @@ impl Session {
     fn read_capacity(&mut self, env: &mut World) -> Result<(), String> {
         let mut cdb = [0; 16];
         (cdb[0], cdb[1], cdb[13]) = (0x9e, 0x10, 32);
-        for _ in 0..8 {
-            let mut request = Request::new(self.lun, cdb);
-            request.expected_in = 32;
-            self.command(request)?;
+        let mut request = Request::new(self.lun, cdb);
+        request.expected_in = 32;
+        let data = self.carry_out(env, &request)?;
+        let (Some(last), Some(size)) = (data.first_chunk::<8>(), data.get(8..).and_then(<[u8]>::first_chunk))
+        else {
+            return Err("READ CAPACITY (16) came back too short".to_owned());
+        };
+        self.blocks = u64::from_be_bytes(*last) + 1;
+        self.block_bytes = u32::from_be_bytes(*size);
+        Ok(())
+    }
+
+    /// A command while no other is outstanding, sent again where that is asked for; what it reads.
+    pub fn carry_out(&mut self, env: &mut World, request: &Request) -> Result<Vec<u8>, String> {
+        for tries in 0.. {
+            self.command(request.clone())?;
             let (_, completion) = self.next_completion(env)?;
             if completion.status == 0 {
-                let data = completion.data_in.to_vec();
-                let (Some(last), Some(size)) =
-                    (data.first_chunk::<8>(), data.get(8..).and_then(<[u8]>::first_chunk))
-                else {
-                    return Err("READ CAPACITY (16) came back too short".to_owned());
-                };
-                self.blocks = u64::from_be_bytes(*last) + 1;
-                self.block_bytes = u32::from_be_bytes(*size);
-                return Ok(());
+                return Ok(completion.data_in.to_vec());
             }
-            let key = completion.sense.get(2).map(|byte| byte & 0x0f);
-            if completion.status != CHECK_CONDITION || key != Some(UNIT_ATTENTION) {
-                return Err(failure(&completion));
-            }
+            self.before_next_try(&completion, tries)?;
         }
-        Err("the unit reports one attention after the other".to_owned())
+        unreachable!("patience has an end")
+    }
+
+    /// After a command that was sent again so many times has ended with something else than GOOD: counts what was met, and
+    /// waits as long as it asks for. An error where the command is not worth another try.
+    pub fn before_next_try(&mut self, completion: &Completion, tries: u32) -> Result<(), String> {
+        let Completion { status, sense, .. } = completion;
+        let pause = Met::of(*status, sense).and_then(|met| {
+            met.count(&mut self.retried);
+            met.pause(tries)
+        });
+        let pause = pause.ok_or_else(|| failure(*status, sense))?;
+        std::thread::sleep(Duration::from_nanos(pause.0));
+        Ok(())
     }
 
     /// Whether the target lets one more command in.
@@ -186,9 +204,4 @@ impl Session {
         ];
         facts.map(|(name, value)| (name.to_owned(), value)).into()
     }
-}
-
-/// Status and sense data of a command that did not succeed.
-pub fn failure(completion: &Completion) -> String {
-    format!("a command ended with status {:#04x}, sense {:02x?}", completion.status, &completion.sense[..])
 }

@@ -11,7 +11,12 @@ mod drives;
 mod echo;
 mod iscsi;
 mod login;
+pub mod retry;
+#[cfg(test)]
+pub mod scripted;
 mod stream;
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -25,10 +30,11 @@ use self::channel::Channel;
 use crate::cpu::{CpuUse, Sample};
 use crate::job::{Job, Limit};
 use crate::measure::Tally;
-use crate::place::{Noise, Places};
+use crate::place::{Noise, Places, Request};
 use crate::target::Target;
 
-pub use login::{Session, failure};
+pub use login::Session;
+pub use retry::Retried;
 
 /// A target that answers nothing for so long is given up.
 const SILENCE_MAX: Nanos = Nanos::from_secs(60);
@@ -57,6 +63,8 @@ pub struct Finished {
     pub facts: Vec<(String, String)>,
     /// Times that a channel had to hold back because the target's command window was full.
     pub window_full: u64,
+    /// Commands that were sent again, by why.
+    pub retried: Retried,
     pub cpu: CpuUse,
 }
 
@@ -83,6 +91,8 @@ pub struct Worker {
     noise: Noise,
     facts: Vec<(String, String)>,
     shared: Arc<Shared>,
+    /// When some request is to be sent again.
+    again: Nanos,
 }
 
 /// Where in the run the loop is.
@@ -117,7 +127,7 @@ impl Worker {
             channels.push(opened.channel);
         }
         let noise = Noise::new(job.block_bytes, job.seed ^ u64::from(index));
-        Ok(Worker { env, channels, places, noise, facts, shared })
+        Ok(Worker { env, channels, places, noise, facts, shared, again: Nanos::MAX })
     }
 
     /// Runs the load, once the start is given.
@@ -128,7 +138,9 @@ impl Worker {
         let seconds = self.work(times, &mut tally)?;
         let cpu = before.until(&Sample::of_thread(), 0);
         let window_full = self.channels.iter().map(Channel::window_full).sum();
-        Ok(Finished { tally, seconds, facts: self.facts, window_full, cpu })
+        let mut retried = Retried::new();
+        self.channels.iter().for_each(|channel| retry::add(&mut retried, channel.retried()));
+        Ok(Finished { tally, seconds, facts: self.facts, window_full, retried, cpu })
     }
 
     fn await_start(&mut self) -> Times {
@@ -164,6 +176,10 @@ impl Worker {
         let (mut operations, mut bytes) = (0, 0);
         loop {
             let stopping = now >= times.end || self.shared.stop.load(Relaxed);
+            if self.again != Nanos::MAX && (stopping || now >= self.again) {
+                outstanding -= self.send_again(now, stopping);
+                dirty.extend(0..self.channels.len());
+            }
             for &index in &dirty {
                 if !stopping {
                     outstanding += self.fill(index, now, &mut times.bytes_left);
@@ -174,7 +190,7 @@ impl Worker {
             if outstanding == 0 && (stopping || times.bytes_left.is_some_and(|left| left == 0)) {
                 break;
             }
-            self.env.poll(&mut events, Wait::Until(heard + SILENCE_MAX));
+            self.env.poll(&mut events, Wait::Until(self.again.min(heard + SILENCE_MAX)));
             now = self.env.now();
             if events.is_empty() && now >= heard + SILENCE_MAX {
                 return Err("the target has been silent for a minute".to_owned());
@@ -187,15 +203,18 @@ impl Worker {
                     &mut self.env,
                     token.0 as u32,
                     outcome,
-                    |write, length, issued| {
+                    now,
+                    |Request { write, length_bytes, .. }, issued| {
                         outstanding -= 1;
                         operations += 1;
-                        bytes += u64::from(length);
+                        bytes += u64::from(length_bytes);
                         if now >= times.measured_from && now < times.end {
-                            tally.record(write, length, (now - issued).0, (now - times.measured_from).0);
+                            let (took, at) = (now - issued, now - times.measured_from);
+                            tally.record(write, length_bytes, took.0, at.0);
                         }
                     },
                 )?;
+                self.again = self.channels[index].next_again().map_or(self.again, |due| due.min(self.again));
                 if dirty.last() != Some(&index) {
                     dirty.push(index);
                 }
@@ -205,6 +224,20 @@ impl Worker {
         }
         let end = now.min(times.end);
         Ok((end.0.saturating_sub(times.measured_from.0)) as f64 / 1e9)
+    }
+
+    /// Sends again what is due, or gives it up where the run ends. How many requests were given up.
+    fn send_again(&mut self, now: Nanos, stopping: bool) -> u64 {
+        let mut given_up = 0;
+        self.again = Nanos::MAX;
+        for channel in &mut self.channels {
+            match stopping {
+                true => given_up += channel.give_up(),
+                false => channel.send_again(&mut self.env, &mut self.noise, now),
+            }
+            self.again = channel.next_again().map_or(self.again, |due| due.min(self.again));
+        }
+        given_up
     }
 
     /// Fills a channel up to its depth. How many requests were added.

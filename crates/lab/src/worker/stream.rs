@@ -8,10 +8,13 @@ use env::{ConnectionHandle, Env, Operation, Outcome, Token};
 use wire::iscsi::{HEADER_BYTES, Header};
 
 use super::World;
+use super::retry::Met;
 use crate::place::{Noise, Request};
 
 const RECEIVE_BYTES: usize = 512 << 10;
 const ARENA_BYTES: usize = 64 << 10;
+/// What is kept of the data of a failure: sense data and its length.
+const FAILURE_BYTES_MAX: usize = 2 + 252;
 
 /// Which of a channel's operations has ended; the low half of its token.
 const RECEIVED: u32 = 0;
@@ -49,8 +52,27 @@ impl Outgoing {
 pub struct Seen {
     /// Bytes behind it.
     pub data_bytes: usize,
-    /// The request that has ended when they are here.
-    pub ended: Option<u32>,
+    pub ends: Ends,
+}
+
+/// What has ended when the bytes behind a header are here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ends {
+    Nothing,
+    Done {
+        slot: u32,
+    },
+    /// The bytes tell why.
+    Failed {
+        slot: u32,
+        status: u8,
+    },
+}
+
+/// A request that was answered, or something that was met instead: then it is to be sent again.
+pub struct Ended {
+    pub slot: u32,
+    pub met: Option<Met>,
 }
 
 /// A protocol, as far as a load generator needs it.
@@ -58,8 +80,8 @@ pub trait Codec {
     /// Emits a request.
     fn begin(&mut self, slot: u32, request: Request, noise: &mut Noise, out: &mut Outgoing);
     fn on_header(&mut self, header: &Header, out: &mut Outgoing) -> Result<Seen, String>;
-    /// The first bytes behind a header that [`Codec::on_header`] wanted to see: those of a failure.
-    fn on_data(&mut self, data: &[u8]) -> Result<(), String>;
+    /// A request has failed; `data` is what came behind the header. An error where it is not worth another try.
+    fn on_failure(&mut self, status: u8, data: &[u8]) -> Result<Met, String>;
 }
 
 pub struct Stream<C> {
@@ -76,7 +98,8 @@ pub struct Stream<C> {
     partial_bytes: usize,
     /// Data still to come, and what ends with it.
     data_missing: usize,
-    ending: Option<u32>,
+    ending: Ends,
+    failure: Vec<u8>,
 }
 
 impl<C: Codec> Stream<C> {
@@ -92,7 +115,8 @@ impl<C: Codec> Stream<C> {
             partial: [0; HEADER_BYTES],
             partial_bytes: 0,
             data_missing: 0,
-            ending: None,
+            ending: Ends::Nothing,
+            failure: Vec::new(),
         }
     }
 
@@ -124,7 +148,7 @@ impl<C: Codec> Stream<C> {
         env: &mut World,
         detail: u32,
         outcome: Outcome,
-        ended: &mut Vec<u32>,
+        ended: &mut Vec<Ended>,
     ) -> Result<(), String> {
         match (detail, outcome) {
             (SENT, Outcome::Done) => self.sending = false,
@@ -145,17 +169,20 @@ impl<C: Codec> Stream<C> {
         Ok(())
     }
 
-    fn take(&mut self, mut input: &[u8], ended: &mut Vec<u32>) -> Result<(), String> {
+    fn take(&mut self, mut input: &[u8], ended: &mut Vec<Ended>) -> Result<(), String> {
         loop {
             if self.data_missing > 0 {
                 let length = self.data_missing.min(input.len());
-                self.codec.on_data(&input[..length])?;
+                if matches!(self.ending, Ends::Failed { .. }) {
+                    let room = FAILURE_BYTES_MAX - self.failure.len();
+                    self.failure.extend_from_slice(&input[..length.min(room)]);
+                }
                 self.data_missing -= length;
                 input = &input[length..];
                 if self.data_missing > 0 {
                     return Ok(());
                 }
-                ended.extend(self.ending.take());
+                self.end(ended)?;
             }
             let header: Header = match input.first_chunk() {
                 Some(header) if self.partial_bytes == 0 => {
@@ -175,11 +202,24 @@ impl<C: Codec> Stream<C> {
                 }
             };
             let seen = self.codec.on_header(&header, &mut self.out)?;
+            (self.data_missing, self.ending) = (seen.data_bytes, seen.ends);
             if seen.data_bytes == 0 {
-                ended.extend(seen.ended);
-            } else {
-                (self.data_missing, self.ending) = (seen.data_bytes, seen.ended);
+                self.end(ended)?;
             }
         }
+    }
+
+    /// Everything that a header announced is here.
+    fn end(&mut self, ended: &mut Vec<Ended>) -> Result<(), String> {
+        match std::mem::replace(&mut self.ending, Ends::Nothing) {
+            Ends::Nothing => {}
+            Ends::Done { slot } => ended.push(Ended { slot, met: None }),
+            Ends::Failed { slot, status } => {
+                let met = self.codec.on_failure(status, &self.failure)?;
+                self.failure.clear();
+                ended.push(Ended { slot, met: Some(met) });
+            }
+        }
+        Ok(())
     }
 }
