@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::grid::Grid;
-use crate::job::{Job, Limit, Pattern};
+use crate::job::{Job, Limit, Pattern, Skew};
 use crate::suite::Named;
 use crate::sweep::Vary;
 use crate::target::Target;
@@ -114,6 +114,9 @@ pub struct JobArgs {
     /// read, write, randread, randwrite, or rwN and randrwN with N percent of reads
     #[arg(long, default_value = "randread", value_parser = parse_workload)]
     pub workload: (Pattern, u8),
+    /// Send most of a random workload to a part of the target: 90/10 for 90 % of the requests to the first 10 % of it, 80/20
+    #[arg(long, value_name = "REQUESTS/PLACES")]
+    pub skew: Option<Skew>,
     /// Bytes of one request: a multiple of 512, 4 MiB at most
     #[arg(long, default_value = "4k", value_parser = parse_bytes)]
     pub block: u64,
@@ -149,6 +152,7 @@ impl JobArgs {
     pub fn job(&self) -> Job {
         Job {
             pattern: self.workload.0,
+            skew: self.skew,
             read_percent: self.workload.1,
             block_bytes: u32::try_from(self.block).unwrap_or(u32::MAX),
             queue_depth: self.depth,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::job::{Job, Limit, Pattern};
+use crate::job::{Job, Limit, Pattern, Skew};
 use crate::target::Target;
 
 /// What fio says about a job.
@@ -60,6 +60,12 @@ fn words(target: &Target, job: &Job) -> Result<Vec<String>, String> {
         format!("--ramp_time={}ms", (job.warm_up_seconds * 1e3) as u64),
     ];
     words.extend(job.span_bytes.map(|span| format!("--size={span}")));
+    words.extend(job.skew.map(|Skew { requests_percent, places_percent }| {
+        let (other_requests, other_places) = (100 - requests_percent, 100 - places_percent);
+        format!(
+            "--random_distribution=zoned:{requests_percent}/{places_percent}:{other_requests}/{other_places}"
+        )
+    }));
     Ok(words)
 }
 
@@ -122,7 +128,13 @@ mod tests {
 
     #[test]
     fn fio_is_asked_for_the_same_job() {
-        let job = Job { read_percent: 70, queue_depth: 16, channels: 12, ..Job::default() };
+        let job = Job {
+            read_percent: 70,
+            queue_depth: 16,
+            channels: 12,
+            skew: "90/10".parse().ok(),
+            ..Job::default()
+        };
         let words =
             words(&Target::Drives(vec!["/dev/a:b".to_owned()]), &job).expect("a job for fio").join(" ");
         for word in [
@@ -133,6 +145,7 @@ mod tests {
             "--bs=4096",
             "--filename=/dev/a\\:b",
             "--runtime=5000ms",
+            "--random_distribution=zoned:90/10:10/90",
         ] {
             assert!(words.contains(word), "{word}: {words}");
         }

@@ -1,5 +1,8 @@
 //! What a load is: a pattern, sizes, depths, and when it ends. Pure values; the same job runs against any target.
 
+use std::fmt;
+use std::str::FromStr;
+
 use serde::{Deserialize, Serialize};
 
 /// Largest block of a request, in bytes.
@@ -17,6 +20,37 @@ pub enum Pattern {
     Sequential,
 }
 
+/// Of 100 random requests, `requests` go to the first `places` hundredths of the target, and the rest to the rest of it; evenly
+/// within each.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Skew {
+    pub requests_percent: u8,
+    pub places_percent: u8,
+}
+
+impl FromStr for Skew {
+    type Err = String;
+
+    /// `90/10`.
+    fn from_str(text: &str) -> Result<Skew, String> {
+        let numbers = text.split_once('/').and_then(|(requests, places)| {
+            Some(Skew { requests_percent: requests.parse().ok()?, places_percent: places.parse().ok()? })
+        });
+        let share = 1..=99;
+        let known = numbers
+            .filter(|skew| share.contains(&skew.requests_percent) && share.contains(&skew.places_percent));
+        known.ok_or_else(|| {
+            format!("\"{text}\" is no skew: use 90/10 for 90 % of the requests in 10 % of the target")
+        })
+    }
+}
+
+impl fmt::Display for Skew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.requests_percent, self.places_percent)
+    }
+}
+
 /// When a run ends.
 #[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Debug)]
 #[serde(rename_all = "snake_case")]
@@ -30,6 +64,9 @@ pub enum Limit {
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
 pub struct Job {
     pub pattern: Pattern,
+    /// Random requests go everywhere alike where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skew: Option<Skew>,
     /// Of 100 requests, so many read; the rest write.
     pub read_percent: u8,
     pub block_bytes: u32,
@@ -54,6 +91,7 @@ impl Default for Job {
     fn default() -> Job {
         Job {
             pattern: Pattern::Random,
+            skew: None,
             read_percent: 100,
             block_bytes: 4096,
             queue_depth: 64,
@@ -84,6 +122,9 @@ impl Job {
         if self.threads == 0 || usize::from(self.threads) > base::limits::SHARDS_MAX {
             return Err(format!("{} threads: use 1 to {}", self.threads, base::limits::SHARDS_MAX));
         }
+        if let (Some(skew), Pattern::Sequential) = (self.skew, self.pattern) {
+            return Err(format!("a skew of {skew} in order: use a random workload"));
+        }
         if self.read_percent > 100 {
             return Err(format!("{} % reads: use 0 to 100", self.read_percent));
         }
@@ -103,13 +144,14 @@ impl Job {
         u64::from(self.queue_depth) * u64::from(self.channels) * u64::from(self.threads)
     }
 
-    /// `randread`, `write`, `randrw90` ..., as fio and the published figures call it.
+    /// `randread`, `write`, `randrw90` ..., as fio and the published figures call it; `randwrite 90/10` where it is skewed.
     pub fn workload(&self) -> String {
         let random = if self.pattern == Pattern::Random { "rand" } else { "" };
+        let skew = self.skew.map(|skew| format!(" {skew}")).unwrap_or_default();
         match self.read_percent {
-            100 => format!("{random}read"),
-            0 => format!("{random}write"),
-            percent => format!("{random}rw{percent}"),
+            100 => format!("{random}read{skew}"),
+            0 => format!("{random}write{skew}"),
+            percent => format!("{random}rw{percent}{skew}"),
         }
     }
 
@@ -142,6 +184,7 @@ mod tests {
             Job { channels: 0, ..Job::default() },
             Job { threads: 0, ..Job::default() },
             Job { read_percent: 101, ..Job::default() },
+            Job { pattern: Pattern::Sequential, skew: "90/10".parse().ok(), ..Job::default() },
             Job { interval_ms: 1, ..Job::default() },
             Job { limit: Limit::Seconds(0.0), ..Job::default() },
             Job { limit: Limit::Bytes(4095), ..Job::default() },
@@ -158,5 +201,25 @@ mod tests {
         assert_eq!(job.workload(), "randrw90");
         let job = Job { pattern: Pattern::Sequential, read_percent: 0, channels: 4, ..Job::default() };
         assert_eq!(job.title(), "4 KiB write qd64 x4");
+        let job = Job { read_percent: 0, skew: "80/20".parse().ok(), ..Job::default() };
+        assert_eq!(job.title(), "4 KiB randwrite 80/20 qd64");
+    }
+
+    #[test]
+    fn a_skew_is_two_shares() {
+        let skew: Skew = "90/10".parse().expect("a skew");
+        assert_eq!((skew.requests_percent, skew.places_percent), (90, 10));
+        for text in ["", "90", "90/", "0/10", "90/100", "90/-1", "x/y"] {
+            assert!(text.parse::<Skew>().expect_err(text).contains(": use 90/10"), "{text}");
+        }
+        let job = Job { skew: Some(skew), ..Job::default() };
+        let text = serde_json::to_string(&job).expect("plain values");
+        assert_eq!(
+            serde_json::from_str::<Job>(&text).expect("what was written"),
+            job,
+            "among the settings in force"
+        );
+        let text = serde_json::to_string(&Job::default()).expect("plain values");
+        assert!(!text.contains("skew"), "files of before are as they were: {text}");
     }
 }

@@ -3,7 +3,7 @@
 use base::AlignedBuffer;
 use bytes::Bytes;
 
-use crate::job::{Job, Pattern};
+use crate::job::{Job, Pattern, Skew};
 
 /// xorshift64*: good enough to choose places.
 pub struct Random(u64);
@@ -40,6 +40,7 @@ pub struct Request {
 pub struct Places {
     random: Random,
     pattern: Pattern,
+    skew: Option<Skew>,
     read_percent: u8,
     block_bytes: u32,
     /// In blocks: where this channel's sequential part begins and ends, and where it is.
@@ -66,13 +67,23 @@ impl Places {
             ));
         }
         let random = Random::new(job.seed.wrapping_mul(0x1_0000).wrapping_add(index));
-        let (pattern, read_percent, block_bytes) = (job.pattern, job.read_percent, job.block_bytes);
-        Ok(Places { random, pattern, read_percent, block_bytes, first, end, next: first })
+        let Job { pattern, skew, read_percent, block_bytes, .. } = *job;
+        Ok(Places { random, pattern, skew, read_percent, block_bytes, first, end, next: first })
+    }
+
+    fn random_block(&mut self) -> u64 {
+        let Some(skew) = self.skew else { return self.random.below(self.end) };
+        let hot = (self.end * u64::from(skew.places_percent) / 100).max(1);
+        if hot == self.end || self.random.below(100) < u64::from(skew.requests_percent) {
+            self.random.below(hot)
+        } else {
+            hot + self.random.below(self.end - hot)
+        }
     }
 
     pub fn next(&mut self) -> Request {
         let block = match self.pattern {
-            Pattern::Random => self.random.below(self.end),
+            Pattern::Random => self.random_block(),
             Pattern::Sequential => {
                 let block = self.next;
                 self.next = if block + 1 == self.end { self.first } else { block + 1 };
@@ -145,5 +156,24 @@ mod tests {
         assert!((2_700..3_300).contains(&writes), "{writes}");
         let mut again = Places::new(&job, 100 * 4096, 0, 1).expect("room");
         assert!(requests.iter().all(|request| *request == again.next()), "the seed decides");
+    }
+    #[test]
+    fn a_skew_sends_most_requests_to_few_places_and_some_everywhere() {
+        let job = Job { skew: "90/10".parse().ok(), ..Job::default() };
+        let mut places = Places::new(&job, 1000 * 4096, 0, 1).expect("room");
+        let mut times = vec![0; 1000];
+        (0..100_000).for_each(|_| times[(places.next().offset_bytes / 4096) as usize] += 1);
+        let hot = times[..100].iter().sum::<u32>();
+        assert!((89_000..91_000).contains(&hot), "{hot}");
+        let (least, most) = (times[..100].iter().min(), times[..100].iter().max());
+        assert!(
+            least > Some(&750) && most < Some(&1050),
+            "evenly within the hot part: {least:?} to {most:?}"
+        );
+        assert!(times[100..].iter().all(|&times| times < 40), "and within the rest");
+        assert!(times[100..].iter().filter(|&&times| times > 0).count() > 890, "all of it");
+        // a target of one block is hot as a whole
+        let mut places = Places::new(&job, 4096, 0, 1).expect("room");
+        assert!((0..100).all(|_| places.next().offset_bytes == 0));
     }
 }
