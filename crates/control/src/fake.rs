@@ -287,6 +287,13 @@ pub fn healthy() -> ArrayStatus {
             failures_survivable: 1,
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
+            log_bytes: 6_000_000_000_000,
+            written: PoolWrites {
+                host_bytes: 2 << 40,
+                moved_bytes: 1 << 40,
+                restored_bytes: 1 << 30,
+                map_bytes: 256 << 30,
+            },
             drives,
             settings: settings(),
             repair: None,

@@ -137,6 +137,8 @@ mod tests {
             failures_survivable,
             capacity_bytes: 1,
             used_bytes: 0,
+            log_bytes: 2,
+            written: crate::api::PoolWrites::default(),
             drives: Vec::new(),
             settings: crate::fake::settings(),
             repair: None,

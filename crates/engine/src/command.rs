@@ -296,6 +296,9 @@ pub struct PoolStatus {
     /// Bytes that volumes can hold, parity and reserve already taken off.
     pub capacity_bytes: u64,
     pub used_bytes: u64,
+    /// What all segments hold, the reserve of cleaning among it.
+    pub log_bytes: u64,
+    pub written: PoolWrites,
     pub drives: Vec<DriveStatus>,
     pub settings: PoolSettings,
     /// Nothing where nothing is being written anew.
@@ -303,6 +306,19 @@ pub struct PoolStatus {
     pub scrub: ScrubStatus,
     /// What goes on in the pool, in plain words.
     pub activity: Vec<String>,
+}
+
+/// What was written to a pool since its lanes were opened, without headers and parity.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolWrites {
+    /// The array's own records among them.
+    pub host_bytes: u64,
+    /// Live data that cleaning or repair wrote anew.
+    pub moved_bytes: u64,
+    /// Of those, what lacked redundancy, was damaged, or stood on a drive that is to go.
+    pub restored_bytes: u64,
+    /// Of the map: its pages and tables.
+    pub map_bytes: u64,
 }
 
 /// What a drive was found to hold.

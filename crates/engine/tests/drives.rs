@@ -157,12 +157,23 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     assert!(first.reason.contains("/dev/sdb is missing"), "{}", first.reason);
     bench.wait_healthy(4, 1);
     bench.check_data();
+    let (written, hosts) = (bench.pool().written, u64::from(bench.pieces) * PIECE as u64);
+    // the array's own records are few
+    assert!(
+        (hosts..hosts + hosts / 100).contains(&written.host_bytes),
+        "of both lanes: {written:?}, {hosts}"
+    );
+    assert!(written.restored_bytes > 0 && written.restored_bytes <= written.moved_bytes, "{written:?}");
+    assert!(written.map_bytes > 0, "{written:?}");
     bench.vanish(2);
     bench.check_data();
     bench.wait_healthy(3, 1);
     bench.check_data();
     bench.restart();
     bench.wait_healthy(3, 1);
+    assert!(bench.pool().written.host_bytes < hosts / 10, "counted since the start");
+    let PoolStatus { capacity_bytes, log_bytes, .. } = bench.pool();
+    assert!((1..2).contains(&(log_bytes / capacity_bytes)), "{log_bytes} for {capacity_bytes}");
     bench.check_data();
     // what is on it is of an older life of the pool
     bench.lab.simulation.world.return_drive(bench.drives[1]);

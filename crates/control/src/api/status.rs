@@ -134,6 +134,11 @@ answer! {
         /// Bytes that volumes can hold; parity and reserve are already taken off.
         pub capacity_bytes: u64,
         pub used_bytes: u64,
+        /// Bytes that the log's segments hold without parity: the capacity, and the reserve that cleaning works with.
+        #[serde(default)]
+        pub log_bytes: u64,
+        #[serde(default)]
+        pub written: PoolWrites,
         pub drives: Vec<Drive>,
         pub settings: Settings,
         /// What is being written anew; null where nothing is.
@@ -141,6 +146,19 @@ answer! {
         pub scrub: Scrub,
         /// What goes on in the pool, in plain words.
         pub activity: Vec<String>,
+    }
+
+    /// What was written to a pool since the array was started, without headers and parity.
+    #[derive(Copy, Eq, Default)]
+    pub struct PoolWrites {
+        /// By hosts; the array's own records, which are few, count here.
+        pub host_bytes: u64,
+        /// Live data that was written anew: by cleaning, which makes room, or by repair.
+        pub moved_bytes: u64,
+        /// Of those, what lacked redundancy, was damaged, or stood on a drive that is to go.
+        pub restored_bytes: u64,
+        /// Of the map: its pages and tables.
+        pub map_bytes: u64,
     }
 
     /// What holds for a pool, set or not.

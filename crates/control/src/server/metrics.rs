@@ -68,9 +68,25 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
             |pool| pool.scrub.last.map_or(0, |last| last.unreadable),
         ),
     ];
-    for (family, help, figure) in figures {
-        page.family(family, "gauge", help);
-        array.pools.iter().for_each(|pool| page.sample(family, &[("pool", &pool.name)], figure(pool)));
+    let written: [Figure<Pool>; 4] = [
+        ("tangelo_pool_host_written_bytes_total", "Bytes that hosts wrote, since the start", |pool| {
+            pool.written.host_bytes
+        }),
+        ("tangelo_pool_moved_bytes_total", "Live bytes that cleaning or repair wrote anew", |pool| {
+            pool.written.moved_bytes
+        }),
+        ("tangelo_pool_restored_bytes_total", "Of the moved bytes, those that repair wrote anew", |pool| {
+            pool.written.restored_bytes
+        }),
+        ("tangelo_pool_map_written_bytes_total", "Bytes of the map that were written", |pool| {
+            pool.written.map_bytes
+        }),
+    ];
+    for (kind, figures) in [("gauge", &figures[..]), ("counter", &written[..])] {
+        for (family, help, figure) in figures {
+            page.family(family, kind, help);
+            array.pools.iter().for_each(|pool| page.sample(family, &[("pool", &pool.name)], figure(pool)));
+        }
     }
 }
 

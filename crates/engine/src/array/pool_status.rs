@@ -9,7 +9,7 @@ use super::change::size;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, members, scrub, slow};
 use crate::command::{
-    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, Problem, RepairStatus,
+    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, PoolWrites, Problem, RepairStatus,
 };
 use crate::message::{Answer, Call};
 use crate::settings;
@@ -101,6 +101,13 @@ impl View<'_> {
             failures_survivable: if served { parity.saturating_sub(gone) as u8 } else { 0 },
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
+            log_bytes: blocks(|lane| (lane.segments_total * lane.segment_blocks) as u64),
+            written: PoolWrites {
+                host_bytes: blocks(|lane| lane.counters.blocks_written),
+                moved_bytes: blocks(|lane| lane.counters.blocks_cleaned),
+                restored_bytes: blocks(|lane| lane.counters.blocks_restored),
+                map_bytes: blocks(|lane| lane.counters.map_blocks_written),
+            },
             drives: drives.map(|(index, member)| self.drive_status(index, member)).collect(),
             settings: settings::status(&self.entry.map(|entry| entry.settings).unwrap_or_default()),
             repair: repair.filter(|_| served),

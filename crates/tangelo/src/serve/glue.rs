@@ -273,12 +273,19 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         failures_survivable: pool.failures_survivable,
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
+        log_bytes: pool.log_bytes,
+        written: pool_writes(pool.written),
         drives: pool.drives.into_iter().map(drive).collect(),
         settings: upkeep::settings(pool.settings),
         repair: pool.repair.map(upkeep::repair),
         scrub: upkeep::scrub(pool.scrub),
         activity: pool.activity,
     }
+}
+
+fn pool_writes(written: shard::PoolWrites) -> api::PoolWrites {
+    let shard::PoolWrites { host_bytes, moved_bytes, restored_bytes, map_bytes } = written;
+    api::PoolWrites { host_bytes, moved_bytes, restored_bytes, map_bytes }
 }
 
 fn group_access(access: shard::GroupAccess) -> api::GroupAccess {

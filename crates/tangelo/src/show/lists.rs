@@ -82,6 +82,10 @@ impl Show for PoolList {
         }
         let mut out = String::new();
         pool_table(&self.pools, "", &mut out);
+        if has_written(&self.pools) {
+            out.push('\n');
+            written_table(&self.pools, "", &mut out);
+        }
         out
     }
 
@@ -120,6 +124,29 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
             format!("{} ({percent} %)", Size(pool.used_bytes)),
             survives,
         ]);
+    }
+    table.render(indent, out);
+}
+
+/// Whether there is anything to tell of what was written.
+pub(super) fn has_written(pools: &[Pool]) -> bool {
+    pools.iter().any(|pool| pool.written.host_bytes > 0)
+}
+
+/// What was written since the start, and how much for each byte of the hosts.
+pub(super) fn written_table(pools: &[Pool], indent: &str, out: &mut String) {
+    let heading = ["POOL", "WRITTEN BY HOSTS", "MOVED", "OF THAT RESTORED", "MAP", "AMPLIFICATION"];
+    let mut table = Table::new(&heading);
+    for pool in pools {
+        let PoolWrites { host_bytes, moved_bytes, restored_bytes, map_bytes } = pool.written;
+        let all = u128::from(host_bytes) + u128::from(moved_bytes) + u128::from(map_bytes);
+        let mut row = vec![pool.name.clone()];
+        row.extend([host_bytes, moved_bytes, restored_bytes, map_bytes].map(|bytes| Size(bytes).to_string()));
+        row.push(match host_bytes {
+            0 => "-".to_owned(),
+            bytes => format!("{:.2}", all as f64 / bytes as f64),
+        });
+        table.row(row);
     }
     table.render(indent, out);
 }

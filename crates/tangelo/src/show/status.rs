@@ -4,7 +4,8 @@ use control::api::{ArrayStatus, Status};
 use control::size::Size;
 
 use super::lists::{
-    bin_table, drive_table, exit_code, host_table, mapping_table, pool_table, schedule_table, volume_table,
+    bin_table, drive_table, exit_code, has_written, host_table, mapping_table, pool_table, schedule_table,
+    volume_table, written_table,
 };
 use super::table::Table;
 use super::{Show, health_word};
@@ -64,6 +65,10 @@ fn sections(array: &ArrayStatus, out: &mut String) {
     if !array.pools.is_empty() {
         heading("pools", out);
         pool_table(&array.pools, INDENT, out);
+    }
+    if has_written(&array.pools) {
+        heading("written since the start", out);
+        written_table(&array.pools, INDENT, out);
     }
     let drives = array.every_drive();
     if !drives.is_empty() {
