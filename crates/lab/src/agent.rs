@@ -51,6 +51,7 @@ enum Answer {
 struct Report {
     counts: Counts,
     seconds: f64,
+    operations: u64,
     facts: Vec<(String, String)>,
     retried: Retried,
     client: CpuUse,
@@ -129,8 +130,8 @@ fn work(line: &mut Line, order: Order, cores: &[usize]) -> Result<Report, String
     line.say(&Answer::Ready)?;
     let _go: String = line.hear()?;
     let sum = prepared.run(Duration::ZERO, &mut Progress::silent())?;
-    let Sum { tally, seconds, facts, retried, evidence, client, .. } = sum;
-    Ok(Report { counts: tally.to_counts(), seconds, facts, retried, client, evidence })
+    let Sum { tally, seconds, operations, facts, retried, evidence, client, .. } = sum;
+    Ok(Report { counts: tally.to_counts(), seconds, operations, facts, retried, client, evidence })
 }
 
 /// Runs a plan on this host, unless it is left out, and on all agents, at the same time; the sum.
@@ -180,20 +181,24 @@ pub fn lead(plan: &Plan, agents: &[SocketAddr], here: bool, progress: &mut Progr
 }
 
 fn from_report(report: Report) -> Result<Sum, String> {
-    let Report { counts, seconds, facts, retried, client, evidence } = report;
+    let Report { counts, seconds, operations, facts, retried, client, evidence } = report;
     let tally = Tally::from_counts(&counts)?;
-    Ok(Sum { tally, seconds, facts, retried, evidence, client, served: None })
+    Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served: None })
 }
 
 fn add(mut one: Sum, other: Sum) -> Sum {
     one.tally.add(&other.tally);
     one.seconds = one.seconds.max(other.seconds);
     retry::add(&mut one.retried, &other.retried);
+    one.operations += other.operations;
     one.client.add(&other.client);
+    one.client.share_among(one.operations);
     one.evidence.outstanding += other.evidence.outstanding;
     one.evidence.client_busy = one.evidence.client_busy.max(other.evidence.client_busy);
     one.evidence.window_full |= other.evidence.window_full;
     one.served = one.served.or(other.served);
+    // it has served all of them
+    one.served.iter_mut().for_each(|served| served.share_among(one.operations));
     one
 }
 
@@ -226,7 +231,14 @@ mod tests {
         let plan = Plan { name: "floor".into(), target, job, round: 1, cores: vec![], target_process: None };
         let sum = lead(&plan, &agents, true, &mut Progress::silent()).expect("all of them run");
         assert_eq!((sum.tally.operations(), sum.tally.read_bytes), (300, 300 * 4096));
-        assert_eq!(sum.evidence.outstanding, 12);
+        assert_eq!((sum.evidence.outstanding, sum.operations), (12, 300));
+        let served = sum.served.expect("it runs here");
+        for cpu in [&sum.client, &served] {
+            assert!(
+                (cpu.us_per_io * 300.0 - cpu.seconds * 1e6).abs() < 1.0,
+                "of all hosts' requests: {cpu:?}"
+            );
+        }
         let wrong = Plan { job: Job { threads: 0, ..plan.job.clone() }, ..plan };
         let Err(why) = lead(&wrong, &agents, false, &mut Progress::silent()) else { panic!("no such job") };
         assert!(why.contains("0 threads"), "{why}");

@@ -80,7 +80,7 @@ pub fn report(before: &Results, after: &Results) -> String {
             units::time(change.after_p99_ns as u64),
         ]);
     }
-    let mut text = table::render(&rows);
+    let mut text = if changes.is_empty() { String::new() } else { table::render(&rows) };
     let compared = changes.len();
     let all = after.targets().len() * after.jobs().len();
     if compared < all {

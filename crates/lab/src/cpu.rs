@@ -24,6 +24,11 @@ impl CpuUse {
         self.seconds += other.seconds;
         self.busiest_thread = self.busiest_thread.max(other.busiest_thread);
     }
+
+    /// What it comes to for each of so many requests.
+    pub fn share_among(&mut self, operations: u64) {
+        self.us_per_io = self.seconds * 1e6 / operations.max(1) as f64;
+    }
 }
 
 /// Run time of every thread of a process so far.

@@ -51,6 +51,8 @@ pub struct Prepared {
 pub struct Sum {
     pub tally: Tally,
     pub seconds: f64,
+    /// All that ended, those before measuring began among them.
+    pub operations: u64,
     pub facts: Vec<(String, String)>,
     pub retried: Retried,
     pub evidence: Evidence,
@@ -144,7 +146,7 @@ impl Prepared {
         }
         let (tally, seconds) = sum.expect("a job has threads");
         let operations = self.shared.operations.load(Relaxed);
-        client.us_per_io = client.seconds * 1e6 / operations.max(1) as f64;
+        client.share_among(operations);
         let served = theirs.zip(served_by).map(|(before, id)| before.until(&Sample::take(id), operations));
         let evidence = Evidence {
             outstanding: plan.job.outstanding(),
@@ -159,7 +161,7 @@ impl Prepared {
             local: matches!(plan.target, Target::Drives(_)),
         };
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
-        Ok(Sum { tally, seconds, facts, retried, evidence, client, served })
+        Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served })
     }
 }
 

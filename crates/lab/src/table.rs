@@ -41,7 +41,11 @@ pub fn one(run: &Run) -> String {
             rows.push(latency_row(name, latency));
         }
     }
-    let mut text = format!("{} on {} ({})\n", run.job.title(), run.target, run.address);
+    let mut text = format!("{} on {}", run.job.title(), run.target);
+    if run.target != run.address {
+        text.push_str(&format!(" ({})", run.address));
+    }
+    text.push('\n');
     text.push_str(&format!(
         "{} IOPS, {} MiB/s over {} s\n\n",
         rate(run.iops),
