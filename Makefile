@@ -1,6 +1,6 @@
 # Tangelo: the commands of README.md. Everything else is `cargo xtask`.
 
-.PHONY: demo test bench
+.PHONY: demo test bench bench-steady
 
 # Builds, makes six file drives under ./demo and serves a thin volume of a parity-1 pool over iSCSI on loopback.
 demo:
@@ -14,3 +14,7 @@ test:
 bench:
 	@scripts/run-bench
 	@scripts/run-copies-bench --rounds 3 --seconds 2
+
+# How nearly full pools bear random overwrites for a long time: an hour and a half.
+bench-steady:
+	@scripts/run-steady-bench
