@@ -17,6 +17,7 @@
 //! started: seeds run in parallel in processes of the `sim` program.
 
 pub mod array;
+mod counts;
 mod drive;
 mod drive_faults;
 mod drive_io;

@@ -18,8 +18,10 @@ use task::Io;
 
 use super::copies::{Administrator as Copier, HOST, Records};
 use super::engine_shard::{EngineShard, command};
+use super::extended_copy::{Copies, CopyHost, Seen};
+use super::full_bin;
 use super::growth::grow;
-use super::lun::LunSubject;
+use super::lun::{LunSubject, Way};
 use super::orders::Orders;
 use super::reserve::{Holders, Locksmith};
 use super::session::HostSession;
@@ -48,11 +50,22 @@ type Ready = Rc<RefCell<Option<Result<String, String>>>>;
 /// What has been acknowledged to the administrator, by name: it must be there for ever.
 type Made = Rc<RefCell<BTreeSet<String>>>;
 
+/// Who uses the array.
+pub struct Who {
+    pub hosts: u16,
+    /// How often hosts copy ranges.
+    pub ranges: Option<Copies>,
+    /// What is known of copies of volumes, where an administrator makes any.
+    pub copies: Option<Rc<Records>>,
+    /// What is known of the bin, where somebody keeps the pool nearly full.
+    pub filler: Option<Rc<full_bin::Records>>,
+}
+
 /// See the module's words.
 pub struct ArrayBench {
     plan: Plan,
     shared: Rc<Shared>,
-    hosts: u16,
+    who: Who,
     volumes: Rc<Vec<VolumePlan>>,
     troubles: Troubles,
     drives: Vec<DriveNumber>,
@@ -66,19 +79,10 @@ pub struct ArrayBench {
     orders: Orders,
     /// Orders that have not been answered.
     orders_given: Rc<Cell<u32>>,
-    /// What is known of copies, where an administrator makes any.
-    copies: Option<Rc<Records>>,
 }
 
 impl ArrayBench {
-    pub fn new(
-        plan: Plan,
-        hosts: u16,
-        world: &World,
-        shared: &Rc<Shared>,
-        mut orders: Orders,
-        copies: Option<Rc<Records>>,
-    ) -> ArrayBench {
+    pub fn new(plan: Plan, world: &World, shared: &Rc<Shared>, mut orders: Orders, who: Who) -> ArrayBench {
         orders.add_spares(&plan, world);
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
@@ -87,7 +91,7 @@ impl ArrayBench {
         }
         ArrayBench {
             shared: shared.clone(),
-            hosts,
+            who,
             volumes: Rc::new(plan.volumes.clone()),
             troubles: Troubles::new(&plan.troubles, &drives, &plan.lossy, plan.rates),
             drives,
@@ -100,7 +104,6 @@ impl ArrayBench {
             holders: Rc::default(),
             orders,
             orders_given: Rc::default(),
-            copies,
         }
     }
 
@@ -138,28 +141,46 @@ impl ArrayBench {
             outside: outside.clone(),
             started,
             plan: self.plan.clone(),
-            hosts: self.hosts,
+            hosts: self.who.hosts,
             made: self.made.clone(),
             prepared: self.prepared.clone(),
             shared: self.shared.clone(),
-            copies: self.copies.is_some(),
+            copies: self.who.copies.is_some() || self.who.filler.is_some(),
         }
     }
 
     /// The one who makes copies comes along with the first host.
     fn start_copier(&mut self, simulation: &mut Simulation, outside: &ToArray, ready: &Ready) {
-        let Some(records) = self.copies.clone() else { return };
+        let Some(records) = self.who.copies.clone() else { return };
         records.begin_span();
         let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
         let io = shards[0].borrow().io().clone();
         let (outside, profile, ready) = (outside.clone(), Rc::new(self.plan.profile.clone()), ready.clone());
+        let ranges = self.who.ranges.is_some();
         let tasks = io.clone();
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
             let prng = RefCell::new(Prng::new(io.random_u64()));
-            let copier = Copier { io, outside, records, profile, prng, session: RefCell::default() };
+            let session = RefCell::default();
+            let copier = Copier { io, outside, records, profile, prng, session, ranges };
             let params = InitiatorParams::new(COPIER, Some(&target));
             copier.run(PORTAL.parse().expect("an address"), params).await;
+        });
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
+    }
+
+    /// The one who keeps the pool nearly full, likewise.
+    fn start_filler(&mut self, simulation: &mut Simulation, outside: &ToArray, ready: &Ready) {
+        let Some(records) = self.who.filler.clone() else { return };
+        let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let (filler, ready) = (full_bin::Filler::new(&io, outside, &records), ready.clone());
+        let tasks = io.clone();
+        tasks.spawn(async move {
+            let Ok(target) = set_up(&io, &ready).await else { return };
+            let params = InitiatorParams::new(COPIER, Some(&target));
+            filler.run(PORTAL.parse().expect("an address"), params).await;
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -175,7 +196,7 @@ impl Bench for ArrayBench {
         let (process, outside, started) = self.start_array(simulation);
         let mut lanes = Vec::new();
         let ready = Ready::default();
-        for host in 0..self.hosts {
+        for host in 0..self.who.hosts {
             let (client, shards, _) =
                 simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
             self.clients.push(client);
@@ -184,8 +205,14 @@ impl Bench for ArrayBench {
                 let administrator = self.administrator(&io, &outside, started.clone());
                 let (ready, tasks) = (ready.clone(), io.clone());
                 let growing = grow(io.clone(), outside.clone(), self.shared.clone(), self.volumes.clone());
+                let filler =
+                    self.who.filler.as_ref().map(|records| full_bin::Filler::new(&io, &outside, records));
                 io.spawn(async move {
                     let prepared = administrator.prepare().await;
+                    if let (Some(filler), Ok(target)) = (filler, &prepared) {
+                        let params = InitiatorParams::new(COPIER, Some(target));
+                        filler.fill_first(PORTAL.parse().expect("an address"), params).await;
+                    }
                     if prepared.is_ok() {
                         tasks.spawn(growing);
                     }
@@ -204,12 +231,14 @@ impl Bench for ArrayBench {
                 // what administrators do to drives has seeds of its own
                 // a batch that the full file system has kept back is written when there is room, aborted or not
                 interferes: !self.orders.any() && !self.plan.has(Trouble::NoSpace),
+                ranges: self.who.ranges,
             };
             io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);
             lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });
         }
         self.start_copier(simulation, &outside, &ready);
+        self.start_filler(simulation, &outside, &ready);
         Session { process, lanes }
     }
 
@@ -257,19 +286,29 @@ impl Bench for ArrayBench {
     fn collect(&mut self, _: &Session) {}
 
     fn audit(&mut self, _: &World, _: &Session) -> Vec<Rc<Cell<bool>>> {
-        let Some(records) = &self.copies else { return Vec::new() };
+        let Some(records) = &self.who.copies else { return Vec::new() };
         records.winding_up.set(true);
         vec![records.wound_up.clone()]
     }
 
     fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {
-        let records = self.copies.clone()?;
+        if let Some(records) = self.who.filler.clone() {
+            return Some(Rc::new(move || records.is_full.get()));
+        }
+        let Some(records) = self.who.copies.clone() else {
+            let shared = self.shared.clone();
+            return self.who.ranges.map(|_| -> Rc<dyn Fn() -> bool> {
+                Rc::new(move || shared.oracle.borrow().copies_under_way() > 0)
+            });
+        };
         records.awaited.set(true);
         Some(Rc::new(move || records.is_at(records.wanted)))
     }
 
     fn ended(&mut self, world: &World) {
-        self.copies.iter().for_each(|records| records.cut_off());
+        (0..self.shared.oracle.borrow().copies_under_way()).for_each(|_| Seen::CutOff.seen());
+        self.who.copies.iter().for_each(|records| records.cut_off());
+        self.who.filler.iter().for_each(|records| records.cut_off());
         for client in self.clients.drain(..) {
             world.end_quietly(client);
         }
@@ -289,6 +328,7 @@ struct Visit {
     holders: Rc<Holders>,
     /// Whether hosts abort, reset and reserve.
     interferes: bool,
+    ranges: Option<Copies>,
 }
 
 /// Waits until the array is set up.
@@ -303,7 +343,7 @@ async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { host, volumes, logins, shared, holders, interferes } = visit;
+    let Visit { host, volumes, logins, shared, holders, interferes, ranges } = visit;
     let target = match set_up(&io, &ready).await {
         Ok(target) => target,
         Err(why) => {
@@ -324,7 +364,7 @@ async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     let locksmith = Locksmith {
         io: io.clone(),
         session: session.clone(),
-        shared,
+        shared: shared.clone(),
         holders: holders.clone(),
         host,
         luns: luns.clone(),
@@ -332,7 +372,13 @@ async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     if interferes {
         io.spawn(locksmith.run());
     }
-    let subject: Rc<dyn Subject> = Rc::new(LunSubject { io, session, luns, host, holders, interferes });
+    let way = Way { io: io.clone(), session, host, holders, interferes };
+    if let Some(ranges) = ranges {
+        let (way, luns) = (way.clone(), luns.clone());
+        let host = CopyHost { shared, way, luns, volumes };
+        io.spawn(host.run(io.clone(), ranges));
+    }
+    let subject: Rc<dyn Subject> = Rc::new(LunSubject { way, luns });
     *place.borrow_mut() = Some(Ok(subject));
 }
 

@@ -27,15 +27,54 @@ const UNMAP_NDOB: u8 = 0x09;
 
 /// See the module's words.
 pub struct LunSubject {
-    pub io: Io,
-    pub session: Rc<HostSession>,
+    pub way: Way,
     /// LUN by the oracle's volume.
     pub luns: BTreeMap<u32, u16>,
+}
+
+/// How a host's commands get to the array.
+#[derive(Clone)]
+pub struct Way {
+    pub io: Io,
+    pub session: Rc<HostSession>,
     /// Which host this is, and who has reserved what.
     pub host: u16,
     pub holders: Rc<Holders>,
     /// Whether hosts abort and reset.
     pub interferes: bool,
+}
+
+impl Way {
+    /// Sends a command, which writes to this volume if it is carried out, until `answer` finds an answer to the workload.
+    pub async fn send(
+        self,
+        command: Command,
+        written: Option<u32>,
+        answer: impl Fn(&Completion) -> Option<Answer>,
+    ) -> Answer {
+        loop {
+            let mut abort_at = None;
+            if self.interferes {
+                trouble(&self.io, &self.session, command.lun);
+                abort_at = abort_after(&self.io);
+            }
+            let sent = self.io.now();
+            match self.session.command(command.clone(), abort_at).await {
+                Ended::Completed(completion) => {
+                    let forbidden = |volume: u32| self.holders.forbid(volume, self.host, sent);
+                    if completion.status == 0 && written.is_some_and(forbidden) {
+                        return Answer::Failed("it was carried out under another's reservation".to_owned());
+                    }
+                    if let Some(answer) = answer(&completion) {
+                        return answer;
+                    }
+                }
+                Ended::Aborted => return Answer::Aborted,
+                Ended::Lost => return Answer::Lost,
+            }
+            self.io.sleep(AGAIN).await;
+        }
+    }
 }
 
 /// A CDB of 16 bytes with a 64-bit LBA and a 32-bit length, as READ (16).
@@ -83,10 +122,15 @@ impl LunSubject {
     }
 }
 
+/// Sense key, code and qualifier.
+pub fn sense(completion: &Completion) -> (u8, u8, u8) {
+    let byte = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
+    (byte(2) & 0xF, byte(12), byte(13))
+}
+
 /// What a status means to the workload; `None`: try again.
 fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
-    let sense = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
-    let (key, code, qualifier) = (sense(2) & 0xF, sense(12), sense(13));
+    let (key, code, qualifier) = sense(completion);
     match (completion.status, key) {
         (0x00, _) => Some(match request {
             Request::Read { .. } => Answer::Data(completion.data_in.to_vec()),
@@ -129,34 +173,8 @@ fn abort_after(io: &Io) -> Option<Nanos> {
 
 impl Subject for LunSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
-        let command = self.command(&request);
-        let (session, io) = (self.session.clone(), self.io.clone());
-        let (host, holders, interferes) = (self.host, self.holders.clone(), self.interferes);
-        Box::pin(async move {
-            loop {
-                let mut abort_at = None;
-                if interferes {
-                    trouble(&io, &session, command.lun);
-                    abort_at = abort_after(&io);
-                }
-                let sent = io.now();
-                match session.command(command.clone(), abort_at).await {
-                    Ended::Completed(completion) => {
-                        let written = completion.status == 0 && !matches!(request, Request::Read { .. });
-                        if written && holders.forbid(volume(&request), host, sent) {
-                            return Answer::Failed(
-                                "it was carried out under another's reservation".to_owned(),
-                            );
-                        }
-                        if let Some(answer) = answer(&request, &completion) {
-                            return answer;
-                        }
-                    }
-                    Ended::Aborted => return Answer::Aborted,
-                    Ended::Lost => return Answer::Lost,
-                }
-                io.sleep(AGAIN).await;
-            }
-        })
+        let (command, way) = (self.command(&request), self.way.clone());
+        let written = (!matches!(request, Request::Read { .. })).then(|| volume(&request));
+        Box::pin(way.send(command, written, move |completion| answer(&request, completion)))
     }
 }

@@ -4,6 +4,8 @@
 mod bench;
 mod copies;
 mod engine_shard;
+mod extended_copy;
+mod full_bin;
 mod growth;
 mod lun;
 mod orders;
@@ -20,14 +22,16 @@ use crate::trace::TraceSink;
 use crate::workload::{Failure, Profile, Runner, Shared};
 use crate::world::World;
 
-pub use bench::ArrayBench;
-pub use copies::{Kind, administration};
+pub use bench::{ArrayBench, Who};
+pub use copies::Kind;
 pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::LunSubject;
 pub use orders::Orders;
 pub use session::{Ended, HostSession};
 
+/// Hosts of a full pool pause so long at most.
+const FULL_BIN_PAUSE_NS_MAX: u64 = 2_000_000_000;
 /// Drives of a pool that the array makes have at least this size; they are sparse here.
 const DRIVE_BYTES: u64 = base::limits::DRIVE_BYTES_MIN;
 
@@ -44,7 +48,9 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         *interval = (*interval).max(Nanos::from_millis(2));
     }
     let hosts = prng.between(1, 3) as u16;
-    run(seed, plan, hosts, Copies::draw(seed), prng, options.trace)
+    let load =
+        Load { hosts, copies: Copies::draw(seed), ranges: extended_copy::Copies::draw(seed), fills: false };
+    run(seed, plan, load, prng, options.trace)
 }
 
 /// Three hosts that all want the same few blocks, on both sides of the borders of lanes, while connections break and the
@@ -57,7 +63,7 @@ pub fn run_contended_array(seed: u64, mut plan: Plan, trace: Option<TraceSink>) 
     plan.course.requests = 60;
     plan.course.depth = 4;
     plan.course.rounds = prng.between(1, 2) as u32;
-    run(seed, plan, 3, None, prng, trace)
+    run(seed, plan, Load { hosts: 3, copies: None, ranges: None, fills: false }, prng, trace)
 }
 
 /// An administrator who makes copies, of one kind above all, in which he is cut off again and again.
@@ -71,7 +77,45 @@ pub fn run_copied_array(
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
     plan.shards = 1 + (seed % 3) as u16;
     let copies = Copies { schedules: kind == Kind::Scheduled || kind == Kind::Schedule, wanted: Some(kind) };
-    run(seed, plan, 2, Some(copies), prng, trace)
+    run(seed, plan, Load { hosts: 2, copies: Some(copies), ranges: None, fills: false }, prng, trace)
+}
+
+/// Hosts that copy ranges all the time, onto what all of them write.
+pub fn run_range_copies(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    let ranges = extended_copy::Copies { count: 60, pause_max: 4_000_000 };
+    run(seed, plan, Load { hosts: 2, copies: None, ranges: Some(ranges), fills: false }, prng, trace)
+}
+
+/// Hosts that write to a pool which is nearly full, and of which somebody deletes volumes: the bin gives way to them.
+pub fn run_full_bin(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<(), Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes = DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    plan.profile = plan.profile.with_pauses(FULL_BIN_PAUSE_NS_MAX);
+    let report = run(seed, plan, Load { hosts: 2, copies: None, ranges: None, fills: true }, prng, trace)?;
+    match report.out_of_space {
+        0 => Ok(()),
+        count => Err(Failure::Broken(format!("{count} writes were refused although the bin could give way"))),
+    }
+}
+
+/// How often this process has done, cut off and seen what has to do with copies, by name.
+pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
+    copies::administration().chain(extended_copy::Seen::counts()).chain(full_bin::Seen::counts())
+}
+
+/// Who is at work beside the hosts' reads and writes.
+struct Load {
+    hosts: u16,
+    /// An administrator who makes copies of volumes.
+    copies: Option<Copies>,
+    /// Hosts that copy ranges.
+    ranges: Option<extended_copy::Copies>,
+    /// Somebody keeps the pool nearly full.
+    fills: bool,
 }
 
 /// What an administrator does with copies.
@@ -90,20 +134,16 @@ impl Copies {
     }
 }
 
-fn run(
-    seed: u64,
-    plan: Plan,
-    hosts: u16,
-    copies: Option<Copies>,
-    prng: Prng,
-    trace: Option<TraceSink>,
-) -> Result<Report, Failure> {
+fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
     let world = World::new(seed, trace);
-    world.note(|| format!("array seed {seed}: {hosts} hosts, {plan:#?}"));
+    world.note(|| format!("array seed {seed}: {} hosts, copies {:?}, {plan:#?}", load.hosts, load.ranges));
     let shared = Shared::new(world.clone());
     let (course, profile) = (plan.course.clone(), plan.profile.clone());
-    let records = copies.map(|copies| Records::new(&shared, &plan.volumes, copies.schedules, copies.wanted));
-    let mut bench = ArrayBench::new(plan, hosts, &world, &shared, Orders::draw(seed), records);
+    let records =
+        load.copies.map(|copies| Records::new(&shared, &plan.volumes, copies.schedules, copies.wanted));
+    let filler = load.fills.then(|| full_bin::Records::new(&shared));
+    let who = Who { hosts: load.hosts, ranges: load.ranges, copies: records, filler };
+    let mut bench = ArrayBench::new(plan, &world, &shared, Orders::draw(seed), who);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

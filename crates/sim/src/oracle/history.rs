@@ -13,6 +13,7 @@
 //! is dead from the point where something that took effect after it is certain to be there.
 
 use super::SECTORS_PER_BLOCK;
+use super::holds::{CopyId, Holds};
 
 /// A point that never comes.
 const NEVER: u64 = u64::MAX;
@@ -24,8 +25,7 @@ pub struct WriteId(pub u64);
 #[derive(Clone, Debug)]
 pub struct Write {
     id: WriteId,
-    /// What its sectors hold; 0 is zeros.
-    version: u64,
+    holds: Holds,
     /// The sectors that it wrote.
     mask: u8,
     begin: u64,
@@ -72,17 +72,64 @@ impl Default for History {
     fn default() -> History {
         let dead = [NEVER; SECTORS_PER_BLOCK as usize];
         let (begin, returned, settled) = (0, 0, 0);
-        let zeros =
-            Write { id: WriteId(0), version: 0, mask: !0, begin, returned, settled, stable: true, dead };
+        let (id, holds) = (WriteId(0), Holds::Version(0));
+        let zeros = Write { id, holds, mask: !0, begin, returned, settled, stable: true, dead };
         History { writes: vec![zeros], power_lost: 0 }
     }
 }
 
 impl History {
     pub fn begin(&mut self, id: WriteId, version: u64, mask: u8, now: u64) {
+        self.begin_any(id, Holds::Version(version), mask, now);
+    }
+
+    /// A copy has begun that brings these sectors: what, has to be told ([`History::bring`]).
+    pub fn begin_copy(&mut self, id: WriteId, copy: CopyId, mask: u8, now: u64) {
+        self.begin_any(id, Holds::copied(copy), mask, now);
+    }
+
+    fn begin_any(&mut self, id: WriteId, holds: Holds, mask: u8, now: u64) {
         let dead = [NEVER; SECTORS_PER_BLOCK as usize];
         let (returned, settled) = (NEVER, NEVER);
-        self.writes.push(Write { id, version, mask, begin: now, returned, settled, stable: false, dead });
+        self.writes.push(Write { id, holds, mask, begin: now, returned, settled, stable: false, dead });
+    }
+
+    /// Copies under way that bring sectors of this block, and which.
+    pub fn copies_under_way(&self) -> Vec<(WriteId, CopyId, u8)> {
+        let copy = |write: &Write| Some((write.id, write.holds.under_way()?, write.mask));
+        self.writes.iter().filter_map(copy).collect()
+    }
+
+    /// A copy may bring this.
+    pub fn bring(&mut self, id: WriteId, sector: usize, version: u64) {
+        if let Some(index) = self.position(id) {
+            self.writes[index].holds.bring(sector, version);
+        }
+    }
+
+    /// What a sector may have held at some point after `since`.
+    pub fn held_since(&self, sector: usize, since: u64) -> impl Iterator<Item = &Holds> {
+        let fits = move |write: &&Write| write.covers(sector) && write.dead[sector] > since;
+        self.writes.iter().filter(fits).map(|write| &write.holds)
+    }
+
+    /// Whether a copy may yet bring this version, or have brought it after `since`.
+    pub fn copy_may_bring(&self, sector: usize, version: u64, since: u64) -> bool {
+        self.held_since(sector, since).any(|holds| holds.is_copied() && holds.may_be(sector, version))
+    }
+
+    /// Whether it is not known which version this write has brought.
+    pub fn is_uncertain(&self, id: WriteId) -> bool {
+        let write = self.position(id).map(|index| &self.writes[index]);
+        write.is_some_and(|write| (0..write.dead.len()).any(|sector| write.holds.versions(sector).len() > 1))
+    }
+
+    /// Whether something else was written to the same sectors while this write was under way.
+    pub fn is_contended(&self, id: WriteId) -> bool {
+        let Some(index) = self.position(id) else { return false };
+        let own = &self.writes[index];
+        let beside = |other: &Write| other.mask & own.mask != 0 && other.over() > own.begin;
+        self.writes.iter().any(|other| other.id != id && beside(other))
     }
 
     fn position(&self, id: WriteId) -> Option<usize> {
@@ -95,6 +142,7 @@ impl History {
         let write = &mut self.writes[index];
         (write.returned, write.settled) = (now, write.settled.min(now));
         write.stable = stable;
+        write.holds.close();
         self.bury_before(index, now);
     }
 
@@ -112,6 +160,7 @@ impl History {
     pub fn failed(&mut self, id: WriteId, now: u64) {
         if let Some(index) = self.position(id) {
             self.writes[index].returned = now;
+            self.writes[index].holds.close();
         }
     }
 
@@ -120,6 +169,7 @@ impl History {
         if let Some(index) = self.position(id) {
             let write = &mut self.writes[index];
             (write.returned, write.settled) = (now, write.settled.min(now));
+            write.holds.close();
         }
     }
 
@@ -143,6 +193,7 @@ impl History {
         for write in &mut self.writes {
             write.settled = write.settled.min(now);
             write.returned = write.returned.min(now);
+            write.holds.close();
         }
         if !power_lost {
             return;
@@ -199,8 +250,8 @@ impl History {
 
     fn matches(&self, sector: usize, version: u64, began: u64, now: u64) -> Vec<usize> {
         let fits = |write: &Write| {
-            write.version == version
-                && write.covers(sector)
+            write.covers(sector)
+                && write.holds.may_be(sector, version)
                 && write.begin < now
                 && write.dead[sector] > began
         };
@@ -242,6 +293,9 @@ impl History {
         }
         if let [one] = matches[..] {
             let write = &mut self.writes[one];
+            if write.returned <= began {
+                write.holds.settle(sector, version);
+            }
             write.settled = write.settled.min(now);
             let (begin, settled) = (write.begin, write.settled);
             for other in self.writes.iter_mut().filter(|other| other.covers(sector) && other.settled < begin)
@@ -256,6 +310,7 @@ impl History {
         let mut frozen = self.clone();
         for write in &mut frozen.writes {
             (write.settled, write.returned) = (write.settled.min(now), write.returned.min(now));
+            write.holds.close();
             write.dead.iter_mut().filter(|dead| **dead > began).for_each(|dead| *dead = NEVER);
         }
         frozen
@@ -263,8 +318,9 @@ impl History {
 
     /// When what a sector showed at some point after `since` can have been there: from when and until when.
     pub fn life(&self, sector: usize, version: u64, since: u64) -> Option<(u64, u64)> {
-        let fits =
-            |write: &&Write| write.version == version && write.covers(sector) && write.dead[sector] > since;
+        let fits = |write: &&Write| {
+            write.covers(sector) && write.holds.may_be(sector, version) && write.dead[sector] > since
+        };
         let lives = self.writes.iter().filter(fits).map(|write| (write.begin, write.dead[sector]));
         lives.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
     }
@@ -274,7 +330,7 @@ impl History {
         let visible = |write: &&Write| {
             write.covers(sector) && write.begin < now && write.dead[sector] > began && write.id != except
         };
-        self.writes.iter().filter(visible).all(|write| write.version == version)
+        self.writes.iter().filter(visible).all(|write| write.holds.is(sector, version))
     }
 
     /// Forgets what no read that is open (the oldest began at `oldest_read`) or will be can show.
@@ -296,8 +352,7 @@ impl History {
 
     /// The versions that a read now may give for a sector, for messages.
     pub fn permitted(&self, sector: usize, began: u64) -> Vec<u64> {
-        let visible = self.writes.iter().filter(|write| write.covers(sector) && write.dead[sector] > began);
-        visible.map(|write| write.version).collect()
+        self.held_since(sector, began).flat_map(|holds| holds.versions(sector)).copied().collect()
     }
 }
 

@@ -12,9 +12,10 @@
 //!   in flight included; the first read fixes which, for ever.
 
 mod content;
-mod copied;
-mod copies;
 mod history;
+mod holds;
+mod range_copies;
+mod snapshots;
 mod violation;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,11 +24,12 @@ use std::ops::Range;
 use base::{BLOCK_BYTES, HashMap};
 
 pub use content::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill, identify};
-use copied::Copied;
-pub use copied::CopyTicket;
-pub use copies::SnapshotTicket;
-use copies::{Groups, Taken};
 use history::{History, WriteId, Wrong};
+use holds::CopyId;
+pub use range_copies::{Contended, CopyTicket};
+use range_copies::{Copied, RangeCopy};
+pub use snapshots::SnapshotTicket;
+use snapshots::{Groups, Taken};
 pub use violation::{Violation, ViolationKind};
 
 /// A write that has begun. Its data is version `version` (0: zeros) of the sectors.
@@ -80,6 +82,8 @@ pub struct Oracle {
     checked_blocks: u64,
     groups: Groups,
     copied: Copied,
+    /// Copies of ranges that are under way.
+    copies: BTreeMap<CopyId, RangeCopy>,
 }
 
 impl Oracle {
@@ -108,6 +112,7 @@ impl Oracle {
 
     /// `copy` is what `volume` is now, durably. No write is under way to `volume`.
     pub fn copy_volume(&mut self, volume: u32, copy: u32) {
+        self.gather_all(volume);
         let now = self.tick();
         let of = &self.volumes[&volume];
         let mut blocks = of.blocks.clone();
@@ -234,6 +239,7 @@ impl Oracle {
     pub fn end_read(&mut self, ticket: &ReadTicket, data: &[u8]) -> Result<(), Violation> {
         let now = self.tick();
         self.close_read(ticket.began);
+        blocks(&ticket.sectors).for_each(|block| self.gather(ticket.volume, block));
         let Some(volume) = self.volumes.get_mut(&ticket.volume) else { return Ok(()) };
         let violation = |sector: u64, kind| {
             Err(Violation { volume: ticket.volume, block: sector / SECTORS_PER_BLOCK, sector, kind })
@@ -292,6 +298,7 @@ impl Oracle {
         durable: bool,
     ) -> Result<(), Violation> {
         self.close_read(ticket.began);
+        blocks(&ticket.sectors).for_each(|block| self.gather(ticket.volume, block));
         if let Some(volume) = self.volumes.get_mut(&ticket.volume) {
             for (sector, &version) in ticket.sectors.clone().zip(expected) {
                 let (block, index) = (sector / SECTORS_PER_BLOCK, (sector % SECTORS_PER_BLOCK) as usize);
@@ -300,8 +307,9 @@ impl Oracle {
                     let kind = ViolationKind::FalseMatch { expected: version };
                     return Err(Violation { volume: ticket.volume, block, sector, kind });
                 }
-                // zeros can come back
-                if version != 0 && !volume.replaced.insert((sector, version)) {
+                // zeros can come back, and so can what a copy brings
+                let returns = version == 0 || history.copy_may_bring(index, version, ticket.began);
+                if !returns && !volume.replaced.insert((sector, version)) {
                     let kind = ViolationKind::MatchedTwice { version };
                     return Err(Violation { volume: ticket.volume, block, sector, kind });
                 }
@@ -358,6 +366,7 @@ impl Oracle {
     /// Every process that used the volumes has ended; requests in flight will never be answered.
     pub fn crash(&mut self, power_lost: bool) {
         self.cut_off_snapshots();
+        self.cut_off_copies();
         let now = self.tick();
         self.open_reads.clear();
         for volume in self.volumes.values_mut() {

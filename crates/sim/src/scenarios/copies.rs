@@ -5,7 +5,7 @@ use pool::Protection;
 
 use super::Scenario;
 use super::script::plain_plan;
-use crate::array::{Kind, run_copied_array};
+use crate::array::{Kind, run_copied_array, run_full_bin, run_range_copies};
 use crate::seed::{Plan, Trouble};
 use crate::workload::VolumePlan;
 
@@ -48,7 +48,9 @@ pub const PLANS_CANNOT_BE_STORED: Scenario = Scenario {
     name: "plans-cannot-be-stored",
     property: "an order whose outcome finds no space on the drives leaves a pool that opens, and volumes that are what they were",
     run: |seed, mut options| {
-        for (n, &kind) in (0u64..).zip(&[Kind::Snapshot, Kind::Clone, Kind::Group, Kind::Create]) {
+        for (n, &kind) in
+            (0u64..).zip(&[Kind::Snapshot, Kind::Clone, Kind::Group, Kind::Create, Kind::Refresh])
+        {
             let mut plan = plan(seed + n, 2);
             plan.troubles = vec![Trouble::NoSpace];
             plan.course.fault_interval = Some(Nanos::from_millis(4));
@@ -56,5 +58,27 @@ pub const PLANS_CANNOT_BE_STORED: Scenario = Scenario {
             run_copied_array(seed * 100 + n, plan, kind, trace)?;
         }
         Ok(())
+    },
+};
+
+pub const EXTENDED_COPIES_ARE_CUT_OFF: Scenario = Scenario {
+    name: "extended-copies-are-cut-off",
+    property: "copies of ranges, over several lanes and onto what hosts write, bring what the source held meanwhile, and each \
+               block is copied or not where the power goes or the command is aborted",
+    run: |seed, options| run_range_copies(seed, plan(seed, 4), options.trace).map(drop),
+};
+
+pub const BIN_GIVES_WAY: Scenario = Scenario {
+    name: "bin-gives-way",
+    property: "before a pool runs full, what is in the bin goes, the oldest first and nothing else, wherever the power goes; \
+               hosts are never refused for want of space",
+    run: |seed, options| {
+        let mut plan = plan(seed, 3);
+        plan.protection = Protection::Stripe;
+        plan.drives.truncate(1);
+        plan.width = None;
+        plan.lossy.clear();
+        plan.course.cut_opening_permille = 0;
+        run_full_bin(seed, plan, options.trace)
     },
 };

@@ -68,6 +68,8 @@ pub const ALL: &[Scenario] = &[
     copies::ORDERS_ARE_CUT_OFF,
     copies::GROUPS_ARE_OF_ONE_MOMENT,
     copies::PLANS_CANNOT_BE_STORED,
+    copies::EXTENDED_COPIES_ARE_CUT_OFF,
+    copies::BIN_GIVES_WAY,
 ];
 
 #[cfg(test)]

@@ -312,14 +312,19 @@ impl Administrator {
         let sectors = range.from * SECTORS_PER_BLOCK..(range.from + range.blocks) * SECTORS_PER_BLOCK;
         let source =
             VolumePlan { volume: range.source, blocks: range.from + range.blocks, write_back: false };
-        let Some(seen) = self.client.read(&source, sectors.clone()).await else { return };
-        let versions = self.client.versions(&source, sectors.start, &seen);
+        // then it is known what is brought
+        if self.client.read(&source, sectors.clone()).await.is_none() {
+            return;
+        }
         let (from, to) = ((range.source, sectors.start), (range.destination, range.to * SECTORS_PER_BLOCK));
-        let ticket = self.shared.oracle.borrow_mut().begin_copy(from, to, &versions);
-        let Some(ticket) = ticket else { return };
+        let count = sectors.end - sectors.start;
+        let ticket = self.shared.oracle.borrow_mut().begin_copy(from, to, count);
         let copied = self.order(Order::Copy { range }).await;
         let mut oracle = self.shared.oracle.borrow_mut();
-        if copied { oracle.end_copy(ticket) } else { oracle.fail_copy(&ticket) }
+        match copied {
+            true => drop(oracle.end_copy(ticket)),
+            false => oracle.fail_copy(&ticket),
+        }
     }
 
     /// Layers that only references kept go, where nothing refers to them any more.

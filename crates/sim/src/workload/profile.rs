@@ -88,6 +88,11 @@ impl Profile {
         }
     }
 
+    /// The same, with pauses between a client's requests of so many nanoseconds at most.
+    pub fn with_pauses(self, pause_max: u64) -> Profile {
+        Profile { pause_max, ..self }
+    }
+
     pub(super) fn kind(&self, prng: &mut Prng) -> Kind {
         let total = self.weights.iter().map(|&(_, weight)| weight).sum();
         let mut drawn = prng.below(total);

@@ -14,7 +14,7 @@ use super::counts::{Kind, Sight};
 use super::records::Records;
 use super::state::Order;
 use crate::array::engine_shard::command;
-use crate::array::lun::LunSubject;
+use crate::array::lun::{LunSubject, Way};
 use crate::array::session::HostSession;
 use crate::environment::Outside;
 use crate::oracle::SnapshotTicket;
@@ -49,6 +49,8 @@ pub struct Administrator {
     pub profile: Rc<Profile>,
     pub prng: RefCell<Prng>,
     pub session: RefCell<Option<Rc<HostSession>>>,
+    /// Hosts copy ranges: states of their volumes are kept for that, as long as anything refers to them.
+    pub ranges: bool,
 }
 
 impl Administrator {
@@ -138,6 +140,10 @@ impl Administrator {
             records.shared.oracle.borrow_mut().end_snapshots(ticket);
         }
         match answer {
+            Ok(_) if order.must_be_refused(&records.state()) => {
+                self.fail(format!("{order:?}: it is carried out although a clone is mapped"));
+                Outcome::Done
+            }
             Ok(reply) => {
                 records.end(true);
                 self.note_sizes(&order, &reply);
@@ -149,6 +155,13 @@ impl Administrator {
             }
             // there is no room for more in its layer
             Err(error) if kind == Kind::Grow && error.kind == CommandErrorKind::Full => {
+                records.refused();
+                Outcome::Refused
+            }
+            Err(error)
+                if error.kind == CommandErrorKind::InUse && order.must_be_refused(&records.state()) =>
+            {
+                Sight::RefusedToRefresh.seen();
                 records.refused();
                 Outcome::Refused
             }
@@ -177,6 +190,14 @@ impl Administrator {
             }
             Order::RollBack { volume, snapshot, number } => {
                 oracle.copy_to_volume(*snapshot, *number, state.volumes[volume].write_back);
+            }
+            Order::Refresh { snapshot, clones, .. } => {
+                for (name, number) in clones {
+                    oracle.copy_to_volume(*snapshot, *number, state.volumes[name].write_back);
+                }
+                if clones.len() > 1 {
+                    Sight::RefreshedSeveral.seen();
+                }
             }
             Order::Resize { volume, blocks, number, grows: false, .. } => {
                 let volume = &state.volumes[volume];
@@ -208,10 +229,13 @@ impl Administrator {
 
     /// The way to one of the own volumes.
     pub fn subject(&self, number: u32, lun: u16) -> Rc<dyn Subject> {
+        Rc::new(LunSubject { way: self.way(), luns: BTreeMap::from([(number, lun)]) })
+    }
+
+    pub fn way(&self) -> Way {
         let session = self.session.borrow().clone().expect("it has logged in");
-        let luns = BTreeMap::from([(number, lun)]);
         let (host, holders, interferes) = (u16::MAX, Rc::default(), false);
-        Rc::new(LunSubject { io: self.io.clone(), session, luns, host, holders, interferes })
+        Way { io: self.io.clone(), session, host, holders, interferes }
     }
 
     /// At the end, nothing goes wrong any more: what is asked for is done before long.
@@ -252,7 +276,7 @@ impl Administrator {
         let deadline = self.io.now() + SPACE_TIME;
         loop {
             let Some((status, list)) = self.look().await else { return Err("it does not tell".to_owned()) };
-            let what = still_held(&status, &list, self.records.hosts.len());
+            let what = still_held(&status, &list, self.records.hosts.len(), self.ranges);
             match what {
                 None => break,
                 Some(what) if self.io.now() >= deadline => {
@@ -269,7 +293,7 @@ impl Administrator {
 }
 
 /// What is left of what was deleted.
-fn still_held(status: &ArrayStatus, list: &[SnapshotStatus], hosts: usize) -> Option<String> {
+fn still_held(status: &ArrayStatus, list: &[SnapshotStatus], hosts: usize, ranges: bool) -> Option<String> {
     if !status.bin.is_empty() || !list.is_empty() || status.volumes.len() != hosts {
         let (volumes, bin, left) = (status.volumes.len(), status.bin.len(), list.len());
         return Some(format!("{volumes} volumes, {bin} in the bin and {left} snapshots are there"));
@@ -277,7 +301,7 @@ fn still_held(status: &ArrayStatus, list: &[SnapshotStatus], hosts: usize) -> Op
     let mut used_bytes = 0;
     for volume in &status.volumes {
         let Some(space) = volume.space else { return Some(format!("{} tells no space", volume.name)) };
-        if space.shared_bytes() > 0 {
+        if space.shared_bytes() > 0 && !ranges {
             return Some(format!("{} shares {} bytes with nothing", volume.name, space.shared_bytes()));
         }
         used_bytes += space.used_bytes;

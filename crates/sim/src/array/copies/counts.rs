@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::counts::counted;
+
 macro_rules! kinds {
     ($($name:ident = $text:literal,)*) => {
         /// What an administrator does with copies.
@@ -29,6 +31,7 @@ kinds! {
     DeleteSnapshot = "snapshot deleted",
     Clone = "clone",
     RollBack = "rollback",
+    Refresh = "clones refreshed",
     Promote = "promotion",
     Grow = "volume grown",
     Shrink = "volume made smaller",
@@ -39,30 +42,24 @@ kinds! {
     Delete = "volume deleted for good",
 }
 
-macro_rules! sights {
-    ($($name:ident = $text:literal,)*) => {
-        /// What was seen of it.
-        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub enum Sight { $($name,)* }
-
-        const SIGHTS: &[&str] = &[$(concat!("administrator: ", $text),)*];
-    };
-}
-
-sights! {
-    FoundDone = "what was cut off is found done",
-    FoundUndone = "what was cut off is found not done",
-    ToldByContent = "a rollback is told by its content alone",
-    Viewed = "snapshot read",
-    RefusedToShrink = "a volume that holds data is not made smaller",
-    Expired = "a schedule's snapshot is kept no longer",
-    BinEmptied = "the bin empties itself",
-    SpaceIsBack = "all space is back",
+counted! {
+    /// What was seen of it.
+    Sight: "administrator: " {
+        FoundDone = "what was cut off is found done",
+        FoundUndone = "what was cut off is found not done",
+        ToldByContent = "a rollback or refresh is told by its content alone",
+        RefreshedSeveral = "several clones refreshed at once",
+        RefusedToRefresh = "clones that are mapped are not refreshed",
+        Viewed = "snapshot read",
+        RefusedToShrink = "a volume that holds data is not made smaller",
+        Expired = "a schedule's snapshot is kept no longer",
+        BinEmptied = "the bin empties itself",
+        SpaceIsBack = "all space is back",
+    }
 }
 
 static DONE_COUNTS: [AtomicU64; DONE.len()] = [const { AtomicU64::new(0) }; DONE.len()];
 static CUT_COUNTS: [AtomicU64; CUT.len()] = [const { AtomicU64::new(0) }; CUT.len()];
-static SIGHT_COUNTS: [AtomicU64; SIGHTS.len()] = [const { AtomicU64::new(0) }; SIGHTS.len()];
 
 impl Kind {
     pub fn done(self) {
@@ -74,15 +71,9 @@ impl Kind {
     }
 }
 
-impl Sight {
-    pub fn seen(self) {
-        SIGHT_COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 /// How often this process has done, cut off and seen each, by name.
 pub fn administration() -> impl Iterator<Item = (&'static str, u64)> {
     let done = DONE.iter().zip(&DONE_COUNTS);
-    let counts = done.chain(CUT.iter().zip(&CUT_COUNTS)).chain(SIGHTS.iter().zip(&SIGHT_COUNTS));
-    counts.map(|(&name, count)| (name, count.load(Ordering::Relaxed)))
+    let counts = done.chain(CUT.iter().zip(&CUT_COUNTS));
+    counts.map(|(&name, count)| (name, count.load(Ordering::Relaxed))).chain(Sight::counts())
 }

@@ -196,7 +196,29 @@ impl Administrator {
                 orders.push((3, Order::Clone { snapshot, name, number }));
             }
         }
+        drop(prng);
+        orders.extend(self.possible_refresh(state));
         orders
+    }
+
+    /// Clones of one image become clones of another, or what that was.
+    fn possible_refresh(&self, state: &State) -> Option<(u64, Order)> {
+        let mut prng = self.prng.borrow_mut();
+        let labels: Vec<&str> = own(state).filter_map(|(_, clone)| clone.clone_of.as_deref()).collect();
+        let images = state.live_snapshots();
+        if labels.is_empty() || images.is_empty() {
+            return None;
+        }
+        let (label, snapshot) = (*prng.pick(&labels), *prng.pick(&images));
+        let of_volume = label.split_once('@').filter(|_| prng.chance(400)).map(|(volume, _)| volume);
+        let clones_of = of_volume.unwrap_or(label).to_owned();
+        let names = state.clones_of(&clones_of, &state.name_of(state.snapshot(snapshot).owner));
+        if names.is_empty() || names.iter().any(|name| !state.may_refresh(name, snapshot)) {
+            return None;
+        }
+        let numbered = |name: &String| (name.clone(), self.records.new_number());
+        let clones = names.into_iter().map(numbered).collect();
+        Some((10, Order::Refresh { snapshot, clones_of, clones, remap: prng.chance(800) }))
     }
 }
 

@@ -180,10 +180,10 @@ impl Records {
         Ok(())
     }
 
-    /// Keeps those that contents have shown.
-    pub fn keep_worlds(&self, keep: impl Fn(&State) -> bool) {
+    /// Contents have shown all that they can.
+    pub fn keep_first_world(&self) {
         Sight::ToldByContent.seen();
-        self.worlds.borrow_mut().retain(keep);
+        self.worlds.borrow_mut().truncate(1);
         self.forget_numbers();
     }
 

@@ -29,12 +29,14 @@ pub struct Volume {
     pub lun: Option<u16>,
     /// The snapshot that it stands on.
     below: Option<u32>,
-    clone_of: Option<String>,
+    pub clone_of: Option<String>,
     /// When it was put into the bin, by the clock on the wall.
     pub binned_ms: Option<u64>,
     /// A clone that is never written: what its snapshot is.
     pub is_view: bool,
     pub write_back: bool,
+    /// The volume, by its id, that it descends from in the end.
+    root: u32,
 }
 
 /// A snapshot, by its number for ever.
@@ -101,6 +103,13 @@ pub enum Order {
         snapshot: u32,
         number: u32,
     },
+    /// The clones of a snapshot or a volume, as they were called, become clones of this one: which, and their new numbers.
+    Refresh {
+        snapshot: u32,
+        clones_of: String,
+        clones: BTreeMap<String, u32>,
+        remap: bool,
+    },
     Promote {
         volume: String,
     },
@@ -153,6 +162,7 @@ impl Order {
             Order::View { .. } => Kind::View,
             Order::CreateSchedule { .. } => Kind::Schedule,
             Order::RollBack { .. } => Kind::RollBack,
+            Order::Refresh { .. } => Kind::Refresh,
             Order::Promote { .. } => Kind::Promote,
             Order::Resize { grows: true, .. } => Kind::Grow,
             Order::Resize { force: true, .. } => Kind::ForcedShrink,
@@ -162,6 +172,12 @@ impl Order {
             Order::Eradicate { .. } => Kind::Eradicate,
             Order::Delete { .. } => Kind::Delete,
         }
+    }
+
+    /// Whether it is to change what hosts have before their eyes without a word.
+    pub fn must_be_refused(&self, state: &State) -> bool {
+        let mapped = |name: &String| state.volumes[name].lun.is_some();
+        matches!(self, Order::Refresh { clones, remap: false, .. } if clones.keys().any(mapped))
     }
 
     /// As the array is told.
@@ -204,6 +220,10 @@ impl Order {
             }
             Order::RollBack { volume, snapshot, .. } => {
                 copy(CopyOrder::RollBack { volume, snapshot: named(snapshot).1 })
+            }
+            Order::Refresh { snapshot, clones_of, remap, .. } => {
+                let (volume, snapshot) = named(snapshot);
+                copy(CopyOrder::Refresh { volume, snapshot, clones_of, remap })
             }
             Order::Promote { volume } => copy(CopyOrder::Promote { volume }),
             Order::Resize { volume: name, blocks, force, .. } => {
@@ -304,8 +324,9 @@ impl State {
                 let of = self.snapshot(*snapshot);
                 let clone_of = Some(format!("{}@{}", self.name_of(of.owner), of.name));
                 let volume = new_volume(*number, *number, of.blocks);
-                let (below, write_back) = (Some(*snapshot), self.volumes[&self.name_of(of.owner)].write_back);
-                next.volumes.insert(name.clone(), Volume { below, clone_of, write_back, ..volume });
+                let owner = &self.volumes[&self.name_of(of.owner)];
+                let (below, write_back, root) = (Some(*snapshot), owner.write_back, owner.root);
+                next.volumes.insert(name.clone(), Volume { below, clone_of, write_back, root, ..volume });
             }
             Order::View { volume, snapshot, name, id, content, blocks } => {
                 let clone_of = Some(format!("{volume}@{snapshot}"));
@@ -318,6 +339,7 @@ impl State {
                 (volume.number, volume.below) = (*number, Some(*snapshot));
                 volume.blocks = self.snapshot(*snapshot).blocks;
             }
+            Order::Refresh { snapshot, clones, .. } => next.refresh(*snapshot, clones),
             Order::Promote { volume } => next.promote(volume),
             Order::Resize { volume, blocks, number, .. } => {
                 let volume = next.volume(volume);
@@ -335,6 +357,34 @@ impl State {
         let (owner, blocks) = (of.id, of.blocks);
         let below = of.below.replace(number);
         self.snapshots.push(Snapshot { number, owner, name: name.to_owned(), below, blocks });
+    }
+
+    /// The clones that were made of a snapshot, VOLUME@SNAPSHOT, or of any of a volume's, but not the volume that `image` is of.
+    pub fn clones_of(&self, label: &str, image: &str) -> Vec<&String> {
+        let is_of = |of: &str| of == label || of.split_once('@').is_some_and(|(volume, _)| volume == label);
+        let chosen = |(name, volume): &(&String, &Volume)| {
+            volume.binned_ms.is_none() && volume.clone_of.as_deref().is_some_and(is_of) && *name != image
+        };
+        self.volumes.iter().filter(chosen).map(|(name, _)| name).collect()
+    }
+
+    /// Whether a clone may become one of this snapshot, and hosts' workloads do not use it.
+    pub fn may_refresh(&self, name: &str, snapshot: u32) -> bool {
+        let (clone, image) = (&self.volumes[name], self.snapshot(snapshot));
+        let same_root = clone.root == self.volumes[&self.name_of(image.owner)].root;
+        let own = clone.blocks.is_some() && !clone.is_view;
+        own && image.blocks.is_some() && (same_root || !self.has_snapshots(name))
+    }
+
+    fn refresh(&mut self, snapshot: u32, clones: &BTreeMap<String, u32>) {
+        let image = self.snapshot(snapshot).clone();
+        let owner = self.name_of(image.owner);
+        let (label, root) = (format!("{owner}@{}", image.name), self.volumes[&owner].root);
+        for (name, number) in clones {
+            let clone = self.volume(name);
+            (clone.number, clone.below, clone.blocks) = (*number, Some(snapshot), image.blocks);
+            (clone.clone_of, clone.root) = (Some(label.clone()), root);
+        }
     }
 
     fn promote(&mut self, name: &str) {
@@ -421,5 +471,5 @@ impl Told {
 
 fn new_volume(id: u32, number: u32, blocks: Option<u64>) -> Volume {
     let (lun, below, clone_of, binned_ms, is_view, write_back) = (None, None, None, None, false, false);
-    Volume { id, number, blocks, lun, below, clone_of, binned_ms, is_view, write_back }
+    Volume { id, number, blocks, lun, below, clone_of, binned_ms, is_view, write_back, root: id }
 }

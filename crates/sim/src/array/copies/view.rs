@@ -6,7 +6,7 @@ use base::Nanos;
 
 use super::administrator::{Administrator, Outcome};
 use super::counts::Sight;
-use super::state::{Order, Volume};
+use super::state::{Order, State, Volume};
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::workload::{Answer, Request, VolumePlan, run_client, verify};
 
@@ -86,7 +86,7 @@ impl Administrator {
         run_client(self.io.clone(), shared, subject, profile, Rc::new(vec![plan]), prng, requests).await;
     }
 
-    /// A rollback that was cut off shows in what the volume holds, and in nothing else.
+    /// A rollback or refresh that was cut off may show in what volumes hold, and in nothing else.
     pub async fn read_what_is_in_doubt(&self) {
         let is_in_doubt = || self.records.worlds.borrow().len() > 1 && !self.records.shared.has_failed();
         while is_in_doubt() {
@@ -100,24 +100,47 @@ impl Administrator {
 
     async fn tell_by_content(&self) {
         let records = &self.records;
-        let (name, numbers) = {
+        let differing: Vec<String> = {
             let worlds = records.worlds.borrow();
             let differs = |name: &&String| {
                 let first = &worlds[0].volumes[*name];
                 worlds.iter().any(|state| state.volumes[*name].number != first.number)
             };
-            let Some(name) = worlds[0].volumes.keys().find(differs).cloned() else {
-                return self.fail(format!("what is the case cannot be told: {worlds:#?}"));
-            };
-            let numbers: Vec<u32> = worlds.iter().map(|state| state.volumes[&name].number).collect();
-            (name, numbers)
+            worlds[0].volumes.keys().filter(differs).cloned().collect()
         };
-        let volume = records.state().volumes[&name].clone();
+        if differing.is_empty() {
+            let worlds = records.worlds.borrow();
+            return self.fail(format!("what is the case cannot be told: {worlds:#?}"));
+        }
+        for name in &differing {
+            match self.numbers_held(name).await {
+                None => return,
+                Some(right) if right.is_empty() => {
+                    return self.fail(format!("{name} is neither what it was nor what it was to become"));
+                }
+                Some(right) => {
+                    let fits = |state: &State| right.contains(&state.volumes[name].number);
+                    if !records.worlds.borrow().iter().any(fits) {
+                        return self
+                            .fail(format!("of {differing:?} some are what they were, and some are not"));
+                    }
+                    records.worlds.borrow_mut().retain(fits);
+                }
+            }
+        }
+        // where both are the same, either will do
+        records.keep_first_world();
+    }
+
+    /// Of the numbers that a volume may have, those of which it holds what they hold. `None`: it cannot be read now.
+    async fn numbers_held(&self, name: &str) -> Option<Vec<u32>> {
+        let numbers: Vec<u32> =
+            self.records.worlds.borrow().iter().map(|state| state.volumes[name].number).collect();
+        let volume = self.records.state().volumes[name].clone();
         let lun = volume.lun.unwrap_or(lun(volume.id));
-        if volume.lun.is_none()
-            && self.execute(Order::Map { volume: name.clone(), lun }).await != Outcome::Done
-        {
-            return;
+        let map = Order::Map { volume: name.to_owned(), lun };
+        if volume.lun.is_none() && self.execute(map).await != Outcome::Done {
+            return None;
         }
         let mut right = Vec::new();
         for &number in &numbers {
@@ -125,11 +148,7 @@ impl Administrator {
                 right.push(number);
             }
         }
-        if right.is_empty() {
-            return self.fail(format!("{name} is neither what it was nor what it was rolled back to"));
-        }
-        // where both are the same, either will do
-        records.keep_worlds(|state| state.volumes[&name].number == right[0]);
+        Some(right)
     }
 
     /// Whether the oracle permits what the volume holds, taken as this number.

@@ -16,9 +16,9 @@ const UNREACHABLE: &[&str] = &[
     "log: cleaning's entries given up",
 ];
 
-/// What the pools of this process have decided, and what administrators have done.
+/// What the pools of this process have decided, what administrators have done, and what hosts have copied.
 fn decisions() -> impl Iterator<Item = (&'static str, u64)> {
-    pool::decisions().chain(sim::array::administration())
+    pool::decisions().chain(sim::array::counts())
 }
 
 /// Every count by name.

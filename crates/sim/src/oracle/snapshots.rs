@@ -55,6 +55,7 @@ impl Oracle {
         self.close_read(ticket.0);
         self.groups.moments.insert(ticket, Moment { after: ticket.0, before: now });
         for (volume, copy) in of {
+            self.gather_all(volume);
             let of = &self.volumes[&volume];
             let frozen = of.blocks.iter().map(|(&block, history)| (block, history.frozen(ticket.0, now)));
             let copied = Volume {
