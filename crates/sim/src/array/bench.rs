@@ -156,13 +156,13 @@ impl ArrayBench {
         let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
         let io = shards[0].borrow().io().clone();
         let (outside, profile, ready) = (outside.clone(), Rc::new(self.plan.profile.clone()), ready.clone());
-        let ranges = self.who.ranges.is_some();
+        let (ranges, runs_full) = (self.who.ranges.is_some(), self.plan.has(Trouble::NoSpace));
         let tasks = io.clone();
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
             let prng = RefCell::new(Prng::new(io.random_u64()));
             let session = RefCell::default();
-            let copier = Copier { io, outside, records, profile, prng, session, ranges };
+            let copier = Copier { io, outside, records, profile, prng, session, ranges, runs_full };
             let params = InitiatorParams::new(COPIER, Some(&target));
             copier.run(PORTAL.parse().expect("an address"), params).await;
         });
@@ -232,6 +232,7 @@ impl Bench for ArrayBench {
                 // a batch that the full file system has kept back is written when there is room, aborted or not
                 interferes: !self.orders.any() && !self.plan.has(Trouble::NoSpace),
                 ranges: self.who.ranges,
+                runs_full: self.plan.has(Trouble::NoSpace),
             };
             io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);
@@ -329,6 +330,8 @@ struct Visit {
     /// Whether hosts abort, reset and reserve.
     interferes: bool,
     ranges: Option<Copies>,
+    /// The file systems under drives run full.
+    runs_full: bool,
 }
 
 /// Waits until the array is set up.
@@ -343,7 +346,7 @@ async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { host, volumes, logins, shared, holders, interferes, ranges } = visit;
+    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full } = visit;
     let target = match set_up(&io, &ready).await {
         Ok(target) => target,
         Err(why) => {
@@ -375,7 +378,8 @@ async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     let way = Way { io: io.clone(), session, host, holders, interferes };
     if let Some(ranges) = ranges {
         let (way, luns) = (way.clone(), luns.clone());
-        let host = CopyHost { shared, way, luns, volumes };
+        let may_be_refused = interferes || runs_full;
+        let host = CopyHost { shared, way, luns, volumes, may_be_refused };
         io.spawn(host.run(io.clone(), ranges));
     }
     let subject: Rc<dyn Subject> = Rc::new(LunSubject { way, luns });

@@ -88,6 +88,8 @@ pub struct CopyHost {
     /// LUN by the oracle's volume.
     pub luns: BTreeMap<u32, u16>,
     pub volumes: Rc<Vec<VolumePlan>>,
+    /// Hosts reserve volumes for themselves, or there is no room under the drives.
+    pub may_be_refused: bool,
 }
 
 impl CopyHost {
@@ -153,9 +155,8 @@ impl CopyHost {
             ranges.iter().map(begin).collect()
         };
         self.shared.world.note(|| format!("> copy {ranges:?}"));
-        let interferes = self.way.interferes;
-        let written = Some(ranges[0].destination);
-        let answer = self.way.clone().send(request, written, |done| copy_answer(done, interferes)).await;
+        let (written, may_be_refused) = (Some(ranges[0].destination), self.may_be_refused);
+        let answer = self.way.clone().send(request, written, |done| copy_answer(done, may_be_refused)).await;
         self.shared.world.note(|| format!("< copy {ranges:?} = {answer:?}"));
         self.tell_oracle(tickets, answer, &ranges);
         // what has been read is known: else nobody would know in the end what copies of copies may be
@@ -278,12 +279,12 @@ fn count_range(range: &Range) {
     }
 }
 
-/// What a status means; `None`: try again. Where hosts reserve volumes for themselves, a copy may be refused.
-fn copy_answer(completion: &Completion, interferes: bool) -> Option<Answer> {
+/// What a status means; `None`: try again.
+fn copy_answer(completion: &Completion, may_be_refused: bool) -> Option<Answer> {
     match (completion.status, sense(completion)) {
         (0x00, _) => Some(Answer::Done),
         (0x08 | 0x18 | 0x28, _) | (0x02, (0x6 | 0x2, ..)) => None,
-        (0x02, (0xA, 0x0D, 0x01)) if interferes => Some(Answer::Miscompare),
+        (0x02, (0xA, 0x0D, 0x01)) if may_be_refused => Some(Answer::Miscompare),
         (0x02, (0xB, ..)) => Some(Answer::Lost),
         (status, sense) => Some(Answer::Failed(format!("status {status:#04x}, sense {sense:x?}"))),
     }

@@ -51,6 +51,8 @@ pub struct Administrator {
     pub session: RefCell<Option<Rc<HostSession>>>,
     /// Hosts copy ranges: states of their volumes are kept for that, as long as anything refers to them.
     pub ranges: bool,
+    /// The file systems under drives run full.
+    pub runs_full: bool,
 }
 
 impl Administrator {

@@ -1,9 +1,13 @@
 //! Which order comes next.
 
+use std::rc::Rc;
+
 use super::administrator::{Administrator, Outcome};
 use super::counts::Kind;
 use super::state::{Order, State, Volume};
 use super::view::lun;
+use crate::array::extended_copy::CopyHost;
+use crate::workload::VolumePlan;
 
 /// Own volumes at the same time, those in the bin with them; snapshots of each kind.
 const VOLUMES_MAX: usize = 6;
@@ -57,6 +61,9 @@ impl Administrator {
         let state = self.records.state();
         let mapped = |one: &&Volume| one.lun.is_some() && one.binned_ms.is_none();
         let own: Vec<&Volume> = own(&state).map(|(_, volume)| volume).filter(mapped).collect();
+        if !own.is_empty() && self.prng.borrow_mut().chance(200) {
+            return self.copy_ranges(&own).await;
+        }
         if !own.is_empty() {
             let at = self.prng.borrow_mut().index(own.len());
             let reads = self.prng.borrow_mut().chance(200);
@@ -64,6 +71,22 @@ impl Administrator {
                 true => self.read_volume(own[at]).await,
                 false => self.work(own[at], REQUESTS).await,
             }
+        }
+    }
+
+    /// The administrator's host copies between its volumes, clones among them.
+    async fn copy_ranges(&self, own: &[&Volume]) {
+        let plan = |volume: &&Volume| {
+            let (blocks, write_back) = (volume.blocks?, volume.write_back);
+            Some(VolumePlan { volume: volume.number, blocks, write_back })
+        };
+        let luns = own.iter().filter_map(|volume| Some((volume.number, volume.lun?))).collect();
+        let (shared, way) = (self.records.shared.clone(), self.way());
+        let volumes = Rc::new(own.iter().filter_map(plan).collect());
+        let host = CopyHost { shared, way, luns, volumes, may_be_refused: self.runs_full };
+        let mut prng = self.prng.borrow_mut().fork();
+        if let Some(names) = host.names().await {
+            host.copy_something(&names, &mut prng).await;
         }
     }
 
@@ -145,7 +168,7 @@ impl Administrator {
             if !state.has_snapshots(name) {
                 orders.push((1, Order::Delete { volume: volume_name() }));
             }
-            if !state.promotes(name).is_empty() {
+            if state.may_promote(name) {
                 orders.push((6, Order::Promote { volume: volume_name() }));
             }
             let blocks = volume.blocks.unwrap_or(1);

@@ -359,6 +359,16 @@ impl State {
         self.snapshots.push(Snapshot { number, owner, name: name.to_owned(), below, blocks });
     }
 
+    /// Whether a promotion would give a volume anything, and nothing that is called as one of its own snapshots is: those of
+    /// a group, where the clone has become what its origin was then.
+    pub fn may_promote(&self, name: &str) -> bool {
+        let id = self.volumes[name].id;
+        let own: BTreeSet<&str> =
+            self.snapshots.iter().filter(|one| one.owner == id).map(|one| one.name.as_str()).collect();
+        let taken = self.promotes(name);
+        !taken.is_empty() && taken.iter().all(|&number| !own.contains(self.snapshot(number).name.as_str()))
+    }
+
     /// The clones that were made of a snapshot, VOLUME@SNAPSHOT, or of any of a volume's, but not the volume that `image` is of.
     pub fn clones_of(&self, label: &str, image: &str) -> Vec<&String> {
         let is_of = |of: &str| of == label || of.split_once('@').is_some_and(|(volume, _)| volume == label);
