@@ -43,7 +43,6 @@ counted! {
     Seen: "full pool: " {
         Deleted = "volume put into the bin",
         GaveWay = "the oldest in the bin has gone",
-        GoneAtStart = "it had gone at a start",
         CutOff = "cut off while the bin has to give way",
         Warned = "it is told that the bin will give way",
         Returned = "volume brought back",
@@ -184,8 +183,7 @@ impl Filler {
                 false => {}
             }
         }
-        let gone = self.check(&self.status().await);
-        (0..gone).for_each(|_| Seen::GoneAtStart.seen());
+        self.check(&self.status().await);
     }
 
     /// How many have gone from the bin, all of them the oldest.

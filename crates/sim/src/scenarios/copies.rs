@@ -32,7 +32,9 @@ pub const ORDERS_ARE_CUT_OFF: Scenario = Scenario {
         for (n, &kind) in (0u64..).zip(Kind::ALL) {
             // one trace is enough
             let trace = options.trace.take();
-            run_copied_array(seed * 100 + n, plan(seed + n, 3), kind, trace)?;
+            // there have to be clones first, and it is done in a moment
+            let rounds = if kind == Kind::Refresh { 10 } else { 3 };
+            run_copied_array(seed * 100 + n, plan(seed + n, rounds), kind, trace)?;
         }
         Ok(())
     },
@@ -73,7 +75,7 @@ pub const BIN_GIVES_WAY: Scenario = Scenario {
     property: "before a pool runs full, what is in the bin goes, the oldest first and nothing else, wherever the power goes; \
                hosts are never refused for want of space",
     run: |seed, options| {
-        let mut plan = plan(seed, 3);
+        let mut plan = plan(seed, 8);
         plan.protection = Protection::Stripe;
         plan.drives.truncate(1);
         plan.width = None;
