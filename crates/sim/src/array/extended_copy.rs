@@ -24,6 +24,8 @@ const BLOCKS_MAX: u64 = 1_200;
 /// Of one that overlaps with where it is copied to.
 const OVERLAPPING_BLOCKS_MAX: u64 = 6;
 const NAA_BYTES: usize = 16;
+/// How often it is looked whether another copy is under way.
+const TURN: Nanos = Nanos::from_micros(200);
 /// What is read at once.
 const READ_SECTORS: usize = 64 * SECTORS_PER_BLOCK as usize;
 
@@ -139,6 +141,10 @@ impl CopyHost {
 
     /// One command, of one range or several.
     pub async fn copy_something(&self, names: &BTreeMap<u32, [u8; NAA_BYTES]>, prng: &mut Prng) {
+        // what copies of copies under way may bring is more than anybody could check
+        while self.shared.oracle.borrow().copies_under_way() > 0 {
+            self.way.io.sleep(TURN).await;
+        }
         let count = if prng.chance(750) { 1 } else { prng.between(2, 3) };
         let ranges: Vec<Range> = (0..count).map(|_| self.draw(prng)).collect();
         let sent_to = if prng.chance(500) { ranges[0].source } else { ranges[0].destination };
@@ -160,10 +166,8 @@ impl CopyHost {
         self.shared.world.note(|| format!("< copy {ranges:?} = {answer:?}"));
         self.tell_oracle(tickets, answer, &ranges);
         // what has been read is known: else nobody would know in the end what copies of copies may be
-        if prng.chance(900) {
-            for range in &ranges {
-                self.read_back(range).await;
-            }
+        for range in &ranges {
+            self.read_back(range).await;
         }
     }
 
