@@ -13,6 +13,9 @@ impl Lane {
     /// Applies an entry. The leaf pages it touches are cached: whoever appended it has pinned them, and
     /// replay has loaded them.
     pub(crate) fn apply(&self, entry: &Entry, placed: Option<MapEntry>, sequence: Sequence) {
+        if let Entry::Data { layer, .. } | Entry::Unmap { layer, .. } | Entry::Refer { layer, .. } = *entry {
+            self.map.borrow_mut().note_written(layer, sequence);
+        }
         match *entry {
             Entry::Data { layer, block, .. } => {
                 self.set_block(layer, block, placed.expect("data has a place"), sequence);

@@ -67,6 +67,7 @@ decisions! {
     MergedUp = "layers: merged into the one above",
     MergedDown = "layers: merged into the one below",
     MergeResumed = "layers: a merge goes on after a start",
+    MergeOvertaken = "layers: one that was to be merged was written again first",
     ForwardFollowed = "layers: a block of a layer that is gone is found where that went",
     BaseOutdated = "layers: a kept place is gone",
     BaseOvertaken = "layers: a working-out is overtaken by a merge",

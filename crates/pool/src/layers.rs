@@ -9,7 +9,7 @@
 //! Only bookkeeping, in memory; merging is `merge.rs`. What always holds: `children` counts the layers that stand on
 //! one and are seen, or carry one that is; a name belongs to one layer; a layer that others stand on is not written.
 
-use base::LayerId;
+use base::{LayerId, Sequence};
 
 use crate::format::page::MapEntry;
 use crate::map::Map;
@@ -35,6 +35,8 @@ pub(crate) struct Layer {
     pub children: u32,
     /// A layer that is to stand on it is on its way.
     pub frozen: bool,
+    /// The newest batch with something that was written to it, as far as this start knows.
+    pub written: Sequence,
     /// A page of its map could not be read: it is neither emptied nor merged before the next start.
     pub stuck: bool,
 }
@@ -51,6 +53,7 @@ impl Layer {
             merging: None,
             children: 0,
             frozen: false,
+            written: Sequence(0),
             stuck: false,
         }
     }
@@ -73,6 +76,13 @@ impl Map {
         self.layers.insert(id, Layer::new(id, parent, height));
         if let Some(parent) = parent.and_then(|parent| self.layers.get_mut(&parent)) {
             (parent.children, parent.frozen) = (parent.children + 1, false);
+        }
+    }
+
+    /// Something was written to a layer.
+    pub fn note_written(&mut self, id: LayerId, sequence: Sequence) {
+        if let Some(layer) = self.layers.get_mut(&id) {
+            layer.written = sequence;
         }
     }
 

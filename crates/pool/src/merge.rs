@@ -95,7 +95,7 @@ impl Lane {
                 if self.map.borrow().layer(merge.from).merging.is_some() {
                     Decision::MergeResumed.taken();
                 }
-                // `from` does not change any more: from now on its tree in the log has all of its pages
+                // unless `from` is written in between, its tree in the log has all of its pages from now on
                 self.write_checkpoint().await?;
                 0
             }
@@ -150,10 +150,26 @@ impl Lane {
             self.map.borrow_mut().unpin(leaf_at(from, index));
             return Err(error);
         }
+        if self.unfinished_merge() != Some(merge) && !self.tree_is_whole(from) {
+            // it could be written again for a while: what to do is decided anew
+            Decision::MergeOvertaken.taken();
+            let mut map = self.map.borrow_mut();
+            map.unpin(leaf_at(from, index));
+            map.unpin(leaf_at(into, index));
+            return Ok(());
+        }
         let entry = Entry::Merge { from, into, index };
         self.append(Pending::bare(entry, Some(leaf_at(from, index)), ticket));
         self.counters.borrow_mut().pages_merged += 1;
         Ok(())
+    }
+
+    /// Whether a layer's tree in the log has all of its leaf pages: nothing was written to it since the newest checkpoint,
+    /// and, as something stands on it, nothing is on its way.
+    fn tree_is_whole(&self, layer: LayerId) -> bool {
+        let map = self.map.borrow();
+        let written = map.layers.get(&layer).map(|layer| layer.written);
+        written.is_some_and(|written| written <= self.checkpoint.borrow().sequence)
     }
 
     async fn finish_merge(&self, merge: Merge) -> Result<(), LaneError> {

@@ -211,6 +211,7 @@ impl Lane {
                 merging: record.merging,
                 children: 0,
                 frozen: false,
+                written: Sequence(0),
                 stuck: false,
             };
             map.restore_layer(record.id, layer);

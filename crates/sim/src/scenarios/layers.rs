@@ -196,6 +196,41 @@ pub const RENAMED_LAYER_IS_NOT_MADE_AGAIN: Scenario = Scenario {
     },
 };
 
+pub const LAYER_WRITTEN_AGAIN_IS_MERGED_WHOLE: Scenario = Scenario {
+    name: "layer-written-again-is-merged-whole",
+    property: "what was written to a layer between the checkpoint that was to come before its merge and the merge's first page is there afterwards",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 2000), options);
+        script.start()?;
+        for round in 0..12 {
+            // pages that make the checkpoint long
+            (0..round % 6).try_for_each(|page| script.write(600 + page * 256 + round, 1))?;
+            script.write(0, 300)?;
+            let snapshot = script.snapshot(VOLUME)?;
+            script.write(round * 16, 3)?;
+            let top = *script.bench.lanes()[0].layers().last().expect("the volume's");
+            let stands_on_it = |layer| LaneRequest::CreateLayer { layer, parent: Some(top), blocks: 2000 };
+            let (one, other) = (LayerId(900_000 + 2 * round as u32), LayerId(900_001 + 2 * round as u32));
+            ask(&mut script, stands_on_it(one))?;
+            // from now on the volume's layer, which has less, is to go into the one below
+            script.delete(snapshot)?;
+            let steps = script.prng.below(12);
+            script.steps(steps);
+            ask(&mut script, LaneRequest::DropLayer { layer: one })?;
+            script.write(290 + round, 2)?;
+            ask(&mut script, stands_on_it(other))?;
+            script.converge()?;
+            script.verify()?;
+            ask(&mut script, LaneRequest::DropLayer { layer: other })?;
+        }
+        script.crash(true);
+        script.start()?;
+        script.converge()?;
+        script.audit()?;
+        script.verify()
+    },
+};
+
 pub const KEPT_PLACE_IS_GIVEN_UP: Scenario = Scenario {
     name: "kept-place-is-given-up",
     property: "a block that was healed is found by those, too, who have kept its old place, when that cannot be read any more",
