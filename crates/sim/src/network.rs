@@ -55,22 +55,40 @@ struct End {
 /// After so many bytes a connection that began with tiny pieces has shown what they do; it goes on in larger ones.
 const TINY_PIECES_BYTES: u64 = 20_000;
 const PIECE_BYTES: u64 = 9_000;
+/// Above those that listeners are given by name.
+const PORTS_FROM: u16 = 40_000;
 
 pub(crate) struct Network {
     prng: Prng,
     listeners: Vec<Listener>,
     ends: Vec<End>,
     next_port: u16,
+    /// Ports have been given a second time.
+    goes_round: bool,
 }
 
 impl Network {
     pub(crate) fn new(prng: Prng) -> Network {
-        Network { prng, listeners: Vec::new(), ends: Vec::new(), next_port: 40_000 }
+        let (listeners, ends) = (Vec::new(), Vec::new());
+        Network { prng, listeners, ends, next_port: PORTS_FROM, goes_round: false }
     }
 
+    /// The next port that nobody has: round and round, as kernels give them.
     fn free_address(&mut self) -> SocketAddr {
-        self.next_port += 1;
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.next_port))
+        loop {
+            let port = self.next_port.checked_add(1);
+            self.goes_round |= port.is_none();
+            self.next_port = port.unwrap_or(PORTS_FROM);
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.next_port));
+            if !self.goes_round || !self.has(address) {
+                return address;
+            }
+        }
+    }
+
+    fn has(&self, address: SocketAddr) -> bool {
+        let listens = |listener: &Listener| listener.open && listener.address.port() == address.port();
+        self.listeners.iter().any(listens) || self.ends.iter().any(|end| !end.closed && end.local == address)
     }
 
     /// One of the listeners at an address: the shards of a process may share it.
