@@ -137,20 +137,13 @@ pub const WRITE_BYTES_PER_SESSION_MAX: usize = 8 << 20;
 pub const READ_BYTES_PER_SESSION_MAX: usize = 8 << 20;
 /// Output queued for one connection beyond which nothing more is received from it.
 pub const OUTPUT_BYTES_PER_CONNECTION_MAX: usize = 8 << 20;
-/// Data that the commands of all sessions of one shard may hold: what writes bring, and what reads wait to send. A
-/// command that finds no room is refused with BUSY or TASK SET FULL.
-pub const DATA_BYTES_PER_SHARD_MAX: usize = 512 << 20;
-/// What a command counts for in it, besides its data.
+/// What a command counts for in a shard's room for commands, besides its data.
 pub const COMMAND_BYTES: usize = 2 << 10;
 /// Keys of one login or text negotiation.
 pub const TEXT_KEYS_MAX: usize = 256;
 /// CHAP challenges, ours and theirs (RFC 7143 §12.1.3).
 pub const CHAP_CHALLENGE_BYTES_MAX: usize = 1024;
 
-const _: () = assert!(
-    DATA_BYTES_PER_SHARD_MAX
-        >= 8 * (WRITE_BYTES_PER_SESSION_MAX + COMMAND_BYTES * COMMANDS_PER_SESSION_MAX as usize)
-);
 const _: () = assert!(WRITE_BYTES_PER_SESSION_MAX >= TRANSFER_BYTES_MAX);
 const _: () = assert!(FIRST_BURST_BYTES_MAX <= BURST_BYTES_MAX && BURST_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(READ_BYTES_PER_SESSION_MAX >= TRANSFER_BYTES_MAX);

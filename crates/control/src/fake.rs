@@ -294,6 +294,13 @@ pub fn healthy() -> ArrayStatus {
                 restored_bytes: 1 << 30,
                 map_bytes: 256 << 30,
             },
+            map: PoolMap {
+                bytes: 2 << 30,
+                memory_bytes: 1 << 30,
+                cached_bytes: 800 << 20,
+                lookups: 1_000_000,
+                misses: 25_000,
+            },
             drives,
             settings: settings(),
             repair: None,

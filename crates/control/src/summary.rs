@@ -139,6 +139,7 @@ mod tests {
             used_bytes: 0,
             log_bytes: 2,
             written: crate::api::PoolWrites::default(),
+            map: crate::api::PoolMap::default(),
             drives: Vec::new(),
             settings: crate::fake::settings(),
             repair: None,

@@ -299,6 +299,7 @@ pub struct PoolStatus {
     /// What all segments hold, the reserve of cleaning among it.
     pub log_bytes: u64,
     pub written: PoolWrites,
+    pub map: PoolMap,
     pub drives: Vec<DriveStatus>,
     pub settings: PoolSettings,
     /// Nothing where nothing is being written anew.
@@ -306,6 +307,19 @@ pub struct PoolStatus {
     pub scrub: ScrubStatus,
     /// What goes on in the pool, in plain words.
     pub activity: Vec<String>,
+}
+
+/// A pool's map, and the memory for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolMap {
+    /// What it takes in the log.
+    pub bytes: u64,
+    /// Memory that it may use, and what is in it.
+    pub memory_bytes: u64,
+    pub cached_bytes: u64,
+    /// Pages that were looked for in memory since the lanes were opened, and those that had to be read.
+    pub lookups: u64,
+    pub misses: u64,
 }
 
 /// What was written to a pool since its lanes were opened, without headers and parity.

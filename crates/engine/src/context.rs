@@ -17,6 +17,7 @@ use crate::command::{CommandError, CommandErrorKind, PortalOptions};
 use crate::connection::Sessions;
 use crate::lanes::Lanes;
 use crate::mail::Mail;
+use crate::memory::Memory;
 use crate::message::{Answer, Call, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
@@ -65,9 +66,9 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16, data_bytes_max: usize) -> Rc<Context> {
+    pub(crate) fn new(io: &Io, shard: ShardId, shards: u16, memory: Memory) -> Rc<Context> {
         let mail = Rc::new(Mail::new(io, shard, shards));
-        let lanes = Rc::new(Lanes::default());
+        let lanes = Rc::new(Lanes::new(memory.map_bytes));
         Rc::new(Context {
             io: io.clone(),
             shard,
@@ -78,7 +79,7 @@ impl Context {
             stage: Cell::new(Stage::Serving),
             replica: RefCell::new(Arc::new(Replica::empty())),
             sessions: Sessions::default(),
-            budget: Budget::new(data_bytes_max),
+            budget: Budget::new(memory.data_bytes),
             runners: Rc::default(),
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),

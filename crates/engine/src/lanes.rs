@@ -3,7 +3,7 @@
 //! Lane `n` of a pool lives on shard `n % shards`. A drive that fails a lane is reported to shard 0, which
 //! records it on the pool's other drives and tells every lane before the report is answered.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
@@ -49,14 +49,30 @@ pub(crate) fn worst_exposed(stats: &LaneStats) -> usize {
 }
 
 /// The open lanes of one shard.
-#[derive(Default)]
 pub(crate) struct Lanes {
+    /// For the maps of all of them, in bytes.
+    map_bytes: usize,
+    /// Lanes that are open, or being opened: each has its part of that.
+    parts: Cell<usize>,
     open: RefCell<BTreeMap<(PoolId, u16), Rc<Lane>>>,
     /// The newest membership of each pool that this shard was told of.
     memberships: RefCell<BTreeMap<PoolId, Membership>>,
 }
 
 impl Lanes {
+    pub(crate) fn new(map_bytes: usize) -> Lanes {
+        let (open, memberships) = (RefCell::default(), RefCell::default());
+        Lanes { map_bytes, parts: Cell::new(0), open, memberships }
+    }
+
+    /// So many lanes share the memory for maps from now on. Gives what each of them has.
+    fn deal_memory(&self, parts: usize) -> usize {
+        self.parts.set(parts);
+        let part = self.map_bytes / parts.max(1);
+        self.open.borrow().values().for_each(|lane| lane.set_map_budget(part));
+        part
+    }
+
     pub(crate) fn get(&self, pool: PoolId, lane: u16) -> Option<Rc<Lane>> {
         self.open.borrow().get(&(pool, lane)).cloned()
     }
@@ -75,12 +91,19 @@ impl Lanes {
         let pool = membership.pool;
         self.adopt(&membership);
         let host = Rc::new(Host { context: Rc::downgrade(context), io: context.io.clone(), pool });
-        let opened = Lane::open(&context.io, membership, lane, host, LaneOptions::default()).await?;
+        let map_budget_bytes = self.deal_memory(self.parts.get() + 1);
+        let options = LaneOptions { map_budget_bytes, ..LaneOptions::default() };
+        let opened = Lane::open(&context.io, membership, lane, host, options).await;
+        let opened = opened.inspect_err(|_| {
+            self.deal_memory(self.parts.get() - 1);
+        })?;
         // drives may have failed while it was being opened
         let newest = self.memberships.borrow().get(&pool).cloned();
         opened.set_membership(newest.expect("adopted above"));
         let replaced = self.open.borrow_mut().insert((pool, lane), opened);
         assert!(replaced.is_none(), "a lane is opened once");
+        // others may have been opened meanwhile
+        self.deal_memory(self.parts.get());
         Ok(())
     }
 
@@ -112,6 +135,7 @@ impl Lanes {
         // without its last checkpoint a lane has more to replay at the next start, and loses nothing
         drop(results);
         self.open.borrow_mut().retain(|(other, _), _| *other != pool);
+        self.deal_memory(self.parts.get() - lanes.len());
         self.memberships.borrow_mut().remove(&pool);
     }
 

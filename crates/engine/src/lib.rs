@@ -18,6 +18,7 @@ mod copy;
 mod lanes;
 mod listener;
 mod mail;
+mod memory;
 mod message;
 mod pool_target;
 mod reinstatement;
@@ -35,6 +36,7 @@ mod unit;
 use bytes::Bytes;
 
 pub use command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel};
+pub use memory::Memory;
 pub use message::ShardMessage;
 pub use shard::Shard;
 

@@ -91,8 +91,9 @@ pub(crate) fn adopt(context: &Context, announcement: &Announcement) -> Aborted {
                 let spared = |task: TaskTag| {
                     announcement.command.is_some_and(|(place, its)| place == session.place && its == task)
                 };
-                let commands = session.abort(|command| command.touches(volume) && !spared(command.task));
+                let mut commands = session.abort(|command| command.volume == volume && !spared(command.task));
                 commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
+                commands.extend(session.interrupt(&[volume]));
                 lun.tasks.fence();
                 aborted.push((session.clone(), commands));
             }

@@ -165,7 +165,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
             }
             Step::Copy(stretch, continuation) => {
                 let left = copy_stretch(&context, &session, &running, &mut visits, &stretch).await;
-                let Some(left) = left.filter(|_| !running.aborted.get()) else {
+                let Some(left) = left.filter(|_| !running.stopped.get()) else {
                     break give_up(&unit, &lun, &running, continuation);
                 };
                 step = unit.logical.finish_stretch(&mut lun.nexus.borrow_mut(), continuation, left);
@@ -173,7 +173,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
             Step::BlockOf(naa, request, continuation) => {
                 running.begin_at_medium();
                 // what the initiator has lost meanwhile is not copied
-                let Some(other) = session.lun_of(&naa).filter(|_| !running.aborted.get()) else {
+                let Some(other) = session.lun_of(&naa).filter(|_| !running.stopped.get()) else {
                     break give_up(&unit, &lun, &running, continuation);
                 };
                 visit(&mut visits, &running, &other);
@@ -182,7 +182,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
                     drop(room.take());
                     room = session.room_for(&running, bytes, true).await.and_then(Result::ok);
                 }
-                if running.aborted.get() {
+                if running.stopped.get() {
                     break give_up(&unit, &lun, &running, continuation);
                 }
                 let result = target.target.execute(request).await;
@@ -199,8 +199,8 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
                     };
                 }
                 begun = true;
-                if running.aborted.get() {
-                    break None;
+                if running.stopped.get() {
+                    break give_up(&unit, &lun, &running, continuation);
                 }
                 let result = unit.target.execute(request).await;
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
@@ -228,7 +228,7 @@ fn visit(visits: &mut Visits, running: &RunningCommand, other: &Rc<LunNexus>) {
     }
 }
 
-/// A copy cannot go on: what its initiator is told, unless the command was aborted.
+/// A command is stopped: what its initiator is told of a copy, unless it was aborted.
 fn give_up(
     unit: &Unit,
     lun: &LunNexus,
@@ -240,7 +240,7 @@ fn give_up(
 }
 
 /// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was
-/// aborted.
+/// stopped.
 async fn copy_stretch(
     context: &Rc<Context>,
     session: &Rc<Session>,
@@ -250,7 +250,7 @@ async fn copy_stretch(
 ) -> Option<Option<Vec<CopyPart>>> {
     running.begin_at_medium();
     let (source, destination) = (session.lun_of(&stretch.source)?, session.lun_of(&stretch.destination)?);
-    if running.aborted.get() {
+    if running.stopped.get() {
         return None;
     }
     for other in [&source, &destination] {

@@ -51,12 +51,26 @@ pub(crate) struct RunningCommand {
     pub(crate) volume: VolumeId,
     /// Other volumes that it has reached: a copy's.
     others: RefCell<Vec<VolumeId>>,
+    /// It is not answered any more, and goes no further.
     pub(crate) aborted: Cell<bool>,
+    /// It goes no further: it was aborted, or is a copy that somebody else's reset met at a volume that it had reached.
+    pub(crate) stopped: Cell<bool>,
     /// It executes block requests: it waits for nobody else.
     at_medium: Cell<bool>,
 }
 
 impl RunningCommand {
+    fn new(task: TaskTag, volume: VolumeId) -> RunningCommand {
+        let no = || Cell::new(false);
+        let (aborted, stopped, at_medium) = (no(), no(), no());
+        RunningCommand { task, volume, others: RefCell::default(), aborted, stopped, at_medium }
+    }
+
+    fn abort(&self) {
+        self.aborted.set(true);
+        self.stopped.set(true);
+    }
+
     pub(crate) fn begin_at_medium(&self) {
         self.at_medium.set(true);
     }
@@ -198,7 +212,7 @@ impl Session {
     /// Nothing begins any more, and what is at work is not answered.
     pub(crate) fn end(&self) {
         if !self.ended.replace(true) {
-            self.commands.borrow().values().for_each(|command| command.aborted.set(true));
+            self.commands.borrow().values().for_each(|command| command.abort());
             self.aborting.notify();
             self.ending.open();
         }
@@ -229,8 +243,7 @@ impl Session {
     /// A command is about to touch its volume.
     pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
         assert!(!self.ended.get(), "no command begins in a session that has ended");
-        let (others, aborted, at_medium) = (RefCell::default(), Cell::new(false), Cell::new(false));
-        let command = Rc::new(RunningCommand { task, volume, others, aborted, at_medium });
+        let command = Rc::new(RunningCommand::new(task, volume));
         let replaced = self.commands.borrow_mut().insert(task, command.clone());
         assert!(replaced.is_none(), "task tags are not reused while their command is at work");
         command
@@ -257,7 +270,18 @@ impl Session {
     /// Marks the commands that `choose` picks as aborted; they are not answered any more.
     pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
         let chosen = self.at_work(choose);
-        chosen.iter().for_each(|command| command.aborted.set(true));
+        chosen.iter().for_each(|command| command.abort());
+        self.aborting.notify();
+        chosen
+    }
+
+    /// Has the copies that were sent to another volume and have reached this one go no further. They are answered:
+    /// their initiator is told nothing else about them.
+    pub(crate) fn interrupt(&self, volumes: &[VolumeId]) -> Vec<Rc<RunningCommand>> {
+        let chosen = self.at_work(|command| {
+            !volumes.contains(&command.volume) && volumes.iter().any(|&volume| command.touches(volume))
+        });
+        chosen.iter().for_each(|command| command.stopped.set(true));
         self.aborting.notify();
         chosen
     }
@@ -287,7 +311,7 @@ impl Session {
     }
 
     /// Waits for room for the data of a read. Reads are let in in order, so that a large one gets its turn.
-    /// A command that has `begun` is not refused any more. `None`: the command was aborted while it waited.
+    /// A command that has `begun` is not refused any more. `None`: the command was stopped while it waited.
     pub(crate) async fn room_for(
         &self,
         command: &RunningCommand,
@@ -305,7 +329,7 @@ impl Session {
             return Some(with(permit));
         }
         let mut room = std::pin::pin!(self.room.acquire(units));
-        while !command.aborted.get() {
+        while !command.stopped.get() {
             if let Ok(permit) = race(room.as_mut(), self.aborting.wait()).await {
                 return Some(with(permit));
             }
@@ -320,7 +344,7 @@ impl Session {
         (attribute, place): (TaskAttribute, Place),
         command: &RunningCommand,
     ) -> bool {
-        while !command.aborted.get() {
+        while !command.stopped.get() {
             if lun.tasks.may_begin(attribute, place) {
                 return true;
             }

@@ -12,13 +12,13 @@
 
 use std::rc::Rc;
 
-use base::limits::DATA_BYTES_PER_SHARD_MAX;
 use base::{Nanos, ShardId};
 use env::{Env, Event, Operation, Token, Wait};
 use task::Executor;
 
 use crate::StartParameters;
 use crate::context::{Context, Stage};
+use crate::memory::Memory;
 use crate::message::ShardMessage;
 
 /// Random values drawn ahead for one turn's tasks: ids, challenges, epochs.
@@ -35,21 +35,11 @@ pub struct Shard {
 
 impl Shard {
     /// Shard `shard` of `shards`. Shard 0 needs the start parameters; it starts the others.
-    pub fn new(shard: ShardId, shards: u16, parameters: Option<StartParameters>) -> Shard {
-        Shard::with_room(shard, shards, parameters, DATA_BYTES_PER_SHARD_MAX)
-    }
-
-    /// With another bound on the data of commands, in bytes.
-    pub fn with_room(
-        shard: ShardId,
-        shards: u16,
-        parameters: Option<StartParameters>,
-        data_bytes_max: usize,
-    ) -> Shard {
+    pub fn new(shard: ShardId, shards: u16, parameters: Option<StartParameters>, memory: Memory) -> Shard {
         assert!(shard.0 < shards && usize::from(shards) <= base::limits::SHARDS_MAX);
         assert_eq!(parameters.is_some(), shard.0 == 0, "shard 0 starts the array");
         let executor = Executor::new();
-        let context = Context::new(executor.io(), shard, shards, data_bytes_max);
+        let context = Context::new(executor.io(), shard, shards, memory);
         if let Some(parameters) = parameters {
             context.clone().start_array(parameters);
         }

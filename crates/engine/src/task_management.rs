@@ -1,7 +1,8 @@
 //! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
 //!
 //! An aborted command is never answered, and the function that aborted it is answered only when the command
-//! cannot touch its volume any more: an aborted write never lands later.
+//! cannot touch its volume any more: an aborted write never lands later. A copy that was sent to another logical unit
+//! and has reached this one is not in its task set: it goes no further, and is answered COPY ABORTED.
 //!
 //! A target reset reaches the logical units of the host that asked for it, and through them the commands of
 //! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
@@ -113,7 +114,7 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
     let mut all = Vec::new();
     for session in context.sessions.all() {
         let own = session.place == reset.by;
-        let commands = session.abort(|command| reset.volumes.iter().any(|&volume| command.touches(volume)));
+        let mut commands = session.abort(|command| reset.volumes.contains(&command.volume));
         for (_, lun) in session.luns() {
             if reset.volumes.contains(&lun.volume) {
                 lun.tasks.fence();
@@ -123,6 +124,7 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
         if !own {
             commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
         }
+        commands.extend(session.interrupt(&reset.volumes));
         all.push((session, commands));
     }
     all

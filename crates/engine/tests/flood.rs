@@ -4,6 +4,7 @@ mod common;
 
 use common::Lab;
 use common::host::{Host, read_10, sense, write_10};
+use engine::Memory;
 use iscsi::initiator::Request;
 use sim::World;
 
@@ -16,7 +17,8 @@ const TRANSFERS: u32 = 40;
 
 /// Hosts of one shard that has room for 1 MiB, with a volume that they share.
 fn array(seed: u64, hosts: usize) -> (Lab, Vec<Host>) {
-    let mut lab = Lab::with_room(World::new(seed, None), 2, &[], MIB);
+    let mut lab =
+        Lab::with_memory(World::new(seed, None), 2, &[], Memory { data_bytes: MIB, ..Memory::default() });
     // on the other shard, so that reads and writes take their time
     lab.create_memory_volume("far", 256 << 20);
     lab.create_memory_volume("near", 256 << 20);

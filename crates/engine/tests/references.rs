@@ -3,15 +3,13 @@
 mod common;
 
 use base::Nanos;
-use block::Payload;
-use bytes::Bytes;
 use common::Lab;
+use common::copy::{copy_target, extended_copy};
 use common::host::{Host, cdb};
 use engine::Command;
 use engine::command::CopyOrder;
 use iscsi::initiator::Request;
 use wire::scsi::Lun;
-use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const MIB: u64 = 1 << 20;
@@ -35,39 +33,9 @@ fn login(lab: &mut Lab) -> Host {
     host
 }
 
-fn target(lab: &mut Lab, host: &Host, lun: u16) -> [u8; 32] {
-    let mut request = Request::new(Lun::new(lun).unwrap().emit(), cdb(&[0x12, 1, 0x83, 0, 255, 0]));
-    request.expected_in = 255;
-    let completion = host.run(lab, request);
-    let data = completion.data_in.to_vec();
-    let mut rest = &data[4..];
-    while rest[1] & 0xF != 3 || rest[3] != 16 {
-        rest = &rest[4 + usize::from(rest[3])..];
-    }
-    CopyTarget { unit_id_type: 0, null: false, naa: Some(rest[4..20].try_into().unwrap()) }.emit(512)
-}
-
-/// Copies sectors between the two LUNs, or within one.
-fn extended_copy(targets: &[[u8; 32]], from: (u16, u64), to: (u16, u64), sectors: u64) -> Request {
-    let segment = CopySegment {
-        counts_destination: true,
-        source: from.0,
-        destination: to.0,
-        blocks: u16::try_from(sectors).expect("one segment"),
-        source_lba: from.1,
-        destination_lba: to.1,
-    };
-    let list = emit_copy(0, 3, targets, &[segment]);
-    let l = (list.len() as u32).to_be_bytes();
-    let copy = [0x83, 0, 0, 0, 0, 0, 0, 0, 0, 0, l[0], l[1], l[2], l[3], 0, 0];
-    let mut request = Request::new(Lun::new(0).unwrap().emit(), cdb(&copy));
-    request.data_out = Payload::from(Bytes::from(list));
-    request
-}
-
 fn copied(lab: &mut Lab, host: &Host, from: (u16, u64), to: (u16, u64), sectors: u64) {
-    let targets = [target(lab, host, 0), target(lab, host, 1)];
-    let completion = host.run(lab, extended_copy(&targets, from, to, sectors));
+    let targets = [copy_target(lab, host, 0), copy_target(lab, host, 1)];
+    let completion = host.run(lab, extended_copy(0, &targets, from, to, sectors));
     assert_eq!(completion.status, 0, "{from:?} to {to:?}");
 }
 
@@ -162,8 +130,8 @@ fn the_power_goes_in_the_middle_of_a_copy() {
         let (source, old) = (pattern(1, sectors), pattern(5, sectors));
         write(&mut lab, &host, 0, 0, &source);
         write(&mut lab, &host, 1, 8, &old);
-        let targets = [target(&mut lab, &host, 0), target(&mut lab, &host, 1)];
-        let copy = host.send(&mut lab, extended_copy(&targets, (0, 0), (1, 8), sectors));
+        let targets = [copy_target(&mut lab, &host, 0), copy_target(&mut lab, &host, 1)];
+        let copy = host.send(&mut lab, extended_copy(0, &targets, (0, 0), (1, 8), sectors));
         lab.pass(Nanos(1 + (seed - 100) * 130_000));
         let answered = host.completion(copy).is_some();
         lab.simulation.world.power_loss(0);

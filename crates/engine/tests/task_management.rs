@@ -4,6 +4,7 @@ mod common;
 
 use base::Nanos;
 use common::Lab;
+use common::copy::{copy_target, extended_copy};
 use common::host::{Host, inquiry, read_10, sense, test_unit_ready, write_10};
 use engine::Command;
 use engine::command::{NewBacking, NewVolume};
@@ -129,6 +130,33 @@ fn resets_reach_every_session_of_the_volume() {
         assert_eq!(sense(&beta.completion(early).unwrap()), other, "{function:?}");
         assert!(beta.settle(&mut lab, 1).is_empty(), "{function:?}");
         assert!(!alpha.is_closed() && !beta.is_closed());
+    }
+}
+
+/// A copy is sent to the volume in memory, and reads the raw one, which is reset.
+#[test]
+fn a_copy_that_a_reset_elsewhere_meets_is_answered() {
+    for (seed, others) in [(30, true), (31, false)] {
+        let (mut lab, drive) = array(seed, 3);
+        let alpha = login(&mut lab, 1, ALPHA, &[0, 2]);
+        let beta = login(&mut lab, 2, BETA, &[1]);
+        let targets = [0, 2].map(|lun| copy_target(&mut lab, &alpha, lun));
+        lab.simulation.world.stick(drive, STUCK);
+        let copy = alpha.send(&mut lab, extended_copy(2, &targets, (0, 8), (1, 0), 64));
+        a_while(&mut lab);
+        let (host, lun) = if others { (&beta, 1) } else { (&alpha, 0) };
+        let reset = host.manage(&mut lab, Function::LogicalUnitReset, lun, None);
+        a_while(&mut lab);
+        assert!(alpha.completion(copy).is_none() && host.result(reset).is_none(), "it still reads");
+        assert_eq!(host.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+        lab.pass(STUCK);
+        let answer = alpha.completion(copy).expect("an answer: nothing else tells that it is over");
+        assert_eq!((answer.status, sense(&answer)), (2, (0xA, 0x0D, 0x02)), "COPY ABORTED");
+        assert_eq!(alpha.settle(&mut lab, 2), [], "its own unit has not been reset");
+        assert_eq!(alpha.settle(&mut lab, 0).len(), 1);
+        // and it can be sent again
+        let again = alpha.run(&mut lab, extended_copy(2, &targets, (0, 8), (1, 0), 64));
+        assert_eq!(again.status, 0);
     }
 }
 

@@ -12,6 +12,7 @@ use std::rc::{Rc, Weak};
 use base::{HashMap, LayerId};
 
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::ring::Ring;
 
 /// What the layers say of one leaf page's blocks.
 pub(crate) type Base = [MapEntry; PAGE_ENTRIES];
@@ -21,17 +22,17 @@ const BASES_MIN: usize = 64;
 
 struct Kept {
     base: Rc<Base>,
-    touched: u64,
+    /// Since the ring's hand last came by.
+    used: bool,
+    place: usize,
 }
 
 /// The pages that are kept, the least used of them up to a budget.
 pub(crate) struct Bases {
     kept: HashMap<PageKey, Kept>,
+    ring: Ring<PageKey>,
     max: usize,
-    clock: u64,
     watches: Vec<(u64, Weak<Cell<bool>>)>,
-    pub hits: u64,
-    pub misses: u64,
 }
 
 /// Tells whether something was merged at a page since it was asked for.
@@ -45,45 +46,53 @@ impl Watch {
 
 impl Bases {
     pub fn new(max: usize) -> Bases {
-        Bases {
-            kept: HashMap::default(),
-            max: max.max(BASES_MIN),
-            clock: 0,
-            watches: Vec::new(),
-            hits: 0,
-            misses: 0,
-        }
+        Bases { kept: HashMap::default(), ring: Ring::new(), max: max.max(BASES_MIN), watches: Vec::new() }
+    }
+
+    pub fn set_max(&mut self, max: usize) {
+        self.max = max.max(BASES_MIN);
+        self.evict();
+        self.ring.refill(self.kept.iter_mut().map(|(key, kept)| (*key, &mut kept.place)));
     }
 
     pub fn find(&mut self, key: PageKey) -> Option<Rc<Base>> {
-        self.clock += 1;
         let kept = self.kept.get_mut(&key)?;
-        kept.touched = self.clock;
-        self.hits += 1;
+        kept.used = true;
         Some(kept.base.clone())
     }
 
     pub fn insert(&mut self, key: PageKey, base: Base) {
-        self.clock += 1;
-        self.misses += 1;
-        self.kept.insert(key, Kept { base: Rc::new(base), touched: self.clock });
-        if self.kept.len() > self.max {
-            let mut touched: Vec<u64> = self.kept.values().map(|kept| kept.touched).collect();
-            touched.sort_unstable();
-            let oldest = touched[self.max / 8];
-            self.kept.retain(|_, kept| kept.touched > oldest);
+        self.remove(key);
+        let place = self.ring.insert(key);
+        self.kept.insert(key, Kept { base: Rc::new(base), used: true, place });
+        self.evict();
+    }
+
+    fn remove(&mut self, key: PageKey) {
+        if let Some(kept) = self.kept.remove(&key) {
+            self.ring.remove(kept.place);
+        }
+    }
+
+    fn evict(&mut self) {
+        while self.kept.len() > self.max {
+            let Some(key) = self.ring.turn() else { continue };
+            if !std::mem::take(&mut self.kept.get_mut(&key).expect("the ring has what is kept").used) {
+                self.remove(key);
+            }
         }
     }
 
     /// A page of this layer has changed.
     pub fn forget(&mut self, key: PageKey) {
         if key.level == 1 && !self.kept.is_empty() {
-            self.kept.remove(&key);
+            self.remove(key);
         }
     }
 
     pub fn forget_layer(&mut self, layer: LayerId) {
-        self.kept.retain(|key, _| key.layer != layer);
+        let going: Vec<PageKey> = self.kept.keys().filter(|key| key.layer == layer).copied().collect();
+        going.into_iter().for_each(|key| self.remove(key));
     }
 
     /// Watches the pages of this index, of all layers, until it is dropped.
@@ -120,12 +129,20 @@ mod tests {
         for index in 0..BASES_MIN as u64 {
             bases.insert(key(index), [MapEntry::ABSENT; PAGE_ENTRIES]);
         }
-        assert!(bases.find(key(0)).is_some());
+        // the hand goes round once, and the first one goes
         bases.insert(key(1000), [MapEntry::ZERO; PAGE_ENTRIES]);
-        assert!(bases.find(key(0)).is_some() && bases.find(key(1)).is_none());
-        assert!(bases.find(key(1000)).is_some() && bases.kept.len() <= BASES_MIN);
-        bases.forget(key(0));
-        assert!(bases.find(key(0)).is_none());
+        assert_eq!(bases.kept.len(), BASES_MIN);
+        let stays = *bases.kept.keys().next().expect("one that stays");
+        for index in 2000..2040 {
+            assert!(bases.find(stays).is_some(), "used again and again");
+            bases.insert(key(index), [MapEntry::ZERO; PAGE_ENTRIES]);
+            assert_eq!(bases.kept.len(), BASES_MIN);
+        }
+        bases.forget(stays);
+        assert!(bases.find(stays).is_none());
+        bases.insert(stays, [MapEntry::ZERO; PAGE_ENTRIES]);
+        bases.forget_layer(LayerId(3));
+        assert!(bases.kept.is_empty());
     }
 
     #[test]

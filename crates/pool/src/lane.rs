@@ -266,6 +266,11 @@ impl Lane {
         self.options.set(LaneOptions { repair_share_percent, patience, ..self.options.get() });
     }
 
+    /// Gives the map more memory or less, in bytes, from now on.
+    pub fn set_map_budget(&self, bytes: usize) {
+        self.map.borrow_mut().set_budget(bytes);
+    }
+
     /// A drive is out: should it come back, it may lack what had not been flushed.
     fn mark_unsettled(&self, drive: u8) {
         let durable = self.log.borrow().durable();

@@ -63,6 +63,7 @@ mod read;
 mod recovery;
 mod references;
 mod request;
+mod ring;
 mod round;
 mod scrub;
 mod segments;

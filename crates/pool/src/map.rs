@@ -5,6 +5,7 @@
 //! flushing and pinned pages are never evicted; pages above level 1 change in checkpoints only.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 
 use base::{BLOCK_BYTES, HashMap, LayerId};
@@ -15,13 +16,16 @@ use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
 pub(crate) use crate::layers::Layer;
 use crate::position::Position;
 use crate::references::References;
+use crate::ring::Ring;
 
 pub(crate) struct CachedPage {
     pub page: Rc<Page>,
     /// Being written by a checkpoint.
     pub flushing: bool,
     pins: u32,
-    touched: u64,
+    /// Since the ring's hand last came by.
+    used: bool,
+    place: usize,
 }
 
 /// Where a page is to be had.
@@ -43,6 +47,11 @@ pub(crate) struct Map {
     /// Layers that are dropped or being merged.
     pub upkeep: BTreeSet<LayerId>,
     pages: HashMap<PageKey, CachedPage>,
+    ring: Ring<PageKey>,
+    /// The keys of `pages`: the pages of one layer are together.
+    keys: BTreeSet<PageKey>,
+    /// Of the pages, those that a checkpoint is writing.
+    pages_flushing: usize,
     dirty: [BTreeSet<PageKey>; LEVEL_MAX as usize + 1],
     /// Leaf pages that entries on their way keep in memory: they will be dirty.
     pinned: BTreeSet<PageKey>,
@@ -52,7 +61,7 @@ pub(crate) struct Map {
     flushing: Exposure,
     /// Blocks with a position, of all layers.
     pub mapped: u64,
-    clock: u64,
+    budget_bytes: usize,
     budget_pages: usize,
     pub hits: u64,
     pub misses: u64,
@@ -60,6 +69,16 @@ pub(crate) struct Map {
 
 /// Clean pages that are kept whatever the budget says: what reads that are under way need at once.
 const CLEAN_MIN: usize = 32;
+/// What a page in memory takes, with what it takes to find it and what the allocator rounds up to.
+const PAGE_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 4 + 256;
+/// Places of the ring that are looked at for each page that comes in, which bounds the time that it takes.
+const TURNS_MAX: usize = 64;
+
+/// How many pages of the map there is memory for, and of [`Bases`].
+fn split(budget_bytes: usize) -> (usize, usize) {
+    let pages = budget_bytes / PAGE_BYTES;
+    ((pages - pages / 5).max(8), pages / 5)
+}
 
 /// The lowest tree that maps `blocks` blocks.
 pub(crate) fn height_for(blocks: u64) -> u8 {
@@ -68,20 +87,24 @@ pub(crate) fn height_for(blocks: u64) -> u8 {
 
 impl Map {
     pub fn new(budget_bytes: usize) -> Map {
+        let (budget_pages, bases) = split(budget_bytes);
         Map {
             layers: BTreeMap::new(),
             names: BTreeMap::new(),
-            bases: Bases::new(budget_bytes / BLOCK_BYTES / 4),
+            bases: Bases::new(bases),
             references: References::default(),
             upkeep: BTreeSet::new(),
             pages: HashMap::default(),
+            ring: Ring::new(),
+            keys: BTreeSet::new(),
+            pages_flushing: 0,
             dirty: Default::default(),
             pinned: BTreeSet::new(),
             exposed: Exposure::default(),
             flushing: Exposure::default(),
             mapped: 0,
-            clock: 0,
-            budget_pages: (budget_bytes / BLOCK_BYTES).max(8),
+            budget_bytes,
+            budget_pages,
             hits: 0,
             misses: 0,
         }
@@ -94,9 +117,8 @@ impl Map {
     }
 
     pub fn find(&mut self, key: PageKey) -> Found {
-        self.clock += 1;
         if let Some(cached) = self.pages.get_mut(&key) {
-            cached.touched = self.clock;
+            cached.used = true;
             self.hits += u64::from(key.level == 1);
             return Found::Cached(cached.page.clone());
         }
@@ -137,9 +159,25 @@ impl Map {
     }
 
     fn insert(&mut self, key: PageKey, page: Rc<Page>) {
-        self.clock += 1;
-        self.pages.insert(key, CachedPage { page, flushing: false, pins: 0, touched: self.clock });
+        let place = self.ring.insert(key);
+        let replaced =
+            self.pages.insert(key, CachedPage { page, flushing: false, pins: 0, used: true, place });
+        assert!(replaced.is_none(), "a page is cached once");
+        self.keys.insert(key);
         self.evict();
+    }
+
+    fn remove(&mut self, key: PageKey) {
+        let cached = self.pages.remove(&key).expect("a cached page");
+        self.ring.remove(cached.place);
+        self.keys.remove(&key);
+    }
+
+    /// The cached pages of a layer, at these levels, in order.
+    fn of_layer(&self, layer: LayerId, levels: RangeInclusive<u8>) -> impl Iterator<Item = PageKey> {
+        let first = PageKey { layer, level: *levels.start(), index: 0 };
+        let last = PageKey { layer, level: *levels.end(), index: u64::MAX };
+        self.keys.range(first..=last).copied()
     }
 
     /// Makes sure that a page that [`Map::find`] calls absent can be changed.
@@ -213,6 +251,7 @@ impl Map {
             cached.flushing = true;
             (key, cached.page.clone())
         };
+        self.pages_flushing += keys.len();
         keys.into_iter().map(flush).collect()
     }
 
@@ -220,13 +259,14 @@ impl Map {
     pub fn end_flush(&mut self, key: PageKey, written: bool) {
         let cached = self.pages.get_mut(&key).expect("flushing pages are cached");
         cached.flushing = false;
+        self.pages_flushing -= 1;
         if !written {
             self.mark_dirty(key);
         } else if cached.page.is_empty()
             && cached.pins == 0
             && !self.dirty[usize::from(key.level)].contains(&key)
         {
-            self.pages.remove(&key);
+            self.remove(key);
         }
     }
 
@@ -248,7 +288,7 @@ impl Map {
 
     /// Whether a checkpoint is being written.
     pub fn is_flushing(&self) -> bool {
-        self.flushing.len() > 0 || self.pages.values().any(|cached| cached.flushing)
+        self.flushing.len() > 0 || self.pages_flushing > 0
     }
 
     /// Pages that checkpoints have to write at most: the one that is being written, and the next.
@@ -265,13 +305,18 @@ impl Map {
         self.pages.len()
     }
 
+    pub fn budget_bytes(&self) -> usize {
+        self.budget_bytes
+    }
+
     pub fn budget_pages(&self) -> usize {
         self.budget_pages
     }
 
     /// Forgets a layer that has been emptied and whose emptiness a checkpoint has written.
     pub fn forget_layer(&mut self, id: LayerId) {
-        self.pages.retain(|key, _| key.layer != id);
+        let going: Vec<PageKey> = self.of_layer(id, 0..=u8::MAX).collect();
+        going.into_iter().for_each(|key| self.remove(key));
         for level in &mut self.dirty {
             level.retain(|key| key.layer != id);
         }
@@ -282,48 +327,49 @@ impl Map {
 
     /// Whether no page of a layer is dirty, being written, or pinned.
     pub fn is_unused(&self, id: LayerId) -> bool {
-        let busy =
-            |(key, cached): (&PageKey, &CachedPage)| key.layer == id && (cached.pins > 0 || cached.flushing);
-        !self.pages.iter().any(busy)
-            && !self.dirty.iter().any(|level| level.iter().any(|key| key.layer == id))
+        let busy = |key: PageKey| {
+            let cached = &self.pages[&key];
+            cached.pins > 0 || cached.flushing || self.dirty[usize::from(key.level)].contains(&key)
+        };
+        !self.of_layer(id, 0..=u8::MAX).any(busy)
     }
 
     /// The cached pages of a layer at one level, in order.
     pub fn cached_of(&self, layer: LayerId, level: u8) -> Vec<PageKey> {
-        let mut keys: Vec<PageKey> =
-            self.pages.keys().filter(|key| key.layer == layer && key.level == level).copied().collect();
-        keys.sort_unstable();
-        keys
+        self.of_layer(layer, level..=level).collect()
+    }
+
+    /// Gives the map more memory or less, from now on; dirty pages go when the next checkpoint has written them.
+    pub fn set_budget(&mut self, budget_bytes: usize) {
+        let (budget_pages, bases) = split(budget_bytes);
+        (self.budget_bytes, self.budget_pages) = (budget_bytes, budget_pages);
+        self.bases.set_max(bases);
+        // twice round: what was used lately is passed by once
+        for _ in 0..2 * self.ring.places().div_ceil(TURNS_MAX) {
+            self.evict();
+        }
+        self.ring.refill(self.pages.iter_mut().map(|(key, cached)| (*key, &mut cached.place)));
     }
 
     /// Keeps the cache within its budget as far as clean pages allow.
     fn evict(&mut self) {
-        if self.pages.len() <= self.budget_pages {
-            return;
-        }
-        let evictable = |key: &PageKey, cached: &CachedPage| {
-            // those that a checkpoint changes stay, too: it has nothing to read, so nothing can be missing then
-            let is_needed = self.exposed.contains(key) || self.flushing.contains(key);
-            cached.pins == 0
-                && !cached.flushing
-                && !is_needed
-                && !self.dirty[usize::from(key.level)].contains(key)
-        };
-        let mut old: Vec<(u64, PageKey)> = self
-            .pages
-            .iter()
-            .filter(|(key, cached)| evictable(key, cached) && cached.touched != self.clock)
-            .map(|(key, cached)| (cached.touched, *key))
-            .collect();
         // pages that cannot go must not push out those that readers need at once
-        let kept = self.pages.len() - old.len();
-        let target = (self.budget_pages - self.budget_pages / 8).max(kept + CLEAN_MIN);
-        if self.pages.len() <= target {
-            return;
-        }
-        old.sort_unstable();
-        for (_, key) in old.into_iter().take(self.pages.len() - target) {
-            self.pages.remove(&key);
+        let kept = self.pages_to_write() + self.pinned.len();
+        let target = self.budget_pages.max(kept + CLEAN_MIN);
+        for _ in 0..TURNS_MAX.min(self.ring.places()) {
+            if self.pages.len() <= target {
+                return;
+            }
+            let Some(key) = self.ring.turn() else { continue };
+            // those that a checkpoint changes stay, too: it has nothing to read, so nothing can be missing then
+            let is_needed = self.exposed.contains(&key)
+                || self.flushing.contains(&key)
+                || self.dirty[usize::from(key.level)].contains(&key);
+            let cached = self.pages.get_mut(&key).expect("the ring has what is cached");
+            if is_needed || cached.pins > 0 || cached.flushing || std::mem::take(&mut cached.used) {
+                continue;
+            }
+            self.remove(key);
         }
     }
 }
@@ -393,7 +439,7 @@ mod tests {
 
     #[test]
     fn evicts_only_what_it_may() {
-        let mut map = Map::new(8 * BLOCK_BYTES);
+        let mut map = Map::new(8 * PAGE_BYTES);
         map.add_layer(LAYER, None, 2);
         let key = |index| PageKey { layer: LAYER, level: 1, index };
         for index in 0..4 {
@@ -405,5 +451,24 @@ mod tests {
         }
         assert!(map.cached_pages() <= 5 + CLEAN_MIN);
         assert!((0..4).all(|index| map.cached(key(index)).is_some()));
+    }
+
+    #[test]
+    fn what_was_used_lately_stays_and_the_budget_changes() {
+        let mut map = Map::new(1000 * PAGE_BYTES);
+        map.add_layer(LAYER, None, 2);
+        let key = |index| PageKey { layer: LAYER, level: 1, index };
+        let within = |map: &Map, percent: usize| map.cached_pages() * 100 <= map.budget_pages() * percent;
+        for index in 0..5_000 {
+            map.create(key(index));
+            assert!(matches!(map.find(key(0)), Found::Cached(_)) && within(&map, 103));
+        }
+        map.set(key(0), 0, entry(1), 1);
+        map.set_budget(100 * PAGE_BYTES);
+        assert!(within(&map, 103) && map.cached(key(0)).is_some());
+        map.set_budget(2000 * PAGE_BYTES);
+        (5_000..9_000).for_each(|index| map.create(key(index)));
+        assert!(within(&map, 103) && map.cached_pages() * 100 > map.budget_pages() * 99);
+        assert!(map.cached(key(0)).is_some());
     }
 }

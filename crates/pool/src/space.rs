@@ -17,6 +17,8 @@ use crate::segments::Segments;
 
 /// Segments that a checkpoint and rounding may leave partly unused.
 const SLACK: usize = 3;
+/// Pages that a checkpoint has to write at most, whatever memory there is: it bounds what a start has to replay.
+const DIRTY_PAGES_MAX: usize = 48 << 10;
 /// Pages above the leaves that a layer has at least.
 const UPPER_PAGES: usize = 2;
 
@@ -47,7 +49,9 @@ impl Shares {
     pub fn new(segments: &Segments, map: &Map) -> Shares {
         let (total, packed) = (segments.total_segments(), segments.packed_blocks());
         let table_blocks = segments.table_blocks(map.layers.len());
-        let dirty_max = (map.budget_pages() * 3 / 4).min((total / 96).max(1) * packed).max(24);
+        // two checkpoints' pages may be in memory: those that are being written, and the next ones
+        let dirty_max =
+            (map.budget_pages() * 3 / 8).min(DIRTY_PAGES_MAX).min((total / 96).max(1) * packed).max(24);
         let checkpoint = |pages: usize| SLACK + (pages + 2 * table_blocks).div_ceil(packed);
 
         // What a round of cleaning costs at most beside the blocks that it moves: every map page once, and the

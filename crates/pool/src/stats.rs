@@ -84,9 +84,12 @@ pub struct LaneStats {
     pub scrub: ScrubStats,
     /// By drive index.
     pub drive_latency: Vec<DriveLatency>,
+    /// Memory for the map, in bytes.
+    pub map_budget_bytes: usize,
     pub map_pages_cached: usize,
     pub map_pages_dirty: usize,
-    pub map_hits: u64,
+    /// Leaf pages that were looked for in memory, and those of them that were not there.
+    pub map_lookups: u64,
     pub map_misses: u64,
     /// Writes wait or are refused because the file system under the drives is full.
     pub stalled: bool,
@@ -118,9 +121,10 @@ impl Lane {
             exposed_blocks: exposed,
             scrub: self.scrub_stats(),
             drive_latency: self.latencies.borrow().all(),
+            map_budget_bytes: map.budget_bytes(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),
-            map_hits: map.hits,
+            map_lookups: map.hits,
             map_misses: map.misses,
             stalled: matches!(self.state.get(), LaneState::Stalled | LaneState::Recovering),
             failed: self.state.get() == LaneState::Failed,

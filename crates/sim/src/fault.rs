@@ -58,6 +58,8 @@ fault_kinds! {
     SlowOperation = "slow operation",
     /// A drive that became slower for everything.
     SlowDrive = "slow drive",
+    /// The maps of all lanes got more memory or less.
+    MemoryChanged = "memory for maps changed",
     /// A drive that answered nothing for a while.
     DriveStuck = "drive stuck",
     NoSpace = "no space",

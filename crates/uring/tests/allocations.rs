@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use engine::command::{Command, NewBacking, NewHost, NewPool, NewVolume, Reply};
-use engine::{Shard, ShardMessage, StartParameters};
+use engine::{Memory, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::{Event, Initiator, InitiatorParams, Request};
 use uring::{Mailbox, Options, UringEnv, spawn_shards};
@@ -79,7 +79,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
     let shards = spawn_shards(&Options::new(1), move |mut env: UringEnv<ShardMessage>| {
         COUNTED.set(true);
         let parameters = parameters.lock().expect("nobody panics with it").take();
-        let mut shard = Shard::new(env.shard(), env.shards(), parameters);
+        let mut shard = Shard::new(env.shard(), env.shards(), parameters, Memory::default());
         while !shard.is_stopped() {
             shard.turn(&mut env, true);
         }

@@ -139,6 +139,8 @@ answer! {
         pub log_bytes: u64,
         #[serde(default)]
         pub written: PoolWrites,
+        #[serde(default)]
+        pub map: PoolMap,
         pub drives: Vec<Drive>,
         pub settings: Settings,
         /// What is being written anew; null where nothing is.
@@ -146,6 +148,21 @@ answer! {
         pub scrub: Scrub,
         /// What goes on in the pool, in plain words.
         pub activity: Vec<String>,
+    }
+
+    /// A pool's map, which tells where in the log each block is, and the memory for it.
+    #[derive(Copy, Eq, Default)]
+    pub struct PoolMap {
+        /// What the map takes in the log.
+        pub bytes: u64,
+        /// Memory that the pool has for it, of the head's budget.
+        pub memory_bytes: u64,
+        /// Pages of the map that are in memory.
+        pub cached_bytes: u64,
+        /// Pages that were looked for in memory since the array was started.
+        pub lookups: u64,
+        /// Of those, the ones that were not there and had to be read from the drives.
+        pub misses: u64,
     }
 
     /// What was written to a pool since the array was started, without headers and parity.

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_MAX, PORTALS_MAX, SHARDS_MAX};
 
 use self::reader::{Reader, Section, Value};
+use crate::size::parse_size;
 
 /// Where the file is looked for when none is named.
 pub const DEFAULT_PATH: &str = "/etc/tangelo/tangelo.toml";
@@ -113,6 +114,8 @@ pub struct Config {
     pub tcp: Option<ApiTcp>,
     pub drives: Vec<DrivePattern>,
     pub cores: Cores,
+    /// Memory for commands' data and the maps of pools, in bytes; a part of the machine's where the file does not say.
+    pub memory_bytes: Option<u64>,
     pub state_dir: PathBuf,
 }
 
@@ -127,6 +130,7 @@ impl Default for Config {
                 .map(|pattern| DrivePattern { pattern: pattern.to_owned(), line: None })
                 .into(),
             cores: Cores::All,
+            memory_bytes: None,
             state_dir: DEFAULT_STATE_DIR.into(),
         }
     }
@@ -165,6 +169,10 @@ impl Config {
         let mut root = Section::new(&reader, "", document.get_ref());
         if let Some(value) = root.take("state_dir") {
             config.state_dir = value.path()?;
+        }
+        if let Some(value) = root.take("memory") {
+            let text = value.text("a size, such as \"4GiB\"")?;
+            config.memory_bytes = Some(parse_size(text).map_err(|error| value.refuse(error.to_string()))?);
         }
         if let Some(mut listen) = root.section("listen")? {
             if let Some(value) = listen.take("iscsi") {

@@ -68,7 +68,15 @@ fn what_is_refused_and_where_and_why() {
     let table = [
         ("[lissten]\n", "1: unknown key \"lissten\"; did you mean \"listen\"?"),
         ("\n\n[listen]\niscsy = []\n", "4: unknown key \"iscsy\" in [listen]; did you mean \"iscsi\"?"),
-        ("volumes = 1\n", "1: unknown key \"volumes\"; known are state_dir, listen, api, drives, cores"),
+        (
+            "memory = \"lots\"\n",
+            "1: \"lots\" is not a size: write a number and a unit, such as 500GiB, 1.5TiB or 1TB",
+        ),
+        ("memory = 4096\n", "1: a size, such as \"4GiB\", is wanted, not an integer"),
+        (
+            "volumes = 1\n",
+            "1: unknown key \"volumes\"; known are state_dir, memory, listen, api, drives, cores",
+        ),
         (
             "[listen]\niscsi = \"0.0.0.0:3260\"\n",
             "2: iscsi must be a list of addresses, such as [\"0.0.0.0:3260\"], not text",

@@ -68,7 +68,7 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
             |pool| pool.scrub.last.map_or(0, |last| last.unreadable),
         ),
     ];
-    let written: [Figure<Pool>; 4] = [
+    let written: [Figure<Pool>; 6] = [
         ("tangelo_pool_host_written_bytes_total", "Bytes that hosts wrote, since the start", |pool| {
             pool.written.host_bytes
         }),
@@ -80,6 +80,12 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
         }),
         ("tangelo_pool_map_written_bytes_total", "Bytes of the map that were written", |pool| {
             pool.written.map_bytes
+        }),
+        ("tangelo_pool_map_lookups_total", "Pages of the map that were looked for in memory", |pool| {
+            pool.map.lookups
+        }),
+        ("tangelo_pool_map_misses_total", "Of those, the ones that had to be read from drives", |pool| {
+            pool.map.misses
         }),
     ];
     for (kind, figures) in [("gauge", &figures[..]), ("counter", &written[..])] {

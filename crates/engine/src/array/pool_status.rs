@@ -9,7 +9,8 @@ use super::change::size;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, members, scrub, slow};
 use crate::command::{
-    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolStatus, PoolWrites, Problem, RepairStatus,
+    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolStatus, PoolWrites, Problem,
+    RepairStatus,
 };
 use crate::message::{Answer, Call};
 use crate::settings;
@@ -107,6 +108,13 @@ impl View<'_> {
                 moved_bytes: blocks(|lane| lane.counters.blocks_cleaned),
                 restored_bytes: blocks(|lane| lane.counters.blocks_restored),
                 map_bytes: blocks(|lane| lane.counters.map_blocks_written),
+            },
+            map: PoolMap {
+                bytes: blocks(|lane| lane.live_blocks.saturating_sub(lane.mapped_blocks)),
+                memory_bytes: lanes.iter().map(|lane| lane.map_budget_bytes as u64).sum(),
+                cached_bytes: blocks(|lane| lane.map_pages_cached as u64),
+                lookups: lanes.iter().map(|lane| lane.map_lookups).sum(),
+                misses: lanes.iter().map(|lane| lane.map_misses).sum(),
             },
             drives: drives.map(|(index, member)| self.drive_status(index, member)).collect(),
             settings: settings::status(&self.entry.map(|entry| entry.settings).unwrap_or_default()),

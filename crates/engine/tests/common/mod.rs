@@ -1,6 +1,7 @@
 //! An array in the simulated world: its shards, the control plane's way in, and hosts that log in to it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod copy;
 pub mod host;
 
 use std::cell::RefCell;
@@ -8,11 +9,10 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use base::limits::DATA_BYTES_PER_SHARD_MAX;
 use base::{Nanos, ShardId};
 use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
+use engine::{Command, CommandError, Memory, Reply, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -94,7 +94,7 @@ pub struct Lab {
     pub started: Started,
     drives: Vec<String>,
     shard_count: u16,
-    data_bytes_max: usize,
+    memory: Memory,
     /// Somebody who does nothing but wait.
     sleeper: Rc<RefCell<TaskShard<()>>>,
 }
@@ -115,18 +115,17 @@ impl Lab {
     }
 
     pub fn in_world(world: World, shards: u16, drives: &[&str]) -> Lab {
-        Lab::with_room(world, shards, drives, DATA_BYTES_PER_SHARD_MAX)
+        Lab::with_memory(world, shards, drives, Memory::default())
     }
 
-    /// Shards that have only so much room for the data of commands.
-    pub fn with_room(world: World, shards: u16, drives: &[&str], data_bytes_max: usize) -> Lab {
+    /// Shards that have only so much memory.
+    pub fn with_memory(world: World, shards: u16, drives: &[&str], memory: Memory) -> Lab {
         let mut simulation = Simulation::new(world);
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
         let saved = Saved::default();
-        let (started, process, outside, parts) =
-            start(&simulation.world, shards, (&drives, data_bytes_max), &saved);
+        let (started, process, outside, parts) = start(&simulation.world, shards, (&drives, memory), &saved);
         let mut lab = Lab {
             simulation,
             process,
@@ -136,7 +135,7 @@ impl Lab {
             started,
             drives,
             shard_count: shards,
-            data_bytes_max,
+            memory,
             sleeper,
         };
         lab.attach(parts);
@@ -173,7 +172,7 @@ impl Lab {
     pub fn begin_restart(&mut self) {
         self.simulation.bury();
         let (started, process, outside, parts) =
-            start(&self.simulation.world, self.shard_count, (&self.drives, self.data_bytes_max), &self.saved);
+            start(&self.simulation.world, self.shard_count, (&self.drives, self.memory), &self.saved);
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
     }
@@ -298,7 +297,7 @@ pub fn memory_volume(name: &str, size_bytes: u64) -> NewVolume {
 fn start(
     world: &World,
     shards: u16,
-    (drives, data_bytes_max): (&[String], usize),
+    (drives, memory): (&[String], Memory),
     saved: &Saved,
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
@@ -313,7 +312,7 @@ fn start(
         started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
     });
     let make = |environment: SimEnv<ShardMessage>| {
-        let shard = Shard::with_room(environment.shard(), shards, parameters.take(), data_bytes_max);
+        let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
         Rc::new(RefCell::new(EngineShard { environment: PortPerShard(environment), shard }))
     };
     (started, process, outside, environments.into_iter().map(make).collect())

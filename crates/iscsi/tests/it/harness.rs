@@ -48,7 +48,7 @@ impl Directory for Hosts {
 
 pub fn connection() -> Connection {
     let local_address = "192.0.2.7:3260".parse().unwrap();
-    let budget = Budget::new(base::limits::DATA_BYTES_PER_SHARD_MAX);
+    let budget = Budget::new(512 << 20);
     Connection::new(ConnectionParams { local_address, portal_group_tag: 1, budget }, Nanos(0))
 }
 

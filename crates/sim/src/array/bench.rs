@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use base::{BLOCK_BYTES, Nanos};
 use engine::command::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Reply, Shard, ShardMessage, StartParameters};
+use engine::{Command, CommandError, Memory, Reply, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
@@ -64,6 +64,7 @@ pub struct Who {
 /// See the module's words.
 pub struct ArrayBench {
     plan: Plan,
+    memory: Memory,
     shared: Rc<Shared>,
     who: Who,
     volumes: Rc<Vec<VolumePlan>>,
@@ -82,7 +83,13 @@ pub struct ArrayBench {
 }
 
 impl ArrayBench {
-    pub fn new(plan: Plan, world: &World, shared: &Rc<Shared>, mut orders: Orders, who: Who) -> ArrayBench {
+    pub fn new(
+        (plan, memory): (Plan, Memory),
+        world: &World,
+        shared: &Rc<Shared>,
+        mut orders: Orders,
+        who: Who,
+    ) -> ArrayBench {
         orders.add_spares(&plan, world);
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
@@ -90,6 +97,7 @@ impl ArrayBench {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
         }
         ArrayBench {
+            memory,
             shared: shared.clone(),
             who,
             volumes: Rc::new(plan.volumes.clone()),
@@ -113,7 +121,7 @@ impl ArrayBench {
     }
 
     fn start_array(&self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
-        let shards = self.plan.shards;
+        let (shards, memory) = (self.plan.shards, self.memory);
         let (process, environments, outside) = simulation.world.start_process::<ShardMessage>(ARRAY, shards);
         let started = Started::default();
         let place = started.clone();
@@ -128,7 +136,7 @@ impl ArrayBench {
         });
         for (index, environment) in environments.into_iter().enumerate() {
             let environment: SimEnv<ShardMessage> = environment;
-            let shard = Shard::new(environment.shard(), shards, parameters.take());
+            let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
             let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
             simulation.attach(process, index as u16, shard);
         }

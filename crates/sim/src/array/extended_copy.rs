@@ -36,6 +36,7 @@ counted! {
         Aborted = "aborted",
         Lost = "its connection broke",
         Refused = "copy aborted",
+        Interrupted = "a volume that it had reached was reset by another",
         CutOff = "cut off by the end of the array",
         Whole = "of whole blocks",
         Partial = "of parts of blocks",
@@ -141,12 +142,18 @@ impl CopyHost {
 
     /// One command, of one range or several.
     pub async fn copy_something(&self, names: &BTreeMap<u32, [u8; NAA_BYTES]>, prng: &mut Prng) {
+        let count = if prng.chance(750) { 1 } else { prng.between(2, 3) };
+        let ranges: Vec<Range> = (0..count).map(|_| self.draw(prng)).collect();
+        if self.shared.out_of_space.get() > 0 || self.may_be_refused {
+            // what was refused may have been carried out in part, and there may be much of that
+            for range in &ranges {
+                self.read(range.source, range.from, range.sectors).await;
+            }
+        }
         // what copies of copies under way may bring is more than anybody could check
         while self.shared.oracle.borrow().copies_under_way() > 0 {
             self.way.io.sleep(TURN).await;
         }
-        let count = if prng.chance(750) { 1 } else { prng.between(2, 3) };
-        let ranges: Vec<Range> = (0..count).map(|_| self.draw(prng)).collect();
         let sent_to = if prng.chance(500) { ranges[0].source } else { ranges[0].destination };
         let request = self.extended_copy(sent_to, names, &ranges);
         ranges.iter().for_each(count_range);
@@ -167,19 +174,19 @@ impl CopyHost {
         self.tell_oracle(tickets, answer, &ranges);
         // what has been read is known: else nobody would know in the end what copies of copies may be
         for range in &ranges {
-            self.read_back(range).await;
+            self.read(range.destination, range.to, range.sectors).await;
         }
     }
 
-    async fn read_back(&self, range: &Range) {
+    async fn read(&self, volume: u32, first: u64, count: u64) {
         let subject = Rc::new(LunSubject { way: self.way.clone(), luns: self.luns.clone() });
-        let end = range.to + range.sectors;
-        for first in (range.to..end).step_by(READ_SECTORS) {
+        let end = first + count;
+        for first in (first..end).step_by(READ_SECTORS) {
             if self.shared.has_failed() {
                 return;
             }
             let sectors = first..(first + READ_SECTORS as u64).min(end);
-            read_checked(self.shared.clone(), subject.clone(), range.destination, sectors).await;
+            read_checked(self.shared.clone(), subject.clone(), volume, sectors).await;
         }
     }
 
@@ -201,11 +208,15 @@ impl CopyHost {
                 Seen::Aborted.seen();
                 tickets.iter().for_each(|ticket| oracle.abort_copy(ticket));
             }
+            // it was answered: nothing more comes of it
+            Answer::Miscompare => {
+                Seen::Refused.seen();
+                tickets.iter().for_each(|ticket| oracle.abort_copy(ticket));
+            }
             other => {
                 tickets.iter().for_each(|ticket| oracle.fail_copy(ticket));
                 match other {
                     Answer::Lost => Seen::Lost.seen(),
-                    Answer::Miscompare => Seen::Refused.seen(),
                     other => {
                         let (request, answer) = (format!("copy {ranges:?}"), format!("{other:?}"));
                         self.shared.fail(Failure::Refused { request, answer });
@@ -288,6 +299,10 @@ fn copy_answer(completion: &Completion, may_be_refused: bool) -> Option<Answer> 
     match (completion.status, sense(completion)) {
         (0x00, _) => Some(Answer::Done),
         (0x08 | 0x18 | 0x28, _) | (0x02, (0x6 | 0x2, ..)) => None,
+        (0x02, (0xA, 0x0D, 0x02)) if may_be_refused => {
+            Seen::Interrupted.seen();
+            Some(Answer::Miscompare)
+        }
         (0x02, (0xA, 0x0D, 0x01)) if may_be_refused => Some(Answer::Miscompare),
         (0x02, (0xB, ..)) => Some(Answer::Lost),
         (status, sense) => Some(Answer::Failed(format!("status {status:#04x}, sense {sense:x?}"))),

@@ -14,6 +14,7 @@ mod session;
 
 use base::Nanos;
 use copies::Records;
+use engine::Memory;
 
 use crate::prng::Prng;
 use crate::process::Simulation;
@@ -102,6 +103,12 @@ pub fn run_full_bin(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Resu
     }
 }
 
+/// For the maps of a shard's lanes there is hardly any memory, less than they have pages, or enough.
+fn memory_of(seed: u64) -> Memory {
+    let map_bytes = *Prng::new(seed ^ 0x6D65_6D6F_7279).pick(&[1 << 20, 4 << 20, 256 << 20]);
+    Memory { map_bytes, ..Memory::default() }
+}
+
 /// How often this process has done, cut off and seen what has to do with copies, by name.
 pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration().chain(extended_copy::Seen::counts()).chain(full_bin::Seen::counts())
@@ -143,7 +150,7 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
         load.copies.map(|copies| Records::new(&shared, &plan.volumes, copies.schedules, copies.wanted));
     let filler = load.fills.then(|| full_bin::Records::new(&shared));
     let who = Who { hosts: load.hosts, ranges: load.ranges, copies: records, filler };
-    let mut bench = ArrayBench::new(plan, &world, &shared, Orders::draw(seed), who);
+    let mut bench = ArrayBench::new((plan, memory_of(seed)), &world, &shared, Orders::draw(seed), who);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

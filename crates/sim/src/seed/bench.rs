@@ -10,11 +10,12 @@ use task::Io;
 
 use super::host::{Host, Order, PoolMessage, ShardState};
 use super::layers::Records;
-use super::plan::Plan;
+use super::plan::{MAP_BUDGETS, Plan, Trouble};
 use super::report::PoolTotals;
 use super::subject::{LaneSubject, SharedSubject};
 use super::troubles::Troubles;
 use crate::drive::{DriveNumber, DriveOptions};
+use crate::fault::FaultKind;
 use crate::prng::Prng;
 use crate::process::{Outbox, Simulation};
 use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
@@ -288,8 +289,10 @@ impl Bench for PoolBench {
 
     fn inject(&mut self, world: &World, prng: &mut Prng) {
         // a pool is made of drives that are there and well
-        if *self.created.borrow() {
-            self.troubles.inject(world, prng);
+        if *self.created.borrow() && self.troubles.inject(world, prng) == Trouble::Memory {
+            let bytes = *prng.pick(&MAP_BUDGETS);
+            world.0.borrow_mut().counts.add(FaultKind::MemoryChanged);
+            self.lanes().iter().for_each(|lane| lane.set_map_budget(bytes));
         }
     }
 

@@ -34,6 +34,8 @@ pub enum Trouble {
     Overwrite,
     /// A lossy drive holds again what it held some time ago.
     PutBack,
+    /// The maps get more memory or less.
+    Memory,
 }
 
 impl Trouble {
@@ -50,7 +52,7 @@ impl Trouble {
     ];
 
     /// Every kind.
-    pub const ALL: [Trouble; 10] = [
+    pub const ALL: [Trouble; 11] = [
         Trouble::Vanish,
         Trouble::BadSpell,
         Trouble::Rot,
@@ -61,6 +63,7 @@ impl Trouble {
         Trouble::Reset,
         Trouble::Overwrite,
         Trouble::PutBack,
+        Trouble::Memory,
     ];
 
     /// As the command line calls it.
@@ -105,6 +108,8 @@ pub struct Trim {
 }
 
 const MIB: u64 = 1 << 20;
+/// For the map of a lane, in bytes.
+pub(super) const MAP_BUDGETS: [usize; 3] = [64 << 10, 256 << 10, 16 << 20];
 
 impl Plan {
     /// Draws a plan; `only` overrides the protection that the seed would have.
@@ -137,7 +142,7 @@ impl Plan {
             lanes,
             shards: prng.between(1, u64::from(lanes)) as u16,
             chunk_bytes: *prng.pick(&[64 << 10, 64 << 10, 256 << 10]),
-            map_budget_bytes: *prng.pick(&[64 << 10, 256 << 10, 16 << 20]),
+            map_budget_bytes: *prng.pick(&MAP_BUDGETS),
             checkpoint_interval: Nanos(*prng.pick(&[2_000_000, 50_000_000, 30_000_000_000])),
             patience: Patience::default(),
             volumes: draw_volumes(&drives, lanes, prng),
@@ -153,6 +158,7 @@ impl Plan {
         let lying_flush = if prng.chance(300) { *prng.pick(&[50, 500, 1000]) } else { 0 };
         let patience = draw_patience(prng);
         let administrator = prng.chance(600);
+        troubles.extend(prng.chance(200).then_some(Trouble::Memory));
         Plan { troubles, rates: FaultRates { lying_flush, ..plan.rates }, patience, administrator, ..plan }
     }
 

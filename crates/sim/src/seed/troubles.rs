@@ -51,8 +51,8 @@ impl Troubles {
         world.set_fault_rates(drive, rates);
     }
 
-    /// Lets something happen.
-    pub fn inject(&mut self, world: &World, prng: &mut Prng) {
+    /// Lets something happen. Gives what: memory is for whoever has the lanes to change.
+    pub fn inject(&mut self, world: &World, prng: &mut Prng) -> Trouble {
         let trouble = *prng.pick(&self.kinds);
         let any = *prng.pick(&self.drives);
         let lossy = (!self.lossy.is_empty()).then(|| *prng.pick(&self.lossy));
@@ -92,8 +92,9 @@ impl Troubles {
                 Some(snapshot) => world.put_back(drive, snapshot),
                 None => drop(self.older.insert(drive, world.snapshot(drive))),
             },
-            (_, None) => {}
+            (Trouble::Memory, _) | (_, None) => {}
         }
+        trouble
     }
 
     /// Ends everything that lasts; drives that have vanished are there again.

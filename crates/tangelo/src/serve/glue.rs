@@ -275,6 +275,7 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         used_bytes: pool.used_bytes,
         log_bytes: pool.log_bytes,
         written: pool_writes(pool.written),
+        map: pool_map(pool.map),
         drives: pool.drives.into_iter().map(drive).collect(),
         settings: upkeep::settings(pool.settings),
         repair: pool.repair.map(upkeep::repair),
@@ -286,6 +287,11 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
 fn pool_writes(written: shard::PoolWrites) -> api::PoolWrites {
     let shard::PoolWrites { host_bytes, moved_bytes, restored_bytes, map_bytes } = written;
     api::PoolWrites { host_bytes, moved_bytes, restored_bytes, map_bytes }
+}
+
+fn pool_map(map: shard::PoolMap) -> api::PoolMap {
+    let shard::PoolMap { bytes, memory_bytes, cached_bytes, lookups, misses } = map;
+    api::PoolMap { bytes, memory_bytes, cached_bytes, lookups, misses }
 }
 
 fn group_access(access: shard::GroupAccess) -> api::GroupAccess {

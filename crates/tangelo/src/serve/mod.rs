@@ -13,6 +13,7 @@ mod copies;
 mod glue;
 mod keeper;
 mod locate;
+mod memory;
 mod notify;
 mod upkeep;
 mod watcher;
@@ -39,6 +40,7 @@ use self::watcher::{Watcher, find_drives};
 use crate::cli;
 
 /// Why the daemon does not run, in a line or two for people.
+#[derive(Debug)]
 struct Failure(String);
 
 impl<E: fmt::Display> From<E> for Failure {
@@ -89,7 +91,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
         save_state: keeper.save_state(),
         started: keeper.after_saving(started),
     };
-    let shards = start_shards(&config.cores, parameters)?;
+    let shards = start_shards(&config, parameters)?;
     let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper));
     let head = Head { config, remembered, serve };
     runtime.block_on(attend(&head, &drives, listeners, array, signals, is_started))?;
@@ -143,6 +145,7 @@ async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Ve
     let fixed = [
         ("[cores]", config.cores != before.cores),
         ("[api]", config.socket != before.socket || config.tcp != before.tcp),
+        ("memory", config.memory_bytes != before.memory_bytes),
         ("state_dir", config.state_dir != before.state_dir),
     ];
     for (key, _) in fixed.iter().filter(|(_, changed)| *changed) {
@@ -232,13 +235,14 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
     }
 }
 
-fn start_shards(cores: &Cores, parameters: StartParameters) -> Result<Shards<ShardMessage>, Failure> {
-    let (count, cores) = match cores {
+fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<ShardMessage>, Failure> {
+    let (count, cores) = match &config.cores {
         Cores::All => (std::thread::available_parallelism().map_or(1, |cores| cores.get()), Vec::new()),
         Cores::Count(count) => (*count, Vec::new()),
         Cores::List(list) => (list.len(), list.clone()),
     };
     let count = count.clamp(1, SHARDS_MAX) as u16;
+    let memory = memory::of_each_shard(config, count)?;
     let options = uring::Options { cores, ..uring::Options::new(count) };
     // Whichever thread turns out to be shard 0 takes them.
     let parameters = Arc::new(Mutex::new(Some(parameters)));
@@ -248,7 +252,7 @@ fn start_shards(cores: &Cores, parameters: StartParameters) -> Result<Shards<Sha
             0 => parameters.lock().expect("only shard 0 takes it").take(),
             _ => None,
         };
-        let mut shard = Shard::new(env.shard(), env.shards(), parameters);
+        let mut shard = Shard::new(env.shard(), env.shards(), parameters, memory);
         while !shard.is_stopped() {
             shard.turn(&mut env, true);
         }

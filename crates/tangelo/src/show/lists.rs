@@ -86,6 +86,10 @@ impl Show for PoolList {
             out.push('\n');
             written_table(&self.pools, "", &mut out);
         }
+        if self.pools.iter().any(|pool| pool.map.lookups > 0) {
+            out.push('\n');
+            map_table(&self.pools, "", &mut out);
+        }
         out
     }
 
@@ -145,6 +149,23 @@ pub(super) fn written_table(pools: &[Pool], indent: &str, out: &mut String) {
         row.push(match host_bytes {
             0 => "-".to_owned(),
             bytes => format!("{:.2}", all as f64 / bytes as f64),
+        });
+        table.row(row);
+    }
+    table.render(indent, out);
+}
+
+/// How much of the maps is in memory, and how often that was not enough.
+fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["POOL", "MAP", "MEMORY FOR IT", "IN MEMORY", "LOOKED FOR", "MISSED"]);
+    for pool in pools {
+        let PoolMap { bytes, memory_bytes, cached_bytes, lookups, misses } = pool.map;
+        let mut row = vec![pool.name.clone()];
+        row.extend([bytes, memory_bytes, cached_bytes].map(|bytes| Size(bytes).to_string()));
+        row.push(lookups.to_string());
+        row.push(match lookups {
+            0 => "-".to_owned(),
+            _ => format!("{misses} ({:.2} %)", misses as f64 / lookups as f64 * 100.0),
         });
         table.row(row);
     }
