@@ -298,6 +298,7 @@ pub struct PoolStatus {
     pub used_bytes: u64,
     /// What all segments hold, the reserve of cleaning among it.
     pub log_bytes: u64,
+    pub references: PoolReferences,
     pub written: PoolWrites,
     pub drives: Vec<DriveStatus>,
     pub settings: PoolSettings,
@@ -306,6 +307,15 @@ pub struct PoolStatus {
     pub scrub: ScrubStatus,
     /// What goes on in the pool, in plain words.
     pub activity: Vec<String>,
+}
+
+/// Copies by reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolReferences {
+    /// Blocks of volumes and snapshots that are references: what the copies would take as data.
+    pub copied_bytes: u64,
+    /// Used for nothing but references: given back when the last of them goes.
+    pub kept_bytes: u64,
 }
 
 /// What was written to a pool since its lanes were opened, without headers and parity.

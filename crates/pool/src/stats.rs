@@ -71,6 +71,8 @@ pub struct LaneStats {
     pub live_blocks: u64,
     /// Of the live blocks, those of layers; the rest is the map itself.
     pub mapped_blocks: u64,
+    /// Blocks of layers that are references; they take none of the live ones.
+    pub reference_blocks: u64,
     pub segments_total: usize,
     /// Blocks that one segment takes when it is filled with full batches.
     pub segment_blocks: usize,
@@ -111,6 +113,7 @@ impl Lane {
             capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
             live_blocks: segments.live(),
             mapped_blocks: map.mapped(),
+            reference_blocks: map.references.total(),
             segments_total: segments.total_segments(),
             segment_blocks: segments.packed_blocks(),
             segments_free: segments.free_segments(),

@@ -138,6 +138,8 @@ answer! {
         #[serde(default)]
         pub log_bytes: u64,
         #[serde(default)]
+        pub references: PoolReferences,
+        #[serde(default)]
         pub written: PoolWrites,
         pub drives: Vec<Drive>,
         pub settings: Settings,
@@ -146,6 +148,16 @@ answer! {
         pub scrub: Scrub,
         /// What goes on in the pool, in plain words.
         pub activity: Vec<String>,
+    }
+
+    /// Copies inside a pool that are references to what they were copied from (EXTENDED COPY).
+    #[derive(Copy, Eq, Default)]
+    pub struct PoolReferences {
+        /// Bytes of volumes and snapshots that are references: what these copies would take as data.
+        pub copied_bytes: u64,
+        /// Of the used bytes, those that no volume or snapshot holds, only references: they are given back when the last of
+        /// these goes.
+        pub kept_bytes: u64,
     }
 
     /// What was written to a pool since the array was started, without headers and parity.
