@@ -138,6 +138,7 @@ mod tests {
             capacity_bytes: 1,
             used_bytes: 0,
             log_bytes: 2,
+            reserve_bytes: 1,
             references: crate::api::PoolReferences::default(),
             written: crate::api::PoolWrites::default(),
             drives: Vec::new(),

@@ -298,6 +298,8 @@ pub struct PoolStatus {
     pub used_bytes: u64,
     /// What all segments hold, the reserve of cleaning among it.
     pub log_bytes: u64,
+    /// Of that, what cleaning and checkpoints keep free.
+    pub reserve_bytes: u64,
     pub references: PoolReferences,
     pub written: PoolWrites,
     pub drives: Vec<DriveStatus>,

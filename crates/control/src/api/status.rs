@@ -137,6 +137,9 @@ answer! {
         /// Bytes that the log's segments hold without parity: the capacity, and the reserve that cleaning works with.
         #[serde(default)]
         pub log_bytes: u64,
+        /// Of these, what is kept free for cleaning and checkpoints: where less is free, cleaning begins.
+        #[serde(default)]
+        pub reserve_bytes: u64,
         #[serde(default)]
         pub references: PoolReferences,
         #[serde(default)]

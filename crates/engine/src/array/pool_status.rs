@@ -107,6 +107,7 @@ impl View<'_> {
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
             log_bytes: blocks(|lane| (lane.segments_total * lane.segment_blocks) as u64),
+            reserve_bytes: blocks(|lane| lane.reserve_blocks),
             references: PoolReferences {
                 copied_bytes: blocks(|lane| lane.reference_blocks),
                 kept_bytes: self.kept_blocks * BLOCK_BYTES as u64,

@@ -274,6 +274,7 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
         log_bytes: pool.log_bytes,
+        reserve_bytes: pool.reserve_bytes,
         references: pool_references(pool.references),
         written: pool_writes(pool.written),
         drives: pool.drives.into_iter().map(drive).collect(),
