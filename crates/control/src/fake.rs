@@ -288,6 +288,8 @@ pub fn healthy() -> ArrayStatus {
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
             log_bytes: 6_000_000_000_000,
+            reserve_bytes: 400_000_000_000,
+            references: PoolReferences { copied_bytes: 80 << 30, kept_bytes: 20 << 30 },
             written: PoolWrites {
                 host_bytes: 2 << 40,
                 moved_bytes: 1 << 40,

@@ -138,6 +138,8 @@ mod tests {
             capacity_bytes: 1,
             used_bytes: 0,
             log_bytes: 2,
+            reserve_bytes: 1,
+            references: crate::api::PoolReferences::default(),
             written: crate::api::PoolWrites::default(),
             map: crate::api::PoolMap::default(),
             drives: Vec::new(),

@@ -298,6 +298,9 @@ pub struct PoolStatus {
     pub used_bytes: u64,
     /// What all segments hold, the reserve of cleaning among it.
     pub log_bytes: u64,
+    /// Of that, what cleaning and checkpoints keep free.
+    pub reserve_bytes: u64,
+    pub references: PoolReferences,
     pub written: PoolWrites,
     pub map: PoolMap,
     pub drives: Vec<DriveStatus>,
@@ -320,6 +323,15 @@ pub struct PoolMap {
     /// Pages that were looked for in memory since the lanes were opened, and those that had to be read.
     pub lookups: u64,
     pub misses: u64,
+}
+
+/// Copies by reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PoolReferences {
+    /// Blocks of volumes and snapshots that are references: what the copies would take as data.
+    pub copied_bytes: u64,
+    /// Used for nothing but references: given back when the last of them goes.
+    pub kept_bytes: u64,
 }
 
 /// What was written to a pool since its lanes were opened, without headers and parity.

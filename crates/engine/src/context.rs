@@ -155,6 +155,7 @@ impl Context {
             }
             Call::LaneStats => Answer::LaneStats(self.lanes.stats()),
             Call::Layers(pool) => Answer::Layers(self.lanes.layers(pool)),
+            Call::KeptBy(pool, layers) => Answer::Kept(self.lanes.kept_by(pool, &layers)),
             Call::Adopt(membership) => {
                 self.lanes.adopt(&membership);
                 Answer::Done

@@ -175,6 +175,11 @@ impl Lanes {
         self.of_pool(pool).into_iter().flat_map(|lane| lane.layer_spaces()).collect()
     }
 
+    /// Blocks that nothing but these layers keeps in the pool.
+    pub(crate) fn kept_by(&self, pool: PoolId, layers: &[LayerId]) -> u64 {
+        self.of_pool(pool).iter().map(|lane| lane.blocks_kept_by(layers)).sum()
+    }
+
     /// All lanes of a pool, as a volume uses them from this shard; `None` where one that should be here is not.
     pub(crate) fn references(
         &self,

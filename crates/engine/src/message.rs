@@ -48,6 +48,8 @@ pub enum Call {
     LaneStats,
     /// The layers in the asked shard's lanes of the pool. → [`Answer::Layers`]
     Layers(PoolId),
+    /// Blocks that nothing but these layers keeps in the asked shard's lanes of the pool. → [`Answer::Kept`]
+    KeptBy(PoolId, Arc<[LayerId]>),
     /// From shard 0: who belongs to the pool now. → [`Answer::Done`]
     Adopt(Membership),
     /// To shard 0: a drive of the pool does not answer or refuses writes. Answered when that is on record and
@@ -119,6 +121,8 @@ pub enum Answer {
     LaneStats(Vec<(PoolId, LaneStats)>),
     /// For each lane, each of its layers and how many blocks are mapped in it.
     Layers(Vec<(LayerId, LayerSpace)>),
+    /// Blocks, in all lanes of the shard.
+    Kept(u64),
     /// One for each open lane of the pool.
     DriveUse(Vec<DriveUse>),
     /// `false` where service cannot go on.

@@ -172,8 +172,9 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     bench.restart();
     bench.wait_healthy(3, 1);
     assert!(bench.pool().written.host_bytes < hosts / 10, "counted since the start");
-    let PoolStatus { capacity_bytes, log_bytes, .. } = bench.pool();
+    let PoolStatus { capacity_bytes, log_bytes, reserve_bytes, .. } = bench.pool();
     assert!((1..2).contains(&(log_bytes / capacity_bytes)), "{log_bytes} for {capacity_bytes}");
+    assert!((1..=log_bytes - capacity_bytes).contains(&reserve_bytes), "{reserve_bytes} of {log_bytes}");
     bench.check_data();
     // what is on it is of an older life of the pool
     bench.lab.simulation.world.return_drive(bench.drives[1]);

@@ -7,7 +7,7 @@ use common::Lab;
 use common::copy::{copy_target, extended_copy};
 use common::host::{Host, cdb};
 use engine::Command;
-use engine::command::CopyOrder;
+use engine::command::{CopyOrder, PoolReferences};
 use iscsi::initiator::Request;
 use wire::scsi::Lun;
 
@@ -156,4 +156,87 @@ fn the_power_goes_in_the_middle_of_a_copy() {
         assert!(again == there && read(&mut lab, &host, 0, 0, sectors) == old, "seed {seed}");
     }
     assert!(copied.iter().all(|&count| count > 2), "cut off before and after: {copied:?}");
+}
+
+/// Blocks that are references, and those that only references keep; with these, what the volumes use is all that is used.
+fn references(lab: &mut Lab) -> (u64, u64) {
+    let status = lab.status();
+    let PoolReferences { copied_bytes, kept_bytes } = status.pools[0].references;
+    let volumes = status.volumes.iter().map(|volume| volume.space);
+    let spaces = volumes.chain(status.bin.iter().map(|binned| binned.space));
+    let held = spaces.map(|space| space.unwrap().used_bytes).sum::<u64>() + kept_bytes;
+    let used = status.pools[0].used_bytes;
+    // the map, and the catalog
+    assert!((held..held + MIB).contains(&used), "{used} bytes are used, {held} are accounted for");
+    (copied_bytes / 4096, kept_bytes / 4096)
+}
+
+/// As long as anybody stands on what was copied from, it counts there; then with the copies alone, to the block.
+#[test]
+fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {
+    for (seed, shards) in [(1, 1), (2, 3)] {
+        let (mut lab, host) = array(seed, shards, false);
+        let (blocks, sectors) = (4 * MIB / 4096, 4 * SECTORS);
+        let there = 7 * SECTORS + 24;
+        write(&mut lab, &host, 0, 0, &pattern(1, sectors));
+        assert_eq!(references(&mut lab), (0, 0), "seed {seed}");
+        copied(&mut lab, &host, (0, 0), (1, there), sectors);
+        assert_eq!(references(&mut lab), (blocks, 0), "seed {seed}: the source stands on what was copied");
+        // both are overwritten: 256 blocks of the source, 100 whole ones and part of one of the copy
+        write(&mut lab, &host, 0, 0, &pattern(2, SECTORS));
+        write(&mut lab, &host, 1, there, &pattern(3, 800));
+        write(&mut lab, &host, 1, there + 1000 * 8 + 3, &[4; 512]);
+        let left = blocks - 101;
+        assert_eq!(references(&mut lab), (left, 0), "seed {seed}: overwritten");
+        lab.pass(Nanos::from_secs(2));
+        // from what the source is now: what was written since is frozen, too, and stands on what was before
+        copied(&mut lab, &host, (0, 0), (1, 30 * SECTORS), 2 * SECTORS);
+        let left = left + 512;
+        assert_eq!(references(&mut lab), (left, 0), "seed {seed}: copied again");
+        // a snapshot of the copy holds its references, too; what is written over them then takes none of them away
+        let snapshot = ("copy".to_owned(), "then".to_owned());
+        let order = CopyOrder::Snapshot { snapshots: vec![snapshot.clone()] };
+        lab.change(Command::Copy { order, dry_run: false });
+        write(&mut lab, &host, 1, 30 * SECTORS, &pattern(5, SECTORS));
+        assert_eq!(references(&mut lab), (left, 0), "seed {seed}: a snapshot of the copy");
+        let (volume, snapshot) = snapshot;
+        lab.change(Command::Copy { order: CopyOrder::DeleteSnapshot { volume, snapshot }, dry_run: false });
+        lab.pass(Nanos::from_secs(20));
+        let left = left - 256;
+        assert_eq!(references(&mut lab), (left, 0), "seed {seed}: the snapshot is gone");
+        // a snapshot that stands on what was copied is reason enough for it, also in the bin
+        let order = CopyOrder::Snapshot { snapshots: vec![("disk".to_owned(), "last".to_owned())] };
+        lab.change(Command::Copy { order, dry_run: false });
+        let name = "disk".to_owned();
+        lab.change(Command::VolumeDelete { name, unmap: true, eradicate: false, dry_run: false });
+        lab.pass(Nanos::from_secs(20));
+        assert_eq!(references(&mut lab), (left, 0), "seed {seed}: the source is in the bin");
+        lab.change(Command::Copy {
+            order: CopyOrder::Eradicate { volume: "disk".to_owned() },
+            dry_run: false,
+        });
+        lab.pass(Nanos::from_secs(20));
+        assert_eq!(references(&mut lab), (left, blocks + 256), "seed {seed}: the source is gone");
+        lab.simulation.world.power_loss(0);
+        host.kill(&mut lab);
+        lab.restart();
+        let host = Host::log_in(&mut lab, 0, ALPHA, 1);
+        host.settle(&mut lab, 1);
+        assert_eq!(references(&mut lab), (left, blocks + 256), "seed {seed}: after a start");
+        // nothing refers to the second of the two states any more: the first takes in what it had
+        write(&mut lab, &host, 1, 31 * SECTORS, &pattern(6, SECTORS));
+        let flush = || Request::new(Lun::new(1).unwrap().emit(), cdb(&[0x35]));
+        assert_eq!(host.run(&mut lab, flush()).status, 0);
+        lab.pass(Nanos::from_secs(20));
+        assert_eq!(
+            references(&mut lab),
+            (blocks - 101, blocks),
+            "seed {seed}: what was copied again is gone"
+        );
+        write(&mut lab, &host, 1, there, &pattern(7, sectors));
+        assert_eq!(references(&mut lab), (0, blocks), "seed {seed}: no reference is left");
+        assert_eq!(host.run(&mut lab, flush()).status, 0);
+        lab.pass(Nanos::from_secs(20));
+        assert_eq!(references(&mut lab), (0, 0), "seed {seed}: given back");
+    }
 }

@@ -139,6 +139,11 @@ impl References {
         self.0.iter().map(|(&layer, &entries)| (layer, entries)).collect()
     }
 
+    /// Entries that refer to anything.
+    pub fn total(&self) -> u64 {
+        self.0.values().sum()
+    }
+
     /// The counts, with one more for each of these.
     fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
         let mut all = self.clone();

@@ -71,10 +71,14 @@ pub struct LaneStats {
     pub live_blocks: u64,
     /// Of the live blocks, those of layers; the rest is the map itself.
     pub mapped_blocks: u64,
+    /// Blocks of layers that are references; they take none of the live ones.
+    pub reference_blocks: u64,
     pub segments_total: usize,
     /// Blocks that one segment takes when it is filled with full batches.
     pub segment_blocks: usize,
     pub segments_free: usize,
+    /// Blocks of segments that are kept free: where less is, cleaning begins.
+    pub reserve_blocks: u64,
     /// Segments in which some batch lacks a column, or which have a column on a drive that is not online.
     pub segments_degraded: usize,
     /// Live blocks by how many columns of their segment are lost: what stands at index 1 would survive one failure
@@ -109,14 +113,17 @@ impl Lane {
                 exposed[lost.min(2)] += u64::from(segment.live);
             }
         }
+        let shares = Shares::new(&segments, &map);
         LaneStats {
             counters: self.counters.borrow().clone(),
-            capacity_blocks: Shares::new(&segments, &map).capacity_blocks,
+            capacity_blocks: shares.capacity_blocks,
             live_blocks: segments.live(),
             mapped_blocks: map.mapped(),
+            reference_blocks: map.references.total(),
             segments_total: segments.total_segments(),
             segment_blocks: segments.packed_blocks(),
             segments_free: segments.free_segments(),
+            reserve_blocks: (shares.cleaning_begins() * shares.packed) as u64,
             segments_degraded: degraded,
             exposed_blocks: exposed,
             scrub: self.scrub_stats(),

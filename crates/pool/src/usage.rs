@@ -1,6 +1,6 @@
 //! What layers hold, and what would be given back if nobody asked for one any more.
 
-use base::{HashMap, LayerId};
+use base::{HashMap, HashSet, LayerId};
 
 use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::lane::{Lane, LaneError};
@@ -64,6 +64,27 @@ impl Lane {
             (name, LayerSpace { own_blocks: layer.mapped, below_blocks: sum(layer.parent), alone_blocks })
         };
         asked_for.into_iter().map(space).collect()
+    }
+
+    /// Blocks of the layers on which nothing stands that is asked for but these, by name; they themselves among them.
+    pub fn blocks_kept_by(&self, only: &[LayerId]) -> u64 {
+        let map = self.map.borrow();
+        let mut seen: HashSet<LayerId> = HashSet::default();
+        // of a layer and what it stands on, down to where somebody was before
+        let mut blocks_down = |top: LayerId| {
+            let (mut blocks, mut next) = (0, Some(map.named(top)));
+            while let Some(id) = next.filter(|&id| seen.insert(id)) {
+                let layer = map.layer(id);
+                (blocks, next) = (blocks + layer.mapped, layer.parent);
+            }
+            blocks
+        };
+        let (these, others): (Vec<_>, Vec<_>) =
+            self.layers().into_iter().partition(|name| only.contains(name));
+        for name in others {
+            blocks_down(name);
+        }
+        these.into_iter().map(blocks_down).sum()
     }
 
     /// Blocks that are given back when a layer is dropped. Exact as long as nothing is written meanwhile. Reads as much of

@@ -49,7 +49,9 @@ pub struct Outcome {
     /// Blocks moved by cleaning, and map pages and tables written, for each block of the hosts.
     pub moved_per_write: f64,
     pub pages_per_write: f64,
-    /// Blocks moved for each written, were the choice of victims greedy, writes uniform and the map free.
+    /// Blocks moved for each written, were the choice of victims greedy, writes uniform and the map free: with all of the log
+    /// there for garbage, and less what is kept free.
+    pub moved_naively: f64,
     pub moved_in_theory: f64,
 }
 
@@ -64,8 +66,8 @@ impl fmt::Display for Outcome {
         writeln!(f, "worst write {:.1} ms, {} over 100 ms", self.worst.0 as f64 / 1e6, self.stalls)?;
         write!(
             f,
-            "for each block written: {:.2} moved (theory of uniform writes {:.2}), {:.2} of map and tables",
-            self.moved_per_write, self.moved_in_theory, self.pages_per_write
+            "for each block written: {:.2} moved (theory of uniform writes {:.2}, {:.2} without a reserve), {:.2} of map and tables",
+            self.moved_per_write, self.moved_in_theory, self.moved_naively, self.pages_per_write
         )
     }
 }
@@ -184,11 +186,12 @@ pub fn measure(steady: &Steady, seed: u64, options: Options) -> Result<Outcome, 
     outcome.live_blocks = after.live_blocks;
     outcome.segments = after.segments_total;
     let all = after.segments_total as f64 * after.segment_blocks as f64;
-    outcome.moved_in_theory = moved_in_theory(after.live_blocks as f64 / all);
+    outcome.moved_naively = moved_in_theory(after.live_blocks as f64 / all);
+    outcome.moved_in_theory = moved_in_theory(after.live_blocks as f64 / (all - after.reserve_blocks as f64));
     Ok(outcome)
 }
 
-/// Uniform random writes on a log whose share `used` is live: the live share f of what is cleaned solves
+/// Uniform random writes on a log, or on what is not kept free of it, whose share `used` is live: the live share f of what is cleaned solves
 /// used = (f − 1) / ln f, and f / (1 − f) blocks are moved for each that is written.
 fn moved_in_theory(used: f64) -> f64 {
     let (mut low, mut high) = (1e-6f64, 1.0 - 1e-9);

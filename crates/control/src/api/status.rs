@@ -137,6 +137,11 @@ answer! {
         /// Bytes that the log's segments hold without parity: the capacity, and the reserve that cleaning works with.
         #[serde(default)]
         pub log_bytes: u64,
+        /// Of these, what is kept free for cleaning and checkpoints: where less is free, cleaning begins.
+        #[serde(default)]
+        pub reserve_bytes: u64,
+        #[serde(default)]
+        pub references: PoolReferences,
         #[serde(default)]
         pub written: PoolWrites,
         #[serde(default)]
@@ -163,6 +168,16 @@ answer! {
         pub lookups: u64,
         /// Of those, the ones that were not there and had to be read from the drives.
         pub misses: u64,
+    }
+
+    /// Copies inside a pool that are references to what they were copied from (EXTENDED COPY).
+    #[derive(Copy, Eq, Default)]
+    pub struct PoolReferences {
+        /// Bytes of volumes and snapshots that are references: what these copies would take as data.
+        pub copied_bytes: u64,
+        /// Of the used bytes, those that no volume or snapshot holds, only references: they are given back when the last of
+        /// these goes.
+        pub kept_bytes: u64,
     }
 
     /// What was written to a pool since the array was started, without headers and parity.

@@ -39,10 +39,20 @@ fn level(health: Health) -> u64 {
 type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 10] = [
+    let figures: [Figure<Pool>; 12] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
         ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
         ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
+        (
+            "tangelo_pool_copied_by_reference_bytes",
+            "Bytes that copies by reference would take as data",
+            |pool| pool.references.copied_bytes,
+        ),
+        (
+            "tangelo_pool_kept_for_references_bytes",
+            "Of the used bytes, those that only references keep",
+            |pool| pool.references.kept_bytes,
+        ),
         ("tangelo_pool_failures_survivable", "Drives that may still fail without loss of data", |pool| {
             u64::from(pool.failures_survivable)
         }),

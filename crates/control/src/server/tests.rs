@@ -109,6 +109,14 @@ async fn status_and_lists() {
     fixture.array.status.lock().unwrap().pools[0].drives.extend([missing.clone(), missing]);
     let metrics = fixture.raw("GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await;
     assert!(metrics.contains("\ntangelo_pool_used_bytes{pool=\"fast\"} 550000000000\n"), "{metrics}");
+    assert!(
+        metrics.contains("\ntangelo_pool_copied_by_reference_bytes{pool=\"fast\"} 85899345920\n"),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("\ntangelo_pool_kept_for_references_bytes{pool=\"fast\"} 21474836480\n"),
+        "{metrics}"
+    );
     assert!(metrics.contains("\n# TYPE tangelo_pool_moved_bytes_total counter\n"), "{metrics}");
     assert!(metrics.contains("\ntangelo_pool_moved_bytes_total{pool=\"fast\"} 1099511627776\n"), "{metrics}");
     assert!(

@@ -13,6 +13,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Change, Volume};
@@ -157,6 +158,28 @@ impl Array {
             }
         }
         Some(sums)
+    }
+
+    /// Blocks of each pool that are there for nothing but copies: in layers that no volume or snapshot is, or stands on.
+    pub(super) async fn kept_for_copies(&self) -> BTreeMap<PoolId, u64> {
+        let mut only: BTreeMap<PoolId, Vec<LayerId>> = BTreeMap::new();
+        {
+            let state = self.state.borrow();
+            let named: BTreeSet<LayerId> =
+                state.catalog.all_snapshots().map(|snapshot| snapshot.layer).collect();
+            for kept in state.catalog.copied_from().iter().filter(|kept| !named.contains(&kept.layer)) {
+                only.entry(kept.pool).or_default().push(pool_layer(kept.layer));
+            }
+        }
+        let mut blocks = BTreeMap::new();
+        for (pool, layers) in only {
+            let layers: Arc<[LayerId]> = layers.into();
+            for answer in self.context.ask_all(|| Call::KeptBy(pool, layers.clone())).await {
+                let Answer::Kept(kept) = answer else { unreachable!("the answer to what is kept") };
+                *blocks.entry(pool).or_default() += kept;
+            }
+        }
+        blocks
     }
 
     /// Forgets layers that only copies kept, and to which nothing refers any more.

@@ -9,8 +9,8 @@ use super::change::size;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, members, scrub, slow};
 use crate::command::{
-    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolStatus, PoolWrites, Problem,
-    RepairStatus,
+    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolReferences, PoolStatus,
+    PoolWrites, Problem, RepairStatus,
 };
 use crate::message::{Answer, Call};
 use crate::settings;
@@ -22,13 +22,15 @@ impl Array {
     /// Every pool, with what is wrong with it.
     pub(super) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let stats = self.lane_stats().await;
+        let kept = self.kept_for_copies().await;
         let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);
         let state = self.state.borrow();
         let describe = |pool: &Pool| {
             let entry = state.catalog.pool(pool.id);
             let clocks = (self.context.io.now(), self.context.io.wall_clock_ms());
             let lanes: Vec<&LaneStats> = of(pool.id).collect();
-            let (status, mut problems) = View { pool, lanes: &lanes, entry, clocks }.status();
+            let kept_blocks = kept.get(&pool.id).copied().unwrap_or(0);
+            let (status, mut problems) = View { pool, lanes: &lanes, kept_blocks, entry, clocks }.status();
             problems.extend(bin::problem(&state.catalog, pool.id, &pool.name, &lanes));
             (status, problems)
         };
@@ -58,6 +60,8 @@ impl Array {
 struct View<'a> {
     pool: &'a Pool,
     lanes: &'a [&'a LaneStats],
+    /// Which nothing but references keeps.
+    kept_blocks: u64,
     entry: Option<&'a PoolEntry>,
     /// Now: since the start, and on the wall in milliseconds.
     clocks: (Nanos, u64),
@@ -103,6 +107,11 @@ impl View<'_> {
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
             log_bytes: blocks(|lane| (lane.segments_total * lane.segment_blocks) as u64),
+            reserve_bytes: blocks(|lane| lane.reserve_blocks),
+            references: PoolReferences {
+                copied_bytes: blocks(|lane| lane.reference_blocks),
+                kept_bytes: self.kept_blocks * BLOCK_BYTES as u64,
+            },
             written: PoolWrites {
                 host_bytes: blocks(|lane| lane.counters.blocks_written),
                 moved_bytes: blocks(|lane| lane.counters.blocks_cleaned),

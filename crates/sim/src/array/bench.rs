@@ -387,7 +387,7 @@ async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     if let Some(ranges) = ranges {
         let (way, luns) = (way.clone(), luns.clone());
         let may_be_refused = interferes || runs_full;
-        let host = CopyHost { shared, way, luns, volumes, may_be_refused };
+        let host = CopyHost { shared, way, luns, volumes, may_be_refused, refused: Cell::new(0) };
         io.spawn(host.run(io.clone(), ranges));
     }
     let subject: Rc<dyn Subject> = Rc::new(LunSubject { way, luns });

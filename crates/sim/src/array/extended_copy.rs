@@ -3,6 +3,7 @@
 //!
 //! Drawn from a source of its own, so that an array seed is otherwise what it would be without copies.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -24,6 +25,9 @@ const BLOCKS_MAX: u64 = 1_200;
 /// Of one that overlaps with where it is copied to.
 const OVERLAPPING_BLOCKS_MAX: u64 = 6;
 const NAA_BYTES: usize = 16;
+/// After so many copies that were refused a host copies no more: copied or not, block by block, is soon more than
+/// anybody could check.
+const REFUSED_MAX: u32 = 6;
 /// How often it is looked whether another copy is under way.
 const TURN: Nanos = Nanos::from_micros(200);
 /// What is read at once.
@@ -93,6 +97,8 @@ pub struct CopyHost {
     pub volumes: Rc<Vec<VolumePlan>>,
     /// Hosts reserve volumes for themselves, or there is no room under the drives.
     pub may_be_refused: bool,
+    /// Copies that were refused so far.
+    pub refused: Cell<u32>,
 }
 
 impl CopyHost {
@@ -102,7 +108,7 @@ impl CopyHost {
         let Some(names) = self.names().await else { return };
         for _ in 0..copies.count {
             io.sleep(Nanos(prng.skewed(0, copies.pause_max))).await;
-            if self.shared.stop.get() {
+            if self.shared.stop.get() || self.refused.get() >= REFUSED_MAX {
                 return;
             }
             self.copy_something(&names, &mut prng).await;
@@ -211,6 +217,7 @@ impl CopyHost {
             // it was answered: nothing more comes of it
             Answer::Miscompare => {
                 Seen::Refused.seen();
+                self.refused.set(self.refused.get() + 1);
                 tickets.iter().for_each(|ticket| oracle.abort_copy(ticket));
             }
             other => {

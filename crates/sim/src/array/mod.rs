@@ -109,6 +109,11 @@ fn memory_of(seed: u64) -> Memory {
     Memory { map_bytes, ..Memory::default() }
 }
 
+/// Whether hosts abort, reset and reserve in the run of this seed, unless the file systems under its drives run full.
+pub fn hosts_reset(seed: u64) -> bool {
+    !Orders::draw(seed).any()
+}
+
 /// How often this process has done, cut off and seen what has to do with copies, by name.
 pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration().chain(extended_copy::Seen::counts()).chain(full_bin::Seen::counts())

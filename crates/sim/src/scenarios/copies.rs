@@ -7,7 +7,7 @@ use super::Scenario;
 use super::script::plain_plan;
 use crate::array::{Kind, run_copied_array, run_full_bin, run_range_copies};
 use crate::seed::{Plan, Trouble};
-use crate::workload::VolumePlan;
+use crate::workload::{Failure, VolumePlan};
 
 /// Volumes that hosts write all the time, small enough to be read often; the power goes again and again.
 fn plan(seed: u64, rounds: u32) -> Plan {
@@ -69,6 +69,29 @@ pub const EXTENDED_COPIES_ARE_CUT_OFF: Scenario = Scenario {
                block is copied or not where the power goes or the command is aborted",
     run: |seed, options| run_range_copies(seed, plan(seed, 4), options.trace).map(drop),
 };
+
+pub const INTERRUPTED_COPIES_ARE_ANSWERED: Scenario = Scenario {
+    name: "interrupted-copies-are-answered",
+    property: "a copy that reaches a volume which somebody else resets, or takes by preemption, is answered, and goes no further",
+    run: |seed, mut options| {
+        let interrupted = || {
+            let mut counts = crate::array::counts();
+            counts.find(|(name, _)| name.contains("was reset by another")).map_or(0, |(_, count)| count)
+        };
+        let before = interrupted();
+        let seeds = (seed * 1000..).filter(|&seed| crate::array::hosts_reset(seed)).take(INTERRUPTED_RUNS);
+        for seed in seeds {
+            run_range_copies(seed, plan(seed, 2), options.trace.take())?;
+            if interrupted() > before {
+                return Ok(());
+            }
+        }
+        Err(Failure::Broken(format!("no copy was interrupted in {INTERRUPTED_RUNS} runs")))
+    },
+};
+
+/// Runs of which one has a reset that meets a copy at another volume.
+const INTERRUPTED_RUNS: usize = 40;
 
 pub const BIN_GIVES_WAY: Scenario = Scenario {
     name: "bin-gives-way",

@@ -70,6 +70,7 @@ pub const ALL: &[Scenario] = &[
     copies::GROUPS_ARE_OF_ONE_MOMENT,
     copies::PLANS_CANNOT_BE_STORED,
     copies::EXTENDED_COPIES_ARE_CUT_OFF,
+    copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
 ];
 

@@ -263,6 +263,30 @@ impl Layered for LaneLayers {
         !self.subject.lane.upkeep_is_due()
     }
 
+    fn check_kept(&self) -> Result<(), String> {
+        let (lane, records) = (&self.subject.lane, &self.subject.records);
+        let stored = self.stored_blocks();
+        // whoever asks for layers keeps, all together, whatever is stored
+        let by_all = lane.blocks_kept_by(&lane.layers());
+        if by_all != stored {
+            return Err(format!("{by_all} blocks are kept by somebody, {stored} are stored"));
+        }
+        let used: Vec<LayerId> = records.layers.borrow().values().copied().collect();
+        let only_kept: Vec<LayerId> =
+            records.kept.borrow().iter().copied().filter(|layer| !used.contains(layer)).collect();
+        let kept = lane.blocks_kept_by(&only_kept);
+        for (layer, space) in lane.layer_spaces().into_iter().filter(|(layer, _)| !only_kept.contains(layer))
+        {
+            let of_layer = space.own_blocks + space.below_blocks;
+            if kept + of_layer > stored {
+                return Err(format!(
+                    "only references keep {kept} blocks, {layer:?} has {of_layer} of its own: {stored} are stored"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     fn order(&self, order: Order) -> Pin<Box<dyn Future<Output = Answer>>> {
         let subject = self.subject.clone();
         Box::pin(async move { subject.carry_out(order).await })

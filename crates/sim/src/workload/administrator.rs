@@ -95,6 +95,8 @@ pub trait Layered {
     fn stored_blocks(&self) -> u64;
     /// Whether nothing is left to be done of what was deleted.
     fn is_settled(&self) -> bool;
+    /// What is wrong with what is said to be kept, and for whom, where nothing is left to be done.
+    fn check_kept(&self) -> Result<(), String>;
     /// Carries out an order. Of what it gives [`Answer::Lost`], nothing has happened, or the way broke.
     fn order(&self, order: Order) -> Pin<Box<dyn Future<Output = Answer>>>;
 }
@@ -353,6 +355,7 @@ impl Administrator {
             }
             io.sleep(Nanos::from_millis(10)).await;
         }
+        self.layers.check_kept()?;
         let freed = before.saturating_sub(self.layers.stored_blocks());
         if freed != said {
             let number = copy.plan.volume;

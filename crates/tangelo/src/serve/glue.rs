@@ -274,6 +274,8 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
         log_bytes: pool.log_bytes,
+        reserve_bytes: pool.reserve_bytes,
+        references: pool_references(pool.references),
         written: pool_writes(pool.written),
         map: pool_map(pool.map),
         drives: pool.drives.into_iter().map(drive).collect(),
@@ -282,6 +284,11 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         scrub: upkeep::scrub(pool.scrub),
         activity: pool.activity,
     }
+}
+
+fn pool_references(references: shard::PoolReferences) -> api::PoolReferences {
+    let shard::PoolReferences { copied_bytes, kept_bytes } = references;
+    api::PoolReferences { copied_bytes, kept_bytes }
 }
 
 fn pool_writes(written: shard::PoolWrites) -> api::PoolWrites {

@@ -90,6 +90,10 @@ impl Show for PoolList {
             out.push('\n');
             map_table(&self.pools, "", &mut out);
         }
+        if has_references(&self.pools) {
+            out.push('\n');
+            references_table(&self.pools, "", &mut out);
+        }
         out
     }
 
@@ -168,6 +172,21 @@ fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
             _ => format!("{misses} ({:.2} %)", misses as f64 / lookups as f64 * 100.0),
         });
         table.row(row);
+    }
+    table.render(indent, out);
+}
+
+/// Whether there is anything to tell of copies by reference.
+pub(super) fn has_references(pools: &[Pool]) -> bool {
+    pools.iter().any(|pool| pool.references != PoolReferences::default())
+}
+
+/// What copies by reference read from elsewhere, and what is there for nothing but them.
+pub(super) fn references_table(pools: &[Pool], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["POOL", "COPIED BY REFERENCE", "KEPT FOR REFERENCES"]);
+    for pool in pools {
+        let PoolReferences { copied_bytes, kept_bytes } = pool.references;
+        table.row(vec![pool.name.clone(), Size(copied_bytes).to_string(), Size(kept_bytes).to_string()]);
     }
     table.render(indent, out);
 }

@@ -1,11 +1,11 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use control::api::{ArrayStatus, Status};
+use control::api::{ArrayStatus, Pool, Status};
 use control::size::Size;
 
 use super::lists::{
-    bin_table, drive_table, exit_code, has_written, host_table, mapping_table, pool_table, schedule_table,
-    volume_table, written_table,
+    bin_table, drive_table, exit_code, has_references, has_written, host_table, mapping_table, pool_table,
+    references_table, schedule_table, volume_table, written_table,
 };
 use super::table::Table;
 use super::{Show, health_word};
@@ -62,14 +62,7 @@ fn sections(array: &ArrayStatus, out: &mut String) {
             pool.activity.iter().for_each(|line| out.push_str(&format!("  pool {}: {line}\n", pool.name)));
         }
     }
-    if !array.pools.is_empty() {
-        heading("pools", out);
-        pool_table(&array.pools, INDENT, out);
-    }
-    if has_written(&array.pools) {
-        heading("written since the start", out);
-        written_table(&array.pools, INDENT, out);
-    }
+    pool_sections(&array.pools, INDENT, out);
     let drives = array.every_drive();
     if !drives.is_empty() {
         heading("drives", out);
@@ -109,6 +102,21 @@ fn sections(array: &ArrayStatus, out: &mut String) {
             format!(", for {}", portal.hosts.join(", "))
         };
         out.push_str(&format!("  iscsi {}  {state}{group}{hosts}\n", portal.address));
+    }
+}
+
+fn pool_sections(pools: &[Pool], indent: &str, out: &mut String) {
+    if !pools.is_empty() {
+        heading("pools", out);
+        pool_table(pools, indent, out);
+    }
+    if has_written(pools) {
+        heading("written since the start", out);
+        written_table(pools, indent, out);
+    }
+    if has_references(pools) {
+        heading("copied by reference", out);
+        references_table(pools, indent, out);
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::Nanos;
-use engine::command::{ArrayStatus, CommandErrorKind, SnapshotStatus};
+use engine::command::{ArrayStatus, CommandErrorKind, PoolReferences, SnapshotStatus};
 use engine::{Command, Reply, ShardMessage};
 use iscsi::initiator::InitiatorParams;
 use task::Io;
@@ -308,9 +308,17 @@ fn still_held(status: &ArrayStatus, list: &[SnapshotStatus], hosts: usize, range
         }
         used_bytes += space.used_bytes;
     }
-    let pool_bytes = status.pools[0].used_bytes;
-    let most = used_bytes + used_bytes / 4 + OWN_BYTES;
-    (pool_bytes > most).then(|| format!("the pool holds {pool_bytes} bytes for volumes of {used_bytes}"))
+    let (pool_bytes, references) = (status.pools[0].used_bytes, status.pools[0].references);
+    // volumes have nothing in common any more; and what nothing refers to is forgotten
+    let is_told = match ranges {
+        true => references.copied_bytes > 0 || references.kept_bytes == 0,
+        false => references == PoolReferences::default(),
+    };
+    let held_bytes = used_bytes + references.kept_bytes;
+    let most = held_bytes + held_bytes / 4 + OWN_BYTES;
+    let fits = (held_bytes..=most).contains(&pool_bytes);
+    (!is_told || !fits)
+        .then(|| format!("the pool holds {pool_bytes} bytes for volumes of {used_bytes}, {references:?}"))
 }
 
 /// The catalog, and pages of the map that are hardly filled.

@@ -1,5 +1,6 @@
 //! Which order comes next.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::administrator::{Administrator, Outcome};
@@ -83,7 +84,8 @@ impl Administrator {
         let luns = own.iter().filter_map(|volume| Some((volume.number, volume.lun?))).collect();
         let (shared, way) = (self.records.shared.clone(), self.way());
         let volumes = Rc::new(own.iter().filter_map(plan).collect());
-        let host = CopyHost { shared, way, luns, volumes, may_be_refused: self.runs_full };
+        let (may_be_refused, refused) = (self.runs_full, Cell::new(0));
+        let host = CopyHost { shared, way, luns, volumes, may_be_refused, refused };
         let mut prng = self.prng.borrow_mut().fork();
         if let Some(names) = host.names().await {
             host.copy_something(&names, &mut prng).await;
