@@ -290,19 +290,8 @@ pub fn healthy() -> ArrayStatus {
             log_bytes: 6_000_000_000_000,
             reserve_bytes: 400_000_000_000,
             references: PoolReferences { copied_bytes: 80 << 30, kept_bytes: 20 << 30 },
-            written: PoolWrites {
-                host_bytes: 2 << 40,
-                moved_bytes: 1 << 40,
-                restored_bytes: 1 << 30,
-                map_bytes: 256 << 30,
-            },
-            map: PoolMap {
-                bytes: 2 << 30,
-                memory_bytes: 1 << 30,
-                cached_bytes: 800 << 20,
-                lookups: 1_000_000,
-                misses: 25_000,
-            },
+            written: written(),
+            map: map(),
             drives,
             settings: settings(),
             repair: None,
@@ -355,4 +344,18 @@ pub fn degraded() -> ArrayStatus {
         action: "replace /dev/nvme2n1".to_owned(),
     }];
     status
+}
+
+fn written() -> PoolWrites {
+    PoolWrites { host_bytes: 2 << 40, moved_bytes: 1 << 40, restored_bytes: 1 << 30, map_bytes: 256 << 30 }
+}
+
+fn map() -> PoolMap {
+    PoolMap {
+        bytes: 2 << 30,
+        memory_bytes: 1 << 30,
+        cached_bytes: 800 << 20,
+        lookups: 1_000_000,
+        misses: 25_000,
+    }
 }

@@ -4,7 +4,7 @@
 //! that must be there again, told by nothing but the drives.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
@@ -18,19 +18,18 @@ use task::Io;
 
 use super::copies::{Administrator as Copier, HOST, Records};
 use super::engine_shard::{EngineShard, command};
-use super::extended_copy::{Copies, CopyHost, Seen};
+use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
-use super::lun::{LunSubject, Way};
 use super::orders::Orders;
-use super::reserve::{Holders, Locksmith};
-use super::session::HostSession;
+use super::reserve::Holders;
+use super::visit::{Ready, Visit, open_session, set_up};
 use crate::drive::DriveNumber;
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Plan, Trouble, Troubles};
-use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, Subject, VolumePlan, spawn_flagged};
+use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, VolumePlan, spawn_flagged};
 use crate::world::{ProcessId, World};
 
 /// The array's machine, and the hosts'.
@@ -38,14 +37,12 @@ const ARRAY: u16 = 0;
 const HOSTS: u16 = 1;
 /// One administrator does not give more at once.
 const ORDERS_AT_ONCE: u32 = 4;
-const PORTAL: &str = "10.0.0.1:3260";
+pub const PORTAL: &str = "10.0.0.1:3260";
 /// Who makes copies and reads them.
 const COPIER: &str = "iqn.2026-11.test.sim:copier";
 
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 type ToArray = Rc<Outside<ShardMessage>>;
-/// The target's name, when hosts can log in.
-type Ready = Rc<RefCell<Option<Result<String, String>>>>;
 
 /// What has been acknowledged to the administrator, by name: it must be there for ever.
 type Made = Rc<RefCell<BTreeSet<String>>>;
@@ -328,73 +325,7 @@ impl Bench for ArrayBench {
     }
 }
 
-/// What a host brings along.
-struct Visit {
-    host: u16,
-    volumes: Rc<Vec<VolumePlan>>,
-    logins: Rc<Cell<u64>>,
-    shared: Rc<Shared>,
-    holders: Rc<Holders>,
-    /// Whether hosts abort, reset and reserve.
-    interferes: bool,
-    ranges: Option<Copies>,
-    /// The file systems under drives run full.
-    runs_full: bool,
-}
-
-/// Waits until the array is set up.
-async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
-    loop {
-        if let Some(ready) = &*ready.borrow() {
-            return ready.clone();
-        }
-        io.sleep(Nanos::from_micros(100)).await;
-    }
-}
-
-/// Waits until the array is set up, logs in, and hands the LUNs to the workload.
-async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full } = visit;
-    let target = match set_up(&io, &ready).await {
-        Ok(target) => target,
-        Err(why) => {
-            *place.borrow_mut() = Some(Err(why));
-            return;
-        }
-    };
-    let params = InitiatorParams::new(&initiator_name(host), Some(&target));
-    let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
-    session.others_reset.set(interferes);
-    io.spawn(session.clone().run());
-    while session.logins.get() == 0 {
-        io.sleep(Nanos::from_micros(100)).await;
-    }
-    logins.set(logins.get() + 1);
-    let luns: BTreeMap<u32, u16> =
-        volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
-    let locksmith = Locksmith {
-        io: io.clone(),
-        session: session.clone(),
-        shared: shared.clone(),
-        holders: holders.clone(),
-        host,
-        luns: luns.clone(),
-    };
-    if interferes {
-        io.spawn(locksmith.run());
-    }
-    let way = Way { io: io.clone(), session, host, holders, interferes };
-    if let Some(ranges) = ranges {
-        let (way, luns) = (way.clone(), luns.clone());
-        let may_be_refused = interferes || runs_full;
-        let host = CopyHost { shared, way, luns, volumes, may_be_refused, refused: Cell::new(0) };
-        io.spawn(host.run(io.clone(), ranges));
-    }
-    let subject: Rc<dyn Subject> = Rc::new(LunSubject { way, luns });
-    *place.borrow_mut() = Some(Ok(subject));
-}
-
-fn initiator_name(host: u16) -> String {
+pub fn initiator_name(host: u16) -> String {
     format!("iqn.2026-11.test.sim:host{host}")
 }
 

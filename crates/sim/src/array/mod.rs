@@ -11,6 +11,7 @@ mod lun;
 mod orders;
 mod reserve;
 mod session;
+mod visit;
 
 use base::Nanos;
 use copies::Records;

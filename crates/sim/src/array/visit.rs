@@ -1,0 +1,85 @@
+//! A host that comes to the array: it logs in, and hands its LUNs to the workload.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use base::Nanos;
+use iscsi::initiator::InitiatorParams;
+use task::Io;
+
+use super::bench::{PORTAL, initiator_name};
+use super::extended_copy::{Copies, CopyHost};
+use super::lun::{LunSubject, Way};
+use super::reserve::{Holders, Locksmith};
+use super::session::HostSession;
+use crate::workload::{Opening, Shared, Subject, VolumePlan};
+
+/// The target's name, when hosts can log in.
+pub type Ready = Rc<RefCell<Option<Result<String, String>>>>;
+
+/// What a host brings along.
+pub struct Visit {
+    pub host: u16,
+    pub volumes: Rc<Vec<VolumePlan>>,
+    pub logins: Rc<Cell<u64>>,
+    pub shared: Rc<Shared>,
+    pub holders: Rc<Holders>,
+    /// Whether hosts abort, reset and reserve.
+    pub interferes: bool,
+    pub ranges: Option<Copies>,
+    /// The file systems under drives run full.
+    pub runs_full: bool,
+}
+
+/// Waits until the array is set up.
+pub async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
+    loop {
+        if let Some(ready) = &*ready.borrow() {
+            return ready.clone();
+        }
+        io.sleep(Nanos::from_micros(100)).await;
+    }
+}
+
+/// Waits until the array is set up, logs in, and hands the LUNs to the workload.
+pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
+    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full } = visit;
+    let target = match set_up(&io, &ready).await {
+        Ok(target) => target,
+        Err(why) => {
+            *place.borrow_mut() = Some(Err(why));
+            return;
+        }
+    };
+    let params = InitiatorParams::new(&initiator_name(host), Some(&target));
+    let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
+    session.others_reset.set(interferes);
+    io.spawn(session.clone().run());
+    while session.logins.get() == 0 {
+        io.sleep(Nanos::from_micros(100)).await;
+    }
+    logins.set(logins.get() + 1);
+    let luns: BTreeMap<u32, u16> =
+        volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
+    let locksmith = Locksmith {
+        io: io.clone(),
+        session: session.clone(),
+        shared: shared.clone(),
+        holders: holders.clone(),
+        host,
+        luns: luns.clone(),
+    };
+    if interferes {
+        io.spawn(locksmith.run());
+    }
+    let way = Way { io: io.clone(), session, host, holders, interferes };
+    if let Some(ranges) = ranges {
+        let (way, luns) = (way.clone(), luns.clone());
+        let may_be_refused = interferes || runs_full;
+        let host = CopyHost { shared, way, luns, volumes, may_be_refused, refused: Cell::new(0) };
+        io.spawn(host.run(io.clone(), ranges));
+    }
+    let subject: Rc<dyn Subject> = Rc::new(LunSubject { way, luns });
+    *place.borrow_mut() = Some(Ok(subject));
+}
