@@ -214,16 +214,15 @@ impl CopyHost {
                 Seen::Aborted.seen();
                 tickets.iter().for_each(|ticket| oracle.abort_copy(ticket));
             }
-            // it was answered: nothing more comes of it
-            Answer::Miscompare => {
-                Seen::Refused.seen();
-                self.refused.set(self.refused.get() + 1);
-                tickets.iter().for_each(|ticket| oracle.abort_copy(ticket));
-            }
             other => {
                 tickets.iter().for_each(|ticket| oracle.fail_copy(ticket));
                 match other {
                     Answer::Lost => Seen::Lost.seen(),
+                    // what was refused for want of space under the drives may yet come to be
+                    Answer::Miscompare => {
+                        Seen::Refused.seen();
+                        self.refused.set(self.refused.get() + 1);
+                    }
                     other => {
                         let (request, answer) = (format!("copy {ranges:?}"), format!("{other:?}"));
                         self.shared.fail(Failure::Refused { request, answer });
