@@ -6,7 +6,7 @@ use common::Lab;
 use engine::command::{
     CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume,
 };
-use engine::{Command, Reply};
+use engine::{Command, Memory, Reply};
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;
@@ -247,4 +247,26 @@ fn drives_of_another_array_are_left_alone() {
     );
     let error = lab.command(create(pool("mine", "parity-1", &paths))).unwrap_err();
     assert!(error.message.contains("pool fast"), "{error}");
+}
+
+#[test]
+fn all_pools_share_the_memory_for_maps() {
+    const MAP_BYTES: u64 = 32 << 20;
+    for (seed, shards) in [(40, 1), (41, 2)] {
+        let (world, _, paths) = world(seed, 6);
+        let named: Vec<&str> = paths.iter().map(String::as_str).collect();
+        let memory = Memory { map_bytes: MAP_BYTES as usize, ..Memory::default() };
+        let mut lab = Lab::with_memory(world, shards, &named, memory);
+        let of_pools = |lab: &mut Lab| -> Vec<u64> {
+            lab.status().pools.iter().map(|pool| pool.map.memory_bytes).collect()
+        };
+        let all = MAP_BYTES * u64::from(shards);
+        lab.change(create(pool("one", "parity-1", &paths[..3])));
+        assert_eq!(of_pools(&mut lab), [all]);
+        lab.change(create(pool("two", "parity-1", &paths[3..])));
+        assert_eq!(of_pools(&mut lab), [all / 2; 2]);
+        lab.kill();
+        lab.restart();
+        assert_eq!(of_pools(&mut lab), [all / 2; 2], "in whatever order they were opened");
+    }
 }
