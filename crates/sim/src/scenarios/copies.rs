@@ -3,8 +3,8 @@
 use base::Nanos;
 use pool::Protection;
 
-use super::Scenario;
 use super::script::plain_plan;
+use super::{Scenario, counted};
 use crate::array::{Kind, run_copied_array, run_full_bin, run_range_copies};
 use crate::seed::{Plan, Trouble};
 use crate::workload::{Failure, VolumePlan};
@@ -74,10 +74,7 @@ pub const INTERRUPTED_COPIES_ARE_ANSWERED: Scenario = Scenario {
     name: "interrupted-copies-are-answered",
     property: "a copy that reaches a volume which somebody else resets, or takes by preemption, is answered, and goes no further",
     run: |seed, mut options| {
-        let interrupted = || {
-            let mut counts = crate::array::counts();
-            counts.find(|(name, _)| name.contains("was reset by another")).map_or(0, |(_, count)| count)
-        };
+        let interrupted = || counted("extended copy: a volume that it had reached was reset by another");
         let before = interrupted();
         let seeds = (seed * 1000..).filter(|&seed| crate::array::hosts_reset(seed)).take(INTERRUPTED_RUNS);
         for seed in seeds {

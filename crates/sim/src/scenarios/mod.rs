@@ -23,6 +23,12 @@ pub struct Scenario {
     pub run: fn(u64, Options) -> Result<(), Failure>,
 }
 
+/// How often this process has taken a decision, or seen what copies bring about, by its name.
+fn counted(name: &str) -> u64 {
+    let mut counts = pool::decisions().chain(crate::array::counts());
+    counts.find(|(other, _)| *other == name).expect("the name of a count").1
+}
+
 /// Every scenario.
 pub const ALL: &[Scenario] = &[
     crashes::POWER_CUT_AFTER_EVERY_WRITE,
