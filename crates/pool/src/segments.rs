@@ -128,10 +128,14 @@ impl Segments {
     }
 
     fn count_room(&mut self) {
+        self.count_free();
+        self.queued = self.queue.iter().filter(|id| self.is_whole(**id)).count();
+    }
+
+    fn count_free(&mut self) {
         let free = (0..self.free.len()).filter(|&drive| self.online[drive]);
         let counts: Vec<usize> = free.map(|drive| self.free[drive].len()).collect();
         self.free_segments = fit(&counts, self.shape().width() - self.absent_allowed());
-        self.queued = self.queue.iter().filter(|id| self.is_whole(**id)).count();
     }
 
     fn shape(&self) -> crate::protection::Shape {
@@ -268,7 +272,7 @@ impl Segments {
             SegmentState::Reserved,
         );
         self.segments.insert(id, segment);
-        self.count_room();
+        self.count_free();
         Some(id)
     }
 
@@ -315,7 +319,7 @@ impl Segments {
     pub fn enqueue(&mut self, id: SegmentId) {
         assert_eq!(self.get(id).state, SegmentState::Reserved);
         self.queue.push_back(id);
-        self.count_room();
+        self.queued += usize::from(self.is_whole(id));
     }
 
     /// Reserved segments on drives that nothing new goes to are set aside no more; the next checkpoint frees them.
@@ -414,7 +418,7 @@ impl Segments {
         for column in segment.columns.columns.iter().flatten() {
             self.free[usize::from(column.drive)].push(column.chunk);
         }
-        self.count_room();
+        self.count_free();
     }
 }
 

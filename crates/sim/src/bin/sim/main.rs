@@ -17,6 +17,10 @@ use std::process::ExitCode;
 use sim::seed::{Options, Trim, Trouble, run_seed};
 use sim::steady::{Steady, measure};
 
+// a third of a run is asking for memory and giving it back
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "\
 usage: sim SEED [--trace] [TRIM]           run one seed; with its trace (of sixteen, two are the whole array, one goes
                                            beyond what was promised)
