@@ -92,7 +92,7 @@ impl Lane {
             self.evidence.borrow_mut().add(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
         let spare = membership.lost() < usize::from(membership.protection.parity())
-            && !(enough && self.is_needed(drive));
+            && !(enough && self.is_needed(drive, fault));
         if enough && spare {
             self.evidence.borrow_mut().forget(drive);
             match fault {
@@ -106,13 +106,15 @@ impl Lane {
         !(enough && spare)
     }
 
-    /// Whether something of this lane can be read only as long as a drive can be.
-    fn is_needed(&self, drive: u8) -> bool {
+    /// Whether something of this lane may be readable only as long as a drive is. What is incomplete may be so because of
+    /// the drive's own failed writes; those who read from it find it lacking elsewhere.
+    fn is_needed(&self, drive: u8, fault: Fault) -> bool {
         let segments = self.segments.borrow();
         segments.iter().any(|(_, segment)| {
             let mut columns = segment.columns.columns.iter().flatten();
+            let lacking = fault != Fault::Write && segment.incomplete;
             segment.live > 0
-                && segments.lost_columns(segment) >= segment.columns.shape().parity()
+                && (lacking || segments.lost_columns(segment) >= segment.columns.shape().parity())
                 && columns.any(|column| column.drive == drive)
         })
     }

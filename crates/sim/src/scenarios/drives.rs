@@ -6,7 +6,7 @@ use pool::{Patience, Protection};
 use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::drive::DriveOptions;
-use crate::fault::FaultKind;
+use crate::fault::{FaultKind, FaultRates};
 use crate::seed::Plan;
 use crate::workload::{Answer, Bench, Failure, Request};
 
@@ -271,6 +271,33 @@ pub const FULL_FILE_SYSTEM_USES_NOTHING_UP: Scenario = Scenario {
         script.close()?;
         fill(&mut script, false);
         script.start()?;
+        script.verify()
+    },
+};
+
+pub const KEPT_WHERE_ANOTHER_LACKS_SOMETHING: Scenario = Scenario {
+    name: "kept-where-another-lacks-something",
+    property: "a drive is not taken out for wrong content while blocks that stand on it lack another drive's column",
+    run: |seed, options| {
+        let mut plan = plain_plan(Protection::Parity1, 4, 600);
+        // a root that cannot be written takes a drive out
+        plan.checkpoint_interval = Nanos::from_secs(1_000);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let patience = Patience { write_errors: 100_000, checksum_errors: 1, ..Patience::default() };
+        script.bench.lanes().iter().for_each(|lane| lane.tune(1, patience));
+        script.write(0, 200)?;
+        let world = script.world();
+        let (failing, rotten) = (script.drive(0), script.drive(1));
+        for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
+            world.rot(rotten, block, block as usize * 977 % 32_768);
+        }
+        world.set_fault_rates(failing, FaultRates { write_error: 1000, ..FaultRates::NONE });
+        script.write(200, 24)?;
+        world.set_fault_rates(failing, FaultRates::NONE);
+        // what is read here tells that the drive is rotten; what was written last needs it
+        script.read_from(1, 0, 200)?;
+        script.read_from(1, 200, 24)?;
         script.verify()
     },
 };

@@ -46,6 +46,7 @@ pub const ALL: &[Scenario] = &[
     drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
     drives::FULL_FILE_SYSTEM_USES_NOTHING_UP,
+    drives::KEPT_WHERE_ANOTHER_LACKS_SOMETHING,
     drives::SLOW_AMONG_ITS_SIBLINGS,
     space::THIN_POOL_RUNS_FULL,
     space::FULL_POOL_LOSES_A_DRIVE,
