@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use base::ShardId;
 use env::IoError;
-use pool::{Lane, LaneHost, Membership};
+use pool::{DriveState, Lane, LaneHost, Membership};
 use task::{Io, Notify, OneshotReceiver, OneshotSender, oneshot};
 
 use crate::process::Outbox;
@@ -137,6 +137,12 @@ impl ShardState {
                 let opened = self.io.drive_open(&path, true).await;
                 let (handle, info) = opened.map_err(|error| error.to_string())?;
                 membership.add(&self.io, handle, &info).await.map_err(|error| error.to_string())
+            }
+            // as the head's keeper does: one that nobody missed meanwhile is in the pool still
+            Order::TakeBack(drive, _)
+                if membership.members[usize::from(drive)].state != DriveState::Missing =>
+            {
+                Ok(())
             }
             Order::TakeBack(drive, path) => {
                 let opened = self.io.drive_open(&path, true).await;
