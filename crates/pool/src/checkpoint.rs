@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use base::{AlignedBuffer, BLOCK_BYTES, LayerId, Sequence};
 use bytes::Bytes;
+use env::DriveHandle;
 use task::join_all;
 
 use crate::append::NO_SPACE_RETRY;
@@ -42,6 +43,9 @@ pub(crate) struct Newest {
     /// checkpoint would change nothing.
     finished: Sequence,
     free: usize,
+    /// Which of its two slots has a drive's newest root. The next goes to the other, whatever generation that is: a
+    /// drive may have missed the one before, and a write that is cut off must leave it the newest that it has.
+    pub slots: BTreeMap<DriveHandle, usize>,
 }
 
 impl Newest {
@@ -345,11 +349,9 @@ impl Lane {
 
     /// Writes a root to every drive. Drives that refuse are taken out.
     pub(crate) async fn write_root(&self, root: &Root) -> Result<(), LaneError> {
-        let offset_bytes = root_offset_bytes(usize::from(self.number), (root.generation % 2) as usize);
         let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
         let drives = self.online_drives();
-        let writes =
-            drives.iter().map(|&(_, handle)| self.write_root_copy(handle, offset_bytes, content.clone()));
+        let writes = drives.iter().map(|&(_, handle)| self.write_root_copy(handle, content.clone()));
         let results = join_all(writes).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
@@ -366,14 +368,14 @@ impl Lane {
     }
 
     /// A full file system under the drive is waited out, unless the lane is to end.
-    async fn write_root_copy(
-        &self,
-        drive: env::DriveHandle,
-        offset_bytes: u64,
-        content: Bytes,
-    ) -> Result<(), env::IoError> {
+    async fn write_root_copy(&self, drive: DriveHandle, content: Bytes) -> Result<(), env::IoError> {
+        let slot = self.checkpoint.borrow().slots.get(&drive).map_or(0, |newest| 1 - newest);
+        let offset_bytes = root_offset_bytes(usize::from(self.number), slot);
         loop {
             let result = self.io.drive_write(drive, offset_bytes, vec![content.clone()], true).await;
+            if result.is_ok() {
+                self.checkpoint.borrow_mut().slots.insert(drive, slot);
+            }
             if result != Err(env::IoError::NoSpace) || self.closing.get() || self.has_ended() {
                 return result;
             }

@@ -13,7 +13,6 @@ use crate::format::root::Root;
 use crate::format::{FORMAT_VERSION, FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
 use crate::lane::LaneError;
 use crate::membership::{Member, Membership};
-use crate::probe::{Content, probe};
 use crate::protection::{Protection, WidthOutOfRange};
 use crate::stats::DriveErrors;
 
@@ -214,6 +213,7 @@ fn plan(
         counted: DriveErrors::default(),
         returned: false,
         slow: false,
+        label_slot: 1,
     };
     Ok(Membership {
         array: options.array,
@@ -271,6 +271,13 @@ async fn write_first_roots(
     Ok(())
 }
 
+/// A drive with a label that can be read, and the slot with its newest.
+struct Found<'a> {
+    drive: &'a (DriveHandle, DriveInfo),
+    slot: u8,
+    label: Label,
+}
+
 /// Decides which of `drives` make up the pool, and claims its next epoch. All drives that carry a label of
 /// one pool are given; which of them belong to it is what the newest label says. Another process has `held` more.
 pub async fn claim(
@@ -278,29 +285,29 @@ pub async fn claim(
     drives: Vec<(DriveHandle, DriveInfo)>,
     held: usize,
 ) -> Result<Membership, PoolError> {
-    let contents = join_all(drives.iter().map(|(handle, _)| probe(io, *handle))).await;
-    let mut labels: Vec<(usize, Label)> = Vec::new();
-    for (index, content) in contents.into_iter().enumerate() {
-        match content {
-            Content::Member(label) => labels.push((index, label)),
-            Content::FutureVersion(version) => {
-                return Err(PoolError::FutureVersion { path: drives[index].1.path.clone(), version });
+    let found = join_all(drives.iter().map(|(handle, _)| read_label(io, *handle))).await;
+    let mut labels: Vec<Found> = Vec::new();
+    for (drive, found) in drives.iter().zip(found) {
+        match found {
+            Ok((slot, label)) => labels.push(Found { drive, slot, label }),
+            Err(FormatError::FutureVersion(version)) => {
+                return Err(PoolError::FutureVersion { path: drive.1.path.clone(), version });
             }
-            Content::Blank | Content::Foreign(_) | Content::Damaged | Content::Unreadable(_) => {}
+            Err(FormatError::Damaged | FormatError::Foreign) => {}
         }
     }
-    let newest = labels.iter().map(|(_, label)| label).max_by_key(|label| (label.epoch, label.generation));
+    let newest = labels.iter().map(|found| &found.label).max_by_key(|label| (label.epoch, label.generation));
     let newest = newest.ok_or(PoolError::NoLabel)?.clone();
     if newest.epoch == Epoch(1) && newest.generation <= FIRST_GENERATION {
         Decision::ClaimUnfinished.taken();
         return Err(PoolError::Unfinished);
     }
-    labels.retain(|(_, label)| label.pool == newest.pool);
-    if labels.iter().any(|(_, label)| label.generation != newest.generation) {
+    labels.retain(|found| found.label.pool == newest.pool);
+    if labels.iter().any(|found| found.label.generation != newest.generation) {
         Decision::ClaimLabelsDiffer.taken();
     }
-    let highest = labels.iter().map(|(_, label)| label.epoch).max().expect("there is a label");
-    let mut membership = join_members(&newest, &labels, &drives);
+    let highest = labels.iter().map(|found| found.label.epoch).max().expect("there is a label");
+    let mut membership = join_members(&newest, &labels);
     membership.epoch = Epoch(highest.0 + 1);
     for member in &mut membership.members {
         if member.handle.is_none() && member.state.is_readable() {
@@ -343,17 +350,12 @@ fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
 
 /// The newest label's drives, joined with those that are here. A drive that was missing and is here again is
 /// online again: every block is checked against its checksum, so what it missed is noticed, and rewritten.
-fn join_members(
-    newest: &Label,
-    labels: &[(usize, Label)],
-    drives: &[(DriveHandle, DriveInfo)],
-) -> Membership {
+fn join_members(newest: &Label, labels: &[Found]) -> Membership {
     let member = |known: &crate::format::label::LabelDrive| {
-        let here = labels.iter().find(|(_, label)| label.drive == known.id);
+        let here = labels.iter().find(|found| found.label.drive == known.id);
         let here = here.filter(|_| known.state != DriveState::Removed);
         let outdated =
-            known.state.is_readable() && here.is_some_and(|(_, label)| label.generation < newest.settled);
-        let here = here.map(|&(index, _)| &drives[index]);
+            known.state.is_readable() && here.is_some_and(|found| found.label.generation < newest.settled);
         let was_missing = here.is_some() && known.state == DriveState::Missing;
         for (decision, is_so) in [(Decision::ClaimReturned, was_missing), (Decision::ClaimOutdated, outdated)]
         {
@@ -364,8 +366,8 @@ fn join_members(
         let returned = was_missing || outdated;
         Member {
             id: known.id,
-            path: here.map(|(_, info)| info.path.clone()).unwrap_or_default(),
-            handle: here.map(|(handle, _)| *handle),
+            path: here.map(|found| found.drive.1.path.clone()).unwrap_or_default(),
+            handle: here.map(|found| found.drive.0),
             state: if was_missing { DriveState::Online } else { known.state },
             slow: false,
             chunks: known.chunks,
@@ -373,6 +375,7 @@ fn join_members(
             errors: known.errors,
             counted: DriveErrors::default(),
             returned,
+            label_slot: here.map_or(1, |found| found.slot),
         }
     };
     Membership {
@@ -391,18 +394,18 @@ fn join_members(
     }
 }
 
-/// Reads both label slots: the newest good label, or why there is none.
-pub(crate) async fn read_label(io: &Io, drive: DriveHandle) -> Result<Label, FormatError> {
+/// Reads both label slots: which has the newest good label, and what it says, or why there is none.
+pub(crate) async fn read_label(io: &Io, drive: DriveHandle) -> Result<(u8, Label), FormatError> {
     let read = |slot| io.drive_read(drive, label_offset_bytes(0, slot), AlignedBuffer::zeroed(1));
     let slots = join_all([read(0), read(1)]).await;
-    let parsed = slots.into_iter().map(|(buffer, result)| match result {
-        Ok(()) => Label::parse(&buffer[..BLOCK_BYTES]),
+    let parsed = slots.into_iter().zip(0..).map(|((buffer, result), slot)| match result {
+        Ok(()) => Label::parse(&buffer[..BLOCK_BYTES]).map(|label| (slot, label)),
         Err(_) => Err(FormatError::Damaged),
     });
     // a newer program's label beside one of ours: the drive is the newer program's
-    let rank = |result: &Result<Label, FormatError>| match result {
+    let rank = |result: &Result<(u8, Label), FormatError>| match result {
         Err(FormatError::FutureVersion(_)) => (3, 0, 0),
-        Ok(label) => (2, label.epoch.0, label.generation),
+        Ok((_, label)) => (2, label.epoch.0, label.generation),
         Err(FormatError::Damaged) => (1, 0, 0),
         Err(FormatError::Foreign) => (0, 0, 0),
     };

@@ -6,7 +6,7 @@ use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
 use crate::append::NO_SPACE_RETRY;
-use crate::create::{PoolError, chunks_of, erase_labels};
+use crate::create::{PoolError, chunks_of, erase_labels, read_label};
 use crate::decision::Decision;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
@@ -34,6 +34,9 @@ pub struct Member {
     pub returned: bool,
     /// It is being emptied because it is slow: it is read only where what stands on it cannot be rebuilt.
     pub slow: bool,
+    /// Which of its two slots has its newest label. The next goes to the other, whatever generation that is: a drive
+    /// may have missed the one before, and a write that is cut off must leave it the newest that it has.
+    pub label_slot: u8,
 }
 
 /// A pool as it was opened: cheap to clone, fit to be sent to every shard.
@@ -138,12 +141,15 @@ impl Membership {
             counted: DriveErrors::default(),
             returned: false,
             slow: false,
+            label_slot: 1,
         });
         // its own label first: the others must not name a drive that does not know of it, and would be missed
         self.generation += 1;
-        if let Err(error) = self.write_label(io, self.members.len() - 1).await {
-            self.members.pop();
-            return Err(PoolError::Io { path: info.path.clone(), error });
+        for (index, result) in self.write_to(io, vec![self.members.len() - 1]).await {
+            if let Err(error) = result {
+                self.members.remove(index);
+                return Err(PoolError::Io { path: info.path.clone(), error });
+            }
         }
         Decision::DriveAdded.taken();
         self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
@@ -197,8 +203,10 @@ impl Membership {
         handle: DriveHandle,
         path: &str,
     ) -> Result<(), TooFewDrives> {
+        let label_slot = read_label(io, handle).await.map_or(1, |(slot, _)| slot);
         let member = &mut self.members[usize::from(drive)];
         assert_eq!(member.state, DriveState::Missing, "only a drive that was missing comes back");
+        member.label_slot = label_slot;
         (member.handle, member.path, member.returned) = (Some(handle), path.to_owned(), true);
         Decision::DriveTakenBack.taken();
         self.set_state(usize::from(drive), DriveState::Online);
@@ -216,20 +224,29 @@ impl Membership {
     }
 
     /// Writes the label of a pool that is being made: every drive must take it.
-    pub(crate) async fn write_first_labels(&self, io: &Io) -> Result<(), PoolError> {
-        let writes = (0..self.members.len()).map(|index| self.write_label(io, index));
-        let results = join_all(writes).await;
-        for (member, result) in self.members.iter().zip(results) {
-            result.map_err(|error| PoolError::Io { path: member.path.clone(), error })?;
+    pub(crate) async fn write_first_labels(&mut self, io: &Io) -> Result<(), PoolError> {
+        let results = self.write_to(io, (0..self.members.len()).collect()).await;
+        for (index, result) in results {
+            result.map_err(|error| PoolError::Io { path: self.members[index].path.clone(), error })?;
         }
         Ok(())
     }
 
-    async fn write_label(&self, io: &Io, index: usize) -> Result<(), IoError> {
-        let offset_bytes = label_offset_bytes(0, (self.generation % 2) as usize);
-        let label = base::AlignedBuffer::copied_from(&self.label(&self.members[index]).emit());
-        let drive = self.handle(index as u8).expect("online drives are open");
-        io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true).await
+    /// Writes the label to some drives, beside the newest that each has.
+    async fn write_to(&mut self, io: &Io, drives: Vec<usize>) -> Vec<(usize, Result<(), IoError>)> {
+        let write = async |&index: &usize| {
+            let member = &self.members[index];
+            let offset_bytes = label_offset_bytes(0, 1 - usize::from(member.label_slot));
+            let label = base::AlignedBuffer::copied_from(&self.label(member).emit());
+            let drive = self.handle(index as u8).expect("online drives are open");
+            io.drive_write(drive, offset_bytes, vec![label.into_bytes()], true).await
+        };
+        let results = join_all(drives.iter().map(write)).await;
+        let results: Vec<_> = drives.into_iter().zip(results).collect();
+        for (index, _) in results.iter().filter(|(_, result)| result.is_ok()) {
+            self.members[*index].label_slot ^= 1;
+        }
+        results
     }
 
     /// Writes a new generation of the label to every online drive, until a round succeeds on all that are
@@ -242,9 +259,8 @@ impl Membership {
             self.generation += 1;
             let online: Vec<usize> =
                 (0..self.members.len()).filter(|&index| self.handle(index as u8).is_some()).collect();
-            let results = join_all(online.iter().map(|&index| self.write_label(io, index))).await;
             let (mut failed, mut full) = (false, false);
-            for (index, result) in online.into_iter().zip(results) {
+            for (index, result) in self.write_to(io, online).await {
                 match result {
                     Ok(()) => {}
                     // not the drive's fault: waited out

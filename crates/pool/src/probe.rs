@@ -73,7 +73,7 @@ pub async fn open_when_free(io: &Io, path: &str, until: Nanos) -> Result<(DriveH
 /// Looks at a drive.
 pub async fn probe(io: &Io, drive: DriveHandle) -> Content {
     match read_label(io, drive).await {
-        Ok(label) => return Content::Member(label),
+        Ok((_, label)) => return Content::Member(label),
         Err(FormatError::FutureVersion(version)) => return Content::FutureVersion(version),
         Err(FormatError::Damaged | FormatError::Foreign) => {}
     }

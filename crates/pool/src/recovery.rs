@@ -153,6 +153,12 @@ impl Lane {
         let roots: Vec<Option<Root>> = roots.collect();
         let rank = |root: &Root| (root.epoch, root.generation);
         let of_drive = |slots: &[Option<Root>]| slots.iter().flatten().map(rank).max();
+        for (&handle, found) in handles.iter().zip(roots.chunks(2)) {
+            let newest = (0..2)
+                .filter(|&slot| found[slot].is_some())
+                .max_by_key(|&slot| found[slot].as_ref().map(rank));
+            newest.map(|slot| self.checkpoint.borrow_mut().slots.insert(handle, slot));
+        }
         let mut newest_of_each = roots.chunks(2).map(of_drive);
         if newest_of_each.next().is_some_and(|first| newest_of_each.any(|other| other != first)) {
             Decision::RootsDiffer.taken();

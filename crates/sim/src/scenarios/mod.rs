@@ -8,6 +8,7 @@ mod drives;
 mod layers;
 mod proof;
 mod script;
+mod slots;
 mod space;
 
 use crate::seed::Options;
@@ -33,6 +34,7 @@ fn counted(name: &str) -> u64 {
 pub const ALL: &[Scenario] = &[
     crashes::POWER_CUT_AFTER_EVERY_WRITE,
     crashes::KILL_DURING_RECOVERY,
+    slots::NEWEST_IS_NOT_OVERWRITTEN,
     crashes::CHECKPOINT_CUT_OFF,
     crashes::TORN_BATCH_STAYS_DROPPED,
     crashes::STALE_EPOCH_IS_NOT_REPLAYED,
