@@ -6,7 +6,7 @@ mod mask;
 mod rust;
 mod words;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shell::{self, Result};
 
@@ -32,6 +32,7 @@ pub fn run() -> Result {
     }
     complaints.extend(check_changelog());
     complaints.extend(layers::check(&files)?);
+    complaints.extend(check_mutations(&files));
     for complaint in &complaints {
         println!("{}:{}: {}", complaint.file, complaint.line, complaint.what);
     }
@@ -53,6 +54,22 @@ fn check_file(path: &Path, text: &str) -> Vec<Complaint> {
     }
     found.extend(words::check(path, text));
     found.into_iter().map(|(line, what)| Complaint { file: name.clone(), line, what }).collect()
+}
+
+/// A deliberate break follows the code that it breaks.
+fn check_mutations(files: &[PathBuf]) -> Vec<Complaint> {
+    let is_patch = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "patch");
+    let does_not_apply = |patch: &&PathBuf| {
+        let mut check = shell::program("git");
+        check.args(["apply", "--check", "--whitespace=nowarn"]).arg(patch);
+        !check.output().is_ok_and(|output| output.status.success())
+    };
+    let complaint = |patch: &PathBuf| Complaint {
+        file: patch.to_string_lossy().into_owned(),
+        line: 0,
+        what: "does not apply: `git apply --check` says where".to_owned(),
+    };
+    files.iter().filter(is_patch).filter(does_not_apply).map(complaint).collect()
 }
 
 fn check_changelog() -> Option<Complaint> {
