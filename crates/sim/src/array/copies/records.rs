@@ -183,7 +183,10 @@ impl Records {
     /// Contents have shown all that they can.
     pub fn keep_first_world(&self) {
         Sight::ToldByContent.seen();
-        self.worlds.borrow_mut().truncate(1);
+        let mut worlds = self.worlds.borrow_mut();
+        let others = worlds.split_off(1);
+        worlds[0].doubt_what_differs_in(&others);
+        drop(worlds);
         self.forget_numbers();
     }
 

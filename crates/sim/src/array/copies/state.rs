@@ -19,7 +19,7 @@ pub const KEPT: u32 = 2;
 pub const BIN_MS: u64 = 24 * 3_600_000;
 
 /// A volume, in the bin or out of it.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Volume {
     /// Its own for ever.
     pub id: u32,
@@ -29,6 +29,8 @@ pub struct Volume {
     pub lun: Option<u16>,
     /// The snapshot that it stands on.
     below: Option<u32>,
+    /// It may be another, of the same content.
+    unsure: bool,
     pub clone_of: Option<String>,
     /// When it was put into the bin, by the clock on the wall.
     pub binned_ms: Option<u64>,
@@ -47,6 +49,7 @@ pub struct Snapshot {
     pub owner: u32,
     pub name: String,
     below: Option<u32>,
+    unsure: bool,
     pub blocks: Option<u64>,
 }
 
@@ -267,13 +270,13 @@ impl State {
         self.snapshots.iter().filter(live).map(|one| one.number).collect()
     }
 
-    /// The snapshots that a promotion would give to a volume, nearest first.
+    /// The snapshots that a promotion would give to a volume, nearest first; none where that cannot be told.
     pub fn promotes(&self, name: &str) -> Vec<u32> {
         let id = self.volumes[name].id;
         let known = |number: Option<u32>| self.snapshots.iter().find(|one| Some(one.number) == number);
-        let mut below = self.volumes[name].below;
+        let (mut below, mut unsure) = (self.volumes[name].below, self.volumes[name].unsure);
         while let Some(own) = known(below).filter(|one| one.owner == id) {
-            below = own.below;
+            (below, unsure) = (own.below, unsure || own.unsure);
         }
         let Some(origin) = known(below).map(|first| first.owner) else { return Vec::new() };
         if self.volumes[&self.name_of(origin)].binned_ms.is_some() {
@@ -282,9 +285,17 @@ impl State {
         let mut taken = Vec::new();
         while let Some(next) = known(below).filter(|one| one.owner == origin) {
             taken.push(next.number);
-            below = next.below;
+            (below, unsure) = (next.below, unsure || next.unsure);
         }
-        taken
+        if unsure { Vec::new() } else { taken }
+    }
+
+    /// Contents fit this and the others: what stands on what may be as in any of them.
+    pub fn doubt_what_differs_in(&mut self, others: &[State]) {
+        for (name, volume) in &mut self.volumes {
+            let mut others = others.iter().filter_map(|other| other.volumes.get(name));
+            volume.unsure |= others.any(|other| other.below != volume.below);
+        }
     }
 
     fn volume(&mut self, name: &str) -> &mut Volume {
@@ -294,9 +305,12 @@ impl State {
     fn forget_snapshot(&mut self, number: u32) {
         let gone = self.snapshot(number).clone();
         self.snapshots.retain(|one| one.number != number);
-        let volumes = self.volumes.values_mut().map(|volume| &mut volume.below);
-        let below = volumes.chain(self.snapshots.iter_mut().map(|one| &mut one.below));
-        below.filter(|below| **below == Some(number)).for_each(|below| *below = gone.below);
+        let volumes = self.volumes.values_mut().map(|volume| (&mut volume.below, &mut volume.unsure));
+        let snapshots = self.snapshots.iter_mut().map(|one| (&mut one.below, &mut one.unsure));
+        for (below, unsure) in volumes.chain(snapshots).filter(|(below, _)| **below == Some(number)) {
+            *below = gone.below;
+            *unsure |= gone.unsure;
+        }
     }
 
     /// The volume goes for good, with its snapshots.
@@ -336,7 +350,7 @@ impl State {
             Order::CreateSchedule { .. } => next.schedule = true,
             Order::RollBack { volume, snapshot, number } => {
                 let volume = next.volume(volume);
-                (volume.number, volume.below) = (*number, Some(*snapshot));
+                (volume.number, volume.below, volume.unsure) = (*number, Some(*snapshot), false);
                 volume.blocks = self.snapshot(*snapshot).blocks;
             }
             Order::Refresh { snapshot, clones, .. } => next.refresh(*snapshot, clones),
@@ -355,8 +369,8 @@ impl State {
     fn take_snapshot(&mut self, volume: &str, name: &str, number: u32) {
         let of = self.volume(volume);
         let (owner, blocks) = (of.id, of.blocks);
-        let below = of.below.replace(number);
-        self.snapshots.push(Snapshot { number, owner, name: name.to_owned(), below, blocks });
+        let (below, unsure) = (of.below.replace(number), std::mem::take(&mut of.unsure));
+        self.snapshots.push(Snapshot { number, owner, name: name.to_owned(), below, unsure, blocks });
     }
 
     /// Whether a promotion would give a volume anything, and nothing that is called as one of its own snapshots is: those of
@@ -393,6 +407,7 @@ impl State {
         for (name, number) in clones {
             let clone = self.volume(name);
             (clone.number, clone.below, clone.blocks) = (*number, Some(snapshot), image.blocks);
+            clone.unsure = false;
             (clone.clone_of, clone.root) = (Some(label.clone()), root);
         }
     }
@@ -480,6 +495,5 @@ impl Told {
 }
 
 fn new_volume(id: u32, number: u32, blocks: Option<u64>) -> Volume {
-    let (lun, below, clone_of, binned_ms, is_view, write_back) = (None, None, None, None, false, false);
-    Volume { id, number, blocks, lun, below, clone_of, binned_ms, is_view, write_back, root: id }
+    Volume { id, number, blocks, root: id, ..Volume::default() }
 }

@@ -128,7 +128,7 @@ impl Administrator {
                 }
             }
         }
-        // where both are the same, either will do
+        // where both are the same, either will do, but for what stands on what
         records.keep_first_world();
     }
 
