@@ -69,6 +69,10 @@ impl Kind {
     pub fn cut(self) {
         CUT_COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
     }
+
+    pub fn times_cut(self) -> u64 {
+        CUT_COUNTS[self as usize].load(Ordering::Relaxed)
+    }
 }
 
 /// How often this process has done, cut off and seen each, by name.
