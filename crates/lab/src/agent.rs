@@ -23,6 +23,7 @@ use crate::measure::{Counts, Tally};
 use crate::progress::Progress;
 use crate::run::{self, Plan, Sum};
 use crate::target::Target;
+use crate::watch::{self, Pause};
 use crate::worker::{Retried, retry};
 
 /// Of this conversation; another one is refused.
@@ -56,6 +57,8 @@ struct Report {
     retried: Retried,
     client: CpuUse,
     evidence: Evidence,
+    #[serde(default)]
+    pauses: Vec<Pause>,
 }
 
 struct Line {
@@ -130,8 +133,8 @@ fn work(line: &mut Line, order: Order, cores: &[usize]) -> Result<Report, String
     line.say(&Answer::Ready)?;
     let _go: String = line.hear()?;
     let sum = prepared.run(Duration::ZERO, &mut Progress::silent())?;
-    let Sum { tally, seconds, operations, facts, retried, evidence, client, .. } = sum;
-    Ok(Report { counts: tally.to_counts(), seconds, operations, facts, retried, client, evidence })
+    let Sum { tally, seconds, operations, facts, retried, evidence, client, served: _, pauses } = sum;
+    Ok(Report { counts: tally.to_counts(), seconds, operations, facts, retried, client, evidence, pauses })
 }
 
 /// Runs a plan on this host, unless it is left out, and on all agents, at the same time; the sum.
@@ -181,9 +184,9 @@ pub fn lead(plan: &Plan, agents: &[SocketAddr], here: bool, progress: &mut Progr
 }
 
 fn from_report(report: Report) -> Result<Sum, String> {
-    let Report { counts, seconds, operations, facts, retried, client, evidence } = report;
+    let Report { counts, seconds, operations, facts, retried, client, evidence, pauses } = report;
     let tally = Tally::from_counts(&counts)?;
-    Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served: None })
+    Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served: None, pauses })
 }
 
 fn add(mut one: Sum, other: Sum) -> Sum {
@@ -196,6 +199,8 @@ fn add(mut one: Sum, other: Sum) -> Sum {
     one.evidence.outstanding += other.evidence.outstanding;
     one.evidence.client_busy = one.evidence.client_busy.max(other.evidence.client_busy);
     one.evidence.window_full |= other.evidence.window_full;
+    one.pauses.extend(other.pauses);
+    one.pauses = watch::merged(one.pauses);
     one.served = one.served.or(other.served);
     // it has served all of them
     one.served.iter_mut().for_each(|served| served.share_among(one.operations));

@@ -36,6 +36,7 @@ pub fn page(results: &Results, base: Option<&str>) -> String {
     latencies(&mut html, results);
     limits(&mut html, results);
     freezes(&mut html, results);
+    pauses(&mut html, results);
     time_lines(&mut html, results);
     settings(&mut html, results);
     html.push_str("</body></html>\n");
@@ -147,6 +148,18 @@ fn freezes(html: &mut String, results: &Results) {
         }
     }
     html.push_str("</ul>\n");
+}
+
+/// Stretches in which the measuring machine itself stood still.
+fn pauses(html: &mut String, results: &Results) {
+    let mut rows = vec![["this machine itself stood still", ""].map(str::to_owned).to_vec()];
+    for run in results.runs.iter().filter(|run| !run.pauses.is_empty()) {
+        let what = format!("{}, {}, round {}", run.target, run.job.title(), run.round);
+        rows.push(vec![what, crate::table::pauses(run)]);
+    }
+    if rows.len() > 1 {
+        table(html, &rows);
+    }
 }
 
 fn time_lines(html: &mut String, results: &Results) {

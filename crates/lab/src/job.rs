@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,14 @@ impl Default for Job {
 }
 
 impl Job {
+    /// How long it runs before measuring begins.
+    pub fn unmeasured(&self) -> Duration {
+        match self.limit {
+            Limit::Seconds(_) => Duration::from_secs_f64(self.warm_up_seconds),
+            Limit::Bytes(_) => Duration::ZERO,
+        }
+    }
+
     /// What is wrong with it, and what would be right.
     pub fn check(&self) -> Result<(), String> {
         let block = self.block_bytes;

@@ -46,6 +46,7 @@ mod testing;
 mod torture;
 mod units;
 mod verify;
+mod watch;
 mod worker;
 
 pub use command::{Form, run as run_command};

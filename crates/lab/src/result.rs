@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::CpuUse;
 use crate::job::Job;
 use crate::measure::{Interval, Latency};
+use crate::watch::Pause;
 use crate::worker::{Retried, retry};
 
 /// Version of the files that are written. It grows when a field changes its meaning.
@@ -33,6 +34,12 @@ pub struct Run {
     pub line: Vec<Interval>,
     /// Start and length of each stretch in which next to nothing ended, in intervals.
     pub freezes: Vec<(usize, usize)>,
+    /// When a processor of the measuring machine stood still.
+    #[serde(default)]
+    pub pauses: Vec<Pause>,
+    /// The longest latency of the intervals that no pause can have touched.
+    #[serde(default)]
+    pub own_max_ns: u64,
     pub client_cpu: CpuUse,
     /// Where the target runs on this machine, or was named.
     pub target_cpu: Option<CpuUse>,

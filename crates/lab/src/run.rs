@@ -18,6 +18,7 @@ use crate::progress::Progress;
 use crate::result::Run;
 use crate::settings;
 use crate::target::Target;
+use crate::watch::{self, Pause, Watch};
 use crate::worker::{Finished, Retried, Shared, Worker, World, retry};
 
 /// What to run, where, and on which cores.
@@ -58,6 +59,7 @@ pub struct Sum {
     pub evidence: Evidence,
     pub client: cpu::CpuUse,
     pub served: Option<cpu::CpuUse>,
+    pub pauses: Vec<Pause>,
 }
 
 /// Connects all threads of a plan.
@@ -110,7 +112,9 @@ impl Prepared {
         std::thread::sleep(delay);
         let theirs = served_by.map(Sample::take);
         let drives_before = bottleneck::drive_times(&plan.target);
-        self.shared.start.set(Instant::now() + RUN_UP).expect("a run starts once");
+        let start = Instant::now() + RUN_UP;
+        let watch = Watch::begin(start + plan.job.unmeasured());
+        self.shared.start.set(start).expect("a run starts once");
         let mut sum: Option<(Tally, f64)> = None;
         let (mut facts, mut window_full, mut left) = (Vec::new(), 0, plan.job.threads);
         let mut retried = Retried::new();
@@ -144,6 +148,7 @@ impl Prepared {
                 }
             }
         }
+        let pauses = watch.end();
         let (tally, seconds) = sum.expect("a job has threads");
         let operations = self.shared.operations.load(Relaxed);
         client.share_among(operations);
@@ -161,7 +166,7 @@ impl Prepared {
             local: matches!(plan.target, Target::Drives(_)),
         };
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
-        Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served })
+        Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served, pauses })
     }
 }
 
@@ -192,6 +197,8 @@ pub fn to_run(plan: &Plan, sum: &Sum) -> Run {
         all: tally.all(),
         interval_seconds: f64::from(plan.job.interval_ms) / 1e3,
         freezes: freezes(&line),
+        own_max_ns: watch::longest_between(&line, f64::from(plan.job.interval_ms) / 1e3, &sum.pauses),
+        pauses: sum.pauses.clone(),
         line,
         client_cpu: sum.client.clone(),
         target_cpu: sum.served.clone(),

@@ -71,7 +71,22 @@ pub fn one(run: &Run) -> String {
             units::short(at)
         ));
     }
+    text.push_str(&pauses(run));
     text
+}
+
+/// What the measuring machine itself did; nothing where it was always there.
+pub fn pauses(run: &Run) -> String {
+    let longest = run.pauses.iter().max_by(|one, other| one.seconds.total_cmp(&other.seconds));
+    longest.map_or_else(String::new, |longest| {
+        format!(
+            "this machine itself stood still {} times, at most for {} s, {} s after the start; the longest request that this did not touch: {}\n",
+            run.pauses.len(),
+            units::short(longest.seconds),
+            units::short(longest.at_seconds),
+            units::time(run.own_max_ns)
+        )
+    })
 }
 
 fn latency_row(name: &str, latency: &Latency) -> Vec<String> {

@@ -22,6 +22,8 @@ pub fn run(target: &str, round: u32, iops: f64) -> Run {
         interval_seconds: 0.1,
         line: (0..10).map(|n| Interval { operations: 100 + n, latency_ns_max: 100_000 + n }).collect(),
         freezes: Vec::new(),
+        pauses: Vec::new(),
+        own_max_ns: 120_000,
         client_cpu: CpuUse { seconds: 0.5, busiest_thread: 0.5, us_per_io: 1.0 },
         target_cpu: Some(CpuUse { seconds: 0.9, busiest_thread: 0.9, us_per_io: 2.0 }),
         bottleneck: Bottleneck { name: Limit::TargetCpu, why: "it is <full>".to_owned() },
