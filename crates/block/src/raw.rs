@@ -74,7 +74,7 @@ impl Raw {
     async fn read_span(&self, span: Range<u64>, range: &Range<u64>) -> Result<AlignedBuffer, BlockError> {
         let blocks = ((span.end - span.start) / BLOCK_BYTES as u64) as usize;
         let (buffer, result) =
-            self.io.drive_read(self.drive, span.start, AlignedBuffer::zeroed(blocks)).await;
+            self.io.drive_read(self.drive, span.start, AlignedBuffer::uncleared(blocks)).await;
         match result {
             Ok(()) => Ok(buffer),
             // which block is it? Each by itself tells, or reads fine this time

@@ -56,6 +56,7 @@ impl Lane {
             self.io.yield_now().await;
             let Some((segment, row)) = self.find_place().await else { continue };
             if let Some(built) = self.close_batch(segment, row) {
+                self.placed(&built);
                 self.start_batch(built);
             }
         }

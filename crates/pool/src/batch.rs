@@ -31,7 +31,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
     let blocks = taken.iter().filter(|pending| pending.source.is_some()).count();
     header.rows = shape.rows_for(blocks).max(1) as u8;
     let durable = taken.iter().any(|pending| pending.durable);
-    let mut data = AlignedBuffer::zeroed(blocks);
+    let mut data = AlignedBuffer::uncleared(blocks);
     let mut riders = Vec::with_capacity(taken.len());
     let mut slot = 0;
     for pending in taken {

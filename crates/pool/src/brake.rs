@@ -6,32 +6,49 @@
 //!                       `- a share of it for each share of the round that is done
 //! ```
 //!
-//! What a round takes it gives back when it ends, so hosts are not to wait because of it: it is *lent*. Beyond the
-//! first of them, the segments that hosts may use are dealt out as the round gets on.
+//! What a round takes it gives back when it ends, so hosts are not to wait because of it: it is *lent*. The room that hosts
+//! may use is dealt out as the round gets on, batch by batch: a part of it while the round is chosen, the rest while blocks
+//! are moved and the checkpoint after it is written.
 
+use crate::batch::Built;
+use crate::format::header::Entry;
 use crate::lane::Lane;
 use crate::round::Round;
 use crate::space::Shares;
 
-/// A round that is under way.
-#[derive(Clone, Copy, Debug)]
+/// While a round is chosen, hosts may use one part in so many of their room.
+const CHOOSING_PARTS: usize = 2;
+/// Hosts may be ahead by this part of what is dealt out.
+const AHEAD_SHARE: usize = 32;
+
+/// Work that hosts are kept in step with. In blocks where nothing else is said.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Brake {
-    /// Blocks that it is to move, and has moved.
-    blocks: usize,
+    /// All of the work, and what is done of it.
+    total: usize,
+    done: usize,
+    /// What hosts have used meanwhile.
+    used: usize,
+    /// Of the hosts' room, so much is dealt out: one part in so many.
+    parts: usize,
+    /// Moved so far.
     moved: usize,
-    /// What it costs beyond cleaning's share, in segments: that is the hosts'.
+    /// What the round costs beyond cleaning's share, in segments: that is the hosts'.
     excess: usize,
-    /// Room when it began, and the part of that which was the hosts'.
-    room: usize,
-    hosts: usize,
+    /// Of the map, that its checkpoints write.
+    pages: usize,
 }
 
 impl Brake {
-    fn new(round: &Round<'_>, layers: usize, shares: &Shares) -> Brake {
-        let cost = round.cost_with(0, layers, shares);
-        let excess = cost.saturating_sub(shares.cleaning);
-        let hosts = shares.room.saturating_sub(shares.hosts_wait() + excess);
-        Brake { blocks: round.moves.len(), moved: 0, excess, room: shares.room, hosts }
+    /// While a round is chosen that takes about so many victims.
+    fn choosing(victims: usize) -> Brake {
+        Brake { total: victims.max(1), parts: CHOOSING_PARTS, ..Brake::default() }
+    }
+
+    fn of_round(round: &Round<'_>, layers: usize, shares: &Shares) -> Brake {
+        let excess = round.cost_with(0, layers, shares).saturating_sub(shares.cleaning);
+        let total = round.blocks_with(0, layers, shares).max(1);
+        Brake { total, parts: 1, excess, pages: total.saturating_sub(round.moves.len()), ..Brake::default() }
     }
 
     /// Segments that the round has taken so far, and hosts are not to wait for.
@@ -39,27 +56,75 @@ impl Brake {
         (self.moved / packed).saturating_sub(self.excess)
     }
 
-    /// Whether hosts have used more of the room than the round is done.
+    /// Whether hosts have used more of their room than is done. Theirs is what they have used, and what is left until they would
+    /// have to wait, but for what the round is still going to take of it.
     fn is_on(&self, shares: &Shares) -> bool {
-        let used = self.room.saturating_sub(shares.room + self.moved / shares.packed);
-        used > 1 + self.hosts * self.moved / self.blocks.max(1)
+        let takes = self.excess.saturating_sub(self.moved / shares.packed)
+            + self.pages.div_ceil(shares.packed).saturating_sub(shares.checkpoint_pages());
+        let left = shares.room.saturating_sub(shares.hosts_wait() + 1 + takes) * shares.packed;
+        let dealt = (self.done + self.total / AHEAD_SHARE).min(self.total);
+        self.used > (self.used + left) * dealt / (self.total * self.parts)
     }
 }
 
 impl Lane {
-    /// Until the result is dropped, hosts go on in step with a round.
-    pub(crate) fn apply_brake(&self, round: &Round<'_>) -> Braked<'_> {
-        let layers = self.map.borrow().layers.len();
-        self.brake.set(Some(Brake::new(round, layers, &self.shares())));
+    /// Until the result is dropped, hosts go on in step with the choice of a round.
+    pub(crate) fn brake_while_choosing(&self) -> Braked<'_> {
+        self.brake.set(Some(Brake::choosing(self.chosen.get())));
         Braked(self)
     }
 
-    /// The round that is under way has moved so many blocks more.
-    pub(crate) fn round_gets_on(&self, blocks: usize) {
-        let further = |brake: Brake| Brake { moved: brake.moved + blocks, ..brake };
-        self.brake.set(self.brake.get().map(further));
-        self.space.notify();
-        self.log_work.notify();
+    /// Until the result is dropped, hosts go on in step with a round.
+    pub(crate) fn apply_brake(&self, round: &Round<'_>) -> Braked<'_> {
+        let layers = self.map.borrow().layers.len();
+        self.brake.set(Some(Brake::of_round(round, layers, &self.shares())));
+        Braked(self)
+    }
+
+    /// A victim more has been chosen.
+    pub(crate) fn choice_gets_on(&self) {
+        self.change_brake(|brake| brake.done += 1);
+    }
+
+    /// A batch has its place: what is in it is done, or used.
+    pub(crate) fn placed(&self, built: &Built) {
+        if self.brake.get().is_none() {
+            return;
+        }
+        let (mut moved, mut pages, mut others) = (0, 0, 0);
+        for entry in &built.header.entries {
+            match entry {
+                Entry::Move { .. } => moved += 1,
+                Entry::Page { .. } | Entry::Table { .. } => pages += 1,
+                _ => others += 1,
+            }
+        }
+        let segments = self.segments.borrow();
+        let place = usize::from(built.header.rows) * segments.packed_blocks() / segments.rows;
+        drop(segments);
+        self.change_brake(|brake| {
+            brake.moved += moved;
+            if brake.moved > 0 {
+                brake.done += moved + pages;
+            }
+            if others > 0 {
+                brake.used += place.saturating_sub(moved + pages);
+            }
+        });
+    }
+
+    fn change_brake(&self, change: impl FnOnce(&mut Brake)) {
+        let Some(before) = self.brake.get() else { return };
+        let mut brake = before;
+        change(&mut brake);
+        self.brake.set(Some(brake));
+        let shares = self.shares();
+        if before.lent(shares.packed) != brake.lent(shares.packed) {
+            self.log_work.notify();
+            self.space.notify();
+        } else if before.is_on(&shares) && !brake.is_on(&shares) {
+            self.space.notify();
+        }
     }
 
     pub(crate) fn lent(&self, packed: usize) -> usize {
@@ -72,7 +137,7 @@ impl Lane {
     }
 }
 
-/// Hosts are in step with a round.
+/// Hosts are in step with something.
 pub(crate) struct Braked<'a>(&'a Lane);
 
 impl Drop for Braked<'_> {
@@ -87,28 +152,36 @@ impl Drop for Braked<'_> {
 mod tests {
     use super::*;
 
+    /// Hosts wait at a room of 20 segments of ten blocks.
     fn shares(room: usize) -> Shares {
         let mut shares = Shares::default();
-        (shares.room, shares.packed) = (room, 10);
+        (shares.room, shares.packed, shares.cleaning) = (room, 10, 20);
         shares
     }
 
     #[test]
     fn hosts_use_their_room_as_the_round_gets_on() {
-        let brake = Brake { blocks: 100, moved: 0, excess: 0, room: 32, hosts: 8 };
-        assert!(!brake.is_on(&shares(31)) && brake.is_on(&shares(30)), "one at once");
-        let brake = Brake { moved: 50, ..brake };
-        assert_eq!(brake.lent(10), 5);
-        // five are the round's own
-        assert!(!brake.is_on(&shares(32 - 5 - 5)) && brake.is_on(&shares(32 - 5 - 6)));
-        let brake = Brake { moved: 100, ..brake };
-        assert!(!brake.is_on(&shares(32 - 10 - 9)));
+        let brake = Brake { total: 3200, parts: 1, ..Brake::default() };
+        let used = |used, room| Brake { used, ..brake }.is_on(&shares(room));
+        assert!(!used(0, 21) && !used(20, 84) && used(21, 84), "a little at once");
+        let brake = Brake { done: 1500, ..brake };
+        let used = |used, room| Brake { used, ..brake }.is_on(&shares(room));
+        assert!(!used(320, 53) && used(321, 53), "half of it when half of it is done");
+        assert!(!used(321, 54), "what is freed is theirs, too");
+        let brake = Brake { done: 9999, ..brake };
+        assert!(!Brake { used: 9999, ..brake }.is_on(&shares(0)), "it does not go on any more");
+        let choosing = Brake { done: 9, ..Brake::choosing(3) };
+        assert!(
+            !Brake { used: 20, ..choosing }.is_on(&shares(23))
+                && Brake { used: 21, ..choosing }.is_on(&shares(23))
+        );
     }
 
     #[test]
     fn what_a_round_costs_beyond_cleanings_share_is_not_lent() {
-        let brake = Brake { blocks: 300, moved: 100, excess: 8, room: 50, hosts: 18 };
-        assert_eq!(brake.lent(10), 2);
-        assert_eq!(Brake { moved: 50, ..brake }.lent(10), 0);
+        let brake = Brake { total: 100, parts: 1, moved: 100, excess: 8, ..Brake::default() };
+        assert_eq!((brake.lent(10), Brake { moved: 50, ..brake }.lent(10)), (2, 0));
+        let begun = Brake { done: 100, moved: 0, used: 1, ..brake };
+        assert!(!begun.is_on(&shares(30)) && !begun.is_on(&shares(28)));
     }
 }

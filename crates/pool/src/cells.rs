@@ -40,7 +40,7 @@ impl Lane {
         };
         let began = self.io.now();
         let (buffer, result) =
-            self.io.drive_read(drive, offset_bytes, AlignedBuffer::zeroed(rows.len())).await;
+            self.io.drive_read(drive, offset_bytes, AlignedBuffer::uncleared(rows.len())).await;
         self.note_latency(column.drive, Access::Read, began);
         match result {
             Ok(()) => Some(buffer),

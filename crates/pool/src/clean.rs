@@ -181,6 +181,7 @@ impl Lane {
     /// written. `None` where there is nothing to clean, or no round that is worth it.
     async fn choose(&self, aim: Aim) -> Result<Option<Round<'_>>, LaneError> {
         let mut round = Round::new(self);
+        let braked = (aim != Aim::Redundancy).then(|| self.brake_while_choosing());
         for id in self.candidates(aim) {
             let shares = self.shares();
             let live = self.segments.borrow().find(id).map_or(0, |segment| segment.live);
@@ -200,6 +201,7 @@ impl Lane {
                 break;
             }
             self.survey(id, &mut round).await?;
+            self.choice_gets_on();
             let gain = round.gain(layers, &shares);
             let enough = match aim {
                 Aim::Redundancy => round.victims.len() >= GAIN_WANTED,
@@ -209,6 +211,10 @@ impl Lane {
                 break;
             }
         }
+        if braked.is_some() {
+            self.chosen.set(round.victims.len());
+        }
+        drop(braked);
         let shares = self.shares();
         Ok(Some(round).filter(|round| self.is_worth_it(round, aim, &shares)))
     }

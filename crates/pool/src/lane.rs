@@ -128,6 +128,8 @@ pub struct Lane {
     /// It is to end: nothing waits for space below the drive files any longer.
     pub(crate) closing: Cell<bool>,
     pub(crate) brake: Cell<Option<crate::brake::Brake>>,
+    /// Victims of the last round that was chosen.
+    pub(crate) chosen: Cell<usize>,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
@@ -207,6 +209,7 @@ impl Lane {
             most_room: Cell::new(0),
             closing: Cell::new(false),
             brake: Cell::new(None),
+            chosen: Cell::new(0),
             no_repairs: Cell::new(None),
             nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),

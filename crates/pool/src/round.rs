@@ -59,10 +59,14 @@ impl<'a> Round<'a> {
 
     /// Segments that the round takes at most before it gives any back, with `more` blocks added to it.
     pub fn cost_with(&self, more: usize, layers: usize, shares: &Shares) -> usize {
+        2 + self.blocks_with(more, layers, shares).div_ceil(shares.packed)
+    }
+
+    /// Blocks that the round writes: those that it moves, with `more`, and its checkpoints'.
+    pub fn blocks_with(&self, more: usize, layers: usize, shares: &Shares) -> usize {
         let pages = self.pages.len();
         let checkpoints = 1 + pages / (shares.dirty_max / 2).max(1);
-        let blocks = self.moves.len() + more + pages + checkpoints * shares.checkpoint_blocks(layers);
-        2 + blocks.div_ceil(shares.packed)
+        self.moves.len() + more + pages + checkpoints * shares.checkpoint_blocks(layers)
     }
 
     /// Segments that there are more afterwards.
@@ -177,7 +181,6 @@ impl Lane {
             }
             let piece = self.begin_repair();
             self.move_slice(slice).await?;
-            self.round_gets_on(slice.len());
             if repair {
                 self.counters.borrow_mut().blocks_restored += slice.len() as u64;
                 self.end_repair(piece).await;

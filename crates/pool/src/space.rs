@@ -84,6 +84,11 @@ impl Shares {
         self.table_blocks + pages_above(layers, self.dirty_max)
     }
 
+    /// Segments for the pages that the next checkpoint has to write now.
+    pub fn checkpoint_pages(&self) -> usize {
+        self.checkpoint.saturating_sub(SLACK)
+    }
+
     /// Hosts' writes wait at this room.
     pub fn hosts_wait(&self) -> usize {
         self.checkpoint + self.cleaning.saturating_sub(self.lent)
