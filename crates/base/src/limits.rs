@@ -6,6 +6,9 @@
 pub const SHARDS_MAX: usize = 16;
 /// Drives of one pool.
 pub const DRIVES_MAX: usize = 64;
+/// Hot spares of one pool, and the length of the path of one.
+pub const SPARES_MAX: usize = 16;
+pub const SPARE_PATH_BYTES_MAX: usize = 1024;
 /// Columns of one segment.
 pub const WIDTH_MAX: usize = 16;
 /// Volumes of one array.

@@ -9,6 +9,7 @@ use crate::name::{InitiatorName, Name};
 use crate::schedule::Retention;
 use crate::secret::Chap;
 use crate::settings::{PoolSettings, ScrubRecord};
+use crate::spare::Spares;
 
 /// Where a new volume's blocks shall be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,6 +59,11 @@ pub enum Change {
     SetPool {
         pool: String,
         settings: PoolSettings,
+    },
+    /// All of the pool's spares, as they are from now on.
+    SetSpares {
+        pool: String,
+        spares: Spares,
     },
     /// A scrub of the pool has ended. Nothing where the array does not know the pool.
     Scrubbed {
@@ -209,6 +215,10 @@ impl Catalog {
                 settings.check()?;
                 next.pool_mut(pool)?.settings = *settings;
             }
+            Change::SetSpares { pool, spares } => {
+                spares.check()?;
+                next.pool_mut(pool)?.spares.clone_from(spares);
+            }
             Change::Scrubbed { pool, record } => {
                 let entry = next.pools.iter_mut().find(|entry| entry.id == *pool);
                 entry.into_iter().for_each(|entry| entry.last_scrub = Some(*record));
@@ -277,10 +287,9 @@ impl Catalog {
         }
         check_room("pool", self.pools.len(), POOLS_MAX)?;
         let place = self.pools.partition_point(|pool| pool.id < id);
-        self.pools.insert(
-            place,
-            PoolEntry { id, name: name.clone(), settings: PoolSettings::default(), last_scrub: None },
-        );
+        let (name, settings) = (name.clone(), PoolSettings::default());
+        self.pools
+            .insert(place, PoolEntry { id, name, settings, last_scrub: None, spares: Spares::default() });
         Ok(())
     }
 

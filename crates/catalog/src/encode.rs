@@ -13,8 +13,8 @@ use crate::model::{Catalog, VolumeKind};
 
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
-/// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to.
-pub const SCHEMA_VERSION: u32 = 6;
+/// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
+pub const SCHEMA_VERSION: u32 = 7;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -80,7 +80,7 @@ impl Catalog {
     fn check_pools(&self) -> Result<(), CatalogError> {
         require(self.pools.is_sorted_by(|a, b| a.id < b.id), || "pools out of order".to_owned())?;
         require(unique(self.pools.iter().map(|pool| &pool.name)), || "two pools of one name".to_owned())?;
-        self.pools.iter().try_for_each(|pool| pool.settings.check())
+        self.pools.iter().try_for_each(|pool| pool.settings.check().and(pool.spares.check()))
     }
 
     fn check_volumes(&self) -> Result<(), CatalogError> {
@@ -216,6 +216,23 @@ pub(crate) mod volumes {
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VolumeId>, D::Error> {
         Vec::<u32>::deserialize(deserializer).map(|ids| ids.into_iter().map(VolumeId).collect())
+    }
+}
+
+/// Some drives of a pool.
+pub(crate) mod drives {
+    use base::DriveId;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    #[derive(Deserialize)]
+    struct Id(#[serde(with = "super::hexadecimal")] DriveId);
+
+    pub fn serialize<S: Serializer>(ids: &[DriveId], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(ids.iter().map(DriveId::to_string))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DriveId>, D::Error> {
+        Vec::<Id>::deserialize(deserializer).map(|ids| ids.into_iter().map(|Id(id)| id).collect())
     }
 }
 

@@ -43,6 +43,8 @@ pub enum CatalogError {
     BlockSize { block_bytes: u32 },
     #[error("\"{path}\" is not the absolute path of a device or file")]
     RawPath { path: String },
+    #[error("{path} is named twice")]
+    SpareTwice { path: String },
     #[error("{path} is exported as volume \"{volume}\" already")]
     RawInUse { path: String, volume: Name },
     #[error("volume \"{volume}\" is mapped to {}", named_hosts(.hosts))]
@@ -134,7 +136,7 @@ impl CatalogError {
             | NoRoomToGrow { .. }
             | RawResize { .. } => "bad_size",
             BlockSize { .. } => "bad_block_size",
-            RawPath { .. } => "bad_path",
+            RawPath { .. } | SpareTwice { .. } => "bad_path",
             RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => "in_use",
             NoInitiator | InitiatorTwice { .. } => "bad_initiator",
             InitiatorInUse { .. } => "initiator_in_use",

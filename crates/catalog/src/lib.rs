@@ -23,6 +23,7 @@ mod schedule;
 mod secret;
 mod settings;
 mod snapshot;
+mod spare;
 mod volume;
 
 pub use access::{KeptAccess, KeptAccesses};
@@ -39,3 +40,4 @@ pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};
 pub use settings::{PoolSettings, ScrubRecord};
 pub use snapshot::Snapshot;
+pub use spare::{Joined, Spares};

@@ -15,6 +15,7 @@ use crate::schedule::Schedule;
 use crate::secret::Chap;
 use crate::settings::{PoolSettings, ScrubRecord};
 use crate::snapshot::Snapshot;
+use crate::spare::Spares;
 
 /// Where a volume's blocks are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -114,6 +115,9 @@ pub struct PoolEntry {
     pub settings: PoolSettings,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_scrub: Option<ScrubRecord>,
+    /// Drives that join it by themselves when it has lost one.
+    #[serde(default, skip_serializing_if = "Spares::is_empty")]
+    pub spares: Spares,
 }
 
 /// All that describes the array. See the crate's page for what always holds.

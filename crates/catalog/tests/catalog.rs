@@ -1,10 +1,10 @@
 //! The catalog from outside: changes, refusals, bytes.
 
-use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX};
-use base::{ArrayId, LayerId, PoolId, VolumeId};
+use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX, SPARES_MAX};
+use base::{ArrayId, DriveId, LayerId, PoolId, VolumeId};
 use catalog::{
-    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
-    Name, NewVolume, Setting, VolumeKind,
+    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, Joined, KeptAccess, KeptAccesses,
+    Naa, Name, NewVolume, Setting, Spares, VolumeKind,
 };
 use proptest::prelude::*;
 
@@ -350,12 +350,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":6", "\"schema\":7,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 7, known: 6 });
+    let future = text.replacen("\"schema\":7", "\"schema\":8,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 8, known: 7 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":6", "\"schema\":0"),
-        ("\"schema\":6", "\"schema\":6,\"unknown\":1"),
+        ("\"schema\":7", "\"schema\":0"),
+        ("\"schema\":7", "\"schema\":7,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),
@@ -488,4 +488,22 @@ fn what_is_rolled_back_has_room_by_the_size_that_it_has_then() {
     assert_eq!(Catalog::decode(&again.encode()), Ok(again.clone()), "what is stored can be read");
     assert_eq!(again.find_volume("copy").unwrap().size_bytes, 1 << 30);
     assert_eq!(again.find_volume("copy").unwrap().first_size_bytes, None);
+}
+
+#[test]
+fn a_pools_spares_are_kept() {
+    let set = |spares: Spares| Change::SetSpares { pool: "fast".into(), spares };
+    let free = |paths: &[&str]| paths.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+    let joined = vec![Joined { path: "/dev/sdi".into(), instead_of: DriveId(5) }];
+    let spares = Spares { free: free(&["/dev/sdh"]), owed: vec![DriveId(7)], joined };
+    let catalog = after(sample(), &[set(spares.clone())]);
+    assert_eq!(Catalog::decode(&catalog.encode()).unwrap().pools()[0].spares, spares);
+    for (wrong, code) in [
+        (free(&["/dev/sdh"; 2]), "bad_path"),
+        (free(&["sdh"]), "bad_path"),
+        ((0..=SPARES_MAX).map(|n| format!("/dev/{n}")).collect(), "limit"),
+    ] {
+        let wrong = Spares { free: wrong, ..Spares::default() };
+        assert_eq!(catalog.apply(&set(wrong)).unwrap_err().code(), code);
+    }
 }

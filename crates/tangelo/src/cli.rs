@@ -136,6 +136,18 @@ pub enum Drive {
         #[command(flatten)]
         change: Change,
     },
+    /// Have blank drives join a pool by themselves when it has lost one (hot spares)
+    Spare {
+        pool: String,
+        /// Block devices or files
+        #[arg(required = true, value_name = "DRIVE")]
+        drives: Vec<PathBuf>,
+        /// Have them be no spares any more
+        #[arg(long)]
+        release: bool,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Show where a drive is: its bay's light, or its activity light
     Locate {
         path: PathBuf,

@@ -24,7 +24,9 @@ pub use status::{
     Host, HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, PoolMap, PoolReferences,
     PoolWrites, Portal, Problem, Repair, Scrub, Session, Settings, Status, Summary, Volume, VolumeList,
 };
-pub use upkeep::{DriveRemoval, DriveReplacement, Locating, NewDrives, NewSettings, Scrubbing, Upkeep};
+pub use upkeep::{
+    DriveRemoval, DriveReplacement, Locating, NewDrives, NewSettings, Scrubbing, Spares, Upkeep,
+};
 
 /// The version of every answer's shape. Raised when a field changes its meaning or goes away.
 pub const SCHEMA: u32 = 1;

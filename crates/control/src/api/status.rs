@@ -39,6 +39,8 @@ words! {
     pub enum DriveState {
         /// Belongs to no pool.
         Unused,
+        /// Joins a pool by itself when that has lost a drive.
+        Spare,
         /// In its pool, and up to date.
         Online,
         /// In its pool's label, but not found.

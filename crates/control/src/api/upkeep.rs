@@ -9,6 +9,7 @@ pub enum Upkeep {
     DriveAdd(NewDrives),
     DriveRemove(DriveRemoval),
     DriveReplace(DriveReplacement),
+    Spare(Spares),
     Scrub(Scrubbing),
     Set(NewSettings),
 }
@@ -46,6 +47,17 @@ pub struct DriveReplacement {
     /// Whether the present content of `new` may be destroyed.
     #[serde(default)]
     pub force: bool,
+}
+
+/// Hot spares: drives that join a pool by themselves when it has lost one.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Spares {
+    /// Absolute paths of blank block devices or files on the head.
+    pub drives: Vec<String>,
+    /// They are no spares any more.
+    #[serde(default)]
+    pub release: bool,
 }
 
 /// A drive whose light is to blink.

@@ -114,7 +114,8 @@ fn render_drives(array: &ArrayStatus, page: &mut Page) {
         "gauge",
         "1 where it serves its pool, 0 where it is missing or failed",
     );
-    for drive in drives.iter().filter(|drive| drive.state != DriveState::Unused) {
+    let of_pool = |drive: &&Drive| !matches!(drive.state, DriveState::Unused | DriveState::Spare);
+    for drive in drives.iter().filter(of_pool) {
         let serves = u64::from(drive.state == DriveState::Online);
         page.sample("tangelo_drive_in_service", &labels_of(drive), serves);
     }

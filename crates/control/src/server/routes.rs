@@ -294,6 +294,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         upkeep::add_drives,
         upkeep::remove_drive,
         upkeep::replace_drive,
+        upkeep::set_spares,
         upkeep::locate_drive,
         upkeep::scrub,
         upkeep::set,

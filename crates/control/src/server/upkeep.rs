@@ -15,6 +15,7 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/pools/{name}/drives", post(add_drives))
         .route("/v1/pools/{name}/drives/remove", post(remove_drive))
         .route("/v1/pools/{name}/drives/replace", post(replace_drive))
+        .route("/v1/pools/{name}/spares", post(set_spares))
         .route("/v1/pools/{name}/scrub", post(scrub))
         .route("/v1/pools/{name}/settings", post(set))
 }
@@ -52,6 +53,17 @@ pub(super) async fn replace_drive(
 ) -> Answer {
     let upkeep = Upkeep::DriveReplace(replacement);
     change(&state, Command::Upkeep { pool, upkeep, dry_run: options.dry_run }).await
+}
+
+/// Has blank drives be hot spares of a pool, or not any more. A spare joins by itself when a drive is lost.
+#[utoipa::path(post, path = "/v1/pools/{name}/spares", tag = "drives", params(("name" = String, Path), ChangeOptions), request_body = Spares, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn set_spares(
+    Shared(state): Shared<State>,
+    Pieces(pool): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+    Body(spares): Body<Spares>,
+) -> Answer {
+    change(&state, Command::Upkeep { pool, upkeep: Upkeep::Spare(spares), dry_run: options.dry_run }).await
 }
 
 /// Has a drive's light blink.

@@ -1,8 +1,8 @@
 //! What the keeper remembers of a pool from one round to the next. Nothing of it survives a restart.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use base::{BLOCK_BYTES, Nanos};
+use base::{BLOCK_BYTES, DriveId, Nanos};
 use env::DriveHandle;
 use pool::{DriveErrors, LaneStats, Membership};
 
@@ -25,6 +25,12 @@ pub(super) struct Care {
     pub(super) left: BTreeSet<String>,
     /// A scrub has been seen running; whether it was told to stop.
     pub(super) scrubbing: Option<bool>,
+    /// Drives that are missing, and since when.
+    pub(super) missing: BTreeMap<DriveId, Nanos>,
+    /// A drive that is too slow, which the pool cannot do without.
+    pub(super) slow_stays: Option<DriveId>,
+    /// When no spare could join, though one was needed.
+    pub(super) spare_failed: Option<Nanos>,
     /// Blocks in use at the last look, where the pool was so full that the bin gives way.
     pub(super) live_when_full: Option<u64>,
     looked: Option<Nanos>,

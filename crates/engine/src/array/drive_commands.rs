@@ -36,7 +36,7 @@ impl Array {
     }
 
     /// Opens drives that are to join a pool, all or none, and makes sure that nobody needs what is on them.
-    async fn take_new_drives(
+    pub(super) async fn take_new_drives(
         &self,
         membership: &Membership,
         drives: &[String],
@@ -66,7 +66,7 @@ impl Array {
     }
 
     /// Makes drives members, one after the other.
-    async fn join(
+    pub(super) async fn join(
         &self,
         membership: &Membership,
         drives: Vec<(DriveHandle, DriveInfo)>,

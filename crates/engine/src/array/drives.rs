@@ -20,6 +20,11 @@ pub(super) struct Drive {
 }
 
 impl Drive {
+    /// 0 where it could not be opened.
+    pub(super) fn size_bytes(&self) -> u64 {
+        self.info.as_ref().map_or(0, |info| info.size_bytes)
+    }
+
     /// Whether its label says that it is this drive of this pool.
     pub(super) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
         self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
@@ -94,7 +99,7 @@ impl Array {
             let members = state.online().into_iter().flat_map(|membership| membership.members);
             members.filter(|member| member.state.is_lost()).map(|member| member.path).collect::<Vec<_>>()
         };
-        for path in last_seen {
+        for path in last_seen.into_iter().chain(self.spare_paths()) {
             if !path.is_empty() && !paths.contains(&path) {
                 paths.push(path);
             }
@@ -126,7 +131,7 @@ impl Array {
         };
         let statuses = state.drives.iter().filter(|drive| !lost(drive)).map(|drive| DriveStatus {
             path: drive.path.clone(),
-            size_bytes: drive.info.as_ref().map_or(0, |info| info.size_bytes),
+            size_bytes: drive.size_bytes(),
             model: drive.info.as_ref().map(|info| info.model.clone()).unwrap_or_default(),
             serial: drive.info.as_ref().map(|info| info.serial.clone()).unwrap_or_default(),
             content: drive.content.clone(),
@@ -136,16 +141,30 @@ impl Array {
             },
             state: match drive.content {
                 DriveContent::Unreadable(_) => DriveState::Missing,
+                _ if spare_of(&state, drive).is_some() => DriveState::Spare,
                 _ => DriveState::Unused,
             },
             errors: DriveErrors::default(),
             id: String::new(),
             read_latency_us: None,
             write_latency_us: None,
-            note: refusal(&state, drive).or_else(|| departure(&state, drive)).unwrap_or_default(),
+            note: note(&state, drive),
         });
         statuses.collect()
     }
+}
+
+/// What there is to know about a drive of no open pool.
+fn note(state: &State, drive: &Drive) -> String {
+    let spare = || spare_of(state, drive).map(|pool| format!("spare of pool {pool}"));
+    let note = refusal(state, drive).or_else(spare).or_else(|| departure(state, drive));
+    note.unwrap_or_default()
+}
+
+/// The first of the pools whose spare it is.
+fn spare_of<'a>(state: &'a State, drive: &Drive) -> Option<&'a str> {
+    let waits = |entry: &&catalog::PoolEntry| entry.spares.free.contains(&drive.path);
+    state.catalog.pools().iter().find(waits).map(|entry| entry.name.as_str())
 }
 
 /// Why a drive that says it is a pool's is not in that pool, where the pool is served without it.

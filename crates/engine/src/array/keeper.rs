@@ -1,6 +1,6 @@
 //! The keeper of the pools: looks every second while something is to be done, else every five, and does what time
 //! and luck ask for. Drives that nothing stands on any more leave their pool, drives that were missing come back,
-//! errors are put on record, scrubs begin and end, scheduled snapshots
+//! spares join, errors are put on record, scrubs begin and end, scheduled snapshots
 //! are taken, what is in the bin goes.
 //!
 //! It must not hold the turn of changes while it holds a pool's, and nothing at all while it waits.
@@ -46,6 +46,8 @@ impl Array {
                 stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats).collect();
             busy |= self.take_stock(id, &lanes);
             self.release_handles(&membership);
+            // a loss is on record before the pool may have got over it
+            self.keep_spares(id).await;
             self.retire_drives(&membership).await;
             self.empty_slow_drives(&membership, &lanes).await;
             self.take_back_drives(id).await;
@@ -56,6 +58,7 @@ impl Array {
             let _turn = self.changes.acquire(1).await;
             self.drop_leftover().await;
         }
+        self.see_to_spares().await;
         self.keep_schedules().await;
         self.forget_copied().await;
         self.keep_bin(&stats).await || busy

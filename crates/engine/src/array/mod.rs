@@ -26,6 +26,7 @@ mod schedules;
 mod scrub;
 mod slow;
 pub(crate) mod space;
+mod spares;
 mod start;
 mod status;
 mod volumes;
@@ -72,6 +73,8 @@ pub(crate) struct Array {
     /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
     storing: Semaphore,
     commands_waiting: Cell<usize>,
+    /// When spares were last looked at.
+    spares_seen: Cell<Option<Nanos>>,
     /// Held by the keeper for the length of a round.
     keeping: Semaphore,
     /// Something for the keeper to look at.
@@ -147,6 +150,7 @@ impl Array {
             changes: Semaphore::new(io, 1),
             storing: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),
+            spares_seen: Cell::new(None),
             keeping: Semaphore::new(io, 1),
             wake_keeper: Notify::new(io),
             stopping: Cell::new(false),
@@ -247,6 +251,9 @@ impl Array {
             }
             Upkeep::DriveReplace { pool, old, new, force } => {
                 self.replace_drive(&pool, &old, &new, force, dry_run).await
+            }
+            Upkeep::Spare { pool, drives, release } => {
+                self.set_spares(&pool, &drives, release, dry_run).await
             }
             Upkeep::Scrub { pool, stop } => self.scrub_pool(&pool, stop, dry_run).await,
             Upkeep::Set { pool, settings } => self.set_pool(&pool, &settings, dry_run).await,

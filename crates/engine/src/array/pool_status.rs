@@ -7,7 +7,7 @@ use pool::{LaneStats, Member};
 use super::care::Remaining;
 use super::change::size;
 use super::pools::Pool;
-use super::{Array, bin, care, drive_commands, members, scrub, slow};
+use super::{Array, bin, care, drive_commands, members, scrub, slow, spares};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
@@ -95,6 +95,10 @@ impl View<'_> {
         let drives = self.members().iter().enumerate().filter(in_pool);
         let served = condition.health != Health::Offline;
         let activity = [repair.as_ref().map(care::describe), scrub::describe(&scrub, self.clocks.1)];
+        let activity = activity
+            .into_iter()
+            .flatten()
+            .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)));
         let status = PoolStatus {
             name: pool.name.clone(),
             id: pool.id.to_string(),
@@ -129,7 +133,7 @@ impl View<'_> {
             settings: settings::status(&self.entry.map(|entry| entry.settings).unwrap_or_default()),
             repair: repair.filter(|_| served),
             scrub,
-            activity: if served { activity.into_iter().flatten().collect() } else { Vec::new() },
+            activity: activity.filter(|_| served).collect(),
         };
         let problems = self.problems(&status, &condition);
         (status, problems)

@@ -15,12 +15,23 @@ impl Array {
             let may = member.state.is_readable() && !member.slow;
             slow_factor(lanes, index).filter(|_| may).map(|factor| (factor, index))
         };
-        let Some((_, index)) = members().filter_map(slow).max() else { return };
-        let in_order = |member: &Member| matches!(member.state, DriveState::Online | DriveState::Removed);
-        let online = in_order(&membership.members[index]);
-        if !members().all(|(other, member)| other == index || in_order(member))
-            || online && self.check_removable(membership, index, 0).await.is_err()
+        let found = members().filter_map(slow).max();
+        if found.is_none()
+            && let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool)
         {
+            pool.care.slow_stays = None;
+        }
+        let Some((_, index)) = found else { return };
+        let in_order = |member: &Member| matches!(member.state, DriveState::Online | DriveState::Removed);
+        let slow = &membership.members[index];
+        if !members().all(|(other, member)| other == index || in_order(member)) {
+            return;
+        }
+        let stays = in_order(slow) && self.check_removable(membership, index, 0).await.is_err();
+        if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool) {
+            pool.care.slow_stays = stays.then_some(slow.id);
+        }
+        if stays {
             return;
         }
         let io = &self.context.io;

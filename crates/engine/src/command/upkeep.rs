@@ -23,6 +23,12 @@ pub enum Upkeep {
         new: String,
         force: bool,
     },
+    /// Has drives join by themselves when the pool has lost one; `release` ends that.
+    Spare {
+        pool: String,
+        drives: Vec<String>,
+        release: bool,
+    },
     /// Begins to read everything and to repair what is wrong, or stops that.
     Scrub {
         pool: String,

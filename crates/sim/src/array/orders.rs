@@ -1,5 +1,5 @@
 //! What an administrator may do to a pool while hosts use it: drives added, emptied and replaced, scrubs; and drives that
-//! become slow, which the array empties by itself.
+//! become slow, which the array empties by itself; hot spares.
 //!
 //! Drawn from a source of its own, so that an array seed is otherwise what it would be without orders.
 
@@ -62,14 +62,14 @@ impl Orders {
         if !self.prng.chance(self.rate) {
             return None;
         }
-        let paths = self.paths(plan);
+        let (paths, spares) = (self.paths(plan), self.spares());
         let prng = &mut self.prng;
         let (one, other) = (prng.pick(&paths).clone(), prng.pick(&paths).clone());
         // a drive that may be lost is not made another member: it could be lost twice, which is one loss too many
         let may_be_lost = |path: &String| plan.lossy.iter().any(|&index| plan.drives[index].path == *path);
         let new = |path: &String| if may_be_lost(path) { "/sim/spare0".to_owned() } else { path.clone() };
         let pool = || "pool".to_owned();
-        let upkeep = match prng.below(9) {
+        let upkeep = match prng.below(11) {
             0 => {
                 // so quickly that it happens within a run
                 let settings = NewSettings {
@@ -83,6 +83,10 @@ impl Orders {
             8 | 1 => Upkeep::Scrub { pool: pool(), stop: prng.chance(300) },
             2 | 3 => Upkeep::DriveAdd { pool: pool(), drives: vec![new(&one)], force: vec![new(&one)] },
             4 | 5 => Upkeep::DriveRemove { pool: pool(), drive: one, cancel: prng.chance(200) },
+            9 | 10 => {
+                let drives = vec![prng.pick(&spares).clone()];
+                Upkeep::Spare { pool: pool(), drives, release: prng.chance(200) }
+            }
             _ => Upkeep::DriveReplace { pool: pool(), old: one, new: new(&other), force: true },
         };
         Some(Command::Upkeep { upkeep, dry_run: false })

@@ -25,6 +25,11 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
             let replacement = DriveReplacement { old, new, force: *force };
             changed(server.post(&change_path(&of_pool(pool, "/replace"), change), &replacement).await?)
         }
+        cli::Drive::Spare { pool, drives, release, change } => {
+            let spares = Spares { drives: paths(drives, server)?, release: *release };
+            let path = format!("/v1/pools/{}/spares", path_piece(pool));
+            changed(server.post(&change_path(&path, change), &spares).await?)
+        }
         cli::Drive::Locate { path, seconds } => {
             let locating = Locating { path: absolute(path, server)?, seconds: *seconds };
             changed(server.post("/v1/drives/locate", &locating).await?)

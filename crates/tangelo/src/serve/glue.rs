@@ -75,6 +75,7 @@ impl Array for EngineArray {
             api::Command::Upkeep { upkeep, dry_run: false, .. } => match upkeep {
                 api::Upkeep::DriveAdd(new) => new.drives.clone(),
                 api::Upkeep::DriveReplace(replacement) => vec![replacement.new.clone()],
+                api::Upkeep::Spare(spares) if !spares.release => spares.drives.clone(),
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -238,6 +239,7 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
     };
     let state = match drive.state {
         shard::DriveState::Unused => api::DriveState::Unused,
+        shard::DriveState::Spare => api::DriveState::Spare,
         shard::DriveState::Online => api::DriveState::Online,
         shard::DriveState::Missing => api::DriveState::Missing,
         shard::DriveState::Failed => api::DriveState::Failed,

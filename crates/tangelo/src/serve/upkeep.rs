@@ -13,6 +13,7 @@ pub fn engine_upkeep(pool: String, upkeep: api::Upkeep) -> shard::Upkeep {
         api::Upkeep::DriveReplace(api::DriveReplacement { old, new, force }) => {
             To::DriveReplace { pool, old, new, force }
         }
+        api::Upkeep::Spare(api::Spares { drives, release }) => To::Spare { pool, drives, release },
         api::Upkeep::Scrub(api::Scrubbing { stop }) => To::Scrub { pool, stop },
         api::Upkeep::Set(new) => {
             let settings = shard::NewSettings {

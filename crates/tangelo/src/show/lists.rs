@@ -50,6 +50,7 @@ fn id(drive: &Drive) -> &str {
 fn drive_state(state: DriveState) -> &'static str {
     match state {
         DriveState::Unused => "unused",
+        DriveState::Spare => "spare",
         DriveState::Online => "online",
         DriveState::Missing => "MISSING",
         DriveState::Failed => "FAILED",

@@ -1,0 +1,227 @@
+//! Hot spares: they join when a drive is lost for good, and neither before nor twice.
+
+mod common;
+
+use base::Nanos;
+use common::Lab;
+use common::host::Host;
+use engine::command::{
+    CommandErrorKind, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep,
+};
+use engine::{Command, Reply};
+use sim::{DriveNumber, DriveOptions, World};
+
+const GIB: u64 = 1 << 30;
+const INITIATOR: &str = "iqn.1993-08.org.debian:01:abc";
+const PIECE: usize = 64 << 10;
+const PIECES: u32 = 40;
+
+fn path(number: usize) -> String {
+    format!("/dev/sd{}", (b'a' + number as u8) as char)
+}
+
+/// A pool of three drives, so many as parity-1 needs at least, more drives, and a host that has written.
+struct Bench {
+    lab: Lab,
+    drives: Vec<DriveNumber>,
+}
+
+impl Bench {
+    fn new(seed: u64, sizes: &[u64]) -> Bench {
+        let world = World::new(seed, None);
+        let all = [GIB; 3].iter().chain(sizes).copied().enumerate();
+        let drives = all.map(|(n, size)| world.add_drive(DriveOptions::new(&path(n), size))).collect();
+        let paths: Vec<String> = (0..3 + sizes.len()).map(path).collect();
+        let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
+        let pool = NewPool {
+            name: "fast".into(),
+            protection: "parity-1".into(),
+            width: None,
+            drives: (0..3).map(path).collect(),
+            force: Vec::new(),
+        };
+        lab.change(Command::PoolCreate { pool, dry_run: false });
+        let (name, backing) = ("vm".into(), NewBacking::Pool("fast".into()));
+        let volume = NewVolume { name, backing, size_bytes: Some(GIB), block_bytes: 512, write_back: false };
+        lab.change(Command::VolumeCreate { volume, dry_run: false });
+        lab.create_host("pve", INITIATOR);
+        lab.map("vm", "pve", 0, false);
+        let mut bench = Bench { lab, drives };
+        bench.with_host(|host, lab| (0..PIECES).for_each(|n| host.write(lab, 0, n * 3000, &piece(n))));
+        bench
+    }
+
+    fn with_host(&mut self, act: impl FnOnce(&Host, &mut Lab)) {
+        let host = Host::log_in(&mut self.lab, 0, INITIATOR, 1);
+        host.settle(&mut self.lab, 0);
+        act(&host, &mut self.lab);
+    }
+
+    fn check_data(&mut self) {
+        self.with_host(|host, lab| {
+            for n in 0..PIECES {
+                assert!(host.read(lab, 0, n * 3000, (PIECE / 512) as u16) == piece(n), "piece {n} differs");
+            }
+        });
+    }
+
+    fn spare(&mut self, numbers: &[usize], release: bool) -> Result<Reply, engine::command::CommandError> {
+        let drives = numbers.iter().copied().map(path).collect();
+        let upkeep = Upkeep::Spare { pool: "fast".into(), drives, release };
+        self.lab.command(Command::Upkeep { upkeep, dry_run: false })
+    }
+
+    fn pool(&mut self) -> PoolStatus {
+        self.lab.status().pools[0].clone()
+    }
+
+    /// Drives of the pool that are online.
+    fn members(&mut self) -> Vec<String> {
+        let drives = self.pool().drives.into_iter();
+        let mut online: Vec<String> =
+            drives.filter(|drive| drive.state == DriveState::Online).map(|drive| drive.path).collect();
+        online.sort();
+        online
+    }
+
+    fn spares(&mut self) -> Vec<String> {
+        let Ok(Reply::Drives(drives)) = self.lab.command(Command::DriveList) else { panic!("no list") };
+        drives.into_iter().filter(|d| d.state == DriveState::Spare).map(|drive| drive.path).collect()
+    }
+
+    fn vanish(&mut self, number: usize) {
+        self.lab.simulation.world.vanish(self.drives[number], None, false);
+        // somebody notices
+        self.with_host(|host, lab| host.write(lab, 0, 0, &piece(0)));
+    }
+
+    fn pass(&mut self, seconds: u64) {
+        self.lab.pass(Nanos::from_secs(seconds));
+    }
+
+    fn wait_healthy(&mut self) {
+        for _ in 0..120 {
+            let pool = self.pool();
+            if pool.health == Health::Healthy && pool.failures_survivable == 1 && pool.repair.is_none() {
+                return;
+            }
+            self.pass(1);
+        }
+        panic!("not healthy: {:#?}", self.lab.status());
+    }
+
+    fn restart(&mut self) {
+        self.lab.kill();
+        self.lab.restart();
+        assert_eq!(self.lab.start_result(), Ok(()));
+    }
+}
+
+fn piece(number: u32) -> Vec<u8> {
+    (0..PIECE).map(|byte| (byte as u32 ^ number.wrapping_mul(0x9E37_79B9) >> 8) as u8).collect()
+}
+
+#[test]
+fn the_smallest_that_is_large_enough_joins_when_a_drive_is_lost_for_good() {
+    let mut bench = Bench::new(61, &[4 * GIB, 2 * GIB]);
+    bench.spare(&[3, 4], false).unwrap();
+    assert_eq!(bench.spares(), [path(3), path(4)]);
+    bench.restart();
+    assert_eq!(bench.spares(), [path(3), path(4)], "they are remembered");
+    bench.vanish(1);
+    bench.pass(40);
+    bench.wait_healthy();
+    assert_eq!(bench.members(), [path(0), path(2), path(4)]);
+    assert_eq!(bench.spares(), [path(3)]);
+    // what was lost is of an older life now; the next loss has the next spare
+    bench.lab.simulation.world.return_drive(bench.drives[1]);
+    bench.vanish(0);
+    bench.pass(40);
+    bench.wait_healthy();
+    assert_eq!(bench.members(), [path(2), path(3), path(4)]);
+    assert!(bench.spares().is_empty());
+    bench.check_data();
+}
+
+#[test]
+fn a_drive_that_comes_back_soon_needs_none() {
+    let mut bench = Bench::new(62, &[GIB]);
+    bench.spare(&[3], false).unwrap();
+    bench.vanish(2);
+    bench.pass(3);
+    assert_eq!(bench.members(), [path(0), path(1)]);
+    bench.lab.simulation.world.return_drive(bench.drives[2]);
+    bench.wait_healthy();
+    bench.pass(60);
+    assert_eq!((bench.members().len(), bench.spares()), (3, vec![path(3)]));
+    bench.check_data();
+}
+
+#[test]
+fn sudden_ends_do_not_use_a_second_one() {
+    // the first keeper's round after the loss has it on record; with the pool rebuilt the spare joins
+    for kill_at in (0..4_000).step_by(100).chain((30_000..33_000).step_by(500)) {
+        let mut bench = Bench::new(63, &[GIB, GIB]);
+        bench.spare(&[3, 4], false).unwrap();
+        bench.vanish(0);
+        bench.lab.pass(Nanos::from_millis(kill_at));
+        bench.restart();
+        bench.pass(60);
+        bench.wait_healthy();
+        bench.pass(60);
+        assert_eq!((bench.members().len(), bench.spares().len()), (3, 1), "killed after {kill_at} ms");
+        bench.check_data();
+    }
+}
+
+#[test]
+fn what_is_not_blank_is_no_spare_and_never_erased() {
+    let mut bench = Bench::new(64, &[GIB, 2 * GIB]);
+    let mut ext4 = vec![0; 4096];
+    ext4[0x438..0x43a].copy_from_slice(b"\x53\xef");
+    bench.lab.simulation.world.poke(bench.drives[3], 0, &ext4);
+    let refused = bench.spare(&[3], false).unwrap_err();
+    assert!(refused.kind == CommandErrorKind::InUse && refused.hint.contains("wipefs"), "{refused}");
+    bench.lab.simulation.world.poke(bench.drives[3], 0, &[0; 4096]);
+    bench.spare(&[3, 4], false).unwrap();
+    assert_eq!(bench.spare(&[3], false).unwrap_err().kind, CommandErrorKind::AlreadyExists);
+    assert_eq!(bench.spare(&[0], true).unwrap_err().kind, CommandErrorKind::NotFound);
+    // somebody has made a file system on it meanwhile
+    bench.lab.simulation.world.poke(bench.drives[3], 0, &ext4);
+    bench.vanish(1);
+    bench.pass(45);
+    bench.wait_healthy();
+    assert_eq!(bench.members(), [path(0), path(2), path(4)]);
+    assert_eq!(bench.lab.simulation.world.peek(bench.drives[3], 0)[0x438..0x43a], *b"\x53\xef");
+    let status = bench.lab.status();
+    let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdd").unwrap();
+    assert!(problem.reason.contains("spare of pool fast and could not join it: it holds"), "{problem:?}");
+    bench.spare(&[3], true).unwrap();
+    assert!(bench.lab.status().problems.is_empty());
+}
+
+#[test]
+fn one_joins_for_a_drive_that_is_too_slow_and_could_not_be_spared() {
+    let mut bench = Bench::new(65, &[GIB]);
+    bench.spare(&[3], false).unwrap();
+    let settings = NewSettings { slow_seconds: Some(3), ..NewSettings::default() };
+    let upkeep = Upkeep::Set { pool: "fast".into(), settings };
+    bench.lab.change(Command::Upkeep { upkeep, dry_run: false });
+    for (index, &drive) in bench.drives.iter().enumerate() {
+        let world = &bench.lab.simulation.world;
+        world.set_latency(drive, Nanos::from_micros(100), Nanos::from_micros(300));
+        world.slow_down(drive, if index == 1 { 50 } else { 1 });
+    }
+    for _ in 0..12 {
+        bench.with_host(|host, lab| {
+            for _ in 0..60 {
+                (0..PIECES).for_each(|n| drop(host.read(lab, 0, n * 3000, (PIECE / 512) as u16)));
+                lab.pass(Nanos::from_millis(20));
+            }
+        });
+        if bench.members() == [path(0), path(2), path(3)] {
+            return bench.wait_healthy();
+        }
+    }
+    panic!("it has not been replaced: {:#?}", bench.lab.status());
+}
