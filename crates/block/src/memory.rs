@@ -1,32 +1,30 @@
-//! A target in memory: a sparse map of slabs of 128 KiB. For tests, and for measuring without drives.
+//! A target in memory: a sparse map of slabs of 1 MiB. For tests, and for measuring without drives.
 //!
-//! Every request takes effect as a whole when it is executed, so that nothing overlaps. A read shares its slab; a write
-//! changes the slab in place where nobody reads it any more, and a copy of it otherwise.
+//! Every request takes effect as a whole when it is executed, so that nothing overlaps. A read shares its slab, which nobody
+//! may change meanwhile: what is written then is kept beside the slab, block by block, until the next write that finds
+//! it unshared.
+//!
+//! ```text
+//!   slab     | block 0 | block 1 | ... | block 255 |      shared with reads that are being sent
+//!   beside   { 1: newer }                                  what reads see; folded in by a later write
+//! ```
 
 use std::cell::RefCell;
 use std::ops::Range;
 use std::rc::Rc;
 
 use base::{BLOCK_BYTES, HashMap, Lba};
-use bytes::{Bytes, BytesMut};
 
 use crate::null::zeros;
 use crate::payload::Payload;
 use crate::request::{BlockError, BlockOutput, BlockRequest, BlockResult, BlockTarget, Geometry};
 
+mod slab;
+
+use slab::{SLAB_BLOCKS, SLAB_BYTES, Slab};
+
 /// How many 4 KiB blocks one map status looks at.
 const STATUS_BLOCKS_MAX: u64 = 4096;
-/// Small enough that a write seldom meets a read of the same slab, large enough that the map stays in the caches.
-const SLAB_BYTES: usize = 128 << 10;
-const SLAB_BLOCKS: usize = SLAB_BYTES / BLOCK_BYTES;
-const _: () = assert!(SLAB_BLOCKS == u32::BITS as usize);
-
-/// Zeros wherever no block is mapped.
-struct Slab {
-    data: Bytes,
-    /// One bit for each block.
-    mapped: u32,
-}
 
 /// Keeps what is written for as long as it lives. Holds as much memory as the slabs that are touched.
 pub struct Memory {
@@ -48,7 +46,7 @@ impl Memory {
 
     /// Blocks in use, in bytes.
     pub fn mapped_bytes(&self) -> u64 {
-        let blocks: u32 = self.slabs.borrow().values().map(|slab| slab.mapped.count_ones()).sum();
+        let blocks: u32 = self.slabs.borrow().values().map(Slab::mapped_blocks).sum();
         u64::from(blocks) * BLOCK_BYTES as u64
     }
 
@@ -91,7 +89,7 @@ impl Memory {
         let mut data = Payload::new();
         for (index, within) in split(range) {
             match slabs.get(&index) {
-                Some(slab) => data.push(slab.data.slice(within)),
+                Some(slab) => slab.read(within, &mut data),
                 None => zeros(within.len()).into_iter().for_each(|piece| data.push(piece)),
             }
         }
@@ -103,9 +101,8 @@ impl Memory {
         let mut offset = 0;
         for (index, within) in split(start_bytes..start_bytes + data.len() as u64) {
             let slab = slabs.entry(index).or_insert_with(Slab::new);
-            slab.mapped |= mask(within.start / BLOCK_BYTES..within.end.div_ceil(BLOCK_BYTES));
             let length = within.len();
-            slab.change(|bytes| data.copy_to(offset, &mut bytes[within]));
+            slab.write(within, |at, bytes| data.copy_to(offset + at, bytes));
             offset += length;
         }
     }
@@ -121,9 +118,8 @@ impl Memory {
         }
         for (index, within) in edges(range) {
             let Some(slab) = slabs.get_mut(&index) else { continue };
-            slab.mapped &= !mask(within.start.div_ceil(BLOCK_BYTES)..within.end / BLOCK_BYTES);
-            slab.change(|bytes| bytes[within].fill(0));
-            if slab.mapped == 0 {
+            slab.clear(within);
+            if slab.mapped_blocks() == 0 {
                 slabs.remove(&index);
             }
         }
@@ -133,7 +129,7 @@ impl Memory {
         let slabs = self.slabs.borrow();
         let is_mapped = |block: u64| {
             let slab = slabs.get(&(block / SLAB_BLOCKS as u64));
-            slab.is_some_and(|slab| slab.mapped >> (block % SLAB_BLOCKS as u64) & 1 != 0)
+            slab.is_some_and(|slab| slab.is_mapped((block % SLAB_BLOCKS as u64) as usize))
         };
         let size = BLOCK_BYTES as u64;
         let blocks = range.start / size..range.end.div_ceil(size);
@@ -144,39 +140,6 @@ impl Memory {
         let end = range.end.min((last + 1) * size);
         BlockOutput::MapStatus { mapped, blocks: (end - range.start) / u64::from(self.geometry.block_bytes) }
     }
-}
-
-impl Slab {
-    fn new() -> Slab {
-        Slab { data: shared(BytesMut::zeroed(SLAB_BYTES + 1)).freeze(), mapped: 0 }
-    }
-
-    /// Changes the slab, in place if nobody shares it.
-    fn change(&mut self, change: impl FnOnce(&mut [u8])) {
-        let mut data = match std::mem::take(&mut self.data).try_into_mut() {
-            Ok(data) => data,
-            Err(read_by_others) => {
-                let mut copy = BytesMut::with_capacity(SLAB_BYTES + 1);
-                copy.extend_from_slice(&read_by_others);
-                copy.extend_from_slice(&[0]);
-                shared(copy)
-            }
-        };
-        change(&mut data);
-        self.data = data.freeze();
-    }
-}
-
-/// Cuts a buffer to a slab. It is counted from here on, so that sharing it allocates nothing.
-fn shared(mut buffer: BytesMut) -> BytesMut {
-    drop(buffer.split_off(SLAB_BYTES));
-    buffer
-}
-
-/// Bits of blocks of a slab.
-fn mask(blocks: Range<usize>) -> u32 {
-    let below = |end: usize| ((1u64 << end) - 1) as u32;
-    if blocks.is_empty() { 0 } else { below(blocks.end) & !below(blocks.start) }
 }
 
 /// A byte range as slabs: each index with the part of the slab that lies in the range.

@@ -8,7 +8,8 @@
 //!
 //! What always holds:
 //! - a buffer belongs to its slot until its completion has been taken, also when the environment is dropped;
-//! - a shard that has nothing to do sleeps in its ring and costs nothing;
+//! - a shard that has nothing to do sleeps in its ring and costs nothing; it looks for more before, for as long as that
+//!   has lately been worth it (`spin`);
 //! - system calls are made per turn, not per operation; except for the rare ones: to open and close.
 //!
 //! This is one of the two rooms with `unsafe`: submissions point to memory. It decides nothing about what is read,
@@ -26,6 +27,7 @@ mod mailbox;
 mod ring;
 mod slots;
 mod socket;
+mod spin;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -42,9 +44,11 @@ use env::{Env, Event, Operation, Token, Wait};
 use clock::Random;
 use core::{Common, Core};
 use mailbox::Messages;
+use spin::Spin;
 
-/// How long a shard looks for more work before it sleeps, by default.
-pub const DEFAULT_SPIN: Nanos = Nanos::from_micros(5);
+/// How long a shard looks for more work before it sleeps, at most, by default: about what a host on a fast network takes
+/// from one answer to its next request.
+pub const DEFAULT_SPIN_MAX: Nanos = Nanos::from_micros(50);
 
 /// One shard's world. Stays on the thread it was made on.
 pub struct UringEnv<M: Send + 'static> {
@@ -52,7 +56,7 @@ pub struct UringEnv<M: Send + 'static> {
     core: Core,
     messages: Messages<M>,
     random: Random,
-    spin: Nanos,
+    spin: Spin,
     /// The last poll had something to report.
     active: bool,
 }
@@ -62,10 +66,11 @@ impl<M: Send + 'static> UringEnv<M> {
         shard: ShardId,
         mailboxes: Vec<Mailbox<M>>,
         common: Arc<Common>,
-        spin: Nanos,
+        spin_max: Nanos,
     ) -> std::io::Result<UringEnv<M>> {
         let messages = Messages::new(shard, mailboxes);
         let core = Core::new(shard, common, messages.doorbell().clone())?;
+        let spin = Spin::new(spin_max);
         Ok(UringEnv { core, messages, random: Random::default(), spin, active: false })
     }
 
@@ -83,7 +88,7 @@ impl<M: Send + 'static> UringEnv<M> {
     }
 
     /// Looks for something to happen without sleeping, for a short while.
-    fn spin(&mut self, until: Nanos) {
+    fn look_until(&mut self, until: Nanos) {
         while !self.has_something() && clock::now() < until {
             // completions that wait for us to ask
             self.core.ring.submit();
@@ -134,7 +139,8 @@ impl<M: Send + 'static> Env for UringEnv<M> {
 
     fn poll(&mut self, events: &mut Vec<Event<M>>, wait: Wait) {
         self.messages.flush();
-        let mut may_spin = self.active && self.spin > Nanos(0);
+        let mut may_spin = self.active && self.spin.limit() > Nanos(0);
+        let mut idle_since = None;
         loop {
             // What was there before counts; what has been queued goes out with the same system call that brings in
             // what has been done meanwhile, unless we are about to wait: then that does it.
@@ -150,10 +156,11 @@ impl<M: Send + 'static> Env for UringEnv<M> {
                 self.core.ring.submit();
             }
             if !has_something && !must_return {
+                idle_since.get_or_insert(now);
                 let left = deadline.map(|deadline| deadline - now);
                 if std::mem::take(&mut may_spin) {
-                    let spin = left.map_or(self.spin, |left| left.min(self.spin));
-                    self.spin(now + spin);
+                    let limit = self.spin.limit();
+                    self.look_until(now + left.map_or(limit, |left| left.min(limit)));
                 } else {
                     self.sleep(left);
                 }
@@ -161,6 +168,9 @@ impl<M: Send + 'static> Env for UringEnv<M> {
             if self.collect(events) || must_return {
                 break;
             }
+        }
+        if let Some(since) = idle_since {
+            self.spin.on_gap(clock::now() - since);
         }
         self.active = !events.is_empty();
     }

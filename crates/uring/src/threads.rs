@@ -13,7 +13,7 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 
 use crate::core::Common;
 use crate::mailbox::Mailbox;
-use crate::{DEFAULT_SPIN, UringEnv};
+use crate::{DEFAULT_SPIN_MAX, UringEnv};
 
 /// How to run the shards of a process.
 #[derive(Clone, Debug)]
@@ -23,13 +23,16 @@ pub struct Options {
     /// Cores by the system's number; shard i runs on core i modulo their number. Where there is none, threads run
     /// wherever the system puts them.
     pub cores: Vec<usize>,
-    /// How long a shard that has just had something to do looks for more before it sleeps. Zero: not at all.
-    pub spin: Nanos,
+    /// How long a shard that has just had something to do looks for more before it sleeps, at most: as long as gaps
+    /// have lately been. Zero: not at all, as where the process has a single core, which whoever it waits for needs.
+    pub spin_max: Nanos,
 }
 
 impl Options {
     pub fn new(shards: u16) -> Options {
-        Options { shards, cores: Vec::new(), spin: DEFAULT_SPIN }
+        let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
+        let spin_max = if alone { Nanos(0) } else { DEFAULT_SPIN_MAX };
+        Options { shards, cores: Vec::new(), spin_max }
     }
 }
 
@@ -98,7 +101,7 @@ fn prepare<M: Send + 'static>(
     started: &Receiver<()>,
 ) -> Option<UringEnv<M>> {
     let result =
-        pin(shard, &options.cores).and_then(|()| UringEnv::new(shard, mailboxes, common, options.spin));
+        pin(shard, &options.cores).and_then(|()| UringEnv::new(shard, mailboxes, common, options.spin_max));
     let (env, result) = match result {
         Ok(env) => (Some(env), Ok(())),
         Err(error) => (None, Err(error)),

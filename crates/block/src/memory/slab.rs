@@ -1,0 +1,151 @@
+//! One slab: its bytes, what was written while they were shared, and which blocks are in use.
+
+use std::ops::Range;
+
+use base::BLOCK_BYTES;
+use bytes::{Bytes, BytesMut};
+
+use crate::payload::Payload;
+
+/// Large enough that the slabs of some GiB are found without leaving the caches: finding one is what a read pays for.
+pub(super) const SLAB_BYTES: usize = 1 << 20;
+pub(super) const SLAB_BLOCKS: usize = SLAB_BYTES / BLOCK_BYTES;
+
+/// Zeros wherever no block is mapped.
+pub(super) struct Slab {
+    data: Bytes,
+    /// Blocks written while `data` was shared, newer than it. Each once.
+    beside: Vec<(usize, BytesMut)>,
+    /// One bit for each block.
+    mapped: [u64; SLAB_BLOCKS / 64],
+}
+
+impl Slab {
+    pub fn new() -> Slab {
+        let mut data = BytesMut::zeroed(SLAB_BYTES + 1);
+        // it is counted from here on, so that sharing it allocates nothing
+        drop(data.split_off(SLAB_BYTES));
+        Slab { data: data.freeze(), beside: Vec::new(), mapped: [0; SLAB_BLOCKS / 64] }
+    }
+
+    pub fn read(&self, range: Range<usize>, into: &mut Payload) {
+        if self.beside.is_empty() {
+            return into.push(self.data.slice(range));
+        }
+        for (block, within) in blocks(range) {
+            let start = block * BLOCK_BYTES;
+            into.push(match self.beside.iter().find(|(index, _)| *index == block) {
+                Some((_, newer)) => Bytes::copy_from_slice(&newer[within]),
+                None => self.data.slice(start + within.start..start + within.end),
+            });
+        }
+    }
+
+    /// `fill` is given the bytes of the range, one piece after the other, and how far into the range each begins.
+    pub fn write(&mut self, range: Range<usize>, fill: impl FnMut(usize, &mut [u8])) {
+        for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
+            self.mapped[block / 64] |= 1 << (block % 64);
+        }
+        self.change(range, fill);
+    }
+
+    /// Zeros in the range. Blocks that are in it as a whole are not in use any more.
+    pub fn clear(&mut self, range: Range<usize>) {
+        for block in range.start.div_ceil(BLOCK_BYTES)..range.end / BLOCK_BYTES {
+            self.mapped[block / 64] &= !(1 << (block % 64));
+        }
+        self.change(range, |_, bytes| bytes.fill(0));
+    }
+
+    pub fn is_mapped(&self, block: usize) -> bool {
+        self.mapped[block / 64] >> (block % 64) & 1 != 0
+    }
+
+    pub fn mapped_blocks(&self) -> u32 {
+        self.mapped.iter().map(|bits| bits.count_ones()).sum()
+    }
+
+    fn change(&mut self, range: Range<usize>, mut fill: impl FnMut(usize, &mut [u8])) {
+        match std::mem::take(&mut self.data).try_into_mut() {
+            Ok(mut data) => {
+                for (block, newer) in self.beside.drain(..) {
+                    data[block * BLOCK_BYTES..][..BLOCK_BYTES].copy_from_slice(&newer);
+                }
+                fill(0, &mut data[range]);
+                self.data = data.freeze();
+            }
+            Err(shared) => {
+                self.data = shared;
+                let mut at = 0;
+                for (block, within) in blocks(range) {
+                    let length = within.len();
+                    fill(at, &mut self.beside(block)[within]);
+                    at += length;
+                }
+            }
+        }
+    }
+
+    /// The copy of a block beside the slab, made where there is none.
+    fn beside(&mut self, block: usize) -> &mut BytesMut {
+        let found = self.beside.iter().position(|(index, _)| *index == block);
+        let place = found.unwrap_or_else(|| {
+            let now = &self.data[block * BLOCK_BYTES..][..BLOCK_BYTES];
+            self.beside.push((block, BytesMut::from(now)));
+            self.beside.len() - 1
+        });
+        &mut self.beside[place].1
+    }
+}
+
+/// A range within a slab as blocks: each with the part of it that lies in the range.
+fn blocks(range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
+    (range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES)).map(move |block| {
+        let start = block * BLOCK_BYTES;
+        (block, range.start.max(start) - start..range.end.min(start + BLOCK_BYTES) - start)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn content(slab: &Slab, range: Range<usize>) -> Vec<u8> {
+        let mut payload = Payload::new();
+        slab.read(range, &mut payload);
+        payload.to_vec()
+    }
+
+    #[test]
+    fn a_read_keeps_what_it_has_seen_and_later_ones_see_what_was_written() {
+        let mut slab = Slab::new();
+        slab.write(0..2 * BLOCK_BYTES, |_, bytes| bytes.fill(1));
+        let mut held = Payload::new();
+        slab.read(0..SLAB_BYTES, &mut held);
+        // over a border of blocks, in parts of both, twice
+        let middle = BLOCK_BYTES - 10..BLOCK_BYTES + 10;
+        for value in [2, 3] {
+            slab.write(middle.clone(), |at, bytes| bytes.fill(value + at as u8));
+        }
+        slab.clear(5..6);
+        assert!(held.to_vec()[..2 * BLOCK_BYTES].iter().all(|&byte| byte == 1));
+        let seen = content(&slab, 0..SLAB_BYTES);
+        assert_eq!((seen[4], seen[5], seen[6], seen[BLOCK_BYTES - 11]), (1, 0, 1, 1));
+        assert_eq!(seen[middle.clone()], [[3; 10], [13; 10]].concat());
+        assert_eq!(slab.beside.len(), 2);
+        drop(held);
+        slab.write(SLAB_BYTES - 1..SLAB_BYTES, |_, bytes| bytes.fill(9));
+        assert!(slab.beside.is_empty(), "folded in");
+        assert_eq!(content(&slab, 0..SLAB_BYTES - 1), seen[..SLAB_BYTES - 1]);
+        assert_eq!(slab.mapped_blocks(), 3);
+    }
+
+    #[test]
+    fn only_whole_blocks_go_out_of_use() {
+        let mut slab = Slab::new();
+        slab.write(0..3 * BLOCK_BYTES, |_, bytes| bytes.fill(7));
+        slab.clear(1..3 * BLOCK_BYTES - 1);
+        assert_eq!((0..4).map(|block| slab.is_mapped(block)).collect::<Vec<_>>(), [true, false, true, false]);
+        assert_eq!(content(&slab, 0..2), [7, 0]);
+    }
+}

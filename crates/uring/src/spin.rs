@@ -1,0 +1,75 @@
+//! How long a shard that has run out of work looks for more before it sleeps.
+//!
+//! Sleeping and waking up takes longer than a short request does, and caches have forgotten the shard meanwhile; looking
+//! burns the core. So it looks only as long as the next event has lately taken to come, and not at all for long where
+//! events are far apart:
+//!
+//! ```text
+//!   gap ≤ longest   the next ones may take twice as long; what longer gaps allowed is forgotten bit by bit
+//!   gap > longest   half of it, down to the shortest
+//! ```
+
+use base::Nanos;
+
+/// What is always worth it: a peer that answers at once.
+const SHORTEST: Nanos = Nanos::from_micros(5);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spin {
+    shortest: Nanos,
+    longest: Nanos,
+    limit: Nanos,
+}
+
+impl Spin {
+    /// Looks for `longest` at most. Zero: sleeps at once.
+    pub fn new(longest: Nanos) -> Spin {
+        let shortest = SHORTEST.min(longest);
+        Spin { shortest, longest, limit: shortest }
+    }
+
+    /// How long to look now.
+    pub fn limit(&self) -> Nanos {
+        self.limit
+    }
+
+    /// There was nothing to do for so long, by spinning, sleeping, or both.
+    pub fn on_gap(&mut self, gap: Nanos) {
+        let limit = if gap > self.longest {
+            self.limit.0 / 2
+        } else {
+            (self.limit.0 - self.limit.0 / 8).max(2 * gap.0)
+        };
+        self.limit = Nanos(limit.clamp(self.shortest.0, self.longest.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(gaps: impl IntoIterator<Item = u64>) -> u64 {
+        let mut spin = Spin::new(Nanos::from_micros(50));
+        gaps.into_iter().for_each(|micros| spin.on_gap(Nanos::from_micros(micros)));
+        spin.limit().0 / 1000
+    }
+
+    #[test]
+    fn short_gaps_are_waited_for_and_long_ones_are_not() {
+        assert_eq!(after([]), 5);
+        assert_eq!(after([12]), 24, "twice the gap, at once");
+        assert_eq!(after([30; 3]), 50, "never longer than the longest");
+        assert_eq!(after([1; 100]), 5);
+        assert_eq!(after([40].into_iter().chain([3; 4])), 29, "forgotten bit by bit");
+        assert_eq!(after([40, 1000]), 25);
+        assert_eq!(after([40, 1000, 1000, 1000, 1000]), 5, "an idle shard does not burn its core");
+    }
+
+    #[test]
+    fn zero_means_never() {
+        let mut spin = Spin::new(Nanos(0));
+        spin.on_gap(Nanos(0));
+        spin.on_gap(Nanos::from_micros(3));
+        assert_eq!(spin.limit(), Nanos(0));
+    }
+}
