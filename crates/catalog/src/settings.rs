@@ -30,6 +30,9 @@ pub struct PoolSettings {
     /// For how long it must have been: 1 s to 1 day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_seconds: Option<u32>,
+    /// A drive that does not answer for so long is given up: 1 s to 1 hour; 0: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hung_seconds: Option<u32>,
     /// Time from one scrub to the next, 1 minute to 1 year; not set: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
@@ -77,6 +80,12 @@ impl PoolSettings {
             ("the times slower than its siblings", self.slow_factor.filter(|&factor| factor > 0), 2, 10_000),
             ("the latency of a slow drive, in milliseconds", self.slow_latency_ms, 1, 60_000),
             ("the time that a drive must have been slow, in seconds", self.slow_seconds, 1, DAY),
+            (
+                "the time that a drive may take to answer, in seconds",
+                self.hung_seconds.filter(|&seconds| seconds > 0),
+                1,
+                3600,
+            ),
             ("the time between scrubs, in seconds", self.scrub_every_seconds, 60, 366 * DAY),
             (
                 "the time in the bin, in seconds",

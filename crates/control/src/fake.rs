@@ -146,6 +146,7 @@ pub fn settings() -> Settings {
         slow_factor: 16,
         slow_latency_ms: 2,
         slow_seconds: 60,
+        hung_seconds: 15,
         scrub_every_seconds: None,
         bin_seconds: 86_400,
     }

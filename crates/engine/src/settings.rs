@@ -9,7 +9,7 @@ use crate::command::{NewSettings, PoolSettings};
 pub(crate) fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
     let default = LaneOptions::default();
     let Patience { write_errors, read_errors, checksum_errors, window, .. } = default.patience;
-    let Patience { slow_factor, slow_latency, slow_time, .. } = default.patience;
+    let Patience { slow_factor, slow_latency, slow_time, hung_time, .. } = default.patience;
     let patience = Patience {
         write_errors: settings.write_errors.unwrap_or(write_errors),
         read_errors: settings.read_errors.unwrap_or(read_errors),
@@ -18,6 +18,7 @@ pub(crate) fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
         slow_factor: settings.slow_factor.unwrap_or(slow_factor),
         slow_latency: settings.slow_latency_ms.map_or(slow_latency, |ms| Nanos::from_millis(ms.into())),
         slow_time: settings.slow_seconds.map_or(slow_time, |seconds| Nanos::from_secs(seconds.into())),
+        hung_time: settings.hung_seconds.map_or(hung_time, |seconds| Nanos::from_secs(seconds.into())),
     };
     (settings.repair_share_percent.unwrap_or(default.repair_share_percent), patience)
 }
@@ -34,6 +35,7 @@ pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
         slow_factor: patience.slow_factor,
         slow_latency_ms: (patience.slow_latency.0 / 1_000_000) as u32,
         slow_seconds: (patience.slow_time.0 / 1_000_000_000) as u32,
+        hung_seconds: (patience.hung_time.0 / 1_000_000_000) as u32,
         scrub_every_seconds: settings.scrub_every_seconds,
         bin_seconds: settings.bin_seconds(),
     }
@@ -51,6 +53,7 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
         slow_factor: new.slow_factor.or(before.slow_factor),
         slow_latency_ms: new.slow_latency_ms.or(before.slow_latency_ms),
         slow_seconds: new.slow_seconds.or(before.slow_seconds),
+        hung_seconds: new.hung_seconds.or(before.hung_seconds),
         scrub_every_seconds: match new.scrub_every_seconds {
             Some(0) => None,
             other => other.or(before.scrub_every_seconds),
@@ -90,6 +93,11 @@ pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
             period(now.slow_seconds),
             choice(settings.slow_factor.or(settings.slow_latency_ms).or(settings.slow_seconds).is_some())
         ),
+    });
+    let hung_choice = choice(settings.hung_seconds.is_some());
+    lines.push(match now.hung_seconds {
+        0 => "drives that do not answer: waited for".to_owned(),
+        seconds => format!("drives that do not answer: given up after {}{hung_choice}", period(seconds)),
     });
     lines.push(match settings.scrub_every_seconds {
         Some(seconds) => format!("scrub: every {}", period(seconds)),

@@ -29,6 +29,8 @@ pub struct Patience {
     pub slow_latency: Nanos,
     /// For how long it must have been, without a break.
     pub slow_time: Nanos,
+    /// A drive that has not answered for so long is given up, if its siblings answer; zero: never.
+    pub hung_time: Nanos,
 }
 
 impl Default for Patience {
@@ -41,6 +43,8 @@ impl Default for Patience {
             slow_factor: 16,
             slow_latency: Nanos::from_millis(2),
             slow_time: Nanos::from_secs(60),
+            // less than hosts wait before they give a command up
+            hung_time: Nanos::from_secs(15),
         }
     }
 }

@@ -72,6 +72,7 @@ mod stats;
 mod usage;
 mod verify;
 mod volume;
+mod watch;
 mod write;
 
 pub use create::{CreateOptions, PoolError, claim, create};

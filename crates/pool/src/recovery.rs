@@ -36,6 +36,7 @@ use crate::position::SegmentId;
 use crate::references::References;
 use crate::segments::{Segment, SegmentState};
 use crate::verify::{BatchCheck, Expect};
+use crate::watch::watch_drives;
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -86,6 +87,7 @@ impl Lane {
     ) -> Result<Rc<Lane>, PoolError> {
         assert!(number < membership.lanes);
         let lane = Rc::new(Lane::new(io, number, membership, host, options));
+        io.spawn(watch_drives(io.clone(), Rc::downgrade(&lane)));
         let root = lane.read_newest_root().await?;
         let table = lane.read_table(&root).await?;
         lane.restore(&root, &table);

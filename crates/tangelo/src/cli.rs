@@ -208,6 +208,9 @@ pub struct PoolSet {
     /// For how long a drive must have been slow
     #[arg(long, value_name = "TIME", value_parser = period)]
     pub slow_time: Option<u32>,
+    /// A drive that does not answer for so long is given up, if its siblings answer; or off
+    #[arg(long, value_name = "TIME", value_parser = period_or_off)]
+    pub hung_time: Option<u32>,
     /// How long a deleted volume stays in the bin, such as 1d; or off
     #[arg(long, value_name = "TIME", value_parser = period_or_off)]
     pub bin_time: Option<u32>,

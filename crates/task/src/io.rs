@@ -20,10 +20,31 @@ enum Slot {
         next: Option<u32>,
     },
     /// Submitted; the task that waits for it, if any does yet.
-    Waiting(Option<TaskId>),
+    Waiting(Option<TaskId>, Asked),
     Completed(Outcome),
+    /// Nobody waits for the environment any more: whoever asked gets this, and the completion is discarded.
+    GivenUp(Outcome),
     /// Nobody waits any more: the completion is discarded.
     Abandoned,
+}
+
+/// When an operation began; and on which drive, if it reads, writes or flushes one.
+#[derive(Clone, Copy)]
+struct Asked {
+    at: Nanos,
+    drive: Option<DriveHandle>,
+    reads: bool,
+}
+
+impl Asked {
+    fn of(operation: &Operation, at: Nanos) -> Asked {
+        let (drive, reads) = match operation {
+            Operation::DriveRead { drive, .. } => (Some(*drive), true),
+            Operation::DriveWrite { drive, .. } | Operation::DriveFlush { drive } => (Some(*drive), false),
+            _ => (None, false),
+        };
+        Asked { at, drive, reads }
+    }
 }
 
 #[derive(Default)]
@@ -33,16 +54,16 @@ struct Slots {
 }
 
 impl Slots {
-    fn take(&mut self) -> u32 {
+    fn take(&mut self, asked: Asked) -> u32 {
         match self.free {
             Some(index) => {
                 let Slot::Free { next } = self.slots[index as usize] else { unreachable!("free list") };
                 self.free = next;
-                self.slots[index as usize] = Slot::Waiting(None);
+                self.slots[index as usize] = Slot::Waiting(None, asked);
                 index
             }
             None => {
-                self.slots.push(Slot::Waiting(None));
+                self.slots.push(Slot::Waiting(None, asked));
                 (self.slots.len() - 1) as u32
             }
         }
@@ -122,9 +143,38 @@ impl Io {
 
     /// Begins an operation now; the future gives its outcome.
     pub fn operation(&self, operation: Operation) -> OperationFuture {
-        let slot = self.0.slots.borrow_mut().take();
+        let slot = self.0.slots.borrow_mut().take(Asked::of(&operation, self.now()));
         self.0.outgoing.borrow_mut().push((Token(u64::from(slot)), operation));
         OperationFuture { io: self.clone(), slot: Some(slot) }
+    }
+
+    /// When the oldest read, write or flush of a drive began that has not ended and that somebody waits for.
+    pub fn oldest_on_drive(&self, handle: DriveHandle) -> Option<Nanos> {
+        let slots = self.0.slots.borrow();
+        let began = slots.slots.iter().filter_map(|slot| match slot {
+            Slot::Waiting(_, asked) if asked.drive == Some(handle) => Some(asked.at),
+            _ => None,
+        });
+        began.min()
+    }
+
+    /// Ends every read, write and flush of a drive for those who wait, as on a drive that is gone. The environment still
+    /// has them, and their buffers: what they do to the drive may come later, so its handle must be closed, which waits
+    /// for them, before anything relies on what the drive holds.
+    pub fn give_up_drive(&self, handle: DriveHandle) {
+        for slot in &mut self.0.slots.borrow_mut().slots {
+            let Slot::Waiting(task, asked) = *slot else { continue };
+            if asked.drive != Some(handle) {
+                continue;
+            }
+            *slot = Slot::GivenUp(match asked.reads {
+                true => Outcome::DriveRead(AlignedBuffer::zeroed(0), Err(IoError::Gone)),
+                false => Outcome::Failed(IoError::Gone),
+            });
+            if let Some(task) = task {
+                self.wake(task);
+            }
+        }
     }
 
     pub async fn drive_open(&self, path: &str, writable: bool) -> Result<(DriveHandle, DriveInfo), IoError> {
@@ -138,7 +188,7 @@ impl Io {
         done(self.operation(Operation::DriveClose { drive }).await)
     }
 
-    /// Fills `buffer` from the drive. The buffer comes back in either case.
+    /// Fills `buffer` from the drive. It comes back in either case; an empty one where the drive was given up.
     pub fn drive_read(
         &self,
         drive: DriveHandle,
@@ -304,13 +354,19 @@ impl Io {
         let index = u32::try_from(token.0).expect("a token that was given out");
         let mut slots = self.0.slots.borrow_mut();
         match slots.slots[index as usize] {
-            Slot::Waiting(task) => {
+            Slot::Waiting(task, _) => {
                 slots.slots[index as usize] = Slot::Completed(outcome);
                 if let Some(task) = task {
                     self.wake(task);
                 }
             }
             Slot::Abandoned => drop(slots.release(index)),
+            Slot::GivenUp(_) => {
+                let slot = &mut slots.slots[index as usize];
+                let told = std::mem::replace(slot, Slot::Abandoned);
+                let Slot::GivenUp(told) = told else { unreachable!("just seen") };
+                *slot = Slot::Completed(told);
+            }
             Slot::Free { .. } | Slot::Completed(_) => panic!("operation {index} completed twice"),
         }
     }
@@ -342,11 +398,18 @@ impl Future for OperationFuture {
     fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Outcome> {
         let index = self.slot.expect("polled after it was ready");
         let mut slots = self.io.0.slots.borrow_mut();
-        if let Slot::Waiting(task) = &mut slots.slots[index as usize] {
-            *task = Some(self.io.current());
-            return Poll::Pending;
-        }
-        let Slot::Completed(outcome) = slots.release(index) else { unreachable!("slot of a living future") };
+        let slot = &mut slots.slots[index as usize];
+        let outcome = match slot {
+            Slot::Waiting(task, _) => {
+                *task = Some(self.io.current());
+                return Poll::Pending;
+            }
+            Slot::GivenUp(_) => std::mem::replace(slot, Slot::Abandoned),
+            _ => slots.release(index),
+        };
+        let (Slot::Completed(outcome) | Slot::GivenUp(outcome)) = outcome else {
+            unreachable!("slot of a living future")
+        };
         drop(slots);
         self.slot = None;
         Poll::Ready(outcome)

@@ -211,6 +211,8 @@ answer! {
         pub slow_latency_ms: u32,
         /// For how long it must have been.
         pub slow_seconds: u32,
+        /// A drive that does not answer for so long is given up, if its siblings answer; 0: never.
+        pub hung_seconds: u32,
         /// Null: no scrub by itself.
         pub scrub_every_seconds: Option<u32>,
         /// How long a deleted volume stays in the bin; 0: not at all.

@@ -112,6 +112,9 @@ pub struct NewSettings {
     /// For how long it must have been, without a break.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_seconds: Option<u32>,
+    /// A drive that does not answer for so long is given up, if its siblings answer; 0: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hung_seconds: Option<u32>,
     /// Time from one scrub to the next; 0: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,

@@ -54,6 +54,8 @@ pub struct NewSettings {
     pub slow_factor: Option<u32>,
     pub slow_latency_ms: Option<u32>,
     pub slow_seconds: Option<u32>,
+    /// 0: a drive that does not answer is waited for.
+    pub hung_seconds: Option<u32>,
     /// 0: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
     /// 0: what is deleted goes at once.
@@ -71,6 +73,8 @@ pub struct PoolSettings {
     pub slow_factor: u32,
     pub slow_latency_ms: u32,
     pub slow_seconds: u32,
+    /// A drive that does not answer for so long is given up; 0: never.
+    pub hung_seconds: u32,
     /// `None`: no scrub by itself.
     pub scrub_every_seconds: Option<u32>,
     /// How long a deleted volume stays in the bin; 0: not at all.

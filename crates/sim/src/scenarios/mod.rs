@@ -5,6 +5,7 @@
 mod copies;
 mod crashes;
 mod drives;
+mod hung;
 mod layers;
 mod proof;
 mod script;
@@ -39,6 +40,8 @@ pub const ALL: &[Scenario] = &[
     crashes::TORN_BATCH_STAYS_DROPPED,
     crashes::STALE_EPOCH_IS_NOT_REPLAYED,
     crashes::HEADERS_OF_ANOTHER_LIFE,
+    hung::HUNG_DRIVE_IS_GIVEN_UP,
+    hung::WHAT_HANGS_TOGETHER_IS_WAITED_FOR,
     drives::AS_MANY_DRIVES_AS_PROMISED_VANISH,
     drives::ROT_ON_EVERY_BLOCK_OF_PROMISED_DRIVES,
     drives::STALE_DRIVE_RETURNS,

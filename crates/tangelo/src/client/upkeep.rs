@@ -59,6 +59,7 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
                 slow_factor: set.slow_factor,
                 slow_latency_ms: set.slow_latency,
                 slow_seconds: set.slow_time,
+                hung_seconds: set.hung_time,
                 scrub_every_seconds: None,
                 bin_seconds: set.bin_time,
             };

@@ -26,6 +26,7 @@ pub fn engine_upkeep(pool: String, upkeep: api::Upkeep) -> shard::Upkeep {
                 slow_factor: new.slow_factor,
                 slow_latency_ms: new.slow_latency_ms,
                 slow_seconds: new.slow_seconds,
+                hung_seconds: new.hung_seconds,
                 scrub_every_seconds: new.scrub_every_seconds,
                 bin_seconds: new.bin_seconds,
             };
@@ -44,6 +45,7 @@ pub fn settings(settings: shard::PoolSettings) -> api::Settings {
         slow_factor: settings.slow_factor,
         slow_latency_ms: settings.slow_latency_ms,
         slow_seconds: settings.slow_seconds,
+        hung_seconds: settings.hung_seconds,
         scrub_every_seconds: settings.scrub_every_seconds,
         bin_seconds: settings.bin_seconds,
     }

@@ -1,0 +1,87 @@
+//! Drives that do not answer at all, and return no error either: given up after a while, so that whoever waits for them goes on
+//! without them.
+//!
+//! ```text
+//!   an operation is older than is borne ─► do the others answer? ─ yes ─► all operations on the drive end as on one that is gone
+//!                                                               └─ no ──► it is not the drive: wait on
+//! ```
+//!
+//! What follows is what follows on any drive that is gone: it is on record as missing before anything is acknowledged without
+//! it, and comes back, if it does, when its handle is closed, which waits for all that is still on its way to it. Never are
+//! more drives given up than the protection can spare. A lane looks at the drives of its own shard's operations; others find
+//! theirs by themselves.
+
+use std::rc::{Rc, Weak};
+
+use base::{AlignedBuffer, Nanos};
+use env::DriveHandle;
+use task::{Io, join_all, race};
+
+use crate::decision::Decision;
+use crate::format::label_offset_bytes;
+use crate::lane::Lane;
+
+/// How often it is looked.
+const LOOK_EVERY: Nanos = Nanos::from_secs(2);
+/// How long the others may take to show that they answer.
+const ANSWER_TIME: Nanos = Nanos::from_secs(1);
+
+/// Looks after a lane's drives for as long as it lives.
+pub(crate) async fn watch_drives(io: Io, lane: Weak<Lane>) {
+    loop {
+        io.sleep(LOOK_EVERY).await;
+        let Some(lane) = lane.upgrade() else { return };
+        lane.give_up_hung_drives().await;
+    }
+}
+
+impl Lane {
+    async fn give_up_hung_drives(self: &Rc<Self>) {
+        let _running = self.enter();
+        let suspects = self.hung_drives();
+        if suspects.is_empty() {
+            return;
+        }
+        let others = self.online_drives().into_iter().map(|(_, handle)| handle);
+        let others = others.filter(|handle| !suspects.contains(handle));
+        let answers = join_all(others.map(|handle| self.answers(handle)).collect::<Vec<_>>()).await;
+        let silent = suspects.len() + answers.iter().filter(|&&answers| !answers).count();
+        let (lost, parity) = {
+            let membership = self.membership.borrow();
+            (membership.lost(), usize::from(membership.protection.parity()))
+        };
+        if lost + silent > parity {
+            Decision::HungTogether.taken();
+            return;
+        }
+        for handle in suspects {
+            Decision::HungGivenUp.taken();
+            self.io.give_up_drive(handle);
+        }
+    }
+
+    /// Drives in service on which something has taken longer than is borne. Those that are out already are given up at once.
+    fn hung_drives(&self) -> Vec<DriveHandle> {
+        let patience = self.options.get().patience.hung_time;
+        let now = self.io.now();
+        let hangs = |handle: &DriveHandle| {
+            let oldest = self.io.oldest_on_drive(*handle);
+            patience > Nanos(0) && oldest.is_some_and(|began| now.saturating_sub(began) >= patience)
+        };
+        let membership = self.membership.borrow();
+        let mut suspects = Vec::new();
+        for member in &membership.members {
+            let Some(handle) = member.handle.filter(hangs) else { continue };
+            match member.state.is_readable() {
+                true => suspects.push(handle),
+                false => self.io.give_up_drive(handle),
+            }
+        }
+        suspects
+    }
+
+    async fn answers(&self, handle: DriveHandle) -> bool {
+        let read = self.io.drive_read(handle, label_offset_bytes(0, 0), AlignedBuffer::zeroed(1));
+        race(read, self.io.sleep(ANSWER_TIME)).await.is_ok()
+    }
+}

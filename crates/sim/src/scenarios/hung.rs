@@ -1,0 +1,55 @@
+//! Drives that answer nothing, and return no error either.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, Script};
+use crate::workload::Failure;
+
+pub const HUNG_DRIVE_IS_GIVEN_UP: Scenario = Scenario {
+    name: "hung-drive-is-given-up",
+    property: "drives that do not answer any more, as many as promised, keep nobody waiting for long; they are back when they answer",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 400), options);
+        script.start()?;
+        script.write(0, 300)?;
+        let hung = usize::from(protection.parity());
+        for drive in 0..hung {
+            script.world().stick(script.drive(drive), Nanos::from_secs(300));
+        }
+        let written = script.begin_write(100, 200);
+        script.pass(Nanos::from_secs(20 * hung as u64))?;
+        if !written.get() {
+            return Err(Failure::Broken("a write waits for a drive that does not answer".to_owned()));
+        }
+        script.verify()?;
+        script.write(50, 100)?;
+        script.pass(Nanos::from_secs(400))?;
+        script.verify()?;
+        script.converge()?;
+        script.prove_redundancy()
+    },
+};
+
+pub const WHAT_HANGS_TOGETHER_IS_WAITED_FOR: Scenario = Scenario {
+    name: "what-hangs-together-is-waited-for",
+    property: "where more drives hang than could be spared it is not the drives: none is given up, and service goes on with them",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 400), options);
+        script.start()?;
+        script.write(0, 300)?;
+        for drive in 0..5 {
+            script.world().stick(script.drive(drive), Nanos::from_secs(60));
+        }
+        let written = script.begin_write(100, 200);
+        script.pass(Nanos::from_secs(90))?;
+        if !written.get() {
+            return Err(Failure::Broken("a write did not end when the drives answered again".to_owned()));
+        }
+        script.verify()?;
+        script.prove_redundancy()
+    },
+};
