@@ -168,15 +168,11 @@ pub enum Change {
     DeleteSchedule {
         schedule: String,
     },
-    /// Takes snapshots of these of its volumes, at one moment.
+    /// Takes snapshots of these of its volumes, at one moment, and deletes those that it keeps no longer.
     RunSchedule {
         schedule: String,
         volumes: Vec<VolumeId>,
         now_ms: u64,
-    },
-    /// Deletes the snapshots that a schedule keeps no longer.
-    Expire {
-        schedule: String,
     },
     CreateHost {
         host: Host,
@@ -260,7 +256,6 @@ impl Catalog {
             Change::RunSchedule { schedule, volumes, now_ms } => {
                 next.run_schedule(schedule, volumes, *now_ms)?
             }
-            Change::Expire { schedule } => next.expire(schedule)?,
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
             Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,

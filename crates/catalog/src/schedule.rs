@@ -117,7 +117,7 @@ impl Catalog {
     }
 
     /// Snapshots that a schedule has taken and keeps no longer, of volumes that are not in the bin.
-    pub fn expired(&self, schedule: &Schedule) -> Vec<&Snapshot> {
+    fn expired(&self, schedule: &Schedule) -> Vec<&Snapshot> {
         let mut taken: BTreeMap<VolumeId, Vec<&Snapshot>> = BTreeMap::new();
         for snapshot in self.snapshots.iter().filter(|one| one.schedule.as_ref() == Some(&schedule.name)) {
             taken.entry(snapshot.volume).or_default().push(snapshot);
@@ -178,7 +178,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Takes snapshots of these volumes of a schedule, and notes when.
+    /// Takes snapshots of these volumes of a schedule, notes when, and deletes those that it keeps no longer.
     pub(crate) fn run_schedule(
         &mut self,
         name: &str,
@@ -196,18 +196,17 @@ impl Catalog {
         let taken = self.snapshots.len() - snapshots.len();
         self.snapshots[taken..].iter_mut().for_each(|one| one.schedule = Some(schedule.clone()));
         self.schedules[index].last_ms = Some(now_ms);
+        self.expire(index);
         Ok(())
     }
 
-    pub(crate) fn expire(&mut self, name: &str) -> Result<(), CatalogError> {
-        let schedule = self.schedules[self.schedule_index(name)?].clone();
-        let expired: Vec<Snapshot> = self.expired(&schedule).into_iter().cloned().collect();
+    fn expire(&mut self, index: usize) {
+        let expired: Vec<Snapshot> = self.expired(&self.schedules[index]).into_iter().cloned().collect();
         // the newest first: what stood on it stands on the one below, which may go next
         for gone in expired.iter().rev() {
             self.snapshots.retain(|other| other.layer != gone.layer);
             self.stand_lower(gone);
         }
-        Ok(())
     }
 
     /// A volume is gone for good.

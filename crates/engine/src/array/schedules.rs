@@ -1,10 +1,12 @@
 //! Schedules: snapshots that the keeper takes when they are due, and deletes when they are kept no longer.
 //!
-//! Snapshots and the time at which they were taken are one change of the catalog: a sudden end leaves both or none.
-//! What a schedule could not do is told, and tried again.
+//! Snapshots, the time at which they were taken, and what is kept no longer are one change of the catalog: a sudden end leaves
+//! all of it or nothing. What a schedule could not do is told, and tried again.
+
+use std::collections::BTreeSet;
 
 use base::{LayerId, Nanos, PoolId, VolumeId};
-use catalog::{Change, Retention, Volume};
+use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use super::Array;
 use crate::command::{
@@ -62,10 +64,7 @@ impl Array {
                 continue;
             }
             let _turn = self.changes.acquire(1).await;
-            let done = match self.take_scheduled(&name).await {
-                Ok(()) => self.expire(&name).await,
-                Err(error) => Err(error),
-            };
+            let done = self.take_scheduled(&name).await;
             let mut late = self.late.borrow_mut();
             late.retain(|late| late.schedule != name);
             if let Err(error) = done {
@@ -99,29 +98,27 @@ impl Array {
         let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
         let run = Change::RunSchedule { schedule: name.to_owned(), volumes: ids, now_ms };
         let planned = self.plan(&run)?;
-        self.take_snapshots(&volumes, &planned).await
-    }
-
-    async fn expire(&self, name: &str) -> Result<(), CommandError> {
-        let gone: Vec<(PoolId, LayerId)> = {
-            let state = self.state.borrow();
-            let Some(schedule) = state.catalog.find_schedule(name) else { return Ok(()) };
-            let expired = state.catalog.expired(schedule).into_iter();
-            let layers = expired.filter_map(|one| {
-                let (pool, _) = state.catalog.volume(one.volume)?.place()?;
-                Some((pool, one.layer))
-            });
-            layers.collect()
-        };
-        if gone.is_empty() {
-            return Ok(());
-        }
-        let planned = self.plan(&Change::Expire { schedule: name.to_owned() })?;
-        self.commit(&planned.next).await?;
+        let gone = self.kept_no_longer(name, &volumes, &planned.next);
+        self.take_snapshots(&volumes, &planned).await?;
         for (pool, layer) in gone {
             self.drop_layer(pool, layer).await;
         }
         Ok(())
+    }
+
+    /// The layers of the snapshots that are none any more in `next`: of what the schedule has taken, and of `volumes`, which it
+    /// takes now.
+    fn kept_no_longer(&self, name: &str, volumes: &[Volume], next: &Catalog) -> Vec<(PoolId, LayerId)> {
+        let kept: BTreeSet<LayerId> = next.snapshots().iter().map(|one| one.layer).collect();
+        let state = self.state.borrow();
+        let by_it = |one: &&Snapshot| one.schedule.as_ref().is_some_and(|by| by.as_str() == name);
+        let taken = state.catalog.snapshots().iter().filter(by_it).filter_map(|one| {
+            let (pool, _) = state.catalog.volume(one.volume)?.place()?;
+            Some((pool, one.layer))
+        });
+        // where the clock was set back, what is being taken may be the oldest
+        let being_taken = volumes.iter().filter_map(Volume::place);
+        taken.chain(being_taken).filter(|(_, layer)| !kept.contains(layer)).collect()
     }
 
     pub(super) fn schedule_statuses(&self) -> Vec<ScheduleStatus> {
@@ -130,7 +127,7 @@ impl Array {
         let catalog = &state.catalog;
         let status = |schedule: &catalog::Schedule| {
             let Retention { hourly, daily, weekly, monthly } = schedule.keep;
-            let by_it = |one: &&catalog::Snapshot| one.schedule.as_ref() == Some(&schedule.name);
+            let by_it = |one: &&Snapshot| one.schedule.as_ref() == Some(&schedule.name);
             ScheduleStatus {
                 name: schedule.name.to_string(),
                 volumes: catalog.scheduled(schedule).map(|volume| volume.name.to_string()).collect(),

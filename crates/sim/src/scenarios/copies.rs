@@ -74,6 +74,26 @@ pub const PLANS_CANNOT_BE_STORED: Scenario = Scenario {
     },
 };
 
+pub const SCHEDULES_KEEP_NO_MORE: Scenario = Scenario {
+    name: "schedules-keep-no-more",
+    property: "a schedule never has more snapshots than it keeps, wherever the power goes and the drives have no space",
+    run: |seed, mut options| {
+        for n in 0..EXPIRY_RUNS {
+            let mut plan = plan(seed + n, 3);
+            plan.troubles = vec![Trouble::NoSpace];
+            plan.course.fault_interval = Some(Nanos::from_millis(100));
+            // the keeper takes its time
+            plan.profile = plan.profile.with_pauses(EXPIRY_PAUSE_NS_MAX);
+            run_copied_array(seed * 100 + n, plan, Kind::Scheduled, options.trace.take())?;
+        }
+        Ok(())
+    },
+};
+
+/// In each some snapshots go.
+const EXPIRY_RUNS: u64 = 6;
+const EXPIRY_PAUSE_NS_MAX: u64 = 2_000_000_000;
+
 pub const EXTENDED_COPIES_ARE_CUT_OFF: Scenario = Scenario {
     name: "extended-copies-are-cut-off",
     property: "copies of ranges, over several lanes and onto what hosts write, bring what the source held meanwhile, and each \

@@ -81,6 +81,7 @@ pub const ALL: &[Scenario] = &[
     copies::ORDERS_ARE_CUT_OFF,
     copies::GROUPS_ARE_OF_ONE_MOMENT,
     copies::PLANS_CANNOT_BE_STORED,
+    copies::SCHEDULES_KEEP_NO_MORE,
     copies::EXTENDED_COPIES_ARE_CUT_OFF,
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,

@@ -96,6 +96,9 @@ impl Records {
         for one in list.iter().filter(|one| one.schedule.is_some()) {
             by_name.entry(&one.name).or_default().push(one);
         }
+        if by_name.len() > KEPT as usize {
+            return Err(format!("of a schedule that keeps {KEPT} there are {:?}", by_name.keys()));
+        }
         let mut scheduled = self.scheduled.borrow_mut();
         let before = scheduled.taken.len();
         scheduled.taken.retain(|taken| by_name.contains_key(taken.name.as_str()));
@@ -157,7 +160,7 @@ impl Administrator {
         self.wait_for_schedule().await;
     }
 
-    /// Until this hour's snapshots are there, and those that are not kept are not.
+    /// Until this hour's snapshots are there.
     pub async fn wait_for_schedule(&self) {
         let records = &self.records;
         if !records.state().schedule {
@@ -169,9 +172,7 @@ impl Administrator {
                 if let Err(what) = records.see_scheduled(&list) {
                     return self.fail(what);
                 }
-                let scheduled = records.scheduled.borrow();
-                let few = scheduled.taken.len() <= KEPT as usize;
-                if scheduled.has_hour(records.shared.world.wall_clock_ms()) && few {
+                if records.scheduled.borrow().has_hour(records.shared.world.wall_clock_ms()) {
                     break;
                 }
             }
