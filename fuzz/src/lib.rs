@@ -16,6 +16,9 @@ pub struct Target {
     pub bytes_max: usize,
 }
 
+/// What stands before a page in an input: its layer, level and index.
+const PAGE_KEY_BYTES: usize = 13;
+
 /// All of them. A directory of `fuzz/corpus` has the name of each.
 pub const TARGETS: [Target; 15] = [
     Target {
@@ -61,8 +64,8 @@ pub const TARGETS: [Target; 15] = [
     Target {
         name: "map-page",
         what: "a page of the map",
-        run: pool::fuzz::map_page,
-        bytes_max: BLOCK_BYTES + 13,
+        run: map_page,
+        bytes_max: PAGE_KEY_BYTES + BLOCK_BYTES,
     },
     Target {
         name: "catalog-slot",
@@ -108,6 +111,14 @@ fn label(bytes: &[u8]) {
 fn batch_header(bytes: &[u8]) {
     pool::fuzz::batch_header(bytes);
     pool::fuzz::batch_header(&sealed(block(bytes), 12));
+}
+
+/// What names a page stands before it; the page is made as long as one is.
+fn map_page(bytes: &[u8]) {
+    pool::fuzz::map_page(bytes);
+    if let Some((key, page)) = bytes.split_at_checked(PAGE_KEY_BYTES) {
+        pool::fuzz::map_page(&[key, &block(page)].concat());
+    }
 }
 
 /// A root says at 16 how long it is, and its checksum covers that much.
