@@ -6,7 +6,7 @@ use base::{BLOCK_BYTES, LayerId};
 use crate::catalog::SlotHeader;
 use crate::format::header::BatchHeader;
 use crate::format::label::Label;
-use crate::format::page::{Page, PageKey};
+use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
 
@@ -48,7 +48,17 @@ pub fn map_page(bytes: &[u8]) {
     let layer = LayerId(u32::from_le_bytes([key[0], key[1], key[2], key[3]]));
     let index = u64::from_le_bytes([key[5], key[6], key[7], key[8], key[9], key[10], key[11], key[12]]);
     let key = PageKey { layer, level: key[4], index };
-    if let Ok(page) = Page::parse(page, key) {
-        assert_eq!(page.key(), key);
+    let Ok(page) = Page::parse(page, key) else { return };
+    assert_eq!(page.key(), key);
+    let mut again = Page::new(key);
+    for index in 0..PAGE_ENTRIES {
+        let entry = page.entry(index);
+        if let Some(to) = entry.reference() {
+            assert_eq!(MapEntry::referring(to), entry);
+        }
+        assert_eq!(again.set(index, entry, page.birth()), MapEntry::ABSENT);
     }
+    let again = Page::parse(again.bytes(), key).expect("what is said again can be read");
+    assert!((0..PAGE_ENTRIES).all(|index| again.entry(index) == page.entry(index)));
+    assert_eq!((again.birth(), again.is_empty()), (page.birth(), page.is_empty()));
 }

@@ -1,12 +1,13 @@
 //! The style that no lint knows: sizes of files and functions, their openings, where `unsafe` may stand, words that
-//! do not belong into a tree, and which room may depend on which.
+//! do not belong into a tree, which room may depend on which, and deliberate breaks that nobody would miss.
 
 mod layers;
 mod mask;
+mod mutations;
 mod rust;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::shell::{self, Result};
 
@@ -32,7 +33,7 @@ pub fn run() -> Result {
     }
     complaints.extend(check_changelog());
     complaints.extend(layers::check(&files)?);
-    complaints.extend(check_mutations(&files));
+    complaints.extend(mutations::check(&files));
     for complaint in &complaints {
         println!("{}:{}: {}", complaint.file, complaint.line, complaint.what);
     }
@@ -54,22 +55,6 @@ fn check_file(path: &Path, text: &str) -> Vec<Complaint> {
     }
     found.extend(words::check(path, text));
     found.into_iter().map(|(line, what)| Complaint { file: name.clone(), line, what }).collect()
-}
-
-/// A deliberate break follows the code that it breaks.
-fn check_mutations(files: &[PathBuf]) -> Vec<Complaint> {
-    let is_patch = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "patch");
-    let does_not_apply = |patch: &&PathBuf| {
-        let mut check = shell::program("git");
-        check.args(["apply", "--check", "--whitespace=nowarn"]).arg(patch);
-        !check.output().is_ok_and(|output| output.status.success())
-    };
-    let complaint = |patch: &PathBuf| Complaint {
-        file: patch.to_string_lossy().into_owned(),
-        line: 0,
-        what: "does not apply: `git apply --check` says where".to_owned(),
-    };
-    files.iter().filter(is_patch).filter(does_not_apply).map(complaint).collect()
 }
 
 fn check_changelog() -> Option<Complaint> {

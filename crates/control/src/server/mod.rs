@@ -6,6 +6,7 @@
 mod connection;
 mod copies;
 mod extract;
+pub mod fuzz;
 mod listen;
 mod metrics;
 mod openapi;

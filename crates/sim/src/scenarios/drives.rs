@@ -7,6 +7,7 @@ use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::drive::DriveOptions;
 use crate::fault::{FaultKind, FaultRates};
+use crate::oracle::SECTORS_PER_BLOCK;
 use crate::seed::Plan;
 use crate::workload::{Answer, Bench, Failure, Request};
 
@@ -216,7 +217,7 @@ pub const FULL_FILE_SYSTEM_RESUMES: Scenario = Scenario {
         let mut refused = false;
         for block in (100..2_000).step_by(20) {
             let data = vec![0; 20 * base::BLOCK_BYTES];
-            let first = block * crate::oracle::SECTORS_PER_BLOCK;
+            let first = block * SECTORS_PER_BLOCK;
             // outside of the oracle: zeros over what was never written
             let answer = script.request(Request::Write { volume: 1, first, data, durable: false })?;
             refused |= answer == Answer::OutOfSpace;
@@ -272,6 +273,59 @@ pub const FULL_FILE_SYSTEM_USES_NOTHING_UP: Scenario = Scenario {
         fill(&mut script, false);
         script.start()?;
         script.verify()
+    },
+};
+
+/// A block that ends in the CRC-32C of what stands before.
+fn ending_in_its_checksum(seed: u64, number: u64) -> Vec<u8> {
+    let mut block = vec![number as u8; base::BLOCK_BYTES];
+    block[..8].copy_from_slice(&seed.to_le_bytes());
+    block[8..16].copy_from_slice(&number.to_le_bytes());
+    let (content, checksum) = block.split_at_mut(base::BLOCK_BYTES - 4);
+    checksum.copy_from_slice(&base::crc32c(content).to_le_bytes());
+    block
+}
+
+fn ends_in_its_checksum(block: &[u8]) -> bool {
+    let (content, checksum) = block.split_at(base::BLOCK_BYTES - 4);
+    checksum == base::crc32c(content).to_le_bytes()
+}
+
+pub const BLOCK_OF_ANOTHER_PLACE_IS_NOTICED: Scenario = Scenario {
+    name: "block-of-another-place-is-noticed",
+    property: "where a drive has other blocks than were written, all of which end in their own CRC-32C, the right ones are read",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 400), options);
+        script.start()?;
+        let blocks: Vec<Vec<u8>> = (0..200).map(|number| ending_in_its_checksum(seed, number)).collect();
+        // outside of the oracle, whose blocks are not like that
+        let data = blocks.concat();
+        match script.request(Request::Write { volume: 1, first: 0, data, durable: true })? {
+            Answer::Done => {}
+            other => return Err(Failure::Broken(format!("the write says {other:?}"))),
+        }
+        let (world, drive) = (script.world(), script.drive((seed % 5) as usize));
+        let alike: Vec<(u64, Vec<u8>)> = (256..(24 << 20) / base::BLOCK_BYTES as u64)
+            .map(|block| (block, world.peek(drive, block)))
+            .filter(|(_, content)| ends_in_its_checksum(content))
+            .collect();
+        if alike.len() < 2 {
+            return Err(Failure::Broken("the drive has no such blocks".to_owned()));
+        }
+        // each goes where another was
+        for (index, (block, _)) in alike.iter().enumerate() {
+            world.poke(drive, *block, &alike[(index + 1) % alike.len()].1);
+        }
+        for (number, block) in (0u64..).zip(&blocks) {
+            let sectors = number * SECTORS_PER_BLOCK..(number + 1) * SECTORS_PER_BLOCK;
+            match script.request(Request::Read { volume: 1, sectors })? {
+                Answer::Data(data) if data == *block => {}
+                Answer::Data(_) => return Err(Failure::Broken(format!("block {number} is another"))),
+                other => return Err(Failure::Broken(format!("block {number}: {other:?}"))),
+            }
+        }
+        Ok(())
     },
 };
 

@@ -85,6 +85,12 @@ fn ask(script: &mut Script, request: LaneRequest) -> Result<(), Failure> {
     script.run("a request to the lane", async move { drop(lane.execute(request).await) })
 }
 
+/// Waits for nothing.
+fn begin(script: &mut Script, request: LaneRequest) {
+    let lane = script.bench.lanes()[0].clone();
+    script.spawn(async move { drop(lane.execute(request).await) });
+}
+
 pub const REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF: Scenario = Scenario {
     name: "references-outlive-what-they-were-made-of",
     property: "a copied range stays what it was, whatever becomes of both sides, and what only it held is given back in the end",
@@ -240,6 +246,38 @@ pub const LAYER_WRITTEN_AGAIN_IS_MERGED_WHOLE: Scenario = Scenario {
         script.converge()?;
         script.audit()?;
         script.verify()
+    },
+};
+
+/// Rounds of which some have a checkpoint at the right moment.
+const FORGETTING_ROUNDS: u64 = 120;
+
+pub const TARGET_OF_A_MERGE_IS_NOT_FORGOTTEN: Scenario = Scenario {
+    name: "target-of-a-merge-is-not-forgotten",
+    property: "a layer that nobody asks for any more, and that holds nothing, is there as long as another is being merged into it",
+    run: |seed, options| {
+        let mut plan = plain_plan(any(seed), 5, 600);
+        plan.checkpoint_interval = Nanos::from_micros(500);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        for round in 0..FORGETTING_ROUNDS {
+            script.begin_write(round % 500, 3);
+            let (below, above) = (LayerId(900_000 + 2 * round as u32), LayerId(900_001 + 2 * round as u32));
+            ask(&mut script, LaneRequest::CreateLayer { layer: below, parent: None, blocks: 600 })?;
+            ask(&mut script, LaneRequest::CreateLayer { layer: above, parent: Some(below), blocks: 600 })?;
+            // it holds nothing and goes into the one above it, which goes, too
+            ask(&mut script, LaneRequest::DropLayer { layer: below })?;
+            let steps = script.prng.below(100);
+            script.steps(steps);
+            begin(&mut script, LaneRequest::DropLayer { layer: above });
+            let steps = script.prng.below(100);
+            script.steps(steps);
+            script.crash(round % 2 == 0);
+            script.start()?;
+            script.verify()?;
+        }
+        script.converge()?;
+        script.audit()
     },
 };
 

@@ -8,6 +8,7 @@ mod drives;
 mod hung;
 mod layers;
 mod proof;
+mod refused;
 mod script;
 mod slots;
 mod space;
@@ -51,8 +52,11 @@ pub const ALL: &[Scenario] = &[
     drives::DESTROYED_WITH_ITS_LABEL,
     drives::FULL_FILE_SYSTEM_RESUMES,
     drives::FULL_FILE_SYSTEM_USES_NOTHING_UP,
+    drives::BLOCK_OF_ANOTHER_PLACE_IS_NOTICED,
     drives::KEPT_WHERE_ANOTHER_LACKS_SOMETHING,
     drives::SLOW_AMONG_ITS_SIBLINGS,
+    refused::ACKNOWLEDGED_THOUGH_IT_CANNOT_BE_COMPLETED,
+    refused::REFUSED_COPY_MAY_YET_COME_TO_BE,
     space::THIN_POOL_RUNS_FULL,
     space::FULL_POOL_LOSES_A_DRIVE,
     space::FULL_POOL_ANSWERS,
@@ -72,6 +76,7 @@ pub const ALL: &[Scenario] = &[
     layers::DELETING_GIVES_BACK_WHAT_WAS_SAID,
     layers::RENAMED_LAYER_IS_NOT_MADE_AGAIN,
     layers::LAYER_WRITTEN_AGAIN_IS_MERGED_WHOLE,
+    layers::TARGET_OF_A_MERGE_IS_NOT_FORGOTTEN,
     layers::REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF,
     layers::REFERENCE_TO_NOTHING_IS_AN_ERROR,
     layers::KEPT_PLACE_IS_GIVEN_UP,

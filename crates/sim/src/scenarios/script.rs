@@ -112,6 +112,11 @@ impl Script {
     /// Starts a process and has it open the pool.
     pub fn start(&mut self) -> Result<(), Failure> {
         self.begin_start();
+        self.finish_start()
+    }
+
+    /// Waits until a process that was started has opened the pool.
+    pub fn finish_start(&mut self) -> Result<(), Failure> {
         let openings: Vec<_> = self.session().lanes.iter().map(|lane| lane.opening.clone()).collect();
         let places = openings.clone();
         let open = move || places.iter().all(|opening| opening.borrow().is_some());
