@@ -37,6 +37,7 @@ const KINDS: &[Kind] = kinds![
     NewClone,
     Refresh,
     NewSchedule,
+    Spares,
 ];
 
 /// What a body says can be said again, to the same effect.

@@ -19,6 +19,9 @@ use crate::snapshot::Snapshot;
 /// What is put behind a schedule's name to name its snapshots.
 const MOMENT_BYTES: usize = "-20000101T0000Z".len();
 
+/// A wall clock is set back by less than this when it is corrected.
+const CLOCK_STEP_MS: u64 = 60 * 60 * 1000;
+
 /// How many snapshots are kept: the first of each of the last so many hours, days, weeks and months (UTC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -89,7 +92,9 @@ impl Retention {
 impl Schedule {
     pub fn is_due(&self, now_ms: u64) -> bool {
         let Some(period) = self.keep.period() else { return false };
-        self.last_ms.is_none_or(|last| period.index(last) != period.index(now_ms))
+        // a clock that was set back a little has not begun another period; one that was far ahead is believed now
+        let set_back = |last: u64| last > now_ms && last - now_ms < CLOCK_STEP_MS;
+        self.last_ms.is_none_or(|last| period.index(last) != period.index(now_ms) && !set_back(last))
     }
 
     /// When it is due next.
@@ -282,6 +287,11 @@ mod tests {
         schedule.last_ms = Some(START);
         assert!(!schedule.is_due(START + HOUR) && schedule.is_due(START + 2 * HOUR));
         assert_eq!(schedule.next_ms(START), START - START % (24 * HOUR) + 24 * HOUR);
+        schedule.last_ms = Some(START + 2 * HOUR);
+        assert!(!schedule.is_due(START + 2 * HOUR - HOUR / 2), "the clock was set back");
+        schedule.last_ms = Some(START + 9000 * HOUR);
+        assert!(schedule.is_due(START), "the clock had been far ahead");
+        schedule.last_ms = Some(START);
         assert_eq!(schedule.next_ms(START + 50 * HOUR), START + 50 * HOUR, "at once");
     }
 }

@@ -2,10 +2,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
+
 use common::Lab;
-use common::host::{Host, sense, write_10};
+use common::host::{Host, cdb, inquiry, sense, write_10};
 use engine::Command;
 use engine::command::{CommandErrorKind, CopyOrder, VolumeStatus};
+use iscsi::initiator::Request;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const MIB: u64 = 1 << 20;
@@ -147,4 +150,58 @@ fn what_cannot_become_the_image_is_refused() {
     assert!(host.read(&mut lab, 3, 0, 256) == vec![0; 256 * 512]);
     host.write(&mut lab, 3, 5000, &vec![9; MIB as usize]);
     assert!(host.read(&mut lab, 3, 5000, 2048) == vec![9; MIB as usize]);
+}
+
+/// What a host is told by an INQUIRY for a page of vital product data (SPC-4 §7.8).
+fn vital_product_data(lab: &mut Lab, host: &Host, lun: u16, page: u8) -> Vec<u8> {
+    let cdb = cdb(&[0x12, 1, page, 1, 0, 0]);
+    let request = Request { cdb, expected_in: 256, ..inquiry(lun) };
+    host.run(lab, request).data_in.to_vec()
+}
+
+/// A farm of desktops: one image, 500 linked clones, all read what they share and write their own, all refreshed at once,
+/// through a sudden end.
+#[test]
+fn five_hundred_desks_share_one_image() {
+    const DESKS: u16 = 500;
+    let mut lab = array(500);
+    let host = login(&mut lab, &[0]);
+    host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
+    lab.change(snapshot("golden", "v1"));
+    for n in 1..=DESKS {
+        lab.change(clone("golden", "v1", &format!("desk{n}")));
+        lab.map(&format!("desk{n}"), "alpha", n, false);
+    }
+    let used = |lab: &mut Lab| lab.status().pools[0].used_bytes;
+    let shared = used(&mut lab);
+    assert!(shared < 8 * MIB, "{shared} bytes for 500 clones that nobody has written to");
+    for n in 1..=DESKS {
+        host.settle(&mut lab, n);
+        assert!(host.read(&mut lab, n, u32::from(n) % 2000, 8) == [1; 4096], "desk {n}");
+        host.write(&mut lab, n, 8, &[n as u8; 4096]);
+    }
+    let own = used(&mut lab) - shared;
+    assert!(own < u64::from(DESKS) * 40_960, "{own} bytes for 500 blocks of 4 KiB and their maps");
+    let volumes = lab.status().volumes;
+    let naas: BTreeSet<_> = volumes.iter().map(|volume| &volume.naa).collect();
+    let serials: BTreeSet<_> = volumes.iter().map(|volume| &volume.serial).collect();
+    assert_eq!((naas.len(), serials.len()), (501, 501));
+    for page in [0x80, 0x83] {
+        let told = [0, 1, 2].map(|lun| vital_product_data(&mut lab, &host, lun, page));
+        assert!(told[0] != told[1] && told[1] != told[2] && told[0].len() > 8, "page {page:#x}: {told:x?}");
+    }
+    host.settle(&mut lab, 0);
+    host.write(&mut lab, 0, 0, &vec![2; MIB as usize]);
+    lab.change(snapshot("golden", "v2"));
+    lab.kill();
+    lab.restart();
+    assert_eq!(lab.start_result(), Ok(()));
+    let change = lab.change(copy(refresh("golden", "v2", "golden@v1", true)));
+    assert!(change.lines[0].starts_with("refresh 500 clones"), "{:?}", change.lines);
+    let host = login(&mut lab, &[0]);
+    for n in 1..=DESKS {
+        host.settle(&mut lab, n);
+        assert!(host.read(&mut lab, n, 8, 8) == [2; 4096], "desk {n}");
+    }
+    assert!(used(&mut lab) < shared + 8 * MIB, "what the desks had written is given back");
 }

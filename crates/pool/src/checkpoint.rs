@@ -122,6 +122,12 @@ impl Lane {
     /// All pages have their place in the trees then. Refused where nothing can be written: a checkpoint would wait.
     pub(crate) async fn give_pages_places(&self) -> Result<(), LaneError> {
         self.check_running()?;
+        // one that is being written may have taken pages that have no place yet
+        let one = self.checkpointing.acquire(1).await;
+        if self.map.borrow().dirty_pages() == 0 {
+            return Ok(());
+        }
+        drop(one);
         self.write_checkpoint().await
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Late {
     schedule: String,
     since: Nanos,
     error: CommandError,
+    /// It is done when it can be; else the moment has passed.
+    again: bool,
 }
 
 impl Array {
@@ -65,11 +67,16 @@ impl Array {
             }
             let _turn = self.changes.acquire(1).await;
             let done = self.take_scheduled(&name).await;
+            let again = done.is_err();
             let mut late = self.late.borrow_mut();
             late.retain(|late| late.schedule != name);
-            if let Err(error) = done {
-                late.push(Late { schedule: name, since: self.context.io.now(), error });
-            }
+            let error = done.unwrap_or_else(Some);
+            late.extend(error.map(|error| Late {
+                schedule: name,
+                since: self.context.io.now(),
+                error,
+                again,
+            }));
         }
     }
 
@@ -79,12 +86,13 @@ impl Array {
         late.iter().any(|late| late.schedule == name && now.saturating_sub(late.since) < AGAIN_AFTER)
     }
 
-    async fn take_scheduled(&self, name: &str) -> Result<(), CommandError> {
+    /// Takes what is due. What is given could not be had at this moment, and is left out.
+    async fn take_scheduled(&self, name: &str) -> Result<Option<CommandError>, CommandError> {
         let now_ms = self.context.io.wall_clock_ms();
         let (volumes, offline): (Vec<Volume>, Vec<Volume>) = {
             let state = self.state.borrow();
             let Some(schedule) = state.catalog.find_schedule(name).filter(|one| one.is_due(now_ms)) else {
-                return Ok(());
+                return Ok(None);
             };
             let online = |volume: &Volume| volume.place().is_some_and(|(pool, _)| state.is_pool_online(pool));
             state.catalog.scheduled(schedule).cloned().partition(online)
@@ -92,7 +100,7 @@ impl Array {
         if volumes.is_empty() {
             return match offline.first() {
                 Some(volume) => Err(cannot_be_had(volume)),
-                None => Ok(()),
+                None => Ok(None),
             };
         }
         let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
@@ -103,7 +111,7 @@ impl Array {
         for (pool, layer) in gone {
             self.drop_layer(pool, layer).await;
         }
-        Ok(())
+        Ok(offline.first().map(left_out))
     }
 
     /// The layers of the snapshots that are none any more in `next`: of what the schedule has taken, and of `volumes`, which it
@@ -147,12 +155,19 @@ impl Array {
             subject: format!("schedule {}", late.schedule),
             reason: format!("it cannot do what it should: {}", late.error.message),
             action: match late.error.hint.as_str() {
+                _ if !late.again => "nothing: the next ones are taken when they are due".to_owned(),
                 "" => "it is tried again every minute".to_owned(),
                 hint => format!("{hint}; it is tried again every minute"),
             },
         };
         self.late.borrow().iter().map(problem).collect()
     }
+}
+
+fn left_out(volume: &Volume) -> CommandError {
+    let message =
+        format!("the pool of volume {} was offline: it has no snapshot of the last time", volume.name);
+    CommandError::new(CommandErrorKind::Unavailable, message, "")
 }
 
 fn cannot_be_had(volume: &Volume) -> CommandError {
