@@ -7,6 +7,7 @@ mod crashes;
 mod drives;
 mod hung;
 mod layers;
+mod loss;
 mod proof;
 mod refused;
 mod script;
@@ -72,6 +73,8 @@ pub const ALL: &[Scenario] = &[
     proof::ACKNOWLEDGED_BATCHES_ARE_MISSED,
     proof::OLDER_LIFE_IS_REFUSED,
     proof::SCRUB_OF_A_DEGRADED_POOL,
+    loss::LOST_DATA_STAYS_REPORTED,
+    loss::LOST_DATA_COMES_BACK_WITH_ITS_DRIVE,
     layers::COPIES_STAY_WHAT_THEY_WERE,
     layers::DELETING_GIVES_BACK_WHAT_WAS_SAID,
     layers::RENAMED_LAYER_IS_NOT_MADE_AGAIN,
