@@ -56,3 +56,31 @@ impl Spares {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use base::{ArrayId, PoolId};
+
+    use super::*;
+    use crate::{Catalog, Change};
+
+    #[test]
+    fn a_pools_spares_are_kept() {
+        let empty = Catalog::new(ArrayId(7), "tangelo".parse().unwrap());
+        let attach = Change::AttachPool { id: PoolId(9), name: "fast".parse().unwrap() };
+        let set = |spares: Spares| Change::SetSpares { pool: "fast".into(), spares };
+        let free = |paths: &[&str]| paths.iter().copied().map(str::to_owned).collect::<Vec<_>>();
+        let joined = vec![Joined { path: "/dev/sdi".into(), instead_of: DriveId(5) }];
+        let spares = Spares { free: free(&["/dev/sdh"]), owed: vec![DriveId(7)], joined };
+        let catalog = empty.apply(&attach).unwrap().apply(&set(spares.clone())).unwrap();
+        assert_eq!(Catalog::decode(&catalog.encode()).unwrap().pools()[0].spares, spares);
+        for (wrong, code) in [
+            (free(&["/dev/sdh"; 2]), "bad_path"),
+            (free(&["sdh"]), "bad_path"),
+            ((0..=SPARES_MAX).map(|n| format!("/dev/{n}")).collect(), "limit"),
+        ] {
+            let wrong = Spares { free: wrong, ..Spares::default() };
+            assert_eq!(catalog.apply(&set(wrong)).unwrap_err().code(), code);
+        }
+    }
+}

@@ -1,10 +1,10 @@
 //! The catalog from outside: changes, refusals, bytes.
 
-use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX, SPARES_MAX};
-use base::{ArrayId, DriveId, LayerId, PoolId, VolumeId};
+use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX};
+use base::{ArrayId, LayerId, PoolId, VolumeId};
 use catalog::{
-    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, Joined, KeptAccess, KeptAccesses,
-    Naa, Name, NewVolume, Setting, Spares, VolumeKind,
+    Catalog, CatalogError, Change, Chap, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa,
+    Name, NewVolume, Setting, VolumeKind,
 };
 use proptest::prelude::*;
 
@@ -488,22 +488,4 @@ fn what_is_rolled_back_has_room_by_the_size_that_it_has_then() {
     assert_eq!(Catalog::decode(&again.encode()), Ok(again.clone()), "what is stored can be read");
     assert_eq!(again.find_volume("copy").unwrap().size_bytes, 1 << 30);
     assert_eq!(again.find_volume("copy").unwrap().first_size_bytes, None);
-}
-
-#[test]
-fn a_pools_spares_are_kept() {
-    let set = |spares: Spares| Change::SetSpares { pool: "fast".into(), spares };
-    let free = |paths: &[&str]| paths.iter().copied().map(str::to_owned).collect::<Vec<_>>();
-    let joined = vec![Joined { path: "/dev/sdi".into(), instead_of: DriveId(5) }];
-    let spares = Spares { free: free(&["/dev/sdh"]), owed: vec![DriveId(7)], joined };
-    let catalog = after(sample(), &[set(spares.clone())]);
-    assert_eq!(Catalog::decode(&catalog.encode()).unwrap().pools()[0].spares, spares);
-    for (wrong, code) in [
-        (free(&["/dev/sdh"; 2]), "bad_path"),
-        (free(&["sdh"]), "bad_path"),
-        ((0..=SPARES_MAX).map(|n| format!("/dev/{n}")).collect(), "limit"),
-    ] {
-        let wrong = Spares { free: wrong, ..Spares::default() };
-        assert_eq!(catalog.apply(&set(wrong)).unwrap_err().code(), code);
-    }
 }
