@@ -287,6 +287,7 @@ pub fn healthy() -> ArrayStatus {
             failures_survivable: 1,
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
+            lost_bytes: 0,
             log_bytes: 6_000_000_000_000,
             reserve_bytes: 400_000_000_000,
             references: PoolReferences { copied_bytes: 80 << 30, kept_bytes: 20 << 30 },

@@ -20,7 +20,7 @@ pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
 /// What to say first.
 pub fn summarise(array: &ArrayStatus) -> Summary {
     let pools = &array.pools;
-    let unharmed = |pool: &Pool| pool.health != Health::Offline && lost_batches(pool) == 0;
+    let unharmed = |pool: &Pool| pool.health != Health::Offline && !is_damaged(pool) && !was_damaged(pool);
     let data_safe = (!pools.is_empty()).then(|| pools.iter().all(unharmed));
     let survives = data_safe.map(|safe| safe && pools.iter().all(|pool| pool.failures_survivable > 0));
     let (reason, action) = reason_and_action(array);
@@ -34,9 +34,14 @@ pub fn summarise(array: &ArrayStatus) -> Summary {
     }
 }
 
-/// What the last scrub could neither read nor rebuild.
-fn lost_batches(pool: &Pool) -> u64 {
-    pool.scrub.last.map_or(0, |last| last.unreadable)
+/// Whether something is known to be damaged beyond repair.
+fn is_damaged(pool: &Pool) -> bool {
+    pool.lost_bytes > 0
+}
+
+/// Whether there was something that the last scrub could neither read nor rebuild.
+fn was_damaged(pool: &Pool) -> bool {
+    pool.scrub.last.is_some_and(|last| last.unreadable > 0)
 }
 
 fn reason_and_action(array: &ArrayStatus) -> (String, String) {
@@ -83,11 +88,18 @@ fn describe_data(pools: &[Pool]) -> String {
             pool_list(&offline)
         );
     }
-    let damaged = named(&|pool| lost_batches(pool) > 0);
+    let damaged = named(&|pool| is_damaged(pool));
     if !damaged.is_empty() {
         return format!(
-            "Some data of {} can neither be read nor rebuilt, as the last scrub found.",
+            "Some data of {} is DAMAGED BEYOND REPAIR; hosts get errors where it cannot be read.",
             pool_list(&damaged)
+        );
+    }
+    let doubtful = named(&|pool| was_damaged(pool));
+    if !doubtful.is_empty() {
+        return format!(
+            "The last scrub found data of {} that could neither be read nor rebuilt. None is known to be lost now; another scrub will tell.",
+            pool_list(&doubtful)
         );
     }
     if !fragile.is_empty() {
@@ -137,6 +149,7 @@ mod tests {
             failures_survivable,
             capacity_bytes: 1,
             used_bytes: 0,
+            lost_bytes: 0,
             log_bytes: 2,
             reserve_bytes: 1,
             references: crate::api::PoolReferences::default(),
@@ -173,11 +186,18 @@ mod tests {
     #[test]
     fn whether_the_data_is_safe() {
         use Health::*;
-        let mut damaged = pool("a", Healthy, 1);
+        let mut damaged = pool("a", Degraded, 1);
+        damaged.lost_bytes = 4096;
+        let mut doubtful = pool("a", Healthy, 1);
         let last = LastScrub { ended_ms: 1, complete: true, repaired: 0, unreadable: 2 };
-        damaged.scrub.last = Some(last);
+        doubtful.scrub.last = Some(last);
+        let found_again = LastScrub { unreadable: 0, ..last };
+        let mut still = damaged.clone();
+        still.scrub.last = Some(found_again);
         let table = [
-            (vec![damaged], Some(false), Some(false), "Some data of pool a can neither be read nor rebuilt"),
+            (vec![damaged], Some(false), Some(false), "Some data of pool a is DAMAGED BEYOND REPAIR"),
+            (vec![still], Some(false), Some(false), "Some data of pool a is DAMAGED BEYOND REPAIR"),
+            (vec![doubtful], Some(false), Some(false), "None is known to be lost now"),
             (vec![], None, None, "There is no pool"),
             (
                 vec![pool("a", Healthy, 1)],

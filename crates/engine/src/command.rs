@@ -297,6 +297,8 @@ pub struct PoolStatus {
     /// Bytes that volumes can hold, parity and reserve already taken off.
     pub capacity_bytes: u64,
     pub used_bytes: u64,
+    /// Of these, what is damaged beyond repair, as far as is known.
+    pub lost_bytes: u64,
     /// What all segments hold, the reserve of cleaning among it.
     pub log_bytes: u64,
     /// Of that, what cleaning and checkpoints keep free.

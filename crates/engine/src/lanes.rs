@@ -43,7 +43,7 @@ pub struct DriveUse {
     pub worst_exposed: usize,
 }
 
-/// Columns that the most exposed live blocks have lost.
+/// Columns that the most exposed of the live blocks that can be written anew have lost.
 pub(crate) fn worst_exposed(stats: &LaneStats) -> usize {
     stats.exposed_blocks.iter().rposition(|&blocks| blocks > 0).unwrap_or(0)
 }
@@ -147,7 +147,7 @@ impl Lanes {
     pub(crate) fn drive_use(&self, pool: PoolId, drive: u8) -> Vec<DriveUse> {
         let of_lane = |lane: Rc<Lane>| {
             let (stored_blocks, possible_blocks) = lane.space_without(drive);
-            let worst_exposed = worst_exposed(&lane.stats());
+            let worst_exposed = lane.stats().lost_columns_max;
             let segments = lane.segments_on_drive(drive);
             DriveUse { segments, stored_blocks, possible_blocks, worst_exposed }
         };

@@ -6,8 +6,8 @@ use base::Nanos;
 use common::Lab;
 use common::host::Host;
 use engine::command::{
-    CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume,
-    PoolStatus, Upkeep,
+    ArrayStatus, CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings,
+    NewVolume, PoolStatus, Upkeep,
 };
 use engine::{Command, Reply};
 use sim::{DriveNumber, DriveOptions, World};
@@ -409,5 +409,54 @@ fn a_scrub_reads_what_was_written_last() {
     assert!(first.complete && first.repaired > 0 && first.unreadable == 0, "{first:?}");
     bench.wait_healthy(3, 1);
     bench.vanish(0);
+    bench.check_data();
+}
+
+impl Bench {
+    /// Scrubs, and gives what is said a while later.
+    fn scrub(&mut self) -> ArrayStatus {
+        let before = self.pool().scrub.last;
+        self.upkeep(Upkeep::Scrub { pool: pool("fast"), stop: false });
+        self.wait_for("scrubbed", 60, |pool| !pool.scrub.running && pool.scrub.last != before);
+        // until after the next checkpoint
+        self.lab.pass(Nanos::from_secs(40));
+        self.lab.status()
+    }
+}
+
+/// It says that data is lost, and promises nothing about it.
+fn says_that_data_is_lost(status: &ArrayStatus) {
+    let pool = &status.pools[0];
+    assert!(pool.lost_bytes > 0 && pool.health == Health::Degraded, "{status:#?}");
+    let worst = &status.problems[0];
+    assert!(worst.reason.contains("damaged beyond repair"), "{status:#?}");
+    assert!(worst.action.contains("from a backup"), "{status:#?}");
+    assert!(pool.reason.contains("damaged beyond repair"), "{status:#?}");
+    assert!(!format!("{status:?}").contains("being written anew"), "{status:#?}");
+    assert_eq!(pool.repair, None);
+}
+
+#[test]
+fn lost_data_is_reported_for_as_long_as_it_is_lost() {
+    let mut bench = bench(31, "parity-1", 3, 3);
+    bench.write(160);
+    bench.spoil(0);
+    bench.spoil(1);
+    for _ in 0..3 {
+        let status = bench.scrub();
+        assert!(status.pools[0].scrub.last.unwrap().unreadable > 0, "{status:#?}");
+        says_that_data_is_lost(&status);
+    }
+    bench.restart();
+    bench.lab.pass(Nanos::from_secs(10));
+    says_that_data_is_lost(&bench.lab.status());
+    let pieces = std::mem::take(&mut bench.pieces);
+    bench.write(pieces);
+    let status = bench.lab.status();
+    assert_eq!(status.pools[0].lost_bytes, 0, "{status:#?}");
+    assert!(status.problems[0].reason.contains("the last scrub found"), "{status:#?}");
+    let status = bench.scrub();
+    assert!(status.pools[0].health == Health::Healthy && status.pools[0].reason.is_empty(), "{status:#?}");
+    assert!(!status.problems.iter().any(|problem| problem.subject == "pool fast"), "{status:#?}");
     bench.check_data();
 }

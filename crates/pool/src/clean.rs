@@ -162,14 +162,13 @@ impl Lane {
         let complete = self.move_round(round, repair).await?;
         self.write_checkpoint().await?;
         drop(braked);
-        let mut segments = self.segments.borrow_mut();
         for id in victims.into_iter().filter(|_| complete) {
             // what could not be moved now could not be moved the next time either
-            if segments.find(id).is_some_and(|segment| segment.live > 0) {
-                segments.get_mut(id).stuck = true;
+            if self.segments.borrow().find(id).is_some_and(|segment| segment.live > 0) {
+                self.leave(id);
             }
         }
-        let room = segments.room();
+        let room = self.segments.borrow().room();
         // one round loses what the next gains: only more room than ever since hosts wait is progress
         let futile = room <= self.most_room.get();
         self.futile.set(if futile { self.futile.get() + 1 } else { 0 });

@@ -44,6 +44,7 @@ decisions! {
     RebuiltByP = "rebuild: by P, or a copy",
     RebuiltByQ = "rebuild: by Q alone",
     RebuildFailed = "rebuild: not possible",
+    LossMet = "loss: something live can neither be read nor rebuilt",
     HealLeft = "heal: left to cleaning",
     ColumnRetried = "write: a column tried again",
     ColumnBorne = "write: a column lost, its drive borne with",

@@ -230,8 +230,10 @@ impl Lane {
         let before = self.membership.replace(membership);
         let membership = self.membership.borrow();
         for (index, (then, now)) in before.members.iter().zip(&membership.members).enumerate() {
-            if then.state.is_readable() && !now.state.is_readable() {
-                self.mark_unsettled(index as u8);
+            match (then.state.is_readable(), now.state.is_readable()) {
+                (true, false) => self.mark_unsettled(index as u8),
+                (false, true) => self.try_what_is_lost_again(),
+                _ => {}
             }
             if then.slow && !now.slow {
                 self.latencies.borrow_mut().forget(index as u8);

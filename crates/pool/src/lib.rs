@@ -21,6 +21,7 @@
 //! | `volume`        | a volume over the lanes of a pool, as a block target; `volume/`: references, copies |
 //! | `evidence`      | when a drive is taken out                                         |
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
+//! | `loss`          | what is damaged beyond repair                                     |
 //! | `audit`         | whether the books are right                                       |
 //! | `catalog`       | the array's description, kept in lane 0                         |
 //! | `beyond`        | what is mapped behind the end of a volume that gets smaller       |
@@ -51,6 +52,7 @@ mod latency;
 mod layers;
 mod layout;
 mod log;
+mod loss;
 mod map;
 mod membership;
 mod merge;

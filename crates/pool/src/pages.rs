@@ -51,8 +51,14 @@ impl Lane {
             segments.find(entry.position.segment()).ok_or(unreadable)?.columns.clone()
         };
         pins.pin(entry.position.segment());
-        let buffer = self.read_entry(&columns, entry).await.map_err(|Unreadable| unreadable)?;
-        let page = Page::parse(&buffer, key).map_err(|_| unreadable)?;
+        let page = match self.read_entry(&columns, entry).await {
+            Ok(buffer) => Page::parse(&buffer, key).ok(),
+            Err(Unreadable) => None,
+        };
+        let Some(page) = page else {
+            self.note_loss(entry.position.segment());
+            return Err(unreadable);
+        };
         self.map.borrow_mut().insert_loaded(key, entry, page);
         Ok(())
     }

@@ -70,9 +70,11 @@ impl Lane {
             let entries = self.resolve(layer, block, blocks, &mut pins).await?;
             be_there(self, layer)?;
             match self.read_entries(layer, block, &entries).await {
-                Err(LaneError::Unreadable { block: at }) if self.map.borrow().stands_on_another(layer) => {
+                Err(LaneError::Unreadable { block: at }) => {
                     let entry = entries[(at - block) as usize];
-                    if !self.is_elsewhere(layer, at, entry).await? {
+                    let in_doubt = self.map.borrow().stands_on_another(layer);
+                    if !in_doubt || !self.is_elsewhere(layer, at, entry).await? {
+                        self.note_loss(entry.position.segment());
                         return Err(LaneError::Unreadable { block: at });
                     }
                 }

@@ -336,7 +336,7 @@ impl Lane {
                     decision.taken();
                     complete
                 }
-                BatchCheck::Torn => {
+                BatchCheck::Torn(_) => {
                     Decision::BatchTorn.taken();
                     self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
                     break;

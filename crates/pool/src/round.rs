@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use base::{BLOCK_BYTES, LayerId};
+use base::{AlignedBuffer, BLOCK_BYTES, LayerId};
 use bytes::Bytes;
 use task::join_all;
 
@@ -90,7 +90,7 @@ impl Lane {
             self.check_running()?;
             let header = self.read_header(&columns, row).await.filter(|header| header.sequence <= last);
             let Some(header) = header else {
-                self.segments.borrow_mut().get_mut(id).stuck = true;
+                self.leave(id);
                 return Ok(());
             };
             self.survey_batch(&header, round).await?;
@@ -114,7 +114,7 @@ impl Lane {
     }
 
     /// Adds what is live to the round, and gives the page that becomes dirty.
-    async fn survey_entry(
+    pub(crate) async fn survey_entry(
         &self,
         entry: &Entry,
         position: Position,
@@ -249,11 +249,8 @@ impl Lane {
         let mut contents = vec![None; slice.len()];
         for some in runs.chunks(READS_AT_ONCE) {
             let reads = some.iter().map(|run| self.read_some(slice, run));
-            for (run, bytes) in some.iter().zip(join_all(reads).await) {
-                let Some(bytes) = bytes else { continue };
-                for (index, &which) in run.iter().enumerate() {
-                    contents[which] = Some(bytes.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES));
-                }
+            for (run, blocks) in some.iter().zip(join_all(reads).await) {
+                run.iter().zip(blocks).for_each(|(&which, block)| contents[which] = block);
             }
         }
         contents
@@ -268,19 +265,23 @@ impl Lane {
                 .is_some_and(|layout| layout.place(one.slot()).0 == layout.place(next.slot()).0)
     }
 
-    /// Blocks that stand below each other, in one read. `None`, and the segment is left alone from then on,
-    /// where one of them can neither be read nor rebuilt.
-    async fn read_some(&self, slice: &[Live], run: &[usize]) -> Option<Bytes> {
-        let first = slice[run[0]].entry.position;
-        let columns = self.segments.borrow().get(first.segment()).columns.clone();
+    /// Blocks that stand below each other, in one read. Where one of them can neither be read nor rebuilt, the others
+    /// are read one by one.
+    async fn read_some(&self, slice: &[Live], run: &[usize]) -> Vec<Option<Bytes>> {
+        let id = slice[run[0]].entry.position.segment();
+        let columns = self.segments.borrow().get(id).columns.clone();
         let entries: Vec<MapEntry> = run.iter().map(|&index| slice[index].entry).collect();
-        match self.read_run(&columns, &entries).await {
-            Ok((buffer, _)) => Some(buffer.into_bytes()),
-            Err(_) => {
-                self.segments.borrow_mut().get_mut(first.segment()).stuck = true;
-                None
-            }
+        if let Ok((buffer, _)) = self.read_run(&columns, &entries).await {
+            let bytes = buffer.into_bytes();
+            let block = |index| bytes.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES);
+            return (0..run.len()).map(|index| Some(block(index))).collect();
         }
+        let mut blocks = vec![None; run.len()];
+        for (block, &entry) in blocks.iter_mut().zip(&entries).filter(|_| entries.len() > 1) {
+            *block = self.read_entry(&columns, entry).await.ok().map(AlignedBuffer::into_bytes);
+        }
+        self.note_loss(id);
+        blocks
     }
 }
 

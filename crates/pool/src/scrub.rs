@@ -1,9 +1,11 @@
 //! Scrubbing: every batch is read, all of it, and compared with what its header says: header copies, data,
-//! parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning.
+//! parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
+//! that, or could not be moved, is read again: what is lost in it may be in use no more, or be there again.
 
 use std::rc::Rc;
 
 use crate::decision::Decision;
+use crate::format::header::{BatchHeader, Entry};
 use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
@@ -67,8 +69,8 @@ impl Lane {
         self.background.notify();
     }
 
-    /// What was written last is read, too. Where hosts wait for space, none is given away for it.
-    fn seal_what_is_open(&self) {
+    /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it.
+    pub(crate) fn seal_what_is_open(&self) {
         let place = self.log.borrow().place;
         if let Some((id, row)) = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space()) {
             self.seal(id, row);
@@ -88,46 +90,62 @@ impl Lane {
     }
 
     async fn scrub_segment(&self, id: SegmentId) -> Result<(), LaneError> {
-        let sealed = |segment: &Segment| segment.state == SegmentState::Sealed && !segment.incomplete;
-        // one that is empty yet, and one that will be written anew as it is, have nothing to be found out
+        let sealed = |segment: &Segment| segment.state == SegmentState::Sealed;
+        // one that is empty yet has nothing to be found out
         if !self.segments.borrow().find(id).is_some_and(sealed) {
             return Ok(());
         }
         self.settle_segment(id).await?;
         let mut pins = SegmentPins::new(self);
-        let (columns, used_rows, last) = {
+        let (columns, used_rows, last, incomplete) = {
             let segments = self.segments.borrow();
             let Some(segment) = segments.find(id).filter(|segment| sealed(segment)) else { return Ok(()) };
-            (segment.columns.clone(), segment.used_rows as usize, segment.last)
+            (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.incomplete)
         };
         pins.pin(id);
-        let mut row = 0;
+        let (mut row, mut lost) = (0, false);
         while row < used_rows {
             self.check_running()?;
             let header = self.read_header(&columns, row).await.filter(|header| header.sequence <= last);
             let Some(header) = header else {
-                self.scrub.borrow_mut().stats.batches_unreadable += 1;
+                // what stands in it, and behind it, is not known
+                if self.segments.borrow().get(id).live > 0 {
+                    self.found_loss(id);
+                }
                 return Ok(());
             };
             match self.check_batch(&columns, &header, Expect::WhatIsThere).await {
                 BatchCheck::Whole => {}
-                BatchCheck::Repairable(_) => self.found_damage(id, true),
-                BatchCheck::Torn => self.found_damage(id, false),
+                BatchCheck::Torn(slots) if self.is_missed(&header, &slots).await => {
+                    lost = true;
+                    self.found_loss(id);
+                }
+                // that it is to be written anew is known
+                BatchCheck::Repairable(_) | BatchCheck::Torn(_) if incomplete => {}
+                BatchCheck::Repairable(_) | BatchCheck::Torn(_) => self.found_damage(id, &header),
             }
             row += usize::from(header.rows);
+        }
+        if !lost {
+            self.forget_loss(id);
         }
         Ok(())
     }
 
-    fn found_damage(&self, id: SegmentId, repairable: bool) {
-        let mut scrub = self.scrub.borrow_mut();
-        if repairable {
-            Decision::ScrubRepaired.taken();
-            scrub.stats.batches_repaired += 1;
-        } else {
-            scrub.stats.batches_unreadable += 1;
+    fn found_loss(&self, id: SegmentId) {
+        self.scrub.borrow_mut().stats.batches_unreadable += 1;
+        // what can be read of it is moved
+        self.note_loss(id);
+    }
+
+    /// Something is wrong, and nothing that is in use is lost.
+    fn found_damage(&self, id: SegmentId, header: &BatchHeader) {
+        if header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
+            // it may be the newest
+            self.want_checkpoint();
         }
-        // what can be read of it is moved, too
+        Decision::ScrubRepaired.taken();
+        self.scrub.borrow_mut().stats.batches_repaired += 1;
         self.segments.borrow_mut().get_mut(id).incomplete = true;
         self.want_repairs();
     }

@@ -36,8 +36,10 @@ pub(crate) struct Segment {
     pub last: Sequence,
     /// Some batch lacks a column.
     pub incomplete: bool,
-    /// Cleaning could not read it; it is left alone.
+    /// Cleaning could not move what is live in it; it is left alone.
     pub stuck: bool,
+    /// Something live in it can neither be read nor rebuilt (`loss.rs`).
+    pub lost: bool,
     readers: u32,
 }
 
@@ -432,6 +434,7 @@ impl Segment {
             last: Sequence(0),
             incomplete: false,
             stuck: false,
+            lost: false,
             readers: 0,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::lane::{Lane, LaneState};
 use crate::latency::DriveLatency;
+use crate::loss;
 use crate::scrub::ScrubStats;
 use crate::space::Shares;
 
@@ -79,12 +80,17 @@ pub struct LaneStats {
     pub segments_free: usize,
     /// Blocks of segments that are kept free: where less is, cleaning begins.
     pub reserve_blocks: u64,
-    /// Segments in which some batch lacks a column, or which have a column on a drive that is not online.
+    /// Segments in which some batch lacks a column, or which have a column on a drive that is not online; those of which
+    /// nothing more can be moved do not count, here and in the exposed blocks.
     pub segments_degraded: usize,
     /// Live blocks by how many columns of their segment are lost: what stands at index 1 would survive one failure
     /// less than the protection promises, and so on. Segments with damage, or with a column on a drive that is
     /// being emptied, count at index 0, where the whole ones do not.
     pub exposed_blocks: [u64; 3],
+    /// Columns that the most exposed live blocks have lost, whether they can be moved or not.
+    pub lost_columns_max: usize,
+    /// Live blocks that can neither be read nor rebuilt, as far as is known.
+    pub lost_blocks: u64,
     pub scrub: ScrubStats,
     /// By drive index.
     pub drive_latency: Vec<DriveLatency>,
@@ -105,9 +111,15 @@ impl Lane {
     pub fn stats(&self) -> LaneStats {
         let segments = self.segments.borrow();
         let map = self.map.borrow();
-        let (mut degraded, mut exposed) = (0, [0; 3]);
+        let (mut degraded, mut exposed, mut lost_columns_max) = (0, [0; 3], 0);
         for (_, segment) in segments.iter().filter(|(_, segment)| segment.used_rows > 0) {
             let lost = segments.lost_columns(segment);
+            if segment.live > 0 {
+                lost_columns_max = lost_columns_max.max(lost.min(2));
+            }
+            if segment.stuck {
+                continue;
+            }
             degraded += usize::from(segment.incomplete || lost > 0);
             if lost > 0 || segments.wants_rewriting(segment) {
                 exposed[lost.min(2)] += u64::from(segment.live);
@@ -126,6 +138,8 @@ impl Lane {
             reserve_blocks: (shares.cleaning_begins() * shares.packed) as u64,
             segments_degraded: degraded,
             exposed_blocks: exposed,
+            lost_columns_max,
+            lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
             drive_latency: self.latencies.borrow().all(),
             map_budget_bytes: map.budget_bytes(),

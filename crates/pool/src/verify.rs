@@ -27,8 +27,8 @@ pub(crate) enum BatchCheck {
     Whole,
     /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot.
     Repairable(AlignedBuffer),
-    /// Some data is lost.
-    Torn,
+    /// Some data is lost: these slots.
+    Torn(Vec<usize>),
 }
 
 impl Lane {
@@ -43,7 +43,7 @@ impl Lane {
         let blocks = header.blocks();
         let layout = Layout::new(columns.shape(), columns.id, usize::from(header.row), rows);
         if rows < layout.shape().rows_for(blocks) {
-            return BatchCheck::Torn;
+            return BatchCheck::Torn((0..blocks).collect());
         }
         let layout = &layout;
         let strips = layout.roles().map(|role| async move { self.read_strip(columns, layout, role).await });
@@ -59,15 +59,13 @@ impl Lane {
             };
             layout.roles().map(|role| expect == Expect::Everything || there(role)).collect()
         };
-        let mut whole = true;
+        let (mut whole, mut lost) = (true, Vec::new());
         for row in 0..rows {
             let mut cells: Vec<Option<AlignedBuffer>> =
                 strips.iter().map(|strip| strip[row].clone()).collect();
             drop_wrong_cells(layout, row, &mut cells, &image, &checksums);
             let lacks_none = cells.iter().zip(&expected).all(|(cell, expected)| cell.is_some() || !expected);
-            if !rebuild_row(layout, row, &mut cells, &image, &checksums) {
-                return BatchCheck::Torn;
-            }
+            rebuild_row(layout, row, &mut cells, &image, &checksums, &mut lost);
             whole &= lacks_none && parity_agrees(layout, row, &cells);
             for role in layout.roles() {
                 if let (Cell::Data(slot), Some(cell)) = (layout.cell(role, row, blocks), &cells[role]) {
@@ -75,7 +73,11 @@ impl Lane {
                 }
             }
         }
-        if whole { BatchCheck::Whole } else { BatchCheck::Repairable(data) }
+        match whole {
+            _ if !lost.is_empty() => BatchCheck::Torn(lost),
+            true => BatchCheck::Whole,
+            false => BatchCheck::Repairable(data),
+        }
     }
 
     /// All cells of one role of a batch, each `None` where it cannot be read.
@@ -149,14 +151,15 @@ fn drop_wrong_cells(
     }
 }
 
-/// Fills in what a row lacks, parity aside. `false` where some block of it is lost.
+/// Fills in what a row lacks, parity aside; slots of blocks that are lost are added to `lost`.
 fn rebuild_row(
     layout: &Layout,
     row: usize,
     cells: &mut [Option<AlignedBuffer>],
     image: &AlignedBuffer,
     checksums: &[u32],
-) -> bool {
+    lost: &mut Vec<usize>,
+) {
     let holds = |role| layout.cell(role, row, checksums.len());
     for role in layout.roles().filter(|&role| holds(role) == Cell::Header) {
         cells[role] = Some(image.clone());
@@ -164,11 +167,12 @@ fn rebuild_row(
     for role in layout.roles() {
         let Cell::Data(slot) = holds(role) else { continue };
         if cells[role].is_none() {
-            let Some(cell) = solve(layout, cells, role, checksums[slot]) else { return false };
-            cells[role] = Some(cell);
+            cells[role] = solve(layout, cells, role, checksums[slot]);
+            if cells[role].is_none() {
+                lost.push(slot);
+            }
         }
     }
-    true
 }
 
 /// Whether the parity cells of a row, those that are there, are what its data gives. Where header copies stand

@@ -134,6 +134,9 @@ answer! {
         /// Bytes that volumes can hold; parity and reserve are already taken off.
         pub capacity_bytes: u64,
         pub used_bytes: u64,
+        /// Of these, what is damaged beyond repair, as far as is known: hosts get errors where it cannot be read.
+        #[serde(default)]
+        pub lost_bytes: u64,
         /// Bytes that the log's segments hold without parity: the capacity, and the reserve that cleaning works with.
         #[serde(default)]
         pub log_bytes: u64,

@@ -39,10 +39,13 @@ fn level(health: Health) -> u64 {
 type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 12] = [
+    let figures: [Figure<Pool>; 13] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
         ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
         ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
+        ("tangelo_pool_lost_bytes", "Of the used bytes, those that are damaged beyond repair", |pool| {
+            pool.lost_bytes
+        }),
         (
             "tangelo_pool_copied_by_reference_bytes",
             "Bytes that copies by reference would take as data",

@@ -15,6 +15,7 @@ mod error;
 mod keeper;
 mod layers;
 mod locate;
+mod loss;
 mod members;
 mod pool_create;
 mod pool_status;

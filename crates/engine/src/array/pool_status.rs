@@ -7,7 +7,7 @@ use pool::{LaneStats, Member};
 use super::care::Remaining;
 use super::change::size;
 use super::pools::Pool;
-use super::{Array, bin, care, drive_commands, members, scrub, slow};
+use super::{Array, bin, care, drive_commands, loss, members, scrub, slow};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
@@ -85,6 +85,9 @@ impl View<'_> {
         let drains = self.members().iter().any(|member| member.state == pool::DriveState::Draining);
         let repair = pool.care.repair.status(&remaining, drains);
         let condition = self.condition(&remaining, repair.as_ref());
+        let served = condition.health != Health::Offline;
+        let lost = self.lost_problem().filter(|_| served);
+        let health = lost.as_ref().map_or(condition.health, |lost| lost.health.max(condition.health));
         let parity = membership.map_or(0, |m| usize::from(m.protection.parity()));
         let gone = membership.map_or(0, |m| m.lost()).max(remaining.worst);
         let scrub = Array::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
@@ -93,7 +96,6 @@ impl View<'_> {
         };
         let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
         let drives = self.members().iter().enumerate().filter(in_pool);
-        let served = condition.health != Health::Offline;
         let activity = [repair.as_ref().map(care::describe), scrub::describe(&scrub, self.clocks.1)];
         let status = PoolStatus {
             name: pool.name.clone(),
@@ -101,11 +103,12 @@ impl View<'_> {
             protection: membership.map(|m| m.protection.to_string()).unwrap_or_default(),
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
-            health: condition.health,
-            reason: condition.reason.clone(),
+            health,
+            reason: loss::with_reason(lost.as_ref(), &condition.reason),
             failures_survivable: if served { parity.saturating_sub(gone) as u8 } else { 0 },
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
+            lost_bytes: loss::lost_bytes(lanes),
             log_bytes: blocks(|lane| (lane.segments_total * lane.segment_blocks) as u64),
             reserve_bytes: blocks(|lane| lane.reserve_blocks),
             references: PoolReferences {
@@ -131,8 +134,14 @@ impl View<'_> {
             scrub,
             activity: if served { activity.into_iter().flatten().collect() } else { Vec::new() },
         };
-        let problems = self.problems(&status, &condition);
+        let problems = self.problems(&status, &condition, lost);
         (status, problems)
+    }
+
+    /// What is to be said of data that is damaged beyond repair.
+    fn lost_problem(&self) -> Option<Problem> {
+        let missing = self.members().iter().any(|member| member.state == pool::DriveState::Missing);
+        loss::problem(&format!("pool {}", self.pool.name), loss::lost_bytes(self.lanes), missing)
     }
 
     fn members(&self) -> &[Member] {
@@ -196,17 +205,21 @@ impl View<'_> {
                 "add a drive (`tangelo drive add`), delete volumes, or discard what hosts do not need",
             );
         }
-        let action = match lost {
-            true => "nothing: it is rebuilt on the other drives; replace the drive when you can",
-            false => "nothing: what lacks a column is being written anew",
+        let action = match (lost, remaining.blocks) {
+            (true, 0) if loss::lost_bytes(self.lanes) > 0 => {
+                "bring the drive back; else replace it, and it leaves when nothing damaged stands on it any more"
+            }
+            (true, _) => "nothing: it is rebuilt on the other drives; replace the drive when you can",
+            (false, _) => "nothing: what lacks a column is being written anew",
         };
         (repair.map(care::describe), action)
     }
 
     /// What is wrong with a pool.
-    fn problems(&self, status: &PoolStatus, condition: &Condition) -> Vec<Problem> {
+    fn problems(&self, status: &PoolStatus, condition: &Condition, lost: Option<Problem>) -> Vec<Problem> {
         let subject = format!("pool {}", status.name);
-        let mut problems = Vec::new();
+        let doubt = || loss::doubt(&subject, status.scrub.last);
+        let mut problems: Vec<Problem> = lost.or_else(doubt).into_iter().collect();
         if condition.health != Health::Healthy {
             problems.push(Problem {
                 health: condition.health,
@@ -219,14 +232,6 @@ impl View<'_> {
             .extend(self.members().iter().enumerate().filter_map(|(index, m)| self.drive_problem(index, m)));
         let slow = |(index, member): (usize, &Member)| slow::problem(member, self.lanes, index);
         problems.extend(self.members().iter().enumerate().filter_map(slow));
-        if status.scrub.last.is_some_and(|last| last.unreadable > 0) {
-            problems.push(Problem {
-                health: Health::Degraded,
-                subject: subject.clone(),
-                reason: "the last scrub found data that can neither be read nor rebuilt".to_owned(),
-                action: "restore what hosts cannot read from a backup, then scrub again".to_owned(),
-            });
-        }
         let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
         if condition.health != Health::Offline && full >= FULL_PERCENT {
             problems.push(Problem {
@@ -257,10 +262,14 @@ impl View<'_> {
         let errors =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
         let errors = errors.collect::<Vec<_>>().join(", ");
+        let rebuilt = match loss::lost_bytes(self.lanes) {
+            0 => "what it got wrong was rebuilt from the others",
+            _ => "not all of what drives got wrong could be rebuilt",
+        };
         Some(Problem {
             health: Health::Degraded,
             subject: format!("drive {}", member.path),
-            reason: format!("it has made errors ({errors}); what it got wrong was rebuilt from the others"),
+            reason: format!("it has made errors ({errors}); {rebuilt}"),
             action: "check the drive and its cabling; replace it if they go on".to_owned(),
         })
     }

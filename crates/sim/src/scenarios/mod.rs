@@ -6,6 +6,7 @@ mod copies;
 mod crashes;
 mod drives;
 mod layers;
+mod loss;
 mod proof;
 mod script;
 mod slots;
@@ -65,6 +66,8 @@ pub const ALL: &[Scenario] = &[
     proof::ACKNOWLEDGED_BATCHES_ARE_MISSED,
     proof::OLDER_LIFE_IS_REFUSED,
     proof::SCRUB_OF_A_DEGRADED_POOL,
+    loss::LOST_DATA_STAYS_REPORTED,
+    loss::LOST_DATA_COMES_BACK_WITH_ITS_DRIVE,
     layers::COPIES_STAY_WHAT_THEY_WERE,
     layers::DELETING_GIVES_BACK_WHAT_WAS_SAID,
     layers::RENAMED_LAYER_IS_NOT_MADE_AGAIN,

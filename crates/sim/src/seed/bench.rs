@@ -206,8 +206,15 @@ impl Bench for PoolBench {
         if let Some(due) = self.lanes().into_iter().find(|lane| lane.upkeep_is_due()) {
             return Some(format!("lane {} has layers left to drop or merge", due.number()));
         }
+        if !self.shared.lenient.get() && self.admits_loss() {
+            return Some("something is called lost".to_owned());
+        }
         let due = self.lanes().into_iter().find(|lane| lane.repairs_are_due())?;
         Some(format!("lane {} still lacks redundancy: {:?}", due.number(), due.stats().exposed_blocks))
+    }
+
+    fn admits_loss(&self) -> bool {
+        self.lanes().iter().map(|lane| lane.stats()).any(|stats| stats.failed || stats.lost_blocks > 0)
     }
 
     fn has_administrator(&self) -> bool {
@@ -321,7 +328,7 @@ impl Bench for PoolBench {
 /// Whether a lane says that nothing it stores lacks anything.
 fn is_whole(lane: &Lane) -> bool {
     let stats = lane.stats();
-    !stats.failed && !stats.stalled && stats.exposed_blocks == [0; 3]
+    !stats.failed && !stats.stalled && stats.exposed_blocks == [0; 3] && stats.lost_blocks == 0
 }
 
 impl Opener {

@@ -105,6 +105,11 @@ pub trait Bench {
         None
     }
 
+    /// Whether the subject says of itself that something which it stored is lost, or that it does not serve any more.
+    fn admits_loss(&self) -> bool {
+        true
+    }
+
     /// Whether the last orderly stop left something that could not be written down.
     fn closed_badly(&self) -> bool {
         false

@@ -273,6 +273,7 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         failures_survivable: pool.failures_survivable,
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
+        lost_bytes: pool.lost_bytes,
         log_bytes: pool.log_bytes,
         reserve_bytes: pool.reserve_bytes,
         references: pool_references(pool.references),

@@ -4,7 +4,7 @@
 //! - *Absent*: drives go while hosts work, and come back. With too many of them missing, or of an older life, the pool
 //!   does not open. With the last state of all drives it does, and everything that was acknowledged is there.
 //! - *Damaged*: blocks of any drives rot, below the pool. A read gives an error or the right data; so does every
-//!   later start, or it is refused. Labels and roots are spared, and the pool is stopped in an orderly way: where
+//!   later start, or it is refused. Where reads give errors, the pool says that something is lost. Labels and roots are spared, and the pool is stopped in an orderly way: where
 //!   every copy of the newest word is destroyed, nobody can know that there was one.
 
 use super::{Runner, Session};
@@ -148,6 +148,7 @@ impl Runner<'_> {
         }
         self.finish("clients", || clients.iter().all(|done| done.get()))?;
         self.read_all(&session)?;
+        self.loss_must_be_admitted(&session)?;
         let closed = self.bench.close(&world, &session);
         self.finish("closing", || closed.iter().all(|done| done.get()))?;
         let closed_badly = self.bench.closed_badly();
@@ -156,6 +157,22 @@ impl Runner<'_> {
         self.shared.oracle.borrow_mut().crash(false);
         self.simulation.bury();
         Ok(!closed_badly)
+    }
+
+    /// What is still an error when nothing happens any more is lost, and must be called so: at once, and a while later.
+    fn loss_must_be_admitted(&mut self, session: &Session) -> Result<(), Failure> {
+        let refused = self.shared.refused.get();
+        self.read_all(session)?;
+        if self.shared.refused.get() == refused {
+            return Ok(());
+        }
+        for _ in 0..2 {
+            if !self.bench.admits_loss() {
+                return Err(Failure::Broken("reads give errors, and the pool calls nothing lost".to_owned()));
+            }
+            self.pass(Nanos::from_secs(5))?;
+        }
+        Ok(())
     }
 
     /// Lets time pass.

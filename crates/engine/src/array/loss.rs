@@ -1,0 +1,74 @@
+//! What is said of data that is damaged beyond repair, for as long as it is in use.
+
+use base::BLOCK_BYTES;
+use pool::LaneStats;
+
+use super::change::size;
+use crate::command::{Health, LastScrub, Problem};
+
+/// What can neither be read nor rebuilt, as far as is known.
+pub(super) fn lost_bytes(lanes: &[&LaneStats]) -> u64 {
+    lanes.iter().map(|lane| lane.lost_blocks).sum::<u64>() * BLOCK_BYTES as u64
+}
+
+/// What is to be said of it, if there is any; `missing`: drives of the pool are.
+pub(super) fn problem(subject: &str, lost_bytes: u64, missing: bool) -> Option<Problem> {
+    let action = match missing {
+        true => {
+            "bring its missing drives back: with them it may be readable; else restore what hosts cannot read from a backup"
+        }
+        false => "restore what hosts cannot read from a backup, or delete it; then scrub",
+    };
+    (lost_bytes > 0).then(|| Problem {
+        health: Health::Degraded,
+        subject: subject.to_owned(),
+        reason: format!(
+            "some of its data is damaged beyond repair ({}, as far as is known); hosts get errors where it cannot be read",
+            size(lost_bytes)
+        ),
+        action: action.to_owned(),
+    })
+}
+
+/// Why the pool is not healthy, with the reason that there is beside the loss.
+pub(super) fn with_reason(lost: Option<&Problem>, other: &str) -> String {
+    match lost {
+        None => other.to_owned(),
+        Some(lost) if other.is_empty() => lost.reason.clone(),
+        Some(lost) => format!("{}; {other}", lost.reason),
+    }
+}
+
+/// What is to be said where the last scrub found some, and none is known of now.
+pub(super) fn doubt(subject: &str, last: Option<LastScrub>) -> Option<Problem> {
+    last.filter(|last| last.unreadable > 0).map(|_| Problem {
+        health: Health::Degraded,
+        subject: subject.to_owned(),
+        reason:
+            "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now"
+                .to_owned(),
+        action: "scrub again".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_is_said_until_it_is_not() {
+        let last = LastScrub { ended_ms: 1, complete: true, repaired: 3, unreadable: 1 };
+        assert_eq!(problem("pool fast", 0, true), None);
+        assert_eq!(with_reason(None, "b"), "b");
+        let now = problem("pool fast", 8192, false).unwrap();
+        assert!(now.reason.contains("damaged beyond repair (8 KiB"), "{now:?}");
+        assert!(
+            problem("pool fast", 8192, true).unwrap().action.starts_with("bring its missing drives back")
+        );
+        assert_eq!(with_reason(Some(&now), ""), now.reason);
+        assert!(with_reason(Some(&now), "b").ends_with("cannot be read; b"));
+        assert!(doubt("pool fast", Some(last)).is_some());
+        assert_eq!(doubt("pool fast", Some(LastScrub { unreadable: 0, ..last })), None);
+        assert_eq!(doubt("pool fast", None), None);
+    }
+}
