@@ -286,6 +286,7 @@ pub fn healthy() -> ArrayStatus {
             health: Health::Healthy,
             reason: String::new(),
             failures_survivable: 1,
+            next_failure: Some(NextFailure { rebuildable: true, short_bytes: 0 }),
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
             lost_bytes: 0,
@@ -327,6 +328,7 @@ pub fn degraded() -> ArrayStatus {
     status.health = Health::Degraded;
     let pool = &mut status.pools[0];
     (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
+    pool.next_failure = None;
     pool.repair = Some(Repair {
         what: "rebuilding".to_owned(),
         done_bytes: 3_435_973_836,

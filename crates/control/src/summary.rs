@@ -2,7 +2,8 @@
 //!
 //! Pure: what is said follows from the status alone.
 
-use crate::api::{ArrayStatus, Health, Pool, SCHEMA, Status, Summary};
+use crate::api::{ArrayStatus, Health, NextFailure, Pool, SCHEMA, Status, Summary};
+use crate::size::Size;
 
 /// The status with its summary and the lines with which to connect. `host_name` stands in for addresses that
 /// mean "every address of this machine".
@@ -112,7 +113,23 @@ fn describe_data(pools: &[Pool]) -> String {
     let drives =
         if margin == 1 { "any one more drive".to_owned() } else { format!("any {margin} more drives") };
     let of = if pools.len() == 1 { "" } else { " of each pool" };
-    format!("The data is safe, and would survive the failure of {drives}{of}.")
+    let afterwards: String = pools.iter().filter_map(describe_next_failure).collect();
+    format!("The data is safe, and would survive the failure of {drives}{of}.{afterwards}")
+}
+
+/// What would be missing to have a pool's redundancy back after the next failure, if anything.
+fn describe_next_failure(pool: &Pool) -> Option<String> {
+    let name = &pool.name;
+    match pool.next_failure? {
+        NextFailure { rebuildable: false, .. } => Some(format!(
+            " Pool {name} could not be rebuilt afterwards: too few drives would be left, until the lost one is back or replaced."
+        )),
+        NextFailure { short_bytes: 0, .. } => None,
+        NextFailure { short_bytes, .. } => Some(format!(
+            " Pool {name} could not be rebuilt afterwards: {} short; add a drive, or free space.",
+            Size(short_bytes)
+        )),
+    }
 }
 
 fn pool_list(names: &[&str]) -> String {
@@ -147,6 +164,7 @@ mod tests {
             health,
             reason: String::new(),
             failures_survivable,
+            next_failure: None,
             capacity_bytes: 1,
             used_bytes: 0,
             lost_bytes: 0,
@@ -194,7 +212,26 @@ mod tests {
         let found_again = LastScrub { unreadable: 0, ..last };
         let mut still = damaged.clone();
         still.scrub.last = Some(found_again);
+        let after = |rebuildable, short_bytes| {
+            vec![Pool {
+                next_failure: Some(NextFailure { rebuildable, short_bytes }),
+                ..pool("a", Healthy, 1)
+            }]
+        };
         let table = [
+            (after(true, 0), Some(true), Some(true), "any one more drive."),
+            (
+                after(true, 3 << 30),
+                Some(true),
+                Some(true),
+                "Pool a could not be rebuilt afterwards: 3 GiB short",
+            ),
+            (
+                after(false, 0),
+                Some(true),
+                Some(true),
+                "Pool a could not be rebuilt afterwards: too few drives",
+            ),
             (vec![damaged], Some(false), Some(false), "Some data of pool a is DAMAGED BEYOND REPAIR"),
             (vec![still], Some(false), Some(false), "Some data of pool a is DAMAGED BEYOND REPAIR"),
             (vec![doubtful], Some(false), Some(false), "None is known to be lost now"),

@@ -294,6 +294,8 @@ pub struct PoolStatus {
     pub reason: String,
     /// Drives that may still fail without loss of data.
     pub failures_survivable: u8,
+    /// What the next one would lead to; nothing where it would not be survived.
+    pub next_failure: Option<NextFailure>,
     /// Bytes that volumes can hold, parity and reserve already taken off.
     pub capacity_bytes: u64,
     pub used_bytes: u64,
@@ -313,6 +315,15 @@ pub struct PoolStatus {
     pub scrub: ScrubStatus,
     /// What goes on in the pool, in plain words.
     pub activity: Vec<String>,
+}
+
+/// What the failure of one more drive would lead to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextFailure {
+    /// Enough drives would be left to rebuild on.
+    pub rebuildable: bool,
+    /// Space that would be missing for it, at worst.
+    pub short_bytes: u64,
 }
 
 /// What a drive was found to hold.

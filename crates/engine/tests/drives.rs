@@ -7,7 +7,7 @@ use common::Lab;
 use common::host::Host;
 use engine::command::{
     ArrayStatus, CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings,
-    NewVolume, PoolStatus, Upkeep,
+    NewVolume, NextFailure, PoolStatus, Upkeep,
 };
 use engine::{Command, Reply};
 use sim::{DriveNumber, DriveOptions, World};
@@ -150,10 +150,12 @@ fn remove(number: usize) -> Upkeep {
 #[test]
 fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     let mut bench = bench(21, "parity-1", 5, 5);
+    let next = NextFailure { rebuildable: true, short_bytes: 0 };
+    assert_eq!(bench.pool().next_failure, Some(next));
     bench.vanish(1);
     bench.write(10);
     let first = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
-    assert_eq!(first.failures_survivable, 0);
+    assert_eq!((first.failures_survivable, first.next_failure), (0, None));
     assert!(first.reason.contains("/dev/sdb is missing"), "{}", first.reason);
     bench.wait_healthy(4, 1);
     bench.check_data();
@@ -199,6 +201,8 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
 #[test]
 fn a_missing_drive_comes_back_without_a_restart() {
     let mut bench = bench(22, "mirror-2", 2, 2);
+    let next = NextFailure { rebuildable: false, short_bytes: 0 };
+    assert_eq!((bench.pool().health, bench.pool().next_failure), (Health::Healthy, Some(next)));
     bench.vanish(0);
     bench.write(10);
     let alone = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);

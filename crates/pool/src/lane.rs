@@ -25,6 +25,7 @@ use crate::log::Log;
 use crate::map::Map;
 use crate::membership::{Member, Membership};
 use crate::segments::Segments;
+use crate::space::Shares;
 use crate::stats::LaneCounters;
 
 /// Why a request to a lane was not carried out.
@@ -293,15 +294,7 @@ impl Lane {
     /// Blocks that are stored, and those that could be without a drive.
     pub fn space_without(&self, drive: u8) -> (u64, u64) {
         let segments = self.segments.borrow();
-        let (total, without) = (segments.total_segments() as u64, segments.total_without(drive) as u64);
-        let capacity = self.shares().capacity_blocks;
-        (segments.live(), (capacity * without).checked_div(total).unwrap_or(0))
-    }
-
-    /// Whether everything that is stored would fit without a drive.
-    pub fn fits_without(&self, drive: u8) -> bool {
-        let (stored, possible) = self.space_without(drive);
-        stored <= possible
+        (segments.live(), Shares::capacity_without(drive, &segments, &self.map.borrow()))
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {

@@ -11,7 +11,7 @@ use base::{BLOCK_BYTES, Epoch, Sequence};
 use crate::fit::{fit, own_chunks};
 use crate::format::table::{Column, SegmentColumns};
 use crate::position::SegmentId;
-use crate::protection::Protection;
+use crate::protection::{Protection, Shape};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SegmentState {
@@ -43,6 +43,15 @@ pub(crate) struct Segment {
     readers: u32,
 }
 
+/// How much there can be on some drives.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Extent {
+    /// Segments, used or not.
+    pub total: usize,
+    /// Data blocks of one that is filled with full batches.
+    pub packed: usize,
+}
+
 /// Everything about segments that a lane knows.
 pub(crate) struct Segments {
     pub rows: usize,
@@ -64,8 +73,7 @@ pub(crate) struct Segments {
     lane: (u16, u16),
     /// Reserved segments, in the order in which the log will open them.
     queue: VecDeque<SegmentId>,
-    total: usize,
-    packed: usize,
+    extent: Extent,
     live: u64,
     /// Segments whose chunks readers hold.
     condemned: usize,
@@ -99,8 +107,7 @@ impl Segments {
             owned: free.iter().map(Vec::len).collect(),
             free,
             queue: VecDeque::new(),
-            total: 0,
-            packed: 0,
+            extent: Extent::default(),
             live: 0,
             condemned: 0,
             free_segments: 0,
@@ -110,23 +117,28 @@ impl Segments {
         segments
     }
 
-    /// Segments that fit the drives that are online, used or not.
     fn count_total(&mut self) {
-        self.total = self.count_total_of(&self.online);
-        self.packed = self.count_packed();
+        self.extent = self.extent_of(&self.online);
         self.count_room();
     }
 
-    /// Segments that fit these drives, used or not.
-    fn count_total_of(&self, online: &[bool]) -> usize {
-        let mut counts: Vec<usize> = self.free.iter().map(Vec::len).collect();
-        for column in self.segments.values().flat_map(|segment| segment.columns.columns.iter().flatten()) {
-            counts[usize::from(column.drive)] += 1;
-        }
-        let counts: Vec<usize> =
-            counts.into_iter().zip(online).filter(|(_, online)| **online).map(|(count, _)| count).collect();
-        let width = self.protection.segment_shape(self.width, counts.len()).width();
-        fit(&counts, width.min(counts.len()))
+    fn extent_of(&self, online: &[bool]) -> Extent {
+        let owned = self.owned.iter().zip(online).filter(|(_, online)| **online);
+        let counts: Vec<usize> = owned.map(|(count, _)| *count).collect();
+        let shape = self.protection.segment_shape(self.width, counts.len());
+        Extent { total: fit(&counts, shape.width().min(counts.len())), packed: self.packed_in(shape) }
+    }
+
+    /// What fits the drives that are online.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// What would fit them without one of them: segments may be narrower then.
+    pub fn extent_without(&self, drive: u8) -> Extent {
+        let mut without = self.online.clone();
+        without[usize::from(drive)] = false;
+        self.extent_of(&without)
     }
 
     fn count_room(&mut self) {
@@ -140,17 +152,16 @@ impl Segments {
         self.free_segments = fit(&counts, self.shape().width() - self.absent_allowed());
     }
 
-    fn shape(&self) -> crate::protection::Shape {
+    fn shape(&self) -> Shape {
         self.protection.segment_shape(self.width, self.online.iter().filter(|&&online| online).count())
     }
 
     /// Data blocks of one new segment when it is filled with full batches.
     pub fn packed_blocks(&self) -> usize {
-        self.packed
+        self.extent.packed
     }
 
-    fn count_packed(&self) -> usize {
-        let shape = self.shape();
+    fn packed_in(&self, shape: Shape) -> usize {
         let batch = shape.rows_for(crate::format::header::ENTRIES_MAX).min(self.rows);
         let per_batch = shape.blocks_in(batch).min(crate::format::header::ENTRIES_MAX);
         (self.rows / batch * per_batch + shape.blocks_in(self.rows % batch)).max(1)
@@ -204,14 +215,6 @@ impl Segments {
         self.set_online(online);
     }
 
-    /// Segments that there would be without a drive.
-    pub fn total_without(&self, drive: u8) -> usize {
-        let mut without = self.online.clone();
-        without[usize::from(drive)] = false;
-        let (online, total) = (&without, self.count_total_of(&without));
-        if online.iter().any(|&online| online) { total } else { 0 }
-    }
-
     /// Columns of a segment that cannot be read: never written, or on a drive that is out.
     pub fn lost_columns(&self, segment: &Segment) -> usize {
         let lost = |column: &&Option<Column>| column.is_none_or(|column| !self.is_readable(column));
@@ -229,6 +232,11 @@ impl Segments {
         segment.incomplete
             || self.lost_columns(segment) > self.absent_allowed()
             || segment.columns.columns.iter().flatten().any(drains) && self.lost_columns(segment) == 0
+    }
+
+    /// Every drive that there has been, by index.
+    pub fn drives(&self) -> impl Iterator<Item = u8> {
+        (0..self.free.len()).map(|drive| drive as u8)
     }
 
     /// Of each drive: the free chunks, and how many there are of this lane.
@@ -304,7 +312,8 @@ impl Segments {
     /// Blocks that a checkpoint's table takes.
     pub fn table_blocks(&self, layers: usize) -> usize {
         let segment_bytes = 31 + 5 * self.shape().width() + 4;
-        (24 + self.total.max(self.segments.len()) * segment_bytes + layers * (38 + 12)).div_ceil(BLOCK_BYTES)
+        (24 + self.extent.total.max(self.segments.len()) * segment_bytes + layers * (38 + 12))
+            .div_ceil(BLOCK_BYTES)
     }
 
     /// Whether chunks will become free when readers are done.
@@ -314,7 +323,7 @@ impl Segments {
 
     /// Segments that there can be in all.
     pub fn total_segments(&self) -> usize {
-        self.total
+        self.extent.total
     }
 
     /// Reserves another segment at the end of the log's queue.

@@ -13,7 +13,7 @@
 use crate::format::header::Entry;
 use crate::lane::{CATALOG_LAYER, Lane, LaneError};
 use crate::map::Map;
-use crate::segments::Segments;
+use crate::segments::{Extent, Segments};
 
 /// Segments that a checkpoint and rounding may leave partly unused.
 const SLACK: usize = 3;
@@ -47,7 +47,16 @@ pub(crate) struct Shares {
 
 impl Shares {
     pub fn new(segments: &Segments, map: &Map) -> Shares {
-        let (total, packed) = (segments.total_segments(), segments.packed_blocks());
+        Shares::of(segments.extent(), segments, map)
+    }
+
+    /// Blocks that could be live at most without a drive.
+    pub fn capacity_without(drive: u8, segments: &Segments, map: &Map) -> u64 {
+        Shares::of(segments.extent_without(drive), segments, map).capacity_blocks
+    }
+
+    fn of(extent: Extent, segments: &Segments, map: &Map) -> Shares {
+        let Extent { total, packed } = extent;
         let table_blocks = segments.table_blocks(map.layers.len());
         // two checkpoints' pages may be in memory: those that are being written, and the next ones
         let dirty_max =

@@ -63,11 +63,13 @@ impl LaneCounters {
 }
 
 /// A lane's state in numbers. Blocks are of 4 KiB.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LaneStats {
     pub counters: LaneCounters,
     /// Blocks that volumes can use.
     pub capacity_blocks: u64,
+    /// Those that they could use without a drive, by its index.
+    pub capacity_without: Vec<u64>,
     /// Blocks in use, map pages among them.
     pub live_blocks: u64,
     /// Of the live blocks, those of layers; the rest is the map itself.
@@ -129,6 +131,10 @@ impl Lane {
         LaneStats {
             counters: self.counters.borrow().clone(),
             capacity_blocks: shares.capacity_blocks,
+            capacity_without: segments
+                .drives()
+                .map(|drive| Shares::capacity_without(drive, &segments, &map))
+                .collect(),
             live_blocks: segments.live(),
             mapped_blocks: map.mapped(),
             reference_blocks: map.references.total(),

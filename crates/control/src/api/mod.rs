@@ -21,8 +21,9 @@ pub use request::{
 pub use schedules::{Keep, NewSchedule, Schedule, ScheduleList, ScheduleOrder};
 pub use status::{
     AccessState, ArrayStatus, Backing, Changed, Content, Drive, DriveErrors, DriveList, DriveState, Health,
-    Host, HostList, LastScrub, Made, Mapping, MappingList, Pool, PoolList, PoolMap, PoolReferences,
-    PoolWrites, Portal, Problem, Repair, Scrub, Session, Settings, Status, Summary, Volume, VolumeList,
+    Host, HostList, LastScrub, Made, Mapping, MappingList, NextFailure, Pool, PoolList, PoolMap,
+    PoolReferences, PoolWrites, Portal, Problem, Repair, Scrub, Session, Settings, Status, Summary, Volume,
+    VolumeList,
 };
 pub use upkeep::{
     DriveRemoval, DriveReplacement, Locating, NewDrives, NewSettings, Scrubbing, Spares, Upkeep,

@@ -133,6 +133,9 @@ answer! {
         pub reason: String,
         /// Drives that may still fail without loss of data.
         pub failures_survivable: u8,
+        /// What the next one would lead to; null where it would not be survived.
+        #[serde(default)]
+        pub next_failure: Option<NextFailure>,
         /// Bytes that volumes can hold; parity and reserve are already taken off.
         pub capacity_bytes: u64,
         pub used_bytes: u64,
@@ -158,6 +161,15 @@ answer! {
         pub scrub: Scrub,
         /// What goes on in the pool, in plain words.
         pub activity: Vec<String>,
+    }
+
+    /// What the failure of one more drive would lead to.
+    #[derive(Copy, Eq)]
+    pub struct NextFailure {
+        /// Whether enough drives would be left to rebuild on.
+        pub rebuildable: bool,
+        /// Space that would be missing for it, whichever drive fails: the most.
+        pub short_bytes: u64,
     }
 
     /// A pool's map, which tells where in the log each block is, and the memory for it.

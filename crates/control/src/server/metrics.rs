@@ -38,8 +38,30 @@ fn level(health: Health) -> u64 {
 /// A figure of each thing of a kind: its family's name, what it means, and how to read it.
 type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
 
+/// What was written to a pool, and how its map was asked.
+const WRITTEN: [Figure<Pool>; 6] = [
+    ("tangelo_pool_host_written_bytes_total", "Bytes that hosts wrote, since the start", |pool| {
+        pool.written.host_bytes
+    }),
+    ("tangelo_pool_moved_bytes_total", "Live bytes that cleaning or repair wrote anew", |pool| {
+        pool.written.moved_bytes
+    }),
+    ("tangelo_pool_restored_bytes_total", "Of the moved bytes, those that repair wrote anew", |pool| {
+        pool.written.restored_bytes
+    }),
+    ("tangelo_pool_map_written_bytes_total", "Bytes of the map that were written", |pool| {
+        pool.written.map_bytes
+    }),
+    ("tangelo_pool_map_lookups_total", "Pages of the map that were looked for in memory", |pool| {
+        pool.map.lookups
+    }),
+    ("tangelo_pool_map_misses_total", "Of those, the ones that had to be read from drives", |pool| {
+        pool.map.misses
+    }),
+];
+
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 13] = [
+    let figures: [Figure<Pool>; 14] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
         ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
         ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
@@ -69,6 +91,11 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
         ("tangelo_pool_repair_short_bytes", "Space that is missing to write them anew", |pool| {
             pool.repair.as_ref().map_or(0, |repair| repair.short_bytes)
         }),
+        (
+            "tangelo_pool_next_failure_short_bytes",
+            "Space that would be missing to rebuild after the next failure",
+            |pool| pool.next_failure.map_or(0, |next| next.short_bytes),
+        ),
         ("tangelo_pool_scrub_running", "1 while the pool is being scrubbed", |pool| {
             u64::from(pool.scrub.running)
         }),
@@ -81,27 +108,7 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
             |pool| pool.scrub.last.map_or(0, |last| last.unreadable),
         ),
     ];
-    let written: [Figure<Pool>; 6] = [
-        ("tangelo_pool_host_written_bytes_total", "Bytes that hosts wrote, since the start", |pool| {
-            pool.written.host_bytes
-        }),
-        ("tangelo_pool_moved_bytes_total", "Live bytes that cleaning or repair wrote anew", |pool| {
-            pool.written.moved_bytes
-        }),
-        ("tangelo_pool_restored_bytes_total", "Of the moved bytes, those that repair wrote anew", |pool| {
-            pool.written.restored_bytes
-        }),
-        ("tangelo_pool_map_written_bytes_total", "Bytes of the map that were written", |pool| {
-            pool.written.map_bytes
-        }),
-        ("tangelo_pool_map_lookups_total", "Pages of the map that were looked for in memory", |pool| {
-            pool.map.lookups
-        }),
-        ("tangelo_pool_map_misses_total", "Of those, the ones that had to be read from drives", |pool| {
-            pool.map.misses
-        }),
-    ];
-    for (kind, figures) in [("gauge", &figures[..]), ("counter", &written[..])] {
+    for (kind, figures) in [("gauge", &figures[..]), ("counter", &WRITTEN[..])] {
         for (family, help, figure) in figures {
             page.family(family, kind, help);
             array.pools.iter().for_each(|pool| page.sample(family, &[("pool", &pool.name)], figure(pool)));

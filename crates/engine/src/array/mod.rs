@@ -17,6 +17,7 @@ mod layers;
 mod locate;
 mod loss;
 mod members;
+mod outlook;
 mod pool_create;
 mod pool_status;
 mod pools;

@@ -7,7 +7,7 @@ use pool::{LaneStats, Member};
 use super::care::Remaining;
 use super::change::size;
 use super::pools::Pool;
-use super::{Array, bin, care, drive_commands, loss, members, scrub, slow, spares};
+use super::{Array, bin, care, drive_commands, loss, members, outlook, scrub, slow, spares};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
@@ -90,6 +90,7 @@ impl View<'_> {
         let health = lost.as_ref().map_or(condition.health, |lost| lost.health.max(condition.health));
         let parity = membership.map_or(0, |m| usize::from(m.protection.parity()));
         let gone = membership.map_or(0, |m| m.lost()).max(remaining.worst);
+        let failures_survivable = if served { parity.saturating_sub(gone) as u8 } else { 0 };
         let scrub = Array::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
         let blocks = |count: fn(&LaneStats) -> u64| {
             lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64
@@ -109,7 +110,10 @@ impl View<'_> {
             lanes: membership.map_or(0, |m| m.lanes),
             health,
             reason: loss::with_reason(lost.as_ref(), &condition.reason),
-            failures_survivable: if served { parity.saturating_sub(gone) as u8 } else { 0 },
+            failures_survivable,
+            next_failure: membership
+                .filter(|_| failures_survivable > 0)
+                .map(|membership| outlook::next_failure(membership, lanes)),
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
             lost_bytes: loss::lost_bytes(lanes),

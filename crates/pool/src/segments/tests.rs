@@ -62,3 +62,19 @@ fn lanes_share_drives_without_sharing_chunks() {
     assert_eq!(chunks(&mut one), [0, 2, 4, 6]);
     assert_eq!(chunks(&mut two), [1, 3, 5]);
 }
+
+#[test]
+fn without_a_drive_there_may_be_as_many_segments_but_narrower_ones() {
+    let mut all = segments(Protection::Parity1, 4, &[100; 4]);
+    let Extent { total, packed } = all.extent();
+    let without = all.extent_without(1);
+    assert_eq!((total, without.total), (100, 100));
+    assert!((packed * 2 / 3..packed * 3 / 4).contains(&without.packed), "{} of {packed}", without.packed);
+    all.set_online(vec![true, false, true, true]);
+    assert_eq!(all.extent(), without, "as was said beforehand");
+    assert_eq!(all.extent_without(1), without);
+    let mirror = segments(Protection::Mirror2, 2, &[100; 4]);
+    assert_eq!((mirror.extent().total, mirror.extent_without(0).total), (200, 150));
+    let alone = segments(Protection::Stripe, 1, &[100]);
+    assert_eq!(alone.extent_without(0).total, 0);
+}

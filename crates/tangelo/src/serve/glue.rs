@@ -273,6 +273,10 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
         health: health(pool.health),
         reason: pool.reason,
         failures_survivable: pool.failures_survivable,
+        next_failure: pool.next_failure.map(|next| {
+            let shard::NextFailure { rebuildable, short_bytes } = next;
+            api::NextFailure { rebuildable, short_bytes }
+        }),
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
         lost_bytes: pool.lost_bytes,
