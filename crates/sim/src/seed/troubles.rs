@@ -58,9 +58,9 @@ impl Troubles {
         let lossy = (!self.lossy.is_empty()).then(|| *prng.pick(&self.lossy));
         world.note(|| format!("trouble: {trouble:?} {any:?} or {lossy:?}"));
         match (trouble, lossy) {
-            // so long that it is given up
+            // so long that it is given up; not so long that a killed process's operations outlast the patience of a start
             (Trouble::Stick, Some(drive)) if prng.chance(100) => {
-                world.stick(drive, Nanos(prng.between(16_000_000_000, 120_000_000_000)));
+                world.stick(drive, Nanos(prng.between(16_000_000_000, 30_000_000_000)));
             }
             (Trouble::Stick, _) => world.stick(any, Nanos(prng.skewed(100_000, 3_000_000_000))),
             (Trouble::Slow, _) => {
