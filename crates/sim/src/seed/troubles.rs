@@ -58,11 +58,15 @@ impl Troubles {
         let lossy = (!self.lossy.is_empty()).then(|| *prng.pick(&self.lossy));
         world.note(|| format!("trouble: {trouble:?} {any:?} or {lossy:?}"));
         match (trouble, lossy) {
-            // so long that it is given up; not so long that a killed process's operations outlast the patience of a start
-            (Trouble::Stick, Some(drive)) if prng.chance(100) => {
-                world.stick(drive, Nanos(prng.between(16_000_000_000, 30_000_000_000)));
+            (Trouble::Stick, lossy) => {
+                let time = prng.skewed(100_000, 3_000_000_000);
+                match lossy.filter(|_| time % 10 == 0) {
+                    // so long that it is given up; not so long that a killed process's operations outlast the
+                    // patience of a start
+                    Some(drive) => world.stick(drive, Nanos(16_000_000_000 + 4 * time)),
+                    None => world.stick(any, Nanos(time)),
+                }
             }
-            (Trouble::Stick, _) => world.stick(any, Nanos(prng.skewed(100_000, 3_000_000_000))),
             (Trouble::Slow, _) => {
                 toggle(&mut self.slow, any);
                 self.set_rates(world, any);
