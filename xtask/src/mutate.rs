@@ -37,6 +37,7 @@ pub fn run_all(name: Option<&str>) -> Result {
     let mut rows = Vec::new();
     // The unbroken code first: what fails there proves nothing.
     make_copy(&copy)?;
+    mark_as_changed(&copy)?;
     let sim = build(&copy)?;
     let mut proved: Vec<&Check> = Vec::new();
     for Mutation { name, check, .. } in &mutations {
@@ -129,6 +130,20 @@ fn make_copy(copy: &Path) -> Result {
             .open(&to)
             .and_then(|file| file.set_modified(modified))
             .map_err(why)?;
+    }
+    Ok(())
+}
+
+/// What any patch changes is built anew: an earlier run may have left it built as broken, and the copy is no newer than that.
+fn mark_as_changed(copy: &Path) -> Result {
+    for mutation in read_mutations(None)? {
+        let text = std::fs::read_to_string(&mutation.path).map_err(|error| error.to_string())?;
+        for file in text.lines().filter_map(|line| line.strip_prefix("+++ b/")) {
+            let path = copy.join(file);
+            let file = std::fs::File::options().append(true).open(&path);
+            file.and_then(|file| file.set_modified(std::time::SystemTime::now()))
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+        }
     }
     Ok(())
 }

@@ -60,7 +60,7 @@ impl Troubles {
         match (trouble, lossy) {
             (Trouble::Stick, lossy) => {
                 let time = prng.skewed(100_000, 3_000_000_000);
-                match lossy.filter(|_| time % 10 == 0) {
+                match lossy.filter(|_| time.is_multiple_of(10)) {
                     // so long that it is given up; not so long that a killed process's operations outlast the
                     // patience of a start
                     Some(drive) => world.stick(drive, Nanos(16_000_000_000 + 4 * time)),
