@@ -66,8 +66,8 @@ enum Task {
     Fuzz(fuzz::Options),
     /// Break the code on purpose, and demand that the simulator notices
     Mutate {
-        /// Only patches with this in their name
-        name: Option<String>,
+        /// Only patches with one of these in their name
+        names: Vec<String>,
     },
     /// For conformance/: tools that scripts cannot be
     #[command(subcommand)]
@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Task::Tidy => tidy::run(),
         Task::Licences => licences::check_all(),
         Task::Fuzz(options) => fuzz::fuzz(&options),
-        Task::Mutate { name } => mutate::run_all(name.as_deref()),
+        Task::Mutate { names } => mutate::run_all(&names),
         Task::Helper(Helper::LabelVersion { drive, version }) => label::set_version(&drive, version),
     };
     match result {

@@ -30,8 +30,8 @@ struct Check {
     count: u64,
 }
 
-pub fn run_all(name: Option<&str>) -> Result {
-    let mutations = read_mutations(name)?;
+pub fn run_all(names: &[String]) -> Result {
+    let mutations = read_mutations(names)?;
     let copy = shell::target().join("mutate/tree");
     let mut survivors = Vec::new();
     let mut rows = Vec::new();
@@ -73,14 +73,14 @@ pub fn run_all(name: Option<&str>) -> Result {
     }
 }
 
-fn read_mutations(name: Option<&str>) -> Result<Vec<Mutation>> {
+fn read_mutations(names: &[String]) -> Result<Vec<Mutation>> {
     let directory = shell::tree().join("crates/sim/mutations");
     let why = |error: std::io::Error| format!("{}: {error}", directory.display());
     let mut found = Vec::new();
     for entry in directory.read_dir().map_err(why)? {
         let path = entry.map_err(why)?.path();
         let Some(stem) = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()) else { continue };
-        let wanted = name.is_none_or(|name| stem.contains(name));
+        let wanted = names.is_empty() || names.iter().any(|name| stem.contains(name.as_str()));
         if path.extension().is_some_and(|extension| extension == "patch") && wanted {
             let text = std::fs::read_to_string(&path).map_err(why)?;
             found.push(parse(path, stem, &text)?);
@@ -136,7 +136,7 @@ fn make_copy(copy: &Path) -> Result {
 
 /// What any patch changes is built anew: an earlier run may have left it built as broken, and the copy is no newer than that.
 fn mark_as_changed(copy: &Path) -> Result {
-    for mutation in read_mutations(None)? {
+    for mutation in read_mutations(&[])? {
         let text = std::fs::read_to_string(&mutation.path).map_err(|error| error.to_string())?;
         for file in text.lines().filter_map(|line| line.strip_prefix("+++ b/")) {
             let path = copy.join(file);

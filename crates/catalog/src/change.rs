@@ -134,6 +134,12 @@ pub enum Change {
         name: Name,
         created_ms: u64,
     },
+    /// A volume of its own that begins as what another is; both go on in new layers.
+    CopyVolume {
+        volume: String,
+        name: Name,
+        created_ms: u64,
+    },
     /// Clones of another snapshot, or of any of a volume, are what this one is, and keep who they are. Refused while one of
     /// them is mapped, unless `remap` says that hosts are to be told.
     RefreshClones {
@@ -243,6 +249,7 @@ impl Catalog {
             Change::CloneVolume { volume, snapshot, name, created_ms } => {
                 next.clone_volume(volume, snapshot, name, *created_ms)?
             }
+            Change::CopyVolume { volume, name, created_ms } => next.copy_volume(volume, name, *created_ms)?,
             Change::RefreshClones { volume, snapshot, clones_of, remap } => {
                 next.refresh_clones(volume, snapshot, clones_of, *remap)?
             }

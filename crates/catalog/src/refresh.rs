@@ -18,10 +18,10 @@ struct Image {
 
 impl Catalog {
     /// The clones of a snapshot, VOLUME@SNAPSHOT, or of any of a volume's, VOLUME, as they were called when the clones were
-    /// made; but not the volume that `image` is of.
+    /// made; but neither the volume that `image` is of, nor what was copied as a whole.
     pub fn clones_of<'a>(&'a self, of: &'a str, image: &'a str) -> impl Iterator<Item = &'a Volume> + 'a {
         let is_of =
-            move |label: &str| label == of || label.split_once('@').is_some_and(|(volume, _)| volume == of);
+            move |label: &str| label.split_once('@').is_some_and(|(volume, _)| label == of || volume == of);
         let chosen = move |volume: &&Volume| {
             volume.clone_of.as_deref().is_some_and(is_of) && volume.name.as_str() != image
         };

@@ -163,10 +163,38 @@ impl Catalog {
         name: &Name,
         created_ms: u64,
     ) -> Result<(), CatalogError> {
-        let (index, pool, dealt_as) = self.place_of(volume)?;
-        let dealt_as = self.volumes[index].dealt_as.or(Some(dealt_as));
-        let (block_bytes, write_back) = (self.volumes[index].block_bytes, self.volumes[index].write_back);
+        let (index, ..) = self.place_of(volume)?;
         let snapshot = self.known_snapshot(self.volumes[index].id, snapshot)?;
+        let copy = self.new_copy(index, name, created_ms)?;
+        copy.size_bytes = snapshot.size_bytes;
+        copy.clone_of = Some(format!("{volume}@{}", snapshot.name));
+        copy.stands_on = Some(snapshot.layer);
+        Ok(())
+    }
+
+    /// A volume with an identity of its own, that begins as what another is now.
+    pub(crate) fn copy_volume(
+        &mut self,
+        volume: &str,
+        name: &Name,
+        created_ms: u64,
+    ) -> Result<(), CatalogError> {
+        let (index, pool, dealt_as) = self.place_of(volume)?;
+        let layer = self.hand_out_layer()?;
+        let of = &mut self.volumes[index];
+        of.dealt_as.get_or_insert(dealt_as);
+        of.backing = VolumeKind::Pool { pool, layer };
+        let (size_bytes, stands_on, untrimmed) = (of.size_bytes, of.stands_on, of.untrimmed);
+        let copy = self.new_copy(index, name, created_ms)?;
+        copy.size_bytes = size_bytes;
+        copy.clone_of = Some(volume.to_owned());
+        // what the other still has behind its end, the copy has, too
+        (copy.stands_on, copy.untrimmed) = (stands_on, untrimmed);
+        Ok(())
+    }
+
+    /// A new volume beside this one, in a layer of its own.
+    fn new_copy(&mut self, of: usize, name: &Name, created_ms: u64) -> Result<&mut Volume, CatalogError> {
         self.check_volume_name(name)?;
         check_room("volume", self.all_volumes().count(), VOLUMES_MAX)?;
         if self.next_volume_id == u32::MAX {
@@ -174,14 +202,15 @@ impl Catalog {
         }
         let (id, layer) = (VolumeId(self.next_volume_id), self.hand_out_layer()?);
         self.next_volume_id += 1;
-        let clone_of = Some(format!("{volume}@{}", snapshot.name));
+        let of = &self.volumes[of];
+        let (pool, dealt_as) = of.place().expect("in a pool");
         self.volumes.push(Volume {
             id,
             name: name.clone(),
             backing: VolumeKind::Pool { pool, layer },
-            size_bytes: snapshot.size_bytes,
-            block_bytes,
-            write_back,
+            size_bytes: of.size_bytes,
+            block_bytes: of.block_bytes,
+            write_back: of.write_back,
             naa: Naa::derive(self.array, id),
             serial: serial(self.array, id),
             created_ms,
@@ -189,11 +218,11 @@ impl Catalog {
             first_size_bytes: None,
             untrimmed: false,
             access: crate::access::KeptAccesses::new(),
-            dealt_as,
-            clone_of,
-            stands_on: Some(snapshot.layer),
+            dealt_as: of.dealt_as.or(Some(dealt_as)),
+            clone_of: None,
+            stands_on: None,
         });
-        Ok(())
+        Ok(self.volumes.last_mut().expect("just added"))
     }
 
     /// A clone takes over what it stands on, as far down as it is its origin's; the origin is a clone from then on.

@@ -81,7 +81,10 @@ impl Lane {
     /// Whether a checkpoint now would free or set aside something.
     pub(crate) fn checkpoint_could_help(&self) -> bool {
         let newest = self.checkpoint.borrow();
-        self.log.borrow().committed > newest.finished || self.segments.borrow().free_segments() > newest.free
+        let segments = self.segments.borrow();
+        // what the newest has freed it could not set aside yet: where nothing else is, the next one does
+        let aside = segments.queue().is_empty() && segments.free_segments() > self.shares().checkpoint;
+        self.log.borrow().committed > newest.finished || segments.free_segments() > newest.free || aside
     }
 
     /// Runs until the lane fails or is closed: writes a checkpoint when one is wanted, or due.

@@ -81,6 +81,7 @@ impl Lane {
             return Ok(false);
         }
         if self.may_look_for_repairs() {
+            self.seal_what_lacks();
             if let Some(round) = self.choose(Aim::Redundancy).await? {
                 Decision::RoundForRedundancy.taken();
                 return self.carry_out(round, true).await.map(|()| true);
@@ -121,6 +122,15 @@ impl Lane {
     /// Every segment is looked at for repairs: not for each write that has the cleaning look around.
     fn may_look_for_repairs(&self) -> bool {
         self.no_repairs.get().is_none_or(|then| self.io.now().0 > then.0 + LOOK_AGAIN.0)
+    }
+
+    /// What lacks redundancy is moved when no more goes into it, which may be nothing for long: that is not waited for.
+    fn seal_what_lacks(&self) {
+        let open = self.log.borrow().place;
+        let lacks = open.is_some_and(|(id, _)| self.segments.borrow().get(id).incomplete);
+        if lacks && self.seal_what_is_open() {
+            self.want_checkpoint();
+        }
     }
 
     /// Something lacks redundancy that did not before, or has a place to go.

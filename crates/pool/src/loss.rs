@@ -25,10 +25,6 @@ impl Lane {
             return;
         }
         Decision::LossMet.taken();
-        let place = self.log.borrow().place;
-        if place.is_some_and(|(open, _)| open == id) {
-            self.seal_what_is_open();
-        }
         self.want_repairs();
     }
 

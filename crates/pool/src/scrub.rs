@@ -70,11 +70,13 @@ impl Lane {
     }
 
     /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it.
-    pub(crate) fn seal_what_is_open(&self) {
+    pub(crate) fn seal_what_is_open(&self) -> bool {
         let place = self.log.borrow().place;
-        if let Some((id, row)) = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space()) {
+        let place = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space());
+        if let Some((id, row)) = place {
             self.seal(id, row);
         }
+        place.is_some()
     }
 
     /// Waits until everything in a segment is committed.

@@ -20,6 +20,11 @@ pub enum CopyOrder {
         snapshot: String,
         clone: NewClone,
     },
+    /// A volume that begins as what another is now.
+    CopyVolume {
+        volume: String,
+        copy: NewClone,
+    },
     Refresh {
         volume: String,
         snapshot: String,
@@ -56,7 +61,7 @@ pub struct NewSnapshot {
     pub name: String,
 }
 
-/// A volume to be made of a snapshot.
+/// A volume to be made of a snapshot, or of another volume.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewClone {

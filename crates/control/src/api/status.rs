@@ -288,7 +288,8 @@ answer! {
         /// How each portal group reaches it.
         #[serde(default)]
         pub access: Vec<GroupAccess>,
-        /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then; null where it is no clone.
+        /// The snapshot that it began as, VOLUME@SNAPSHOT, or the volume that it was copied from, as they were called then; null
+        /// where it is neither.
         #[serde(default)]
         pub clone_of: Option<String>,
         /// How many it has.

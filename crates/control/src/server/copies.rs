@@ -17,6 +17,7 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/snapshots/{volume}/{name}/rollback", post(roll_back))
         .route("/v1/snapshots/{volume}/{name}/clone", post(clone_volume))
         .route("/v1/snapshots/{volume}/{name}/refresh", post(refresh_clones))
+        .route("/v1/volumes/{name}/copy", post(copy_volume))
         .route("/v1/volumes/{name}/promote", post(promote_volume))
         .route("/v1/schedules", get(list_schedules).post(create_schedule))
         .route("/v1/schedules/{name}", delete(delete_schedule))
@@ -102,6 +103,18 @@ pub(super) async fn refresh_clones(
     Body(refresh): Body<Refresh>,
 ) -> Answer {
     carry_out(&state, CopyOrder::Refresh { volume, snapshot, refresh }, &options).await
+}
+
+/// Makes a volume, with an identity of its own, that begins as what this one is now, with all that was acknowledged, and does
+/// not depend on it. No data moves: both share what is not written to either.
+#[utoipa::path(post, path = "/v1/volumes/{name}/copy", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn copy_volume(
+    Shared(state): Shared<State>,
+    Pieces(volume): Pieces<String>,
+    Options(options): Options<ChangeOptions>,
+    Body(copy): Body<NewClone>,
+) -> Answer {
+    carry_out(&state, CopyOrder::CopyVolume { volume, copy }, &options).await
 }
 
 /// A clone takes over the snapshots that it stands on, down to the first that was not its origin's. The origin is a clone of it

@@ -309,6 +309,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         copies::roll_back,
         copies::clone_volume,
         copies::refresh_clones,
+        copies::copy_volume,
         copies::promote_volume,
         copies::list_schedules,
         copies::create_schedule,

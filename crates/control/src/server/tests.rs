@@ -188,6 +188,7 @@ async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
         ("POST", "/v1/snapshots/vm-01/now/rollback", ""),
         ("POST", "/v1/snapshots/vm-01/now/clone", r#"{"name":"copy"}"#),
         ("POST", "/v1/snapshots/vm-01/now/refresh", r#"{"clones_of":"vm-01@then","remap":true}"#),
+        ("POST", "/v1/volumes/vm-01/copy", r#"{"name":"whole"}"#),
         ("POST", "/v1/volumes/vm-01/promote?dry_run=true", ""),
         ("POST", "/v1/bin/vm-01/undelete", ""),
         ("DELETE", "/v1/bin/vm-01", ""),
@@ -222,6 +223,10 @@ async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
                 snapshot,
                 refresh: Refresh { clones_of: "vm-01@then".into(), remap: true },
             },
+            false,
+        ),
+        copy(
+            CopyOrder::CopyVolume { volume: "vm-01".into(), copy: NewClone { name: "whole".into() } },
             false,
         ),
         copy(CopyOrder::Promote { volume: "vm-01".into() }, true),

@@ -37,7 +37,8 @@ impl Array {
             CopyOrder::Snapshot { snapshots } => snapshots.iter().map(|(volume, _)| volume).collect(),
             CopyOrder::DeleteSnapshot { volume, .. }
             | CopyOrder::RollBack { volume, .. }
-            | CopyOrder::Clone { volume, .. } => vec![volume],
+            | CopyOrder::Clone { volume, .. }
+            | CopyOrder::CopyVolume { volume, .. } => vec![volume],
             CopyOrder::Promote { .. }
             | CopyOrder::Refresh { .. }
             | CopyOrder::Undelete { .. }
@@ -107,6 +108,13 @@ impl Array {
                 self.grow_volumes(planned, &[(clone, frozen(snapshot))]).await?;
                 Ok(self.made_volume(clone).await)
             }
+            CopyOrder::CopyVolume { name, .. } => {
+                let copy = planned.next.find_volume(name).expect("just made").id;
+                self.grow_held(planned, &[volume.id], &[(volume.id, layer), (copy, layer)]).await?;
+                // both stand on it, and it is nobody's
+                self.drop_layer(pool, layer).await;
+                Ok(self.made_volume(copy).await)
+            }
             CopyOrder::Promote { .. }
             | CopyOrder::Refresh { .. }
             | CopyOrder::Undelete { .. }
@@ -142,14 +150,25 @@ impl Array {
         volumes: &[Volume],
         planned: &Planned,
     ) -> Result<(), CommandError> {
-        let ids: Arc<[VolumeId]> = volumes.iter().map(|volume| volume.id).collect();
+        let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
         let grown: Vec<_> = volumes.iter().map(|volume| (volume.id, place(volume).1)).collect();
-        let taken = match self.hold_writes(&ids).await {
-            Ok(()) => self.grow_volumes(planned, &grown).await,
+        self.grow_held(planned, &ids, &grown).await
+    }
+
+    /// As [`Array::grow_volumes`], while writes to these volumes are held back.
+    async fn grow_held(
+        &self,
+        planned: &Planned,
+        held: &[VolumeId],
+        grown: &[(VolumeId, LayerId)],
+    ) -> Result<(), CommandError> {
+        let held: Arc<[VolumeId]> = held.into();
+        let made = match self.hold_writes(&held).await {
+            Ok(()) => self.grow_volumes(planned, grown).await,
             Err(error) => Err(error),
         };
-        self.context.ask_all(|| Call::HoldWrites(ids.clone(), false)).await;
-        taken
+        self.context.ask_all(|| Call::HoldWrites(held.clone(), false)).await;
+        made
     }
 
     /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
@@ -309,6 +328,10 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
         CopyOrder::Clone { volume, snapshot, name } => {
             let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
             (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
+        }
+        CopyOrder::CopyVolume { volume, name } => {
+            let line = format!("create volume {name}, a copy of {volume}");
+            (Change::CopyVolume { volume, name: name.parse()?, created_ms }, vec![line])
         }
         CopyOrder::Promote { .. }
         | CopyOrder::Refresh { .. }

@@ -22,6 +22,11 @@ pub enum CopyOrder {
         snapshot: String,
         name: String,
     },
+    /// A volume of its own that begins as what another is now, with all that was acknowledged.
+    CopyVolume {
+        volume: String,
+        name: String,
+    },
     /// Clones of another snapshot, or of any of a volume, become clones of this one, and keep who they are. Refused while one
     /// of them is mapped, unless `remap` has them unmapped and mapped again.
     Refresh {

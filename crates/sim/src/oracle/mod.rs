@@ -149,9 +149,11 @@ impl Oracle {
         let now = self.tick();
         self.ids += 1;
         let (id, version) = (WriteId(self.ids), if zeros { 0 } else { self.ids });
-        let blocks = &mut self.volumes.get_mut(&volume).expect("a volume that exists").blocks;
+        let volume_now = self.volumes.get_mut(&volume).expect("a volume that exists");
+        // what a copy holds tells nothing any more of when it was made
+        volume_now.taken = None;
         for (block, mask) in masks(&sectors) {
-            blocks.entry(block).or_default().begin(id, version, mask, now);
+            volume_now.blocks.entry(block).or_default().begin(id, version, mask, now);
         }
         WriteTicket { volume, sectors, version, id, began: now }
     }

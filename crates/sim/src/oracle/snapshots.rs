@@ -6,7 +6,7 @@
 //! snapshots of a group these must leave some moment. So none holds a write that was sent after another one, to
 //! whichever volume, was acknowledged, without holding that one too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use base::HashMap;
 
@@ -22,6 +22,8 @@ pub struct SnapshotTicket(u64);
 pub(super) struct Groups {
     /// Volumes and the numbers of their snapshots to be.
     open: BTreeMap<SnapshotTicket, Vec<(u32, u32)>>,
+    /// Of those, what is to be written afterwards as its volume is.
+    copies: BTreeSet<u32>,
     moments: BTreeMap<SnapshotTicket, Moment>,
 }
 
@@ -48,6 +50,12 @@ impl Oracle {
         SnapshotTicket(began)
     }
 
+    /// A copy of a volume is asked for, which is a volume like it.
+    pub fn begin_volume_copy(&mut self, of: u32, copy: u32) -> SnapshotTicket {
+        self.groups.copies.insert(copy);
+        self.begin_snapshots(vec![(of, copy)])
+    }
+
     /// They are there, or may be: they are volumes from now on. Nothing where a crash has ended it.
     pub fn end_snapshots(&mut self, ticket: SnapshotTicket) {
         let Some(of) = self.groups.open.remove(&ticket) else { return };
@@ -62,6 +70,7 @@ impl Oracle {
                 family: of.family,
                 blocks: frozen.collect(),
                 taken: Some(Taken { ticket, origin: of.blocks.clone() }),
+                write_back: self.groups.copies.remove(&copy) && of.write_back,
                 ..Volume::default()
             };
             assert!(self.volumes.insert(copy, copied).is_none(), "volume {copy} exists");

@@ -4,8 +4,9 @@ use base::Nanos;
 use pool::Protection;
 
 use super::script::plain_plan;
-use super::{Scenario, Script};
+use super::{Scenario, Script, counted};
 use crate::drive::{DriveNumber, DriveOptions};
+use crate::fault::FaultRates;
 use crate::seed::Order;
 use crate::workload::Failure;
 
@@ -38,18 +39,22 @@ pub const DRAINED_DRIVE_IS_NOT_NEEDED: Scenario = Scenario {
     name: "drained-drive-is-not-needed",
     property: "a drive that was emptied is not needed: as many others as promised may go",
     run: |seed, options| {
-        let mut script = Script::new(seed, plain_plan(redundant(seed), 6, 300), options);
+        let (protection, drained) = (redundant(seed), (seed % 6) as usize);
+        let mut script = Script::new(seed, plain_plan(protection, 6, 300), options);
         script.start()?;
         script.write(0, 250)?;
-        script.order(Order::Drain((seed % 6) as u8));
+        script.order(Order::Drain(drained as u8));
         if seed % 2 == 0 {
             script.write(100, 40)?;
         }
         script.pass(Nanos::from_millis(20))?;
         script.retire()?;
         script.audit()?;
-        script.prove_redundancy()?;
+        // at once, before anything could be written anew
         script.crash(true);
+        for other in 0..=promised(protection) {
+            script.world().vanish(script.drive((drained + other) % 6), None, false);
+        }
         script.start()?;
         script.verify()
     },
@@ -142,6 +147,30 @@ pub const RETURNED_DRIVE_CATCHES_UP: Scenario = Scenario {
             script.verify()?;
         }
         script.prove_redundancy()
+    },
+};
+
+pub const REFUSED_COLUMN_IS_MADE_UP_FOR: Scenario = Scenario {
+    name: "refused-column-is-made-up-for",
+    property: "what a drive refused to take, and was borne with for, is written anew: then as many others as promised may go",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 200)?;
+        let before = counted("write: a column lost, its drive borne with");
+        let refusing = script.drive(0);
+        script.world().set_fault_rates(refusing, FaultRates { write_error: 1000, ..FaultRates::NONE });
+        let written = script.begin_write(20, 7 + seed % 20);
+        let refused = || counted("write: a column lost, its drive borne with") > before;
+        script.until("a column to be refused", refused)?;
+        script.world().set_fault_rates(refusing, FaultRates::NONE);
+        script.until("a write", || written.get())?;
+        script.converge()?;
+        for other in 1..=promised(protection) {
+            script.world().vanish(script.drive(other), None, false);
+        }
+        script.verify()
     },
 };
 

@@ -265,6 +265,13 @@ impl Script {
         self.run("an unmap", unmap)
     }
 
+    /// Begins to unmap blocks; the oracle is told when it is answered.
+    pub fn begin_unmap(&mut self, block: u64, blocks: u64) -> Rc<Cell<bool>> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let unmap = zero_checked(self.shared.clone(), self.subject(), 1, sectors);
+        self.spawn(unmap)
+    }
+
     /// Begins to write blocks; the oracle is told when it is answered.
     pub fn begin_write(&mut self, block: u64, blocks: u64) -> Rc<Cell<bool>> {
         let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;

@@ -193,6 +193,42 @@ pub const FULL_POOL_ANSWERS: Scenario = Scenario {
     },
 };
 
+pub const SET_ASIDE_WENT_WITH_DRIVES: Scenario = Scenario {
+    name: "set-aside-went-with-drives",
+    property: "in a full pool all that was set aside for the log goes with a drive, again and again: what frees space is answered",
+    run: |seed, options| {
+        let protection = if seed % 2 == 0 { Protection::Parity2 } else { Protection::Mirror3 };
+        let mut plan = thin(protection);
+        plan.drives.truncate(4);
+        plan.width = Some(4).filter(|_| protection == Protection::Parity2);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let end = fill(&mut script, 0)?;
+        let away = [seed as usize % 4, (seed as usize + 2) % 4];
+        for round in 0..12u64 {
+            for (n, &index) in away.iter().enumerate() {
+                let drive = script.drive(index);
+                script.world().vanish(drive, None, false);
+                let writes: Vec<_> = (0..8u64)
+                    .map(|client| {
+                        script.begin_write((seed * 131 + round * 977 + client * 389) % end, 1 + client)
+                    })
+                    .collect();
+                let unmap = script.begin_unmap((round * 501 + n as u64 * 90) % end, 5 + seed % 7);
+                expect_answers(&mut script, &writes)?;
+                expect_answers(&mut script, &[unmap])?;
+            }
+            for index in away {
+                let drive = script.drive(index);
+                script.world().return_drive(drive);
+                script.order(crate::seed::Order::TakeBack(index as u8, format!("/sim/drive{index}")));
+                script.pass(Nanos::from_millis(50))?;
+            }
+        }
+        script.verify()
+    },
+};
+
 pub const LOST_MAP_PAGES_STAY: Scenario = Scenario {
     name: "lost-map-pages-stay",
     property: "where map pages are lost beyond the promise, cleaning works around them: writes elsewhere go on",

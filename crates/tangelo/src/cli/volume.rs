@@ -46,6 +46,15 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+    /// Make a volume that begins as what another is now, while hosts use it; no data moves, and neither depends on the other
+    Copy {
+        /// The volume to copy, in a pool
+        from: String,
+        /// The new volume
+        name: String,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Make clones of an image clones of a newer one, all at once; they keep their names, identities and mappings
     ///
     /// What was written to them is lost; their own snapshots stay. Nothing may be running from them.

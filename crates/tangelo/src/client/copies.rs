@@ -59,6 +59,11 @@ pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Show
             let refresh = Refresh { clones_of: clones_of.clone(), remap: *remap };
             changed(server.post(&change_path(&path(to, "/refresh"), change), &refresh).await?)
         }
+        cli::Volume::Copy { from, name, change } => {
+            let path = format!("/v1/volumes/{}/copy", path_piece(from));
+            let copy = NewClone { name: name.clone() };
+            changed(server.post(&change_path(&path, change), &copy).await?)
+        }
         cli::Volume::Promote { name, change } => {
             let path = format!("/v1/volumes/{}/promote", path_piece(name));
             changed(server.post(&change_path(&path, change), &()).await?)

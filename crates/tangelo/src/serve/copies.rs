@@ -13,6 +13,7 @@ pub(super) fn order(order: api::CopyOrder) -> shard::CopyOrder {
         api::CopyOrder::DeleteSnapshot { volume, snapshot } => To::DeleteSnapshot { volume, snapshot },
         api::CopyOrder::RollBack { volume, snapshot } => To::RollBack { volume, snapshot },
         api::CopyOrder::Clone { volume, snapshot, clone } => To::Clone { volume, snapshot, name: clone.name },
+        api::CopyOrder::CopyVolume { volume, copy } => To::CopyVolume { volume, name: copy.name },
         api::CopyOrder::Refresh { volume, snapshot, refresh } => {
             let api::Refresh { clones_of, remap } = refresh;
             To::Refresh { volume, snapshot, clones_of, remap }

@@ -318,7 +318,8 @@ pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
     for volume in volumes {
         let place = match &volume.backing {
             Backing::Pool(pool) => match &volume.clone_of {
-                Some(snapshot) => format!("pool {pool}, clone of {snapshot}"),
+                Some(snapshot) if snapshot.contains('@') => format!("pool {pool}, clone of {snapshot}"),
+                Some(volume) => format!("pool {pool}, copy of {volume}"),
                 None => format!("pool {pool}"),
             },
             Backing::Raw(path) => format!("raw {path}"),

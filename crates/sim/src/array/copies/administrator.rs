@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use base::Nanos;
-use engine::command::{ArrayStatus, CommandErrorKind, PoolReferences, SnapshotStatus};
+use engine::command::{ArrayStatus, CommandErrorKind, Made, PoolReferences, SnapshotStatus};
 use engine::{Command, Reply, ShardMessage};
 use iscsi::initiator::InitiatorParams;
 use task::Io;
@@ -206,6 +206,9 @@ impl Administrator {
                 oracle.copy_to_volume(volume.number, *number, volume.write_back);
                 oracle.cut_volume(*number, *blocks);
             }
+            Order::Copy { volume, number, .. } => {
+                return Some(oracle.begin_volume_copy(state.volumes[volume].number, *number));
+            }
             Order::Snapshot { of, .. } => {
                 let numbers = of.iter().map(|(volume, number)| (state.volumes[volume].number, *number));
                 return Some(oracle.begin_snapshots(numbers.collect()));
@@ -215,10 +218,18 @@ impl Administrator {
         None
     }
 
-    /// Snapshots of the hosts' volumes are as large as those were then.
+    /// Snapshots and copies of the hosts' volumes are as large as those were then.
     fn note_sizes(&self, order: &Order, reply: &Reply) {
-        let (Order::Snapshot { .. }, Reply::Changed(change)) = (order, reply) else { return };
-        let Some(engine::command::Made::Snapshots(list)) = &change.made else {
+        let Reply::Changed(change) = reply else { return };
+        if let (Order::Copy { .. }, Some(Made::Volume(copy))) = (order, &change.made) {
+            for state in self.records.worlds.borrow_mut().iter_mut() {
+                self.records.cut_copies(state.measure(std::slice::from_ref(copy)));
+            }
+        }
+        if !matches!(order, Order::Snapshot { .. }) {
+            return;
+        }
+        let Some(Made::Snapshots(list)) = &change.made else {
             return self.fail(format!("{order:?} made {:?}", change.made));
         };
         for state in self.records.worlds.borrow_mut().iter_mut() {

@@ -40,6 +40,7 @@ kinds! {
     Undelete = "volume brought back",
     Eradicate = "eradicated from the bin",
     Delete = "volume deleted for good",
+    Copy = "volume copied",
 }
 
 counted! {

@@ -117,7 +117,9 @@ impl Administrator {
         let held = self.held_behind(state, &order);
         let outcome = self.execute(order.clone()).await;
         match &order {
-            Order::Create { name, number, .. } | Order::Clone { name, number, .. }
+            Order::Create { name, number, .. }
+            | Order::Clone { name, number, .. }
+            | Order::Copy { name, number, .. }
                 if outcome == Outcome::Done =>
             {
                 self.execute(Order::Map { volume: name.clone(), lun: lun(*number) }).await;
@@ -207,6 +209,10 @@ impl Administrator {
             if group.len() > 1 {
                 orders.push((8, Order::Snapshot { of: group, name }));
             }
+        }
+        if own(state).count() < VOLUMES_MAX && !live.is_empty() {
+            let (name, number) = self.new_name("copy");
+            orders.push((3, Order::Copy { volume: live[prng.index(live.len())].clone(), name, number }));
         }
         for snapshot in state.live_snapshots() {
             let one = state.snapshot(snapshot);

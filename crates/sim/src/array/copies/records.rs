@@ -124,7 +124,7 @@ impl Records {
         let mut worlds = self.worlds.borrow_mut();
         let told_by = |state: &State| {
             let fading = state.fading(now_ms);
-            (state.told(&fading), Told::by(status, snapshots, &fading))
+            (state.told(&fading), Told::by(status, snapshots, state, &fading))
         };
         let is_so = |state: &State| {
             let (expected, told) = told_by(state);
@@ -147,6 +147,7 @@ impl Records {
         *worlds = kept;
         for state in worlds.iter_mut() {
             self.cut_copies(state.learn_sizes(snapshots)?);
+            self.cut_copies(state.measure(&status.volumes));
             for name in state.fading(now_ms) {
                 if status.bin.iter().all(|binned| binned.name != name) {
                     Sight::BinEmptied.seen();

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base::BLOCK_BYTES;
 use engine::Command;
-use engine::command::{ArrayStatus, CopyOrder, Keep, NewBacking, NewVolume, ScheduleOrder, SnapshotStatus};
+use engine::command::{
+    ArrayStatus, CopyOrder, Keep, NewBacking, NewVolume, ScheduleOrder, SnapshotStatus, VolumeStatus,
+};
 
 use super::counts::Kind;
 use crate::workload::VolumePlan;
@@ -24,7 +26,7 @@ pub struct Volume {
     /// Its own for ever.
     pub id: u32,
     pub number: u32,
-    /// None: it is the hosts', and grows beside.
+    /// None: it is the hosts', and grows beside; or a copy of such a one, of which the array has not told yet.
     pub blocks: Option<u64>,
     pub lun: Option<u16>,
     /// The snapshot that it stands on.
@@ -86,6 +88,12 @@ pub enum Order {
     },
     Clone {
         snapshot: u32,
+        name: String,
+        number: u32,
+    },
+    /// A volume that is what another is now.
+    Copy {
+        volume: String,
         name: String,
         number: u32,
     },
@@ -162,6 +170,7 @@ impl Order {
             Order::Snapshot { .. } => Kind::Snapshot,
             Order::DeleteSnapshot { .. } => Kind::DeleteSnapshot,
             Order::Clone { .. } => Kind::Clone,
+            Order::Copy { .. } => Kind::Copy,
             Order::View { .. } => Kind::View,
             Order::CreateSchedule { .. } => Kind::Schedule,
             Order::RollBack { .. } => Kind::RollBack,
@@ -215,6 +224,7 @@ impl Order {
                 let (volume, snapshot) = named(snapshot);
                 copy(CopyOrder::Clone { volume, snapshot, name })
             }
+            Order::Copy { volume, name, .. } => copy(CopyOrder::CopyVolume { volume, name }),
             Order::View { volume, snapshot, name, .. } => copy(CopyOrder::Clone { volume, snapshot, name }),
             Order::CreateSchedule { volumes } => {
                 let keep = Keep { hourly: KEPT, ..Keep::default() };
@@ -342,6 +352,14 @@ impl State {
                 let (below, write_back, root) = (Some(*snapshot), owner.write_back, owner.root);
                 next.volumes.insert(name.clone(), Volume { below, clone_of, write_back, root, ..volume });
             }
+            Order::Copy { volume, name, number } => {
+                let of = &self.volumes[volume];
+                let clone_of = Some(volume.clone());
+                let (below, unsure, write_back, root) = (of.below, of.unsure, of.write_back, of.root);
+                let volume = new_volume(*number, *number, of.blocks);
+                let copy = Volume { below, unsure, clone_of, write_back, root, ..volume };
+                next.volumes.insert(name.clone(), copy);
+            }
             Order::View { volume, snapshot, name, id, content, blocks } => {
                 let clone_of = Some(format!("{volume}@{snapshot}"));
                 let view = new_volume(*id, *content, Some(*blocks));
@@ -385,7 +403,7 @@ impl State {
 
     /// The clones that were made of a snapshot, VOLUME@SNAPSHOT, or of any of a volume's, but not the volume that `image` is of.
     pub fn clones_of(&self, label: &str, image: &str) -> Vec<&String> {
-        let is_of = |of: &str| of == label || of.split_once('@').is_some_and(|(volume, _)| volume == label);
+        let is_of = |of: &str| of.split_once('@').is_some_and(|(volume, _)| of == label || volume == label);
         let chosen = |(name, volume): &(&String, &Volume)| {
             volume.binned_ms.is_none() && volume.clone_of.as_deref().is_some_and(is_of) && *name != image
         };
@@ -443,6 +461,27 @@ impl State {
         told
     }
 
+    /// Volumes that are not the hosts', and as large as one of those was at some time.
+    pub fn unmeasured(&self) -> BTreeSet<String> {
+        let unknown =
+            self.volumes.iter().filter(|(name, volume)| volume.blocks.is_none() && !are_hosts(name));
+        unknown.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes over how large those are; by number, and their sizes in blocks.
+    pub fn measure(&mut self, told: &[VolumeStatus]) -> Vec<(u32, u64)> {
+        let mut learned = Vec::new();
+        for name in self.unmeasured() {
+            let volume = self.volume(&name);
+            if let Some(told) = told.iter().find(|told| told.name == name) {
+                let blocks = told.size_bytes / BLOCK_BYTES as u64;
+                volume.blocks = Some(blocks);
+                learned.push((volume.number, blocks));
+            }
+        }
+        learned
+    }
+
     /// Takes over how large snapshots of the hosts' volumes are; what was known must be so.
     /// Those that were not known, by number, and their sizes in blocks.
     pub fn learn_sizes(&mut self, told: &[SnapshotStatus]) -> Result<Vec<(u32, u64)>, String> {
@@ -471,10 +510,16 @@ impl State {
 }
 
 impl Told {
-    /// What the array tells, `fading` left out, and snapshots that schedules have taken, too.
-    pub fn by(status: &ArrayStatus, snapshots: &[SnapshotStatus], fading: &BTreeSet<String>) -> Told {
-        let hosts = |name: &str| name.starts_with("volume");
-        let blocks = |name: &str, bytes: u64| (!hosts(name)).then_some(bytes / BLOCK_BYTES as u64);
+    /// What the array tells where this is the case, snapshots that schedules have taken and `fading` left out.
+    pub fn by(
+        status: &ArrayStatus,
+        snapshots: &[SnapshotStatus],
+        state: &State,
+        fading: &BTreeSet<String>,
+    ) -> Told {
+        let unmeasured = state.unmeasured();
+        let unknown = |name: &str| are_hosts(name) || unmeasured.contains(name);
+        let blocks = |name: &str, bytes: u64| (!unknown(name)).then_some(bytes / BLOCK_BYTES as u64);
         let lun = |name: &str| {
             let mapping = status.mappings.iter().find(|one| one.host == HOST && one.volume == name);
             mapping.map(|one| one.lun)
@@ -492,6 +537,10 @@ impl Told {
             schedule: !status.schedules.is_empty(),
         }
     }
+}
+
+fn are_hosts(name: &str) -> bool {
+    name.starts_with("volume")
 }
 
 fn new_volume(id: u32, number: u32, blocks: Option<u64>) -> Volume {
