@@ -15,6 +15,7 @@ pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
         summary: summarise(&array),
         connect: connect_lines(&array, host_name),
         array,
+        snapshots: None,
     }
 }
 

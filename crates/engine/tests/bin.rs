@@ -162,6 +162,25 @@ fn what_was_deleted_comes_back() {
     }
 }
 
+/// What a deletion says that it gives back, it gives back: the volume's own and its snapshots', not what a clone has, too.
+#[test]
+fn what_is_eradicated_gives_back_what_is_said() {
+    let mut lab = array(8, 2, 64 * MIB);
+    let host = login(&mut lab, &[0]);
+    host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
+    lab.change(snapshot("disk", "mon"));
+    lab.change(clone("disk", "mon", "copy"));
+    host.write(&mut lab, 0, 0, &vec![2; MIB as usize / 2]);
+    lab.change(snapshot("disk", "tue"));
+    host.write(&mut lab, 0, 0, &vec![3; MIB as usize / 4]);
+    lab.change(delete("disk"));
+    let said = lab.change(eradicate("disk")).lines;
+    assert_eq!(said, ["delete volume disk for good, with its 2 snapshots", "768 KiB are given back"]);
+    // and what nobody else has, all of it
+    let whole = Command::VolumeDelete { name: "copy".into(), unmap: true, eradicate: true, dry_run: false };
+    assert_eq!(lab.change(whole).lines[1], "1 MiB are given back");
+}
+
 /// A number that another volume has by now stays with it.
 #[test]
 fn a_number_that_was_given_away_stays_where_it_is() {
@@ -260,6 +279,11 @@ fn the_bin_gives_way_before_its_pool_is_full() {
     assert_eq!(in_bin(&mut lab), ["new"]);
     lab.pass(Nanos::from_secs(120));
     assert_eq!(in_bin(&mut lab), ["new"], "one was enough");
+    let activity = lab.status().pools.remove(0).activity.join(" ");
+    assert!(
+        activity.contains("volume old has left the bin") && !activity.contains("volume new"),
+        "{activity}"
+    );
 }
 
 /// A promoted clone has the snapshots that it stands on and can be rolled back to them; its origin can go.

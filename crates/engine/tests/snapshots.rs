@@ -127,6 +127,59 @@ fn the_life_of_snapshots_and_clones() {
     }
 }
 
+#[test]
+fn a_copy_of_a_volume_is_its_own() {
+    for (seed, shards) in [(11, 1), (12, 3)] {
+        let mut lab = array(seed, shards);
+        let host = login(&mut lab, 0, &[0]);
+        host.write(&mut lab, 0, 0, &vec![1; MIB as usize]);
+        lab.change(snapshot("mon"));
+        host.write(&mut lab, 0, 0, &[2; 4096]);
+        let whole = || CopyOrder::CopyVolume { volume: "disk".to_owned(), name: "whole".to_owned() };
+        let dry = lab.change(Command::Copy { order: whole(), dry_run: true });
+        assert_eq!(
+            (dry.lines.join(" ").as_str(), lab.status().volumes.len()),
+            ("create volume whole, a copy of disk", 1)
+        );
+        lab.change(copy(whole()));
+        assert_eq!(lab.command(copy(whole())).unwrap_err().kind, CommandErrorKind::AlreadyExists);
+        lab.map("whole", "alpha", 1, false);
+        host.settle(&mut lab, 0);
+        host.settle(&mut lab, 1);
+        // each goes its own way
+        host.write(&mut lab, 0, 8, &[3; 4096]);
+        host.write(&mut lab, 1, 16, &[4; 4096]);
+        let expected = [[2; 4096], [1; 4096], [4; 4096], [1; 4096]].concat();
+        assert!(host.read(&mut lab, 1, 0, 32) == expected, "seed {seed}");
+        let volumes = lab.status().volumes;
+        assert_eq!(volumes[1].clone_of.as_deref(), Some("disk"));
+        assert!(volumes[0].naa != volumes[1].naa && volumes[0].size_bytes == volumes[1].size_bytes);
+        let used = volumes[1].space.unwrap().used_bytes;
+        assert_eq!(used, MIB + 2 * 4096, "seed {seed}: it shares what was there");
+        // it is no clone of a snapshot: what refreshes those leaves it alone
+        let refresh = CopyOrder::Refresh {
+            volume: "disk".to_owned(),
+            snapshot: "mon".to_owned(),
+            clones_of: "disk".to_owned(),
+            remap: true,
+        };
+        assert_eq!(lab.command(copy(refresh)).unwrap_err().kind, CommandErrorKind::NotFound);
+        // and it stays when the other is gone, through a power cut, too
+        lab.change(delete("mon"));
+        lab.change(Command::VolumeDelete {
+            name: "disk".to_owned(),
+            unmap: true,
+            eradicate: true,
+            dry_run: false,
+        });
+        lab.pass(base::Nanos::from_secs(5));
+        power_cut(&mut lab, host);
+        let host = login(&mut lab, 0, &[1]);
+        assert!(host.read(&mut lab, 1, 0, 32) == expected, "seed {seed}");
+        assert!(host.read(&mut lab, 1, 32, 2016) == vec![1; 2016 * 512], "seed {seed}");
+    }
+}
+
 fn list_of_missing(lab: &mut Lab) -> bool {
     assert!(
         matches!(lab.command(Command::SnapshotList { volume: None }), Ok(Reply::Snapshots(all)) if all.is_empty())

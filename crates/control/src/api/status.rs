@@ -398,6 +398,9 @@ answer! {
         /// Commands with which a Linux host connects.
         pub connect: Vec<String>,
         pub array: ArrayStatus,
+        /// The snapshots with what each takes, counted afresh; null where they were not asked for, or there are more of them.
+        #[serde(default)]
+        pub snapshots: Option<Vec<Snapshot>>,
     }
 
     pub struct DriveList {

@@ -45,8 +45,14 @@ pub(super) async fn list_snapshots(
     Shared(state): Shared<State>,
     Options(ListOptions { volume }): Options<ListOptions>,
 ) -> Answer {
+    let snapshots = all_snapshots(&state, volume).await?;
+    Ok(json_response(&SnapshotList { schema: SCHEMA, snapshots }))
+}
+
+/// Those of a volume, or all.
+pub(super) async fn all_snapshots(state: &State, volume: Option<String>) -> Result<Vec<Snapshot>, ApiError> {
     match state.array.call(Command::SnapshotList { volume }).await? {
-        Reply::Snapshots(snapshots) => Ok(json_response(&SnapshotList { schema: SCHEMA, snapshots })),
+        Reply::Snapshots(snapshots) => Ok(snapshots),
         other => unreachable!("the array answered a list of snapshots with {other:?}"),
     }
 }

@@ -134,11 +134,29 @@ pub(super) async fn change(state: &State, command: Command) -> Answer {
     }
 }
 
+/// What is to be told with the status.
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct StatusOptions {
+    /// The snapshots, too, if there are no more than so many. What each takes is counted for it, which reads from the drives.
+    #[serde(default)]
+    snapshots: u64,
+}
+
 /// The whole array, with a summary for people.
-#[utoipa::path(get, path = "/v1/status", tag = "array", responses((status = 200, body = Status), (status = "default", body = ApiError)))]
-async fn status(Shared(state): Shared<State>) -> Answer {
+#[utoipa::path(get, path = "/v1/status", tag = "array", params(StatusOptions), responses((status = 200, body = Status), (status = "default", body = ApiError)))]
+async fn status(
+    Shared(state): Shared<State>,
+    Options(StatusOptions { snapshots: most }): Options<StatusOptions>,
+) -> Answer {
     let array = array_status(&state).await?;
-    Ok(json_response(&summary::describe(array, &state.host_name)))
+    let there: u64 = array.volumes.iter().map(|volume| volume.snapshots).sum();
+    let mut status = summary::describe(array, &state.host_name);
+    if (1..=most).contains(&there) {
+        status.snapshots = Some(copies::all_snapshots(&state, None).await?);
+    }
+    Ok(json_response(&status))
 }
 
 /// Looks at every configured drive afresh.

@@ -82,13 +82,18 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 37);
+    assert_eq!(count, 38);
 }
 
 #[tokio::test]
 async fn status_and_lists() {
     let fixture = start().await;
+    for (most, told) in [(0, false), (1, false), (1000, true)] {
+        let (_, status) = fixture.request("GET", &format!("/v1/status?snapshots={most}"), "").await;
+        assert_eq!(status["snapshots"].is_array(), told, "{most}: {status}");
+    }
     let (code, status) = fixture.request("GET", "/v1/status", "").await;
+    assert!(status["snapshots"].is_null());
     assert_eq!((code, &status["schema"], &status["summary"]["health"]), (200, &1.into(), &"healthy".into()));
     assert_eq!(status["summary"]["survives_next_failure"], true);
     for (path, key, length) in [

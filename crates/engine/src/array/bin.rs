@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use base::{LayerId, PoolId};
+use base::calendar::Date;
+use base::{BLOCK_BYTES, LayerId, PoolId};
 use catalog::{Binned, Catalog, Change};
 use pool::LaneStats;
 
@@ -18,6 +19,9 @@ use crate::settings::period;
 /// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
 const GIVES_WAY_PERCENT: u128 = 92;
 const WARNS_PERCENT: u128 = 88;
+
+/// So many of those that had to go are told, the last ones.
+const GONE_TOLD_MAX: usize = 8;
 
 impl Array {
     pub(super) async fn undelete(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
@@ -45,17 +49,29 @@ impl Array {
     pub(super) async fn eradicate(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::EradicateVolume { volume: name.to_owned() })?;
         let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
+        let (pool, top) = place(&binned);
+        let layers: Vec<LayerId> =
+            [top].into_iter().chain(binned.snapshots.iter().map(|snapshot| snapshot.layer)).collect();
         let line = format!("delete volume {name} for good{}", with_snapshots(&binned));
-        let planned = planned.line(line);
+        let planned =
+            self.gives_back_line(pool, &layers).await.into_iter().fold(planned.line(line), Planned::line);
         if dry_run {
             return Ok(planned.reply(true, None));
         }
         self.commit(&planned.next).await?;
-        let (pool, top) = place(&binned);
-        for layer in [top].into_iter().chain(binned.snapshots.iter().map(|snapshot| snapshot.layer)) {
+        for layer in layers {
             self.drop_layer(pool, layer).await;
         }
         Ok(planned.reply(false, None))
+    }
+
+    /// What the deletion of these layers together gives back. Nothing where it cannot be told.
+    pub(super) async fn gives_back_line(&self, pool: PoolId, layers: &[LayerId]) -> Option<String> {
+        self.state.borrow().online_pool(pool)?;
+        let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
+        let layers = layers.iter().copied().filter(goes).map(pool_layer).collect();
+        let blocks = self.kept_by(pool, layers).await;
+        Some(format!("{} are given back", size(blocks * BLOCK_BYTES as u64)))
     }
 
     /// How long what is deleted from a pool stays in the bin; 0: not at all.
@@ -114,9 +130,23 @@ impl Array {
             gives_way |= full;
             if let Some(name) = oldest {
                 self.clear(&name).await;
+                self.note_gone(id, &name);
             }
         }
         gives_way && !self.state.borrow().catalog.bin().is_empty()
+    }
+
+    /// Remembers, until the daemon ends, what had to go because its pool ran full.
+    fn note_gone(&self, pool: PoolId, name: &str) {
+        let mut state = self.state.borrow_mut();
+        if state.catalog.find_binned(name).is_some() {
+            return;
+        }
+        let now = self.context.io.wall_clock_ms();
+        let Some(pool) = state.pool_mut(pool) else { return };
+        pool.care.gave_way.push((name.to_owned(), now));
+        let excess = pool.care.gave_way.len().saturating_sub(GONE_TOLD_MAX);
+        pool.care.gave_way.drain(..excess);
     }
 
     /// Those whose time is up, by the clock on the wall.
@@ -158,6 +188,15 @@ impl Array {
         };
         catalog.bin().iter().map(status).collect()
     }
+}
+
+/// What had to go, and when, in plain words.
+pub(super) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = String> + '_ {
+    gave_way.iter().map(|(name, ms)| {
+        let Date { year, month, day, hour, minute } = Date::of(*ms);
+        let when = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z");
+        format!("the pool was running full: volume {name} has left the bin for good, {when}")
+    })
 }
 
 /// That what is in the bin will have to go, where the pool is about that full.

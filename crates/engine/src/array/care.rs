@@ -33,6 +33,8 @@ pub(super) struct Care {
     pub(super) spare_failed: Option<Nanos>,
     /// Blocks in use at the last look, where the pool was so full that the bin gives way.
     pub(super) live_when_full: Option<u64>,
+    /// Volumes that had to leave the bin because the pool was full, and when, by the clock on the wall.
+    pub(super) gave_way: Vec<(String, u64)>,
     looked: Option<Nanos>,
     /// Errors of each drive as they are on record, and when that was.
     recorded: (Vec<DriveErrors>, Nanos),

@@ -173,11 +173,17 @@ impl Array {
         }
         let mut blocks = BTreeMap::new();
         for (pool, layers) in only {
-            let layers: Arc<[LayerId]> = layers.into();
-            for answer in self.context.ask_all(|| Call::KeptBy(pool, layers.clone())).await {
-                let Answer::Kept(kept) = answer else { unreachable!("the answer to what is kept") };
-                *blocks.entry(pool).or_default() += kept;
-            }
+            blocks.insert(pool, self.kept_by(pool, layers.into()).await);
+        }
+        blocks
+    }
+
+    /// Blocks that nothing but these layers, by the pool's names, keeps there.
+    pub(super) async fn kept_by(&self, pool: PoolId, layers: Arc<[LayerId]>) -> u64 {
+        let mut blocks = 0;
+        for answer in self.context.ask_all(|| Call::KeptBy(pool, layers.clone())).await {
+            let Answer::Kept(kept) = answer else { unreachable!("the answer to what is kept") };
+            blocks += kept;
         }
         blocks
     }

@@ -101,7 +101,8 @@ impl View<'_> {
         let activity = activity
             .into_iter()
             .flatten()
-            .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)));
+            .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)))
+            .chain(bin::describe(&pool.care.gave_way));
         let status = PoolStatus {
             name: pool.name.clone(),
             id: pool.id.to_string(),

@@ -4,7 +4,7 @@ use base::VolumeId;
 use catalog::{Catalog, CatalogError, Change, Chap, Host, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo, IoError};
 
-use super::change::size;
+use super::change::{Planned, size};
 use super::error::drive_error;
 use super::{Array, RawDevice};
 use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewChap, NewHost, NewVolume, Reply};
@@ -145,6 +145,12 @@ impl Array {
             _ => format!("delete volume {name}, {}, with its data", size(volume.size_bytes)),
         };
         let planned = planned.line(line);
+        let planned = match volume.place() {
+            Some((pool, layer)) => {
+                self.gives_back_line(pool, &[layer]).await.into_iter().fold(planned, Planned::line)
+            }
+            None => planned,
+        };
         if dry_run {
             return Ok(planned.reply(true, None));
         }

@@ -198,20 +198,24 @@ impl Show for SnapshotList {
             return "There is no snapshot: `tangelo snapshot create VOLUME@SNAPSHOT` takes one.\n".to_owned();
         }
         let mut out = String::new();
-        let mut table = Table::new(&["SNAPSHOT", "TAKEN", "SIZE", "WRITTEN", "USED", "UNIQUE", "SHARED"]);
-        for snapshot in &self.snapshots {
-            let mut row = vec![
-                format!("{}@{}", snapshot.volume, snapshot.name),
-                super::moment(snapshot.created_ms),
-                Size(snapshot.size_bytes).to_string(),
-                snapshot.space.map_or("-".to_owned(), |space| Size(space.written_bytes).to_string()),
-            ];
-            row.extend(space(snapshot.space));
-            table.row(row);
-        }
-        table.render("", &mut out);
+        snapshot_table(&self.snapshots, "", &mut out);
         out
     }
+}
+
+pub(super) fn snapshot_table(snapshots: &[Snapshot], indent: &str, out: &mut String) {
+    let mut table = Table::new(&["SNAPSHOT", "TAKEN", "SIZE", "WRITTEN", "USED", "UNIQUE", "SHARED"]);
+    for snapshot in snapshots {
+        let mut row = vec![
+            format!("{}@{}", snapshot.volume, snapshot.name),
+            super::moment(snapshot.created_ms),
+            Size(snapshot.size_bytes).to_string(),
+            snapshot.space.map_or("-".to_owned(), |space| Size(space.written_bytes).to_string()),
+        ];
+        row.extend(space(snapshot.space));
+        table.row(row);
+    }
+    table.render(indent, out);
 }
 
 impl Show for ScheduleList {

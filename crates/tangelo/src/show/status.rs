@@ -5,7 +5,7 @@ use control::size::Size;
 
 use super::lists::{
     bin_table, drive_table, exit_code, has_references, has_written, host_table, mapping_table, pool_table,
-    references_table, schedule_table, volume_table, written_table,
+    references_table, schedule_table, snapshot_table, volume_table, written_table,
 };
 use super::table::Table;
 use super::{Show, health_word};
@@ -27,7 +27,7 @@ impl Show for Status {
         let shards = if self.array.shards == 1 { "shard" } else { "shards" };
         let (up, count) = (duration(self.array.uptime_ms), self.array.shards);
         line("up", &format!("{up}, {count} {shards}, tangelo {}", self.version));
-        sections(&self.array, &mut out);
+        sections(self, &mut out);
         if !self.connect.is_empty() {
             heading("connect a Linux host", &mut out);
             self.connect.iter().for_each(|line| out.push_str(&format!("  {line}\n")));
@@ -44,8 +44,9 @@ fn heading(text: &str, out: &mut String) {
     out.push_str(&format!("\n{text}:\n"));
 }
 
-fn sections(array: &ArrayStatus, out: &mut String) {
+fn sections(status: &Status, out: &mut String) {
     const INDENT: &str = "  ";
+    let array = &status.array;
     if array.problems.len() > 1 {
         heading("problems", out);
         for problem in &array.problems {
@@ -71,6 +72,18 @@ fn sections(array: &ArrayStatus, out: &mut String) {
     if !array.volumes.is_empty() {
         heading("volumes", out);
         volume_table(&array.volumes, INDENT, out);
+    }
+    let snapshots: u64 = array.volumes.iter().map(|volume| volume.snapshots).sum();
+    match &status.snapshots {
+        Some(snapshots) => {
+            heading("snapshots", out);
+            snapshot_table(snapshots, INDENT, out);
+        }
+        None if snapshots > 0 => {
+            heading("snapshots", out);
+            out.push_str(&format!("  {snapshots}: `tangelo snapshot list` shows what each takes\n"));
+        }
+        None => {}
     }
     if !array.schedules.is_empty() {
         heading("schedules", out);
