@@ -117,6 +117,8 @@ impl Oracle {
         self.copies.insert(copy, RangeCopy { source, from, to });
         let range = to..to + sectors;
         let volume = self.volumes.get_mut(&destination).expect("a volume that exists");
+        // what is copied here tells nothing of when the rest was
+        volume.taken = None;
         // what had been replaced may be there again
         volume.replaced.retain(|(sector, _)| !range.contains(sector));
         let mut parts = Vec::new();

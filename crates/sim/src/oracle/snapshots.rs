@@ -181,6 +181,27 @@ mod tests {
     }
 
     #[test]
+    fn a_copy_is_of_one_moment_until_it_is_written() {
+        // a write is sent when the first is acknowledged; a copy that has it only is of no moment
+        for written in 0..3 {
+            let mut oracle = Oracle::new();
+            oracle.add_volume(1, true);
+            let ticket = oracle.begin_volume_copy(1, 11);
+            write(&mut oracle, 1, 5);
+            let second = write(&mut oracle, 1, 7);
+            oracle.end_snapshots(ticket);
+            match written {
+                1 => drop(write(&mut oracle, 11, 9)),
+                2 => drop(oracle.begin_copy((1, 160), (11, 80), 8)),
+                _ => {}
+            }
+            assert_eq!(read(&mut oracle, 11, 7, second), Ok(()));
+            let none = if written == 0 { Err(ViolationKind::NotOneMoment) } else { Ok(()) };
+            assert_eq!(read(&mut oracle, 11, 5, 0), none);
+        }
+    }
+
+    #[test]
     fn what_is_behind_the_end_is_gone() {
         let mut oracle = Oracle::new();
         oracle.add_volume(1, false);

@@ -47,9 +47,8 @@ pub const DRAINED_DRIVE_IS_NOT_NEEDED: Scenario = Scenario {
         if seed % 2 == 0 {
             script.write(100, 40)?;
         }
-        script.pass(Nanos::from_millis(20))?;
+        script.await_drain(drained)?;
         script.retire()?;
-        script.audit()?;
         // at once, before anything could be written anew
         script.crash(true);
         for other in 0..=promised(protection) {

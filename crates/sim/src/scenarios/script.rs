@@ -5,7 +5,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use base::Nanos;
-use pool::Protection;
+use pool::{DriveState, Protection};
 use task::Io;
 
 use crate::drive::{DriveNumber, DriveOptions};
@@ -233,6 +233,18 @@ impl Script {
     pub fn order(&mut self, order: Order) {
         let world = self.world();
         self.bench.order(&world, self.session.as_ref().expect("it is started"), order);
+    }
+
+    /// Waits until the pool knows that a drive is to go.
+    pub fn await_drain(&mut self, index: usize) -> Result<(), Failure> {
+        let known = |bench: &PoolBench| {
+            let membership = bench.membership();
+            membership.is_some_and(|membership| membership.members[index].state == DriveState::Draining)
+        };
+        while !known(&self.bench) {
+            self.pass(Nanos::from_micros(100))?;
+        }
+        Ok(())
     }
 
     /// Waits until drives that are to go, or are lost, are not needed any more, and has them removed.
