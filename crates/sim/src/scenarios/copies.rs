@@ -58,8 +58,8 @@ pub const GROUPS_ARE_OF_ONE_MOMENT: Scenario = Scenario {
         for n in 0..GROUP_RUNS {
             let mut plan = plan(seed + n, 1);
             // hosts that write as long as there are orders
-            plan.course.requests = 1_500;
-            plan.course.depth = 8;
+            plan.course.requests = 400;
+            plan.course.depth = 4;
             run_copied_array(seed * 100 + n, plan, Kind::Group, options.trace.take())?;
         }
         Ok(())
@@ -67,7 +67,7 @@ pub const GROUPS_ARE_OF_ONE_MOMENT: Scenario = Scenario {
 };
 
 /// Whether a write falls between two snapshots of a group is a matter of luck.
-const GROUP_RUNS: u64 = 4;
+const GROUP_RUNS: u64 = 3;
 
 pub const PLANS_CANNOT_BE_STORED: Scenario = Scenario {
     name: "plans-cannot-be-stored",

@@ -48,7 +48,7 @@ pub const DRAINED_DRIVE_IS_NOT_NEEDED: Scenario = Scenario {
             script.write(100, 40)?;
         }
         script.await_drain(drained)?;
-        script.retire()?;
+        script.retire_within(Nanos::from_micros(500))?;
         // at once, before anything could be written anew
         script.crash(true);
         for other in 0..=promised(protection) {

@@ -249,13 +249,19 @@ impl Script {
 
     /// Waits until drives that are to go, or are lost, are not needed any more, and has them removed.
     pub fn retire(&mut self) -> Result<(), Failure> {
-        for _ in 0..6_000 {
+        self.retire_within(Nanos::from_millis(100))
+    }
+
+    /// The same, and goes on within this time.
+    pub fn retire_within(&mut self, time: Nanos) -> Result<(), Failure> {
+        let deadline = self.world().now() + Nanos::from_secs(600);
+        while self.world().now() < deadline {
             let world = self.world();
             let session = self.session.as_ref().expect("it is started");
             if self.bench.retire_what_is_empty(&world, session) == 0 {
                 return Ok(());
             }
-            self.pass(Nanos::from_millis(100))?;
+            self.pass(time)?;
         }
         Err(Failure::Broken("after ten minutes, a drive that is to go is still needed".to_owned()))
     }
