@@ -1,4 +1,4 @@
-//! The bin, and promoting clones.
+//! The bin, copying volumes, and promoting clones.
 
 use base::{ArrayId, PoolId};
 use catalog::{Catalog, Change, Host, Name, NewVolume};
@@ -235,4 +235,35 @@ fn schedules_take_and_expire_their_own() {
     assert_eq!(after(gone, &[eradicate("a")]).find_schedule("often").unwrap().volumes.len(), 1);
     let ended = after(catalog, &[Change::DeleteSchedule { schedule: "often".into() }]);
     assert!(ended.schedules().is_empty() && snapshots(&ended, "b").len() == 2);
+}
+
+/// Copying a volume gives both a new layer; the copy is none of its clones, and can take its place.
+#[test]
+fn a_volume_is_copied_as_a_whole() {
+    let copy =
+        |volume: &str, to: &str| Change::CopyVolume { volume: volume.into(), name: name(to), created_ms: 3 };
+    let before = sample();
+    let copied = after(before.clone(), &[copy("a", "whole")]);
+    let place = |catalog: &Catalog, volume: &str| catalog.find_volume(volume).unwrap().place().unwrap().1;
+    let (old, of, whole) = (
+        before.find_volume("a").unwrap(),
+        copied.find_volume("a").unwrap(),
+        copied.find_volume("whole").unwrap(),
+    );
+    assert!(place(&copied, "a") > place(&before, "a") && place(&copied, "whole") > place(&before, "a"));
+    assert_ne!(place(&copied, "a"), place(&copied, "whole"));
+    assert_eq!((whole.stands_on, whole.dealt_as), (old.stands_on, of.dealt_as));
+    assert_eq!((whole.size_bytes, whole.clone_of.as_deref()), (old.size_bytes, Some("a")));
+    assert!(
+        whole.naa != of.naa && whole.serial != of.serial && copied.mappings_of(whole.id).next().is_none()
+    );
+    assert_eq!(copied.clones_of("a", "other").count(), 0);
+    let promoted = after(copied, &[promote("whole")]);
+    let id = promoted.find_volume("whole").unwrap().id;
+    assert!(promoted.snapshots().iter().all(|snapshot| snapshot.volume == id));
+    assert!(promoted.find_volume("a").unwrap().clone_of.as_deref().unwrap().starts_with("whole@"));
+    assert_eq!(code(&before, &copy("a", "a")), "exists");
+    assert_eq!(code(&before, &copy("nothing", "whole")), "not_found");
+    let memory = after(before, &[create("memory", NewVolume::Memory)]);
+    assert_eq!(code(&memory, &copy("memory", "whole")), "not_in_pool");
 }

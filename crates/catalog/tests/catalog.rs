@@ -142,10 +142,6 @@ fn clone(volume: &str, snapshot: &str, text: &str) -> Change {
     Change::CloneVolume { volume, snapshot, name: name(text), created_ms: 6 }
 }
 
-fn copy(volume: &str, text: &str) -> Change {
-    Change::CopyVolume { volume: volume.into(), name: name(text), created_ms: 6 }
-}
-
 fn layer(catalog: &Catalog, volume: &str) -> LayerId {
     match catalog.find_volume(volume).unwrap().backing {
         VolumeKind::Pool { layer, .. } => layer,
@@ -179,27 +175,6 @@ fn snapshots_keep_the_layer_and_volumes_go_on_in_another() {
 }
 
 #[test]
-fn copying_a_volume_gives_both_a_new_layer() {
-    let taken = after(sample(), &[snapshot("vm-01", "mon")]);
-    let copied = after(taken.clone(), &[copy("vm-01", "whole")]);
-    let (before, old) = (layer(&taken, "vm-01"), taken.find_volume("vm-01").unwrap());
-    let (of, whole) = (copied.find_volume("vm-01").unwrap(), copied.find_volume("whole").unwrap());
-    assert!(layer(&copied, "vm-01") > before && layer(&copied, "whole") > before);
-    assert_ne!(layer(&copied, "vm-01"), layer(&copied, "whole"));
-    assert_eq!((whole.stands_on, whole.dealt_as), (old.stands_on, of.dealt_as));
-    assert_eq!((whole.size_bytes, whole.clone_of.as_deref()), (old.size_bytes, Some("vm-01")));
-    assert!(
-        whole.naa != of.naa && whole.serial != of.serial && copied.mappings_of(whole.id).next().is_none()
-    );
-    assert_eq!(Catalog::decode(&copied.encode()), Ok(copied.clone()));
-    // it is not one of the volume's clones, and can take its place
-    assert_eq!(copied.clones_of("vm-01", "other").count(), 0);
-    let promoted = after(copied, &[Change::PromoteVolume { volume: "whole".into() }]);
-    assert_eq!(promoted.snapshots()[0].volume, promoted.find_volume("whole").unwrap().id);
-    assert_eq!(promoted.find_volume("vm-01").unwrap().clone_of.as_deref(), Some("whole@mon"));
-}
-
-#[test]
 fn copies_that_cannot_be() {
     let taken = after(sample(), &[snapshot("vm-01", "mon")]);
     let code = |change: &Change| taken.apply(change).unwrap_err().code();
@@ -208,9 +183,6 @@ fn copies_that_cannot_be() {
     assert_eq!(code(&clone("vm-01", "tue", "copy")), "not_found");
     assert_eq!(code(&clone("vm-02", "mon", "copy")), "not_found");
     assert_eq!(code(&clone("vm-01", "mon", "vm-02")), "exists");
-    assert_eq!(code(&copy("vm-01", "vm-02")), "exists");
-    assert_eq!(code(&copy("vm-09", "whole")), "not_found");
-    assert_eq!(code(&copy("old-lun", "whole")), "not_in_pool");
     let several = |volumes: &[&str]| Change::TakeSnapshots {
         snapshots: volumes.iter().map(|volume| ((*volume).to_owned(), name("all"))).collect(),
         created_ms: 7,

@@ -19,7 +19,7 @@ use crate::show::Show;
 /// A secret file has a line; more than this is something else.
 const SECRET_FILE_BYTES_MAX: u64 = 4096;
 /// On the status screen: of more snapshots, only how many there are.
-const SNAPSHOTS_SHOWN: u64 = 24;
+const STATUS: &str = "/v1/status?snapshots=24";
 
 /// Why a command has no answer to show.
 enum Failure {
@@ -90,9 +90,7 @@ fn show<T: Show>(answer: T) -> Shown {
 async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failure> {
     let server = &server(global);
     match command {
-        cli::Command::Status => {
-            Ok(show(server.get::<Status>(&format!("/v1/status?snapshots={SNAPSHOTS_SHOWN}")).await?))
-        }
+        cli::Command::Status => Ok(show(server.get::<Status>(STATUS).await?)),
         cli::Command::Drive(drive) => upkeep::drive(drive, server).await,
         cli::Command::Pool(pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_))) => {
             upkeep::pool(pool, server).await

@@ -73,18 +73,7 @@ fn sections(status: &Status, out: &mut String) {
         heading("volumes", out);
         volume_table(&array.volumes, INDENT, out);
     }
-    let snapshots: u64 = array.volumes.iter().map(|volume| volume.snapshots).sum();
-    match &status.snapshots {
-        Some(snapshots) => {
-            heading("snapshots", out);
-            snapshot_table(snapshots, INDENT, out);
-        }
-        None if snapshots > 0 => {
-            heading("snapshots", out);
-            out.push_str(&format!("  {snapshots}: `tangelo snapshot list` shows what each takes\n"));
-        }
-        None => {}
-    }
+    snapshot_section(status, INDENT, out);
     if !array.schedules.is_empty() {
         heading("schedules", out);
         schedule_table(&array.schedules, INDENT, out);
@@ -115,6 +104,20 @@ fn sections(status: &Status, out: &mut String) {
             format!(", for {}", portal.hosts.join(", "))
         };
         out.push_str(&format!("  iscsi {}  {state}{group}{hosts}\n", portal.address));
+    }
+}
+
+/// Each with what it takes, where there are not too many.
+fn snapshot_section(status: &Status, indent: &str, out: &mut String) {
+    let count: u64 = status.array.volumes.iter().map(|volume| volume.snapshots).sum();
+    if count > 0 {
+        heading("snapshots", out);
+        match &status.snapshots {
+            Some(snapshots) => snapshot_table(snapshots, indent, out),
+            None => {
+                out.push_str(&format!("{indent}{count}: `tangelo snapshot list` shows what each takes\n"))
+            }
+        }
     }
 }
 

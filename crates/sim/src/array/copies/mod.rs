@@ -12,6 +12,7 @@ mod orders;
 mod records;
 mod schedule;
 mod state;
+mod told;
 mod view;
 
 pub use administrator::Administrator;

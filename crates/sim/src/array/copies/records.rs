@@ -8,7 +8,8 @@ use engine::command::{ArrayStatus, SnapshotStatus};
 
 use super::counts::{Kind, Sight};
 use super::schedule::Scheduled;
-use super::state::{State, Told};
+use super::state::State;
+use super::told::Told;
 use crate::workload::{Shared, VolumePlan};
 
 /// Numbers of copies begin here.
