@@ -118,6 +118,10 @@ impl Filler {
     async fn order(&self, wanted: Command) -> Result<Reply, CommandError> {
         let answer = command(&self.io, &self.outside, wanted.clone()).await;
         self.records.shared.world.note(|| format!("{wanted:?}: {:?}", answer.as_ref().map(drop)));
+        if answer.as_ref().is_err_and(|error| error.message == "the array is stopping") {
+            // this ends with it: what came of the order shows at the next start
+            std::future::pending::<()>().await;
+        }
         answer
     }
 
