@@ -39,10 +39,11 @@ impl Array {
     }
 
     async fn set_scrubbing(&self, id: PoolId, begin: bool) {
+        self.context.ask_all(|| Call::Scrub(id, begin)).await;
+        // only now: who sees it and then looks at the lanes sees this scrub
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.care.scrubbing = Some(!begin);
         }
-        self.context.ask_all(|| Call::Scrub(id, begin)).await;
         self.wake_keeper.notify();
     }
 
@@ -53,7 +54,13 @@ impl Array {
             return;
         }
         if let Some(stopped) = scrubbing {
-            self.end_scrub(id, stopped, lanes).await;
+            // `lanes` may be from before it began
+            let stats = self.lane_stats().await;
+            let lanes: Vec<&LaneStats> =
+                stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats).collect();
+            if !lanes.iter().any(|lane| lane.scrub.running) {
+                self.end_scrub(id, stopped, &lanes).await;
+            }
         } else if self.scrub_is_due(id) {
             self.set_scrubbing(id, true).await;
         }
