@@ -69,7 +69,8 @@ impl Lane {
         self.background.notify();
     }
 
-    /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it.
+    /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it. Whether there
+    /// was anything, and it is sealed.
     pub(crate) fn seal_what_is_open(&self) -> bool {
         let place = self.log.borrow().place;
         let place = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space());

@@ -6,12 +6,12 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use base::calendar::Date;
-use base::{BLOCK_BYTES, LayerId, PoolId};
+use base::{LayerId, PoolId};
 use catalog::{Binned, Catalog, Change};
 use pool::LaneStats;
 
 use super::Array;
-use super::change::{Planned, size};
+use super::change::{Planned, given_back, size};
 use crate::command::{BinnedStatus, CommandError, Health, Problem, Reply};
 use crate::lanes::pool_layer;
 use crate::settings::period;
@@ -71,7 +71,7 @@ impl Array {
         let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
         let layers = layers.iter().copied().filter(goes).map(pool_layer).collect();
         let blocks = self.kept_by(pool, layers).await;
-        Some(format!("{} are given back", size(blocks * BLOCK_BYTES as u64)))
+        Some(given_back(blocks))
     }
 
     /// How long what is deleted from a pool stays in the bin; 0: not at all.

@@ -1,6 +1,6 @@
 //! How the catalog changes: checked, durable, told to every shard.
 
-use base::VolumeId;
+use base::{BLOCK_BYTES, VolumeId};
 use bytes::Bytes;
 use catalog::{Catalog, CatalogError, Change, KeptAccesses, KeptReservations};
 use scsi::Refusal;
@@ -101,6 +101,11 @@ fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
     names.dedup();
     names.retain(|name| of(before, name) != of(after, name));
     names.into_iter().map(str::to_owned).collect()
+}
+
+/// What people are told of a deletion.
+pub(super) fn given_back(blocks: u64) -> String {
+    format!("{} are given back", size(blocks * BLOCK_BYTES as u64))
 }
 
 /// A size for people to read.

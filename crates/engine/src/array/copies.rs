@@ -14,7 +14,7 @@ use pool::LayerSpace;
 use task::join_all;
 
 use super::Array;
-use super::change::{Planned, size};
+use super::change::{Planned, given_back};
 use crate::command::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 use crate::lanes::pool_layer;
 use crate::message::Call;
@@ -69,7 +69,7 @@ impl Array {
         let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
         let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
         let freed_blocks = self.freed_by(place(volume).0, layer).await?;
-        Some(format!("{} are given back", size(bytes(freed_blocks))))
+        Some(given_back(freed_blocks))
     }
 
     async fn carry_out_copy(
