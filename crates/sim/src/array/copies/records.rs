@@ -133,7 +133,7 @@ impl Records {
         };
         let mut kept: Vec<State> = Vec::new();
         for state in worlds.iter().filter(|state| is_so(state)) {
-            if !kept.contains(state) {
+            if !kept.iter().any(|one| one.is_like(state)) {
                 kept.push(state.clone());
             }
         }
@@ -142,7 +142,7 @@ impl Records {
             return Err(format!("what the array tells is none of what can be: {all:#?}"));
         }
         if worlds.len() > 1 {
-            let first_is = kept[0] == worlds[0];
+            let first_is = kept[0].is_like(&worlds[0]);
             if first_is { Sight::FoundUndone.seen() } else { Sight::FoundDone.seen() }
         }
         *worlds = kept;
