@@ -4,8 +4,8 @@
 //! dropped, by the next start at the latest. While snapshots are taken, writes to their volumes are held back on every
 //! shard: what was acknowledged before is in them, in all lanes of all volumes, and nothing that came later.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
@@ -183,6 +183,10 @@ impl Array {
             (pool, layer, volume.size_bytes, below)
         });
         let tops: Vec<_> = tops.collect();
+        let pools: BTreeSet<PoolId> = tops.iter().map(|&(pool, ..)| pool).collect();
+        for pool in pools {
+            self.check_takes_writes(pool).await?;
+        }
         let create = |&(pool, layer, size_bytes, below): &(PoolId, LayerId, u64, LayerId)| {
             self.create_layer(pool, layer, size_bytes, Some(below))
         };

@@ -41,11 +41,17 @@ impl Array {
         size_bytes: u64,
         parent: Option<LayerId>,
     ) -> Result<(), CommandError> {
-        let Some(membership) = self.state.borrow().online_pool(id) else {
-            return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
-        };
+        let Some(membership) = self.state.borrow().online_pool(id) else { return Err(offline()) };
         let request = create(layer, parent, size_bytes, membership.lanes);
         self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
+    }
+
+    /// Refused where a lane waits for space on its drives: layers made in the other lanes would have to go again, and until
+    /// they have, nobody writes to those below them.
+    pub(super) async fn check_takes_writes(&self, id: PoolId) -> Result<(), CommandError> {
+        let Some(membership) = self.state.borrow().online_pool(id) else { return Err(offline()) };
+        let answer = self.ask_lanes(&membership, LaneRequest::Flush).await;
+        answer.map_err(|error| cannot_take(&membership, error))
     }
 
     /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
@@ -188,6 +194,10 @@ fn lacks_layer(membership: &Membership) -> CommandError {
     let hint =
         "it is left as it is: bring back the drives that are missing, of this pool and others, and restart";
     CommandError::new(CommandErrorKind::Unavailable, message, hint)
+}
+
+pub(super) fn offline() -> CommandError {
+    CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", "`tangelo status` says why")
 }
 
 fn cannot_take(membership: &Membership, error: LaneError) -> CommandError {

@@ -11,6 +11,7 @@ use pool::{LaneOutput, LaneRequest, PoolVolume};
 
 use super::Array;
 use super::change::{Planned, size};
+use super::layers::offline;
 use crate::command::{CommandError, CommandErrorKind, Reply};
 use crate::lanes::{self, pool_layer};
 use crate::message::{Answer, Call};
@@ -105,9 +106,7 @@ impl Array {
     /// Whether a volume holds something behind this size; `unmap`: it does not any more.
     async fn beyond(&self, volume: &Volume, size_bytes: u64, unmap: bool) -> Result<bool, CommandError> {
         let Some((pool, layer)) = volume.place() else { return Ok(false) };
-        let Some(membership) = self.state.borrow().online_pool(pool) else {
-            return Err(CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", ""));
-        };
+        let Some(membership) = self.state.borrow().online_pool(pool) else { return Err(offline()) };
         let dealt_as = pool_layer(volume.dealt_as.unwrap_or(layer));
         let from = PoolVolume::lanes_from(size_bytes / BLOCK_BYTES as u64, dealt_as, membership.lanes);
         let mut mapped = false;

@@ -94,8 +94,6 @@ pub const SCHEDULES_KEEP_NO_MORE: Scenario = Scenario {
             let mut plan = plan(seed + n, 3);
             plan.troubles = vec![Trouble::NoSpace];
             plan.course.fault_interval = Some(Nanos::from_millis(100));
-            // hosts that are told to come back, and do so every 2 ms, use up the events that a run may have
-            plan.course.requests = 25;
             // the keeper takes its time
             plan.profile = plan.profile.with_pauses(EXPIRY_PAUSE_NS_MAX);
             run_copied_array(seed * 100 + n, plan, Kind::Scheduled, options.trace.take())?;
