@@ -287,6 +287,24 @@ fn a_scrub_finds_rot_and_repairs_it() {
 }
 
 #[test]
+fn a_scrub_writes_a_rotten_label_anew() {
+    let mut bench = bench(29, "parity-1", 3, 3);
+    for block in [4, 8] {
+        bench.lab.simulation.world.poke(bench.drives[1], block, &[0xA5; 4096]);
+    }
+    let scrub = || Upkeep::Scrub { pool: pool("fast"), stop: false };
+    bench.upkeep(scrub());
+    let last = bench.wait_for("scrubbed", 60, |pool| pool.scrub.last.is_some()).scrub.last.unwrap();
+    assert_eq!((last.repaired, last.unreadable), (1, 0));
+    bench.upkeep(scrub());
+    let again =
+        bench.wait_for("scrubbed again", 60, |pool| pool.scrub.last.unwrap().ended_ms > last.ended_ms);
+    assert_eq!(again.scrub.last.unwrap().repaired, 0, "what was found is in order now");
+    bench.restart();
+    assert_eq!(bench.pool().health, Health::Healthy, "no drive is strange to the pool");
+}
+
+#[test]
 fn settings_hold_and_scrubs_come_by_the_clock() {
     let mut bench = bench(26, "mirror-2", 2, 2);
     let set = |settings| Upkeep::Set { pool: pool("fast"), settings };

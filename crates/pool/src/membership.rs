@@ -249,6 +249,29 @@ impl Membership {
         results
     }
 
+    /// Drives whose newest label is not what was written.
+    pub async fn wrong_labels(&self, io: &Io) -> Vec<u8> {
+        let handle = |drive: u8| self.handle(drive).map(|handle| (drive, handle));
+        let drives: Vec<_> = (0..self.members.len() as u8).filter_map(handle).collect();
+        let labels = join_all(drives.iter().map(|&(_, handle)| read_label(io, handle))).await;
+        let newest = (self.epoch, self.generation);
+        let is_right = |label: &Label| label.pool == self.pool && (label.epoch, label.generation) >= newest;
+        let wrong = drives.into_iter().zip(labels).filter(|(_, read)| match read {
+            Ok((_, label)) => !is_right(label),
+            Err(_) => true,
+        });
+        wrong.map(|((drive, _), _)| drive).collect()
+    }
+
+    /// Writes the labels anew, over the newest of these drives, which are wrong: what else they have stays until then.
+    pub async fn rewrite_labels(&mut self, io: &Io, wrong: &[u8]) -> Result<(), TooFewDrives> {
+        Decision::LabelsRewritten.taken();
+        for &drive in wrong {
+            self.members[usize::from(drive)].label_slot ^= 1;
+        }
+        self.write_labels(io).await
+    }
+
     /// Writes a new generation of the label to every online drive, until a round succeeds on all that are
     /// left. Drives that refuse are taken out.
     pub async fn write_labels(&mut self, io: &Io) -> Result<(), TooFewDrives> {

@@ -1,11 +1,16 @@
-//! Scrubbing: every batch is read, all of it, and compared with what its header says: header copies, data,
-//! parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
+//! Scrubbing: every drive's newest root is read; then every batch, all of it, and compared with what its header says:
+//! header copies, data, parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
 //! that, or could not be moved, is read again: what is lost in it may be in use no more, or be there again.
 
 use std::rc::Rc;
 
+use base::{AlignedBuffer, BLOCK_BYTES};
+use env::{DriveHandle, IoError};
+
 use crate::decision::Decision;
 use crate::format::header::{BatchHeader, Entry};
+use crate::format::root::Root;
+use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
@@ -18,7 +23,7 @@ pub struct ScrubStats {
     pub running: bool,
     pub segments_done: usize,
     pub segments_total: usize,
-    /// Batches in which something was wrong; all of their data is there, and is being written anew.
+    /// Batches in which something was wrong, and copies of the root; all of their data is there, and is being written anew.
     pub batches_repaired: u64,
     /// Batches of which some data can neither be read nor rebuilt.
     pub batches_unreadable: u64,
@@ -51,6 +56,7 @@ impl Lane {
     }
 
     async fn run_scrub(self: Rc<Self>) {
+        self.scrub_roots().await;
         self.seal_what_is_open();
         let ids: Vec<SegmentId> = self.segments.borrow().iter().map(|(&id, _)| id).collect();
         self.scrub.borrow_mut().stats.segments_total = ids.len();
@@ -67,6 +73,49 @@ impl Lane {
         }
         self.scrub.borrow_mut().stats.running = false;
         self.background.notify();
+    }
+
+    /// Roots are read at starts alone, between which there may be years. Where a drive's newest is not what was written, a
+    /// checkpoint writes it anew, on all drives.
+    async fn scrub_roots(&self) {
+        for (drive, handle) in self.online_drives() {
+            if !self.root_is_right(drive, handle).await {
+                Decision::RootRotten.taken();
+                self.scrub.borrow_mut().stats.batches_repaired += 1;
+                self.want_checkpoint();
+            }
+        }
+    }
+
+    /// Whether a drive's newest root is there, or became another while it was read.
+    async fn root_is_right(&self, drive: u8, handle: DriveHandle) -> bool {
+        let newest = || {
+            let checkpoint = self.checkpoint.borrow();
+            (checkpoint.generation, checkpoint.slots.get(&handle).copied())
+        };
+        let (generation, Some(slot)) = newest() else { return true };
+        let offset_bytes = root_offset_bytes(usize::from(self.number), slot);
+        let buffer = AlignedBuffer::zeroed(ROOT_SLOT_BYTES as usize / BLOCK_BYTES);
+        let (buffer, result) = self.io.drive_read(handle, offset_bytes, buffer).await;
+        if newest() != (generation, Some(slot)) {
+            return true;
+        }
+        let pool = self.membership.borrow().pool;
+        let is_ours = |root: &Root| root.pool == pool && root.lane == self.number;
+        match result {
+            Ok(())
+                if Root::parse(&buffer).is_ok_and(|root| is_ours(&root) && root.generation >= generation) =>
+            {
+                return true;
+            }
+            Ok(()) => self.counters.borrow_mut().drive(drive).checksum += 1,
+            Err(IoError::Media) => self.counters.borrow_mut().drive(drive).read += 1,
+            // a drive that does not answer is noticed elsewhere
+            Err(_) => return true,
+        }
+        // the next goes over what is wrong
+        self.checkpoint.borrow_mut().slots.insert(handle, 1 - slot);
+        false
     }
 
     /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it. Whether there

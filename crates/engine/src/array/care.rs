@@ -25,6 +25,8 @@ pub(super) struct Care {
     pub(super) left: BTreeSet<String>,
     /// A scrub has been seen running; whether it was told to stop.
     pub(super) scrubbing: Option<bool>,
+    /// Labels that it found wrong, and wrote anew.
+    pub(super) labels_rewritten: u64,
     /// Drives that are missing, and since when.
     pub(super) missing: BTreeMap<DriveId, Nanos>,
     /// A drive that is too slow, which the pool cannot do without.

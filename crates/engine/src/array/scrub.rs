@@ -1,6 +1,6 @@
 //! Scrubs: begun by hand or by the clock, stopped, and remembered. The reading itself is the lanes'.
 
-use base::PoolId;
+use base::{Nanos, PoolId};
 use catalog::{Change, ScrubRecord};
 use pool::LaneStats;
 
@@ -9,6 +9,9 @@ use super::drive_commands::done;
 use crate::command::{CommandError, CommandErrorKind, LastScrub, NewSettings, Reply, ScrubStatus};
 use crate::message::Call;
 use crate::settings;
+
+/// How long labels are read before a scrub goes on without them.
+const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Array {
     pub(super) async fn scrub_pool(
@@ -39,12 +42,41 @@ impl Array {
     }
 
     async fn set_scrubbing(&self, id: PoolId, begin: bool) {
+        if begin {
+            let labels = self.check_labels(id);
+            // where a drive does not answer, that is noticed elsewhere
+            let _ = task::race(labels, self.context.io.sleep(LABELS_TIME_MAX)).await;
+        }
         self.context.ask_all(|| Call::Scrub(id, begin)).await;
         // only now: who sees it and then looks at the lanes sees this scrub
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.care.scrubbing = Some(!begin);
         }
         self.wake_keeper.notify();
+    }
+
+    /// Reads the pool's labels, and writes them anew where one is not what was written.
+    async fn check_labels(&self, id: PoolId) {
+        let known = self.state.borrow().online_pool(id);
+        let Some(before) = known else { return };
+        let io = &self.context.io;
+        let wrong = before.wrong_labels(io).await;
+        if wrong.is_empty() {
+            return;
+        }
+        let rewritten = self.alter(id, async |membership| {
+            // labels that were written meanwhile are newer than what was looked for
+            let same = membership.generation == before.generation;
+            if same {
+                membership.rewrite_labels(io, &wrong).await?;
+            }
+            Ok(if same { wrong.len() as u64 } else { 0 })
+        });
+        // where it fails, the pool is offline and says why
+        let rewritten = rewritten.await.unwrap_or(0);
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.care.labels_rewritten = rewritten;
+        }
     }
 
     /// Begins a scrub that is due, and puts the result of one that has ended on record.
@@ -68,16 +100,20 @@ impl Array {
 
     async fn end_scrub(&self, id: PoolId, stopped: bool, lanes: &[&LaneStats]) {
         let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum();
+        let labels = match self.state.borrow_mut().pool_mut(id) {
+            Some(pool) => {
+                pool.care.scrubbing = None;
+                std::mem::take(&mut pool.care.labels_rewritten)
+            }
+            None => 0,
+        };
         let record = ScrubRecord {
             ended_ms: self.context.io.wall_clock_ms(),
             complete: !stopped
                 && lanes.iter().all(|lane| lane.scrub.segments_done == lane.scrub.segments_total),
-            repaired: sum(|lane| lane.scrub.batches_repaired),
+            repaired: labels + sum(|lane| lane.scrub.batches_repaired),
             unreadable: sum(|lane| lane.scrub.batches_unreadable),
         };
-        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
-            pool.care.scrubbing = None;
-        }
         let _turn = self.changes.acquire(1).await;
         if let Ok(planned) = self.plan(&Change::Scrubbed { pool: id, record }) {
             // where it cannot be stored, the pool says why, and a scheduled scrub begins again

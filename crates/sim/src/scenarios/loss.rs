@@ -43,7 +43,7 @@ fn lost_blocks(script: &Script) -> u64 {
     script.bench.lanes()[0].stats().lost_blocks
 }
 
-fn must(holds: bool, what: &str) -> Result<(), Failure> {
+pub(super) fn must(holds: bool, what: &str) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::Broken(what.to_owned())) }
 }
 

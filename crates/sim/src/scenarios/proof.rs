@@ -3,6 +3,7 @@
 use base::Nanos;
 use pool::Protection;
 
+use super::loss::must;
 use super::script::plain_plan;
 use super::{Scenario, Script, counted};
 use crate::drive::{DriveNumber, DriveOptions};
@@ -194,6 +195,44 @@ pub const SCRUB_FINDS_ROTTEN_PARITY: Scenario = Scenario {
             ));
         }
         script.prove_redundancy()
+    },
+};
+
+/// A drive's labels, and its roots (`docs/format.md`).
+const LABEL_BLOCKS: [u64; 2] = [4, 8];
+const ROOT_BLOCKS: std::ops::Range<u64> = 32..256;
+
+pub const SCRUB_READS_ROOTS_AND_LABELS: Scenario = Scenario {
+    name: "scrub-reads-roots-and-labels",
+    property: "a drive's root and label that rot while nobody reads them are written anew by a scrub, and then are good enough \
+               to start from when other drives have lost theirs",
+    run: |seed, options| {
+        let protection = redundant(seed);
+        let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
+        script.start()?;
+        script.write(0, 300)?;
+        script.close()?;
+        script.start()?;
+        let kept = (seed % 5) as usize;
+        for block in LABEL_BLOCKS.into_iter().chain(ROOT_BLOCKS) {
+            // near the block's begin: most of it is padding
+            script.world().rot(script.drive(kept), block, (block as usize * 977) % 500);
+        }
+        script.order(Order::CheckLabels);
+        must(script.scrub()?, "a scrub does not see that roots have rotten")?;
+        script.converge()?;
+        must(!script.scrub()?, "a second scrub finds what the first should have repaired")?;
+        script.crash(seed % 2 == 0);
+        for (index, drive) in
+            (0..5).map(|index| (index, script.drive(index))).filter(|(index, _)| *index != kept)
+        {
+            ROOT_BLOCKS.for_each(|block| script.world().spoil(drive, block));
+            if (index + 5 - kept) % 5 <= promised(protection) {
+                LABEL_BLOCKS.into_iter().for_each(|block| script.world().spoil(drive, block));
+            }
+        }
+        script.start()?;
+        script.verify()
     },
 };
 

@@ -41,6 +41,8 @@ pub enum Order {
     Add(String),
     /// A drive that went is there again, under this path.
     TakeBack(u8, String),
+    /// Labels that are not what was written are written anew.
+    CheckLabels,
 }
 
 struct Loss {
@@ -149,6 +151,14 @@ impl ShardState {
                 let (handle, info) = opened.map_err(|error| error.to_string())?;
                 let taken = membership.take_back(&self.io, drive, handle, &info.path).await;
                 taken.map_err(|_| "too few drives".to_owned())
+            }
+            Order::CheckLabels => {
+                let wrong = membership.wrong_labels(&self.io).await;
+                if wrong.is_empty() {
+                    return Ok(());
+                }
+                let rewritten = membership.rewrite_labels(&self.io, &wrong).await;
+                rewritten.map_err(|_| "too few drives".to_owned())
             }
         }
     }
