@@ -78,10 +78,18 @@ impl Lane {
     /// Roots are read at starts alone, between which there may be years. Where a drive's newest is not what was written, a
     /// checkpoint writes it anew, on all drives.
     async fn scrub_roots(&self) {
-        for (drive, handle) in self.online_drives() {
-            if !self.root_is_right(drive, handle).await {
-                Decision::RootRotten.taken();
-                self.scrub.borrow_mut().stats.batches_repaired += 1;
+        let mut wrong = 0;
+        for (drive, _) in self.online_drives() {
+            // unless it was retired while others were read
+            let handle = self.membership.borrow().handle(drive);
+            if let Some(handle) = handle {
+                wrong += u64::from(!self.root_is_right(drive, handle).await);
+            }
+        }
+        if wrong > 0 {
+            Decision::RootRotten.taken();
+            self.scrub.borrow_mut().stats.batches_repaired += wrong;
+            if self.write_checkpoint().await.is_err() {
                 self.want_checkpoint();
             }
         }

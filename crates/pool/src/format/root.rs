@@ -79,7 +79,8 @@ impl Root {
         assert!(length as u64 <= ROOT_SLOT_BYTES, "a root of {length} bytes does not fit its slot");
         bytes[16..START_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
         seal(&mut bytes, CRC_OFFSET);
-        bytes.resize(length.next_multiple_of(BLOCK_BYTES), 0);
+        // all of the slot is read, so all of it is written: a place that could not be read can be again
+        bytes.resize(ROOT_SLOT_BYTES as usize, 0);
         bytes
     }
 

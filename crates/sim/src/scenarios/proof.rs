@@ -218,6 +218,10 @@ pub const SCRUB_READS_ROOTS_AND_LABELS: Scenario = Scenario {
             // near the block's begin: most of it is padding
             script.world().rot(script.drive(kept), block, (block as usize * 977) % 500);
         }
+        // the rest of both of the first lane's slots: nothing stands there, and it is read
+        [1, 5]
+            .into_iter()
+            .for_each(|block| script.world().spoil(script.drive(kept), ROOT_BLOCKS.start + block));
         script.order(Order::CheckLabels);
         must(script.scrub()?, "a scrub does not see that roots have rotten")?;
         script.converge()?;
