@@ -105,8 +105,17 @@ fn describe_data(pools: &[Pool]) -> String {
         );
     }
     if !fragile.is_empty() {
+        // why the others would not is the reason of a problem
+        let bare = named(&|pool| pool.health == Health::Healthy && pool.failures_survivable == 0);
+        let why = match bare.as_slice() {
+            [] => String::new(),
+            bare => format!(
+                " Of {} nothing is stored twice: what must not be lost belongs into a pool with parity or mirrors.",
+                pool_list(bare)
+            ),
+        };
         return format!(
-            "The data is safe now, but {} would NOT SURVIVE the failure of one more drive.",
+            "The data is safe now, but {} would NOT SURVIVE the failure of one more drive.{why}",
             pool_list(&fragile)
         );
     }
@@ -255,7 +264,7 @@ mod tests {
                 vec![pool("a", Degraded, 0), pool("b", Healthy, 2), pool("c", Healthy, 0)],
                 Some(true),
                 Some(false),
-                "pools a, c would NOT SURVIVE",
+                "pools a, c would NOT SURVIVE the failure of one more drive. Of pool c nothing is stored twice",
             ),
             (
                 vec![pool("a", Healthy, 2), pool("b", Offline, 0)],
