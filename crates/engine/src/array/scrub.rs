@@ -43,9 +43,7 @@ impl Array {
 
     async fn set_scrubbing(&self, id: PoolId, begin: bool) {
         if begin {
-            let labels = self.check_labels(id);
-            // where a drive does not answer, that is noticed elsewhere
-            let _ = task::race(labels, self.context.io.sleep(LABELS_TIME_MAX)).await;
+            self.check_labels(id).await;
         }
         self.context.ask_all(|| Call::Scrub(id, begin)).await;
         // only now: who sees it and then looks at the lanes sees this scrub
@@ -60,10 +58,9 @@ impl Array {
         let known = self.state.borrow().online_pool(id);
         let Some(before) = known else { return };
         let io = &self.context.io;
-        let wrong = before.wrong_labels(io).await;
-        if wrong.is_empty() {
-            return;
-        }
+        // where a drive does not answer, that is noticed elsewhere; only reading may be given up, never a record half written
+        let wrong = task::race(before.wrong_labels(io), io.sleep(LABELS_TIME_MAX)).await;
+        let Some(wrong) = wrong.ok().filter(|wrong| !wrong.is_empty()) else { return };
         let rewritten = self.alter(id, async |membership| {
             // labels that were written meanwhile are newer than what was looked for
             let same = membership.generation == before.generation;
