@@ -3,20 +3,32 @@
 use bytes::Bytes;
 
 /// An ordered list of byte pieces. Pieces need no alignment. A single piece, which is most of them, needs no memory of
-/// its own.
+/// its own, and takes no more room than itself: payloads are handed from one layer to the next.
 #[derive(Clone, Default)]
 pub struct Payload {
     pieces: Pieces,
+}
+
+#[derive(Clone)]
+enum Pieces {
+    /// Empty where there is none.
+    One(Bytes),
+    Many(Box<Many>),
+}
+
+impl Default for Pieces {
+    fn default() -> Pieces {
+        Pieces::One(Bytes::new())
+    }
+}
+
+#[derive(Clone)]
+struct Many {
+    pieces: Vec<Bytes>,
     length_bytes: usize,
 }
 
-#[derive(Clone, Default)]
-enum Pieces {
-    #[default]
-    None,
-    One(Bytes),
-    Many(Vec<Bytes>),
-}
+const _: () = assert!(size_of::<Payload>() == size_of::<Bytes>());
 
 impl Payload {
     pub fn new() -> Payload {
@@ -24,42 +36,45 @@ impl Payload {
     }
 
     pub fn push(&mut self, piece: Bytes) {
-        if !piece.is_empty() {
-            self.length_bytes += piece.len();
-            self.pieces = match std::mem::take(&mut self.pieces) {
-                Pieces::None => Pieces::One(piece),
-                Pieces::One(first) => Pieces::Many(vec![first, piece]),
-                Pieces::Many(mut pieces) => {
-                    pieces.push(piece);
-                    Pieces::Many(pieces)
-                }
-            };
+        if piece.is_empty() {
+            return;
+        }
+        match &mut self.pieces {
+            Pieces::One(none) if none.is_empty() => *none = piece,
+            Pieces::One(first) => {
+                let length_bytes = first.len() + piece.len();
+                let pieces = vec![std::mem::take(first), piece];
+                self.pieces = Pieces::Many(Box::new(Many { pieces, length_bytes }));
+            }
+            Pieces::Many(many) => {
+                many.length_bytes += piece.len();
+                many.pieces.push(piece);
+            }
         }
     }
 
     pub fn len(&self) -> usize {
-        self.length_bytes
+        match &self.pieces {
+            Pieces::One(piece) => piece.len(),
+            Pieces::Many(many) => many.length_bytes,
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.length_bytes == 0
+        self.len() == 0
     }
 
     pub fn pieces(&self) -> &[Bytes] {
         match &self.pieces {
-            Pieces::None => &[],
+            Pieces::One(none) if none.is_empty() => &[],
             Pieces::One(piece) => std::slice::from_ref(piece),
-            Pieces::Many(pieces) => pieces,
+            Pieces::Many(many) => &many.pieces,
         }
     }
 
     /// Bytes `range` of this payload, sharing its memory. Panics where the range is outside.
     pub fn slice(&self, range: std::ops::Range<usize>) -> Payload {
-        assert!(
-            range.start <= range.end && range.end <= self.length_bytes,
-            "slice {range:?} of {}",
-            self.length_bytes
-        );
+        assert!(range.start <= range.end && range.end <= self.len(), "slice {range:?} of {}", self.len());
         let mut out = Payload::new();
         let mut at = 0;
         for piece in self.pieces() {
@@ -75,7 +90,7 @@ impl Payload {
 
     /// Copies the bytes from `offset_bytes` on into `target`, which must not reach past the end.
     pub fn copy_to(&self, offset_bytes: usize, target: &mut [u8]) {
-        assert!(offset_bytes + target.len() <= self.length_bytes, "copy past the end of a payload");
+        assert!(offset_bytes + target.len() <= self.len(), "copy past the end of a payload");
         let (mut skip, mut filled) = (offset_bytes, 0);
         for piece in self.pieces() {
             if filled == target.len() {
@@ -93,7 +108,7 @@ impl Payload {
     }
 
     pub fn to_vec(&self) -> Vec<u8> {
-        let mut out = vec![0; self.length_bytes];
+        let mut out = vec![0; self.len()];
         self.copy_to(0, &mut out);
         out
     }
@@ -105,9 +120,9 @@ impl IntoIterator for Payload {
 
     fn into_iter(self) -> Self::IntoIter {
         let (one, many) = match self.pieces {
-            Pieces::None => (None, Vec::new()),
+            Pieces::One(none) if none.is_empty() => (None, Vec::new()),
             Pieces::One(piece) => (Some(piece), Vec::new()),
-            Pieces::Many(pieces) => (None, pieces),
+            Pieces::Many(many) => (None, many.pieces),
         };
         one.into_iter().chain(many)
     }
@@ -143,7 +158,7 @@ impl From<Vec<u8>> for Payload {
 
 impl std::fmt::Debug for Payload {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Payload({} bytes in {} pieces)", self.length_bytes, self.pieces().len())
+        write!(f, "Payload({} bytes in {} pieces)", self.len(), self.pieces().len())
     }
 }
 

@@ -32,6 +32,8 @@ const RECEIVE_BYTES_MAX: usize = 2 * RECEIVE_SEGMENT_BYTES_MAX;
 const RECEIVE_BYTES_MIN: usize = 16 << 10;
 
 const _: () = assert!(RECEIVE_BYTES_MIN < RECEIVE_BYTES && RECEIVE_BYTES <= RECEIVE_BYTES_MAX);
+/// So much of a PDU that has begun is moved to the start of the buffer.
+const REWOUND_BYTES_MAX: usize = 4 << 10;
 /// How long an ending connection may take to send what is left.
 const LINGER: Nanos = Nanos::from_secs(2);
 
@@ -95,6 +97,8 @@ async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
         if wanted > room / 2 {
             room = (2 * wanted).min(RECEIVE_BYTES_MAX);
         }
+        // the same memory from its start, where nobody uses any of it: that is warm
+        let _rewound = input.len() < REWOUND_BYTES_MAX && input.try_reclaim(room);
         if input.capacity() - input.len() < wanted.max(RECEIVE_BYTES_MIN) {
             input.reserve(wanted.max(room));
         }

@@ -33,6 +33,8 @@ pub(crate) enum FrameError {
     },
 }
 
+const _: () = assert!(size_of::<Option<Partial>>() <= 128 && size_of::<Pdu>() <= 128);
+
 /// Cuts a byte stream into PDUs.
 pub(crate) struct Assembler {
     pub header_digest: bool,
@@ -43,14 +45,14 @@ pub(crate) struct Assembler {
     bytes_wanted: usize,
 }
 
-/// A PDU whose headers are there and whose data is not, or not all.
+/// A PDU whose headers are there and whose data is not, or not all. Small: every PDU is one for a moment.
 struct Partial {
     header: Header,
     additional: Bytes,
     data: Payload,
-    data_missing: usize,
+    data_missing: u32,
     /// Padding and digest.
-    trailer: usize,
+    trailer: u32,
     digest: Crc32c,
 }
 
@@ -72,28 +74,29 @@ impl Assembler {
 
     /// The next PDU, if `input` holds the rest of it.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Pdu>, FrameError> {
-        if self.partial.is_none() && !self.take_headers(input)? {
-            return Ok(None);
-        }
-        let Some(mut partial) = self.partial.take() else { return Ok(None) };
-        let whole = partial.data_missing + partial.trailer;
+        let begun = match self.partial.take() {
+            Some(partial) => Some(partial),
+            None => self.take_headers(input)?,
+        };
+        let Some(mut partial) = begun else { return Ok(None) };
+        let whole = (partial.data_missing + partial.trailer) as usize;
         if input.len() >= whole {
             self.bytes_wanted = HEADER_BYTES;
             return Ok(Some(self.finish(partial, input)));
         }
         if partial.data_missing > 0 && input.len() >= PIECE_BYTES_MIN {
-            let length = input.len().min(partial.data_missing);
+            let length = input.len().min(partial.data_missing as usize);
             self.take_data(&mut partial, input, length);
         }
-        self.bytes_wanted = partial.data_missing + partial.trailer - input.len();
+        self.bytes_wanted = (partial.data_missing + partial.trailer) as usize - input.len();
         self.partial = Some(partial);
         Ok(None)
     }
 
-    fn take_headers(&mut self, input: &mut BytesMut) -> Result<bool, FrameError> {
+    fn take_headers(&mut self, input: &mut BytesMut) -> Result<Option<Partial>, FrameError> {
         let Some(header) = input.first_chunk::<HEADER_BYTES>() else {
             self.bytes_wanted = HEADER_BYTES - input.len();
-            return Ok(false);
+            return Ok(None);
         };
         let header = *header;
         let lengths = Lengths::of(&header);
@@ -101,7 +104,7 @@ impl Assembler {
         let digest = if self.header_digest { DIGEST_BYTES } else { 0 };
         if input.len() < headers + digest {
             self.bytes_wanted = headers + digest - input.len();
-            return Ok(false);
+            return Ok(None);
         }
         if self.header_digest && base::crc32c(&input[..headers]).to_le_bytes() != input[headers..headers + 4]
         {
@@ -118,15 +121,14 @@ impl Assembler {
         };
         input.advance(headers + digest);
         let has_digest = self.data_digest && lengths.data > 0;
-        self.partial = Some(Partial {
+        Ok(Some(Partial {
             header,
             additional,
             data: Payload::new(),
-            data_missing: lengths.data,
-            trailer: padding(lengths.data) + if has_digest { DIGEST_BYTES } else { 0 },
+            data_missing: lengths.data as u32,
+            trailer: (padding(lengths.data) + if has_digest { DIGEST_BYTES } else { 0 }) as u32,
             digest: Crc32c::new(),
-        });
-        Ok(true)
+        }))
     }
 
     fn take_data(&self, partial: &mut Partial, input: &mut BytesMut, length: usize) {
@@ -134,22 +136,22 @@ impl Assembler {
         if self.data_digest {
             partial.digest.update(&piece);
         }
-        partial.data_missing -= length;
+        partial.data_missing -= length as u32;
         partial.data.push(piece);
     }
 
     fn finish(&self, mut partial: Partial, input: &mut BytesMut) -> Pdu {
         let mut data_intact = true;
         if partial.data_missing > 0 {
-            let length = partial.data_missing;
+            let length = partial.data_missing as usize;
             self.take_data(&mut partial, input, length);
         }
         if self.data_digest && !partial.data.is_empty() {
-            let pad = partial.trailer - DIGEST_BYTES;
+            let pad = partial.trailer as usize - DIGEST_BYTES;
             partial.digest.update(&input[..pad]);
             data_intact = partial.digest.finish().to_le_bytes() == input[pad..pad + DIGEST_BYTES];
         }
-        input.advance(partial.trailer);
+        input.advance(partial.trailer as usize);
         Pdu { header: partial.header, additional: partial.additional, data: partial.data, data_intact }
     }
 }

@@ -71,6 +71,17 @@ impl Task {
     }
 }
 
+/// Where the tag stands. Many at once are looked at without asking in between, which is a few instructions.
+fn position(tags: &[u32], wanted: u32) -> Option<usize> {
+    let (groups, rest) = tags.as_chunks::<16>();
+    let holds = |group: &[u32; 16]| group.iter().fold(false, |found, &tag| found | (tag == wanted));
+    let place = |tags: &[u32]| tags.iter().position(|&tag| tag == wanted);
+    match groups.iter().position(holds) {
+        Some(group) => place(&groups[group]).map(|within| 16 * group + within),
+        None => place(rest).map(|within| tags.len() - rest.len() + within),
+    }
+}
+
 #[derive(Default)]
 struct Slot {
     generation: u32,
@@ -103,8 +114,7 @@ impl Tasks {
         if initiator_tag == RESERVED_TAG {
             return None;
         }
-        let slot = self.initiator_tags.iter().position(|&tag| tag == initiator_tag)?;
-        Some(self.tag(slot))
+        Some(self.tag(position(&self.initiator_tags, initiator_tag)?))
     }
 
     /// Whether some command to this LUN is not answered.
@@ -119,7 +129,7 @@ impl Tasks {
         TaskTag(self.slots[slot].generation << SLOT_BITS | slot as u32)
     }
 
-    /// Panics where the tag is in use already or the caller let more in than the limits allow.
+    /// The caller has looked that the tag is not in use. Panics where it let more in than the limits allow.
     pub fn insert(
         &mut self,
         initiator_tag: u32,
@@ -128,7 +138,7 @@ impl Tasks {
         work: Work,
         held: Option<Held>,
     ) -> TaskTag {
-        assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
+        debug_assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
         let slot = match self.free.pop() {
             Some(slot) => usize::from(slot),
             None => {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use base::Nanos;
 use env::Env;
 use uring::{Options, spawn_shards};
 
@@ -35,6 +36,9 @@ pub struct Plan {
     pub target_process: Option<u32>,
 }
 
+/// How long a thread looks for answers before it sleeps, at most: whoever is asleep costs the one who wakes it, which on one
+/// machine is the target.
+const SPIN_MAX: Nanos = Nanos::from_micros(200);
 /// How long all threads may take to connect.
 const CONNECT_MAX: Duration = Duration::from_secs(120);
 /// From "all are ready" to the start: enough for every thread to be at the line.
@@ -76,7 +80,10 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, String> {
     });
     let (is_ready, ready) = channel();
     let (finish, finished) = channel();
-    let options = Options { cores: plan.cores.clone(), ..Options::new(plan.job.threads) };
+    let mut options = Options { cores: plan.cores.clone(), ..Options::new(plan.job.threads) };
+    if options.spin_max > Nanos(0) {
+        options.spin_max = SPIN_MAX;
+    }
     let for_threads = shared.clone();
     let shards = spawn_shards(&options, move |env: World| {
         let index = env.shard().0;

@@ -42,12 +42,12 @@ pub(crate) fn finish(
             Ok(Some((BlockRequest::Read { lba: Lba(lba), blocks }, Pending::Verify(expected))))
         }
         Pending::Unmap { rest } => Ok(unmap::next(rest)),
-        Pending::WriteSame { lba, blocks, pattern } => Ok(write_same::next(unit, lba, blocks, pattern)),
-        Pending::LbaStatus { lba, end, list, limit, allocation_bytes } => {
+        Pending::WriteSame(rest) => Ok(write_same::next(unit, rest)),
+        Pending::LbaStatus(rest) => {
             let BlockOutput::MapStatus { mapped, blocks } = output else {
                 unreachable!("MapStatus is answered with a map status")
             };
-            match lba_status::on_status((lba, end), mapped, blocks, list, limit, allocation_bytes) {
+            match lba_status::on_status(rest, mapped, blocks) {
                 lba_status::Progress::More(request, pending) => Ok(Some((request, pending))),
                 lba_status::Progress::Done(response) => return Step::Done(response),
             }
@@ -70,9 +70,9 @@ fn is_writing(pending: &Pending) -> bool {
         | Pending::Reserve
         | Pending::Read { .. }
         | Pending::Verify(_)
-        | Pending::LbaStatus { .. } => false,
+        | Pending::LbaStatus(_) => false,
         Pending::Last { writing } => *writing,
-        Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame { .. } => true,
+        Pending::ReadBack { .. } | Pending::Unmap { .. } | Pending::WriteSame(_) => true,
         Pending::Copy(_) | Pending::OrWrite(_) => true,
     }
 }

@@ -2,12 +2,12 @@
 
 use block::{BlockRequest, Payload};
 use bytes::Bytes;
-use wire::scsi::provisioning::{LbaStatus, UnmapRange};
+use wire::scsi::provisioning::UnmapRange;
 use wire::scsi::{Sense, SenseFormat, Status};
 
 use crate::access_state::AccessState;
 use crate::commands::copy::{self, CopyStretch, Naa};
-use crate::commands::or_write;
+use crate::commands::{lba_status, or_write, write_same};
 use crate::reservation::{Reason, Refusal, ReservationRequest};
 
 /// The end of a command.
@@ -68,10 +68,13 @@ pub enum Step {
     /// Execute the request, then call [`crate::LogicalUnit::finish`] with its result.
     Block(BlockRequest, Continuation),
     /// The same, on the logical unit of this NAA designator: a copy's source or destination.
-    BlockOf(Naa, BlockRequest, Continuation),
+    BlockOf(Box<Naa>, BlockRequest, Continuation),
     /// Copy by reference where that is possible, then call [`crate::LogicalUnit::finish_stretch`] with what is left.
     Copy(CopyStretch, Continuation),
 }
+
+/// It is handed on by every layer, with every command.
+const _: () = assert!(size_of::<Step>() <= 128);
 
 /// Where a command stands while its block request is executed.
 #[derive(Debug)]
@@ -81,7 +84,7 @@ pub struct Continuation {
     pub(crate) pending: Pending,
 }
 
-/// What to do with the block request's result.
+/// What to do with the block request's result. What is large is boxed: reads and writes move it along.
 #[derive(Debug)]
 pub(crate) enum Pending {
     /// Its data goes to the initiator; so many bytes.
@@ -97,15 +100,15 @@ pub(crate) enum Pending {
     /// Only whether the target can be reached counts.
     Ready,
     /// Compare the data with this.
-    Verify(Expected),
+    Verify(Box<Expected>),
     /// Read this many blocks back and compare them.
-    ReadBack { lba: u64, blocks: u32, expected: Expected },
+    ReadBack { lba: u64, blocks: u32, expected: Box<Expected> },
     /// Unmap the rest, last range first.
     Unmap { rest: Vec<UnmapRange> },
     /// Write the pattern over the rest.
-    WriteSame { lba: u64, blocks: u64, pattern: Bytes },
-    /// Ask about what follows `lba` up to `end`, `limit` times more at most.
-    LbaStatus { lba: u64, end: u64, list: Vec<LbaStatus>, limit: usize, allocation_bytes: usize },
+    WriteSame(Box<write_same::Rest>),
+    /// Ask about the rest.
+    LbaStatus(Box<lba_status::Rest>),
 }
 
 /// What verified data must be.

@@ -263,7 +263,11 @@ fn next(nexus: &mut Nexus, mut job: Box<Job>, data_out_bytes: usize) -> Step {
                     let request = BlockRequest::Read { lba: Lba(part.source_lba), blocks };
                     let source = part.source;
                     let pending = Pending::Copy(job);
-                    return Step::BlockOf(source, request, Continuation { data_out_bytes, pending });
+                    return Step::BlockOf(
+                        Box::new(source),
+                        request,
+                        Continuation { data_out_bytes, pending },
+                    );
                 }
                 None => {
                     job.left.pop();
@@ -306,7 +310,7 @@ pub(crate) fn on_piece(
             job.writing = data.len() as u64;
             let request = BlockRequest::Write { lba, data, durable: false };
             let pending = Pending::Copy(job);
-            Step::BlockOf(destination, request, Continuation { data_out_bytes, pending })
+            Step::BlockOf(Box::new(destination), request, Continuation { data_out_bytes, pending })
         }
         Ok(_) => {
             job.written();

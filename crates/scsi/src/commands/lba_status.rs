@@ -22,11 +22,22 @@ pub(crate) fn get_lba_status(call: &mut Call<'_>) -> Result<Step, Fault> {
     let fitting = allocation_bytes.saturating_sub(HEADER_BYTES) / DESCRIPTOR_BYTES;
     let limit = fitting.clamp(1, LBA_STATUS_DESCRIPTORS_MAX);
     let lba = fields.lba;
-    call.block(request(lba, end), Pending::LbaStatus { lba, end, list: Vec::new(), limit, allocation_bytes })
+    let rest = Rest { lba, end, list: Vec::new(), limit, allocation_bytes };
+    call.block(request(lba, end), Pending::LbaStatus(Box::new(rest)))
 }
 
 fn request(lba: u64, end: u64) -> BlockRequest {
     BlockRequest::MapStatus { lba: Lba(lba), blocks: end - lba }
+}
+
+/// What is still to be asked: about `lba` to `end`, `limit` times more at most.
+#[derive(Debug)]
+pub(crate) struct Rest {
+    lba: u64,
+    end: u64,
+    list: Vec<LbaStatus>,
+    limit: usize,
+    allocation_bytes: usize,
 }
 
 pub(crate) enum Progress {
@@ -34,18 +45,11 @@ pub(crate) enum Progress {
     Done(Response),
 }
 
-/// Takes the answer for what begins at `range.0`. Neighbours in the same state become one descriptor. As many
+/// Takes the answer for what the rest begins with. Neighbours in the same state become one descriptor. As many
 /// questions are asked as descriptors fit, so that a large volume cannot keep a command going; the initiator
 /// asks on from where the answer ends.
-pub(crate) fn on_status(
-    range: (u64, u64),
-    mapped: bool,
-    blocks: u64,
-    mut list: Vec<LbaStatus>,
-    limit: usize,
-    allocation_bytes: usize,
-) -> Progress {
-    let (lba, end) = range;
+pub(crate) fn on_status(mut rest: Box<Rest>, mapped: bool, blocks: u64) -> Progress {
+    let Rest { lba, end, ref mut list, limit, allocation_bytes } = *rest;
     assert!(blocks > 0 && blocks <= end - lba, "a map status says something, within its range");
     // a descriptor counts 32 bits of blocks
     let now = blocks.min(u64::from(u32::MAX)) as u32;
@@ -55,11 +59,10 @@ pub(crate) fn on_status(
     }
     let next = lba + u64::from(now);
     if next < end && limit > 1 {
-        let limit = limit - 1;
-        let pending = Pending::LbaStatus { lba: next, end, list, limit, allocation_bytes };
-        return Progress::More(request(next, end), pending);
+        (rest.lba, rest.limit) = (next, limit - 1);
+        return Progress::More(request(next, end), Pending::LbaStatus(rest));
     }
-    let mut data = emit_lba_status(&list);
+    let mut data = emit_lba_status(list);
     data.truncate(allocation_bytes);
     Progress::Done(Response::with_data(data.into()))
 }

@@ -28,7 +28,7 @@ pub(crate) fn verify(call: &mut Call<'_>) -> Result<Step, Fault> {
     if extent.blocks == 0 {
         return call.good();
     }
-    call.block(read_request(extent), Pending::Verify(expected))
+    call.block(read_request(extent), Pending::Verify(Box::new(expected)))
 }
 
 pub(crate) fn write_and_verify(call: &mut Call<'_>) -> Result<Step, Fault> {
@@ -38,7 +38,8 @@ pub(crate) fn write_and_verify(call: &mut Call<'_>) -> Result<Step, Fault> {
     if extent.blocks == 0 {
         return call.good();
     }
-    let expected = if call.cdb[1] & BYTCHK != 0 { Expected::Data(data.clone()) } else { Expected::Anything };
+    let expected =
+        Box::new(if call.cdb[1] & BYTCHK != 0 { Expected::Data(data.clone()) } else { Expected::Anything });
     let request = BlockRequest::Write { lba: Lba(extent.lba), data, durable: true };
     call.block(request, Pending::ReadBack { lba: extent.lba, blocks: extent.blocks, expected })
 }

@@ -37,18 +37,22 @@ pub(crate) fn write_same(call: &mut Call<'_>) -> Result<Step, Fault> {
         return call.block(request, Pending::Last { writing: true });
     }
     let pattern = Bytes::from(block.to_vec());
-    let (request, pending) =
-        next(call.unit, fields.lba, blocks, pattern).expect("at least one block is to be written");
+    let (request, pending) = next(call.unit, Box::new(Rest { lba: fields.lba, blocks, pattern }))
+        .expect("at least one block is to be written");
     call.block(request, pending)
 }
 
-/// The next piece of the range that is left, if any.
-pub(crate) fn next(
-    unit: &LogicalUnit,
+/// What is still to be written.
+#[derive(Debug)]
+pub(crate) struct Rest {
     lba: u64,
     blocks: u64,
     pattern: Bytes,
-) -> Option<(BlockRequest, Pending)> {
+}
+
+/// The next piece of the range that is left, if any.
+pub(crate) fn next(unit: &LogicalUnit, mut rest: Box<Rest>) -> Option<(BlockRequest, Pending)> {
+    let Rest { lba, blocks, ref pattern } = *rest;
     if blocks == 0 {
         return None;
     }
@@ -64,7 +68,8 @@ pub(crate) fn next(
         left -= take;
     }
     let request = BlockRequest::Write { lba: Lba(lba), data, durable: false };
-    Some((request, Pending::WriteSame { lba: lba + now, blocks: blocks - now, pattern }))
+    (rest.lba, rest.blocks) = (lba + now, blocks - now);
+    Some((request, Pending::WriteSame(rest)))
 }
 
 impl LogicalUnit {

@@ -149,7 +149,7 @@ impl Rig {
                     step = self.unit.finish_stretch(&mut self.nexus, continuation, left);
                 }
                 Step::BlockOf(naa, request, continuation) => {
-                    let memory = if naa == OTHER_NAA { &mut self.other } else { &mut self.memory };
+                    let memory = if *naa == OTHER_NAA { &mut self.other } else { &mut self.memory };
                     let result = match self.fail {
                         Some((number, error)) if number == self.asked.len() => Err(error),
                         _ => memory.answer(&request),
