@@ -33,13 +33,16 @@ pub(crate) struct TaskSet {
     next: Cell<u64>,
     /// Every command that has not ended. Bounded by the session's command window.
     commands: RefCell<Vec<(Place, Kind)>>,
+    /// How many of them hold up others that are not ordered: next to never any.
+    barriers: Cell<usize>,
     /// A command has ended.
     pub(crate) ended: Notify,
 }
 
 impl TaskSet {
     pub(crate) fn new(io: &Io) -> TaskSet {
-        TaskSet { next: Cell::new(0), commands: RefCell::default(), ended: Notify::new(io) }
+        let (next, commands, barriers) = (Cell::new(0), RefCell::default(), Cell::new(0));
+        TaskSet { next, commands, barriers, ended: Notify::new(io) }
     }
 
     /// Whether a command that comes now must wait.
@@ -49,6 +52,9 @@ impl TaskSet {
 
     /// Whether something older than this place has to end first.
     fn is_held_up(&self, attribute: TaskAttribute, place: Place) -> bool {
+        if self.barriers.get() == 0 && attribute != TaskAttribute::Ordered {
+            return false;
+        }
         let commands = self.commands.borrow();
         commands.iter().filter(|(older, _)| *older < place).any(|(_, kind)| match attribute {
             TaskAttribute::HeadOfQueue => *kind == Kind::Aborted,
@@ -62,6 +68,7 @@ impl TaskSet {
         let place = Place(self.next.get());
         self.next.set(place.0 + 1);
         let kind = if attribute == TaskAttribute::Ordered { Kind::Ordered } else { Kind::Free };
+        self.barriers.set(self.barriers.get() + usize::from(kind != Kind::Free));
         self.commands.borrow_mut().push((place, kind));
         place
     }
@@ -73,14 +80,17 @@ impl TaskSet {
 
     /// All commands that are there have been aborted by another nexus.
     pub(crate) fn fence(&self) {
-        self.commands.borrow_mut().iter_mut().for_each(|(_, kind)| *kind = Kind::Aborted);
+        let mut commands = self.commands.borrow_mut();
+        commands.iter_mut().for_each(|(_, kind)| *kind = Kind::Aborted);
+        self.barriers.set(commands.len());
     }
 
     /// A command has ended.
     pub(crate) fn leave(&self, place: Place) {
         let mut commands = self.commands.borrow_mut();
         let index = commands.iter().position(|(other, _)| *other == place).expect("a command leaves once");
-        commands.swap_remove(index);
+        let (_, kind) = commands.swap_remove(index);
+        self.barriers.set(self.barriers.get() - usize::from(kind != Kind::Free));
         if !commands.is_empty() {
             self.ended.notify();
         }
