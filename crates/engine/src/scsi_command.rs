@@ -121,7 +121,7 @@ async fn run_in_turn(job: Job, command: iscsi::Command) {
         run(job, begun).await;
     } else {
         lun.tasks.leave(*place);
-        session.finish(running);
+        session.finish(running.clone());
     }
 }
 
@@ -208,10 +208,11 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
         }
     };
     visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
-    session.finish(&running);
-    let Some(response) = response.filter(|_| !running.aborted.get()) else { return };
+    let (task, is_aborted) = (running.task, running.aborted.get());
+    session.finish(running);
+    let Some(response) = response.filter(|_| !is_aborted) else { return };
     room.into_iter().for_each(|room| session.keep_until_sent(room));
-    respond(&session, running.task, response);
+    respond(&session, task, response);
     carry_out(&context, &session);
 }
 

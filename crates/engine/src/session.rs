@@ -81,6 +81,8 @@ pub(crate) struct Session {
     pub(crate) login: RefCell<Option<Login>>,
     luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
     commands: RefCell<HashMap<TaskTag, Rc<RunningCommand>>>,
+    /// Memory of commands that have ended, for the next: no more than were at work at once.
+    spare: RefCell<Vec<Rc<RunningCommand>>>,
     /// A command has ended.
     command_ended: Notify,
     /// A command has been aborted.
@@ -130,6 +132,7 @@ impl Session {
             login: RefCell::new(None),
             luns: RefCell::new(BTreeMap::new()),
             commands: RefCell::default(),
+            spare: RefCell::default(),
             command_ended: Notify::new(io),
             aborting: Notify::new(io),
             room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),
@@ -195,17 +198,27 @@ impl Session {
     /// A command is about to touch its volume.
     pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
         assert!(!self.ended.get(), "no command begins in a session that has ended");
-        let command = Rc::new(RunningCommand::new(task, volume));
+        let new = RunningCommand::new(task, volume);
+        let command = match self.spare.borrow_mut().pop() {
+            Some(mut spare) => {
+                *Rc::get_mut(&mut spare).expect("nobody else has it") = new;
+                spare
+            }
+            None => Rc::new(new),
+        };
         let replaced = self.commands.borrow_mut().insert(task, command.clone());
         assert!(replaced.is_none(), "task tags are not reused while their command is at work");
         command
     }
 
     /// A command cannot touch its volume any more.
-    pub(crate) fn finish(&self, command: &RunningCommand) {
+    pub(crate) fn finish(&self, command: Rc<RunningCommand>) {
         let removed = self.commands.borrow_mut().remove(&command.task);
-        assert!(removed.is_some(), "a command ends once");
+        drop(removed.expect("a command ends once"));
         self.command_ended.notify();
+        if Rc::strong_count(&command) == 1 {
+            self.spare.borrow_mut().push(command);
+        }
     }
 
     /// The commands that `choose` picks.
