@@ -14,6 +14,7 @@ test:
 bench:
 	@scripts/run-bench
 	@scripts/run-copies-bench --rounds 3 --seconds 2
+	@scripts/run-pool-bench --rounds 3 --seconds 1
 
 # How nearly full pools bear random overwrites for a long time: an hour and a half.
 bench-steady:

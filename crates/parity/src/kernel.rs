@@ -31,7 +31,9 @@ impl Kernel {
     pub fn available() -> Vec<Kernel> {
         #[cfg(target_arch = "x86_64")]
         let mut kernels = crate::x86::available();
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        let mut kernels = crate::arm::available();
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         let mut kernels = Vec::new();
         kernels.push(PORTABLE);
         kernels

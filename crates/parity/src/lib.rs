@@ -17,6 +17,8 @@
 //! bytes in are wrong bytes out, checksums are the caller's business. It is one of the two rooms with `unsafe`:
 //! for SIMD instructions, behind functions that assert the lengths.
 
+#[cfg(target_arch = "aarch64")]
+mod arm;
 mod field;
 mod generic;
 mod kernel;
@@ -25,6 +27,8 @@ mod oracle;
 mod reconstruct;
 #[cfg(test)]
 mod tests;
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod wide;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -30,6 +30,8 @@ fn this_machine_runs_the_portable_kernel_and_prefers_another_where_it_can() {
     assert_eq!(crate::kernel_name(), names[0]);
     #[cfg(target_arch = "x86_64")]
     assert_eq!(names.contains(&"avx2"), std::is_x86_feature_detected!("avx2"));
+    #[cfg(target_arch = "aarch64")]
+    assert_eq!(names[0], "neon");
 }
 
 proptest! {

@@ -9,6 +9,7 @@ use std::is_x86_feature_detected as has;
 use crate::field::{BIT_MATRICES, NIBBLE_PRODUCTS, POLYNOMIAL_LOW};
 use crate::generic::Vector;
 use crate::kernel::Kernel;
+use crate::wide::kernel;
 
 /// Those that this processor can run, the fastest first.
 pub fn available() -> Vec<Kernel> {
@@ -16,77 +17,6 @@ pub fn available() -> Vec<Kernel> {
     let candidates =
         [(avx512 && has!("gfni"), gfni::KERNEL), (avx512, avx512::KERNEL), (has!("avx2"), avx2::KERNEL)];
     candidates.into_iter().filter(|(runs, _)| *runs).map(|(_, kernel)| kernel).collect()
-}
-
-/// A module with the kernel of one vector type: the generic loops, compiled for its features.
-macro_rules! kernel {
-    ($module:ident, $name:literal, $vector:ty, $features:literal) => {
-        mod $module {
-            use super::*;
-            use crate::{generic, kernel};
-
-            pub const KERNEL: Kernel = Kernel { name: $name, p, pq, xor, multiply_xor, multiply };
-
-            fn p(columns: &[&[u8]], p: &mut [u8]) {
-                #[target_feature(enable = $features)]
-                unsafe fn wide(columns: &[&[u8]], p: &mut [u8]) -> usize {
-                    // SAFETY: the features are enabled here; the lengths are the caller's promise.
-                    unsafe { generic::p::<$vector, 4>(columns, p, 0) }
-                }
-                assert!(columns.iter().all(|column| column.len() == p.len()));
-                // SAFETY: `available` has seen the features; the lengths have just been checked.
-                let at = unsafe { wide(columns, p) };
-                kernel::finish_p(columns, p, at);
-            }
-
-            fn pq(columns: &[&[u8]], p: &mut [u8], q: &mut [u8]) {
-                #[target_feature(enable = $features)]
-                unsafe fn wide(columns: &[&[u8]], p: &mut [u8], q: &mut [u8]) -> usize {
-                    // SAFETY: the features are enabled here; the lengths are the caller's promise.
-                    unsafe { generic::pq::<$vector, 4>(columns, p, q, 0) }
-                }
-                assert!(p.len() == q.len() && columns.iter().all(|column| column.len() == p.len()));
-                // SAFETY: `available` has seen the features; the lengths have just been checked.
-                let at = unsafe { wide(columns, p, q) };
-                kernel::finish_pq(columns, p, q, at);
-            }
-
-            fn xor(target: &mut [u8], data: &[u8]) {
-                #[target_feature(enable = $features)]
-                unsafe fn wide(target: &mut [u8], data: &[u8]) -> usize {
-                    // SAFETY: the features are enabled here; the lengths are the caller's promise.
-                    unsafe { generic::xor::<$vector>(target, data, 0) }
-                }
-                assert_eq!(target.len(), data.len());
-                // SAFETY: `available` has seen the features; the lengths have just been checked.
-                let at = unsafe { wide(target, data) };
-                kernel::finish_xor(target, data, at);
-            }
-
-            fn multiply_xor(target: &mut [u8], data: &[u8], factor: u8) {
-                #[target_feature(enable = $features)]
-                unsafe fn wide(target: &mut [u8], data: &[u8], factor: u8) -> usize {
-                    // SAFETY: the features are enabled here; the lengths are the caller's promise.
-                    unsafe { generic::multiply_xor::<$vector>(target, data, factor, 0) }
-                }
-                assert_eq!(target.len(), data.len());
-                // SAFETY: `available` has seen the features; the lengths have just been checked.
-                let at = unsafe { wide(target, data, factor) };
-                kernel::finish_multiply_xor(target, data, factor, at);
-            }
-
-            fn multiply(target: &mut [u8], factor: u8) {
-                #[target_feature(enable = $features)]
-                unsafe fn wide(target: &mut [u8], factor: u8) -> usize {
-                    // SAFETY: the features are enabled here.
-                    unsafe { generic::multiply::<$vector>(target, factor, 0) }
-                }
-                // SAFETY: `available` has seen the features.
-                let at = unsafe { wide(target, factor) };
-                kernel::finish_multiply(target, factor, at);
-            }
-        }
-    };
 }
 
 kernel!(gfni, "avx512-gfni", Gfni, "avx512f,avx512bw,gfni");
