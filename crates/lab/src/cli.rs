@@ -120,6 +120,9 @@ pub struct JobArgs {
     /// Bytes of one request: a multiple of 512, 4 MiB at most
     #[arg(long, default_value = "4k", value_parser = parse_bytes)]
     pub block: u64,
+    /// Writes are on stable storage before they count: FUA, or synchronous writes of a drive; what a pool does anyway
+    #[arg(long)]
+    pub durable: bool,
     /// Requests outstanding on each connection
     #[arg(long, default_value = "64")]
     pub depth: u32,
@@ -155,6 +158,7 @@ impl JobArgs {
             skew: self.skew,
             read_percent: self.workload.1,
             block_bytes: u32::try_from(self.block).unwrap_or(u32::MAX),
+            durable: self.durable,
             queue_depth: self.depth,
             channels: self.connections,
             threads: self.threads,
@@ -244,6 +248,9 @@ pub struct SuiteArgs {
     /// Only jobs with this in their name, such as "4 KiB randread"; may be given several times
     #[arg(long, value_name = "TEXT")]
     pub only: Vec<String>,
+    /// As for `run`
+    #[arg(long)]
+    pub durable: bool,
     #[command(flatten)]
     pub common: Common,
 }

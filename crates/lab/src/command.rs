@@ -202,6 +202,7 @@ fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), St
         return Err(format!("--base {base}: there is no target of this name"));
     }
     let mut jobs = suite::jobs(args.seconds);
+    jobs.iter_mut().for_each(|job| job.durable = args.durable);
     jobs.retain(|job| args.only.is_empty() || args.only.iter().any(|text| job.title().contains(text)));
     let mut results = results("suite", &args.common);
     suite::run(&mut results, &args.targets, &jobs, args.rounds, &args.common)?;

@@ -31,6 +31,9 @@ fn words(target: &Target, job: &Job) -> Result<Vec<String>, String> {
         Target::Iscsi(unit) => ("libiscsi", format!("iscsi://{}/{}/{}", unit.portal, unit.target, unit.lun)),
         Target::Echo(_) => return Err("fio does not speak to the echo floor".to_owned()),
     };
+    if job.durable && engine == "libiscsi" {
+        return Err("fio's libiscsi engine does not ask for durable writes".to_owned());
+    }
     let random = if job.pattern == Pattern::Random { "rand" } else { "" };
     let workload = match job.read_percent {
         100 => format!("{random}read"),
@@ -60,6 +63,7 @@ fn words(target: &Target, job: &Job) -> Result<Vec<String>, String> {
         format!("--ramp_time={}ms", (job.warm_up_seconds * 1e3) as u64),
     ];
     words.extend(job.span_bytes.map(|span| format!("--size={span}")));
+    words.extend(job.durable.then(|| "--sync=dsync".to_owned()));
     words.extend(job.skew.map(|Skew { requests_percent, places_percent }| {
         let (other_requests, other_places) = (100 - requests_percent, 100 - places_percent);
         format!(
@@ -133,6 +137,7 @@ mod tests {
             queue_depth: 16,
             channels: 12,
             skew: "90/10".parse().ok(),
+            durable: true,
             ..Job::default()
         };
         let words =
@@ -146,6 +151,7 @@ mod tests {
             "--filename=/dev/a\\:b",
             "--runtime=5000ms",
             "--random_distribution=zoned:90/10:10/90",
+            "--sync=dsync",
         ] {
             assert!(words.contains(word), "{word}: {words}");
         }

@@ -71,6 +71,9 @@ pub struct Job {
     /// Of 100 requests, so many read; the rest write.
     pub read_percent: u8,
     pub block_bytes: u32,
+    /// Writes are on stable storage before they count: FUA, or a synchronous write of a drive.
+    #[serde(default)]
+    pub durable: bool,
     /// Requests outstanding on each channel.
     pub queue_depth: u32,
     /// Connections of each thread; for drives, places that sequential requests go on from.
@@ -95,6 +98,7 @@ impl Default for Job {
             skew: None,
             read_percent: 100,
             block_bytes: 4096,
+            durable: false,
             queue_depth: 64,
             channels: 1,
             threads: 1,
@@ -153,14 +157,16 @@ impl Job {
         u64::from(self.queue_depth) * u64::from(self.channels) * u64::from(self.threads)
     }
 
-    /// `randread`, `write`, `randrw90` ..., as fio and the published figures call it; `randwrite 90/10` where it is skewed.
+    /// `randread`, `write`, `randrw90` ..., as fio and the published figures call it; `randwrite 90/10` where it is skewed,
+    /// `durable` where writes are.
     pub fn workload(&self) -> String {
         let random = if self.pattern == Pattern::Random { "rand" } else { "" };
         let skew = self.skew.map(|skew| format!(" {skew}")).unwrap_or_default();
+        let durable = if self.durable { " durable" } else { "" };
         match self.read_percent {
             100 => format!("{random}read{skew}"),
-            0 => format!("{random}write{skew}"),
-            percent => format!("{random}rw{percent}{skew}"),
+            0 => format!("{random}write{skew}{durable}"),
+            percent => format!("{random}rw{percent}{skew}{durable}"),
         }
     }
 
@@ -212,6 +218,9 @@ mod tests {
         assert_eq!(job.title(), "4 KiB write qd64 x4");
         let job = Job { read_percent: 0, skew: "80/20".parse().ok(), ..Job::default() };
         assert_eq!(job.title(), "4 KiB randwrite 80/20 qd64");
+        let job = Job { durable: true, ..job };
+        assert_eq!(job.workload(), "randwrite 80/20 durable");
+        assert_eq!(Job { read_percent: 100, ..job }.workload(), "randread 80/20", "nothing of it is written");
     }
 
     #[test]

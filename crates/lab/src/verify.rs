@@ -108,8 +108,8 @@ mod tests {
     fn a_busy_unit_with_something_to_tell_is_verified_all_the_same() {
         let unit = serve(
             8192,
-            Arc::new(|number, opcode| match number {
-                _ if opcode != READ => None,
+            Arc::new(|number, cdb| match number {
+                _ if cdb[0] != READ => None,
                 3 => Some(check_condition(SenseKey::UnitAttention, SenseCode::ThinProvisioningThreshold)),
                 5 => Some(status(Status::Busy)),
                 _ => None,

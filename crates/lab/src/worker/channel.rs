@@ -94,15 +94,7 @@ impl Channel {
         let depth = shared.job.queue_depth;
         let (kind, size_bytes, granule_bytes, facts) = match &shared.target {
             Target::Drives(paths) => {
-                let writable = shared.job.read_percent < 100;
-                let set = DriveSet::open(
-                    env,
-                    &shared.drives,
-                    paths,
-                    writable,
-                    (index, depth),
-                    shared.job.block_bytes,
-                )?;
+                let set = DriveSet::open(env, &shared.drives, paths, index, &shared.job)?;
                 let (size, facts) = (set.size_bytes(), set.facts());
                 (Kind::Drives(set), size, base::BLOCK_BYTES as u32, facts)
             }
@@ -111,8 +103,11 @@ impl Channel {
                 let (size, block) = (session.blocks * u64::from(session.block_bytes), session.block_bytes);
                 let facts = session.facts();
                 let connection = session.connection;
-                let codec = IscsiCodec::new(session, depth);
+                let codec = IscsiCodec::new(session, depth, shared.job.durable);
                 (Kind::Iscsi(Box::new(Stream::new(connection, index, codec))), size, block, facts)
+            }
+            Target::Echo(_) if shared.job.durable => {
+                return Err("nothing of the echo floor is durable".to_owned());
             }
             Target::Echo(address) => {
                 let connection = login::connect(env, *address)?;

@@ -7,6 +7,7 @@ use env::{DriveHandle, DriveInfo, DriveKind, Env, Operation, Outcome, Token};
 
 use super::stream::Ended;
 use super::{World, wait_for};
+use crate::job::Job;
 use crate::place::{Noise, Request};
 
 /// Consecutive bytes on one drive before the next drive's turn, for small requests.
@@ -52,6 +53,7 @@ pub struct DriveSet {
     drives: Handles,
     strip_bytes: u64,
     index: u32,
+    durable: bool,
     buffers: Vec<Option<AlignedBuffer>>,
 }
 
@@ -60,19 +62,20 @@ impl DriveSet {
         env: &mut World,
         opened: &Opened,
         paths: &[String],
-        writable: bool,
-        (index, depth): (u32, u32),
-        block_bytes: u32,
+        index: u32,
+        job: &Job,
     ) -> Result<DriveSet, String> {
+        let (block_bytes, depth) = (job.block_bytes, job.queue_depth);
         if !(block_bytes as usize).is_multiple_of(BLOCK_BYTES) {
             return Err(format!(
                 "drives are measured in blocks of 4 KiB or multiples, not {block_bytes} bytes"
             ));
         }
-        let drives = opened.get(env, paths, writable)?;
+        let drives = opened.get(env, paths, job.read_percent < 100)?;
         let blocks = block_bytes as usize / BLOCK_BYTES;
         let buffers = (0..depth).map(|_| Some(AlignedBuffer::zeroed(blocks))).collect();
-        Ok(DriveSet { drives, strip_bytes: STRIP_BYTES.max(u64::from(block_bytes)), index, buffers })
+        let strip_bytes = STRIP_BYTES.max(u64::from(block_bytes));
+        Ok(DriveSet { drives, strip_bytes, index, durable: job.durable, buffers })
     }
 
     /// As many whole strips as the smallest drive has, times the drives. One drive is used to its end.
@@ -98,7 +101,7 @@ impl DriveSet {
         let (drive, offset_bytes) = self.locate(request.offset_bytes);
         let operation = if request.write {
             let data = vec![noise.next(request.length_bytes)];
-            Operation::DriveWrite { drive, offset_bytes, data, durable: false }
+            Operation::DriveWrite { drive, offset_bytes, data, durable: self.durable }
         } else {
             let buffer = self.buffers[slot as usize].take().expect("a slot has its buffer");
             Operation::DriveRead { drive, offset_bytes, buffer }

@@ -22,9 +22,13 @@ struct Task {
     expected_bytes: usize,
 }
 
+/// SBC-3 §5.33: the data is on stable storage before the answer.
+pub const FUA: u8 = 0x08;
+
 pub struct IscsiCodec {
     lun: u64,
     block_bytes: u32,
+    durable: bool,
     cmd_sn: u32,
     max_cmd_sn: u32,
     exp_stat_sn: u32,
@@ -33,11 +37,12 @@ pub struct IscsiCodec {
 }
 
 impl IscsiCodec {
-    pub fn new(session: Session, depth: u32) -> IscsiCodec {
+    pub fn new(session: Session, depth: u32, durable: bool) -> IscsiCodec {
         let numbers = session.initiator.numbers();
         IscsiCodec {
             lun: session.lun,
             block_bytes: session.block_bytes,
+            durable,
             cmd_sn: numbers.cmd_sn,
             max_cmd_sn: numbers.max_cmd_sn,
             exp_stat_sn: numbers.exp_stat_sn,
@@ -160,7 +165,10 @@ impl Codec for IscsiCodec {
         let length = length_bytes as usize;
         let block = u64::from(self.block_bytes);
         let opcode = if write { 0x8a } else { 0x88 };
-        let cdb = cdb_16(opcode, offset_bytes / block, length_bytes / self.block_bytes);
+        let mut cdb = cdb_16(opcode, offset_bytes / block, length_bytes / self.block_bytes);
+        if write && self.durable {
+            cdb[1] = FUA;
+        }
         let parameters = &self.parameters;
         let unasked = if write { length.min(parameters.first_burst_bytes as usize) } else { 0 };
         let immediate = match parameters.immediate_data {

@@ -17,8 +17,8 @@ pub const READ: u8 = 0x88;
 pub const WRITE: u8 = 0x8a;
 pub const READ_CAPACITY: u8 = 0x9e;
 
-/// What is answered to the command of this number, from 0, and this operation code in place of carrying it out.
-pub type Script = Arc<dyn Fn(u64, u8) -> Option<CommandResponse> + Send + Sync>;
+/// What is answered to the command of this number, from 0, and with this CDB in place of carrying it out.
+pub type Script = Arc<dyn Fn(u64, &[u8; 16]) -> Option<CommandResponse> + Send + Sync>;
 
 struct Everybody;
 
@@ -69,7 +69,7 @@ fn attend(mut socket: TcpStream, blocks: usize, script: &Script) {
             match connection.next_effect() {
                 Some(Effect::LoggedIn(_)) => connection.complete_login(1),
                 Some(Effect::Command(command)) => {
-                    let scripted = script(number, command.cdb[0]);
+                    let scripted = script(number, &command.cdb);
                     let response = scripted.unwrap_or_else(|| carry_out(&command, &mut memory));
                     connection.respond(command.task, response);
                     number += 1;

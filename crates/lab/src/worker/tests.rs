@@ -5,6 +5,7 @@ use std::sync::Arc;
 use iscsi::CommandResponse;
 use wire::scsi::{SenseCode, SenseKey, Status};
 
+use super::iscsi::FUA;
 use super::scripted::{READ, READ_CAPACITY, WRITE, check_condition, serve, status};
 use crate::job::{Job, Limit, Pattern};
 use crate::progress::Progress;
@@ -20,7 +21,7 @@ fn threshold() -> CommandResponse {
 
 fn run(
     job: Job,
-    script: impl Fn(u64, u8) -> Option<CommandResponse> + Send + Sync + 'static,
+    script: impl Fn(u64, &[u8; 16]) -> Option<CommandResponse> + Send + Sync + 'static,
 ) -> Result<Run, String> {
     let target = Target::Iscsi(serve(BLOCKS, Arc::new(script)));
     let plan = Plan { name: "it".into(), target, job, round: 1, cores: vec![], target_process: None };
@@ -41,7 +42,7 @@ fn job(read_percent: u8) -> Job {
 #[test]
 fn what_is_no_error_is_counted_and_the_command_sent_again() {
     for read_percent in [0, 100] {
-        let run = run(job(read_percent), |number, opcode| match (number, opcode) {
+        let run = run(job(read_percent), |number, cdb| match (number, cdb[0]) {
             // before the load: what every session is told first
             (0, READ_CAPACITY) => Some(check_condition(SenseKey::UnitAttention, SenseCode::PowerOnOrReset)),
             (5, _) => Some(threshold()),
@@ -61,10 +62,10 @@ fn what_is_no_error_is_counted_and_the_command_sent_again() {
 #[test]
 fn an_error_ends_the_run_and_tells_its_name() {
     let space = check_condition(SenseKey::DataProtect, SenseCode::SpaceAllocationFailedWriteProtect);
-    let ends = run(job(0), move |_, opcode| (opcode == WRITE).then(|| space.clone()));
+    let ends = run(job(0), move |_, cdb| (cdb[0] == WRITE).then(|| space.clone()));
     let why = ends.expect_err("there is no room");
     assert!(why.contains("sense key 7h, 27h/07h"), "{why}");
-    let why = run(job(100), |_, opcode| (opcode == READ).then(threshold)).expect_err("it never stops");
+    let why = run(job(100), |_, cdb| (cdb[0] == READ).then(threshold)).expect_err("it never stops");
     assert!(why.contains("was sent 129 times"), "{why}");
 }
 
@@ -72,8 +73,25 @@ fn an_error_ends_the_run_and_tells_its_name() {
 fn a_run_bounded_by_time_ends_in_time_though_the_target_is_busy() {
     let job = Job { limit: Limit::Seconds(0.2), warm_up_seconds: 0.0, ..job(0) };
     let began = std::time::Instant::now();
-    let run = run(job, |number, opcode| (number > 50 && opcode == WRITE).then(|| status(Status::Busy)));
+    let run = run(job, |number, cdb| (number > 50 && cdb[0] == WRITE).then(|| status(Status::Busy)));
     let run = run.expect("it ends");
     assert!(began.elapsed().as_secs() < 10, "patience with a busy target is not asked for at the end");
     assert!(run.retried["BUSY"] < 200, "with pauses: {:?}", run.retried);
+}
+
+#[test]
+fn durable_writes_say_so_and_nothing_else_does() {
+    for durable in [false, true] {
+        let job = Job { durable, ..job(50) };
+        let refused = run(job, move |_, cdb| {
+            let asks = cdb[1] & FUA != 0;
+            let right = match cdb[0] {
+                WRITE => asks == durable,
+                READ => !asks,
+                _ => true,
+            };
+            (!right).then(|| check_condition(SenseKey::IllegalRequest, SenseCode::InvalidFieldInCdb))
+        });
+        assert_eq!(refused.expect("all are as they must be").all.operations, 64);
+    }
 }
