@@ -2,10 +2,12 @@
 
 mod common;
 
+use base::Nanos;
 use common::Lab;
-use common::host::{Host, write_10};
+use common::host::{Host, sense, write_10};
 use engine::command::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus};
 use engine::{Command, Reply};
+use sim::DriveNumber;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const MIB: u64 = 1 << 20;
@@ -307,4 +309,47 @@ fn the_power_goes_in_the_middle_of_orders() {
     }
     // cut off before, and after, of each kind
     assert!(carried_out.iter().all(|&done| (1..12).contains(&done)), "{carried_out:?}");
+}
+
+/// Wherever it happens that the file systems under the drives run full: until the snapshot is recorded, or forgotten, the volume
+/// refuses writes for want of space, and for nothing else; when there is space, it takes them by itself.
+#[test]
+fn a_snapshot_that_cannot_be_recorded_is_want_of_space_to_hosts() {
+    const SPACE_ALLOCATION_FAILED: (u8, u8, u8) = (7, 0x27, 0x07);
+    let mut failed = 0;
+    for events in (0..160).step_by(5) {
+        let mut lab = array(3, 1);
+        let host = login(&mut lab, 0, &[0]);
+        host.write(&mut lab, 0, 0, &[1; 4096]);
+        let answer = lab.send_command(snapshot("mon"));
+        for _ in 0..events {
+            assert!(lab.simulation.step());
+        }
+        let fill = |lab: &Lab, full| {
+            (0..4).for_each(|drive| lab.simulation.world.set_no_space(DriveNumber(drive), full));
+        };
+        fill(&lab, true);
+        lab.pass(Nanos::from_secs(15));
+        // where there is space for a moment, the lane waits for none any more, and something of the order is done
+        for moment in [0, events, 20, 40] {
+            fill(&lab, false);
+            (0..moment).for_each(|_| assert!(lab.simulation.step()));
+            fill(&lab, true);
+            let written = host.run(&mut lab, write_10(0, 0, &[2; 4096]));
+            assert!(
+                written.status == 0 || sense(&written) == SPACE_ALLOCATION_FAILED,
+                "after {events}, {moment} events: {written:?}"
+            );
+            lab.pass(Nanos::from_secs(2));
+        }
+        fill(&lab, false);
+        lab.pass(Nanos::from_secs(75));
+        let answer = answer.lock().unwrap().take().expect("it is answered");
+        failed += u32::from(answer.is_err());
+        host.write(&mut lab, 0, 0, &[3; 4096]);
+        power_cut(&mut lab, host);
+        let host = login(&mut lab, 0, &[0]);
+        assert_eq!(host.read(&mut lab, 0, 0, 8), [3; 4096], "after {events} events");
+    }
+    assert!(failed > 0, "every snapshot was recorded in time");
 }

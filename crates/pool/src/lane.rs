@@ -37,8 +37,10 @@ pub enum LaneError {
     Unreadable { block: u64 },
     /// The compare failed at this byte of the request.
     Miscompare { offset_bytes: u32 },
-    /// No such layer, or it is frozen or being dropped.
+    /// No such layer, or it is being dropped.
     NoSuchLayer,
+    /// Something stands on the layer, or is to: it is written no more.
+    Frozen,
     /// A block refers to another lane's, or another layer's: whoever asked has to say what is there.
     Elsewhere,
     /// Too many drives have failed, or the lane is closed.
@@ -52,6 +54,7 @@ impl fmt::Display for LaneError {
             LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
             LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
             LaneError::NoSuchLayer => f.write_str("there is no such layer"),
+            LaneError::Frozen => f.write_str("something stands on the layer"),
             LaneError::Elsewhere => f.write_str("a block is elsewhere"),
             LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
         }
@@ -383,7 +386,8 @@ impl Drop for Running {
 /// The error that a block request gets for a lane's error. `lba_of` turns a lane's block into the volume's.
 pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
     match error {
-        LaneError::OutOfSpace => block::BlockError::OutOfSpace,
+        // a volume goes on in its frozen layer where the snapshot that froze it finds no space to be recorded, nor to be forgotten
+        LaneError::OutOfSpace | LaneError::Frozen => block::BlockError::OutOfSpace,
         LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
         LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
         LaneError::NoSuchLayer | LaneError::Elsewhere | LaneError::Unavailable => block::BlockError::NotReady,

@@ -30,6 +30,7 @@ impl Lane {
                 assert!(map.covers(layer, block), "block {block} is outside of layer {layer:?}");
                 Ok(())
             }
+            Some(found) if !found.dropping => Err(LaneError::Frozen),
             _ => Err(LaneError::NoSuchLayer),
         }
     }

@@ -19,7 +19,8 @@ use crate::command::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made,
 use crate::lanes::pool_layer;
 use crate::message::Call;
 
-/// How long writes that are under way when a snapshot is asked for may take to end; later ones wait meanwhile.
+/// How long writes that are under way when a snapshot is asked for may take to end, and how long the snapshot may take then; later
+/// ones wait meanwhile.
 const HOLD_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Array {
@@ -163,12 +164,19 @@ impl Array {
         grown: &[(VolumeId, LayerId)],
     ) -> Result<(), CommandError> {
         let held: Arc<[VolumeId]> = held.into();
-        let made = match self.hold_writes(&held).await {
-            Ok(()) => self.grow_volumes(planned, grown).await,
-            Err(error) => Err(error),
-        };
-        self.context.ask_all(|| Call::HoldWrites(held.clone(), false)).await;
-        made
+        let let_go = || self.context.ask_all(|| Call::HoldWrites(held.clone(), false));
+        if let Err(error) = self.hold_writes(&held).await {
+            let_go().await;
+            return Err(error);
+        }
+        let mut growing = std::pin::pin!(self.grow_volumes(planned, grown));
+        let in_time = task::race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await;
+        // what waits for space may wait for ever: layers that are frozen by then refuse writes for want of it
+        let_go().await;
+        match in_time {
+            Ok(made) => made,
+            Err(_) => growing.await,
+        }
     }
 
     /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.

@@ -20,6 +20,8 @@ use crate::workload::{Answer, Request, Subject};
 
 /// Pause before a command is sent again that the array could not take yet.
 const AGAIN: Nanos = Nanos::from_millis(2);
+/// Longer than a unit may say that it is not ready, while the array answers.
+const NOT_READY_TIME_MAX: Nanos = Nanos::from_secs(60);
 const ABORT_AFTER_NS_MAX: u64 = 1_000_000;
 const FUA: u8 = 0x08;
 /// WRITE SAME (16) without a data-out buffer, unmapping.
@@ -52,6 +54,7 @@ impl Way {
         written: Option<u32>,
         answer: impl Fn(&Completion) -> Option<Answer>,
     ) -> Answer {
+        let mut not_ready_since = None;
         loop {
             let mut abort_at = None;
             if self.interferes {
@@ -67,6 +70,10 @@ impl Way {
                     }
                     if let Some(answer) = answer(&completion) {
                         return answer;
+                    }
+                    not_ready_since = is_not_ready(&completion).then(|| not_ready_since.unwrap_or(sent));
+                    if not_ready_since.is_some_and(|since| sent - since > NOT_READY_TIME_MAX) {
+                        return Answer::Failed(format!("not ready for {NOT_READY_TIME_MAX:?}"));
                     }
                 }
                 Ended::Aborted => return Answer::Aborted,
@@ -126,6 +133,10 @@ impl LunSubject {
 pub fn sense(completion: &Completion) -> (u8, u8, u8) {
     let byte = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
     (byte(2) & 0xF, byte(12), byte(13))
+}
+
+fn is_not_ready(completion: &Completion) -> bool {
+    completion.status == 0x02 && sense(completion).0 == 0x2
 }
 
 /// What a status means to the workload; `None`: try again.
