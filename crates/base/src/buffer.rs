@@ -1,51 +1,95 @@
 //! Memory that direct I/O accepts: whole, 4 KiB-aligned blocks. A thread uses the memory of buffers that are gone again.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 
-use bytes::Bytes;
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use bytes::{Buf, Bytes, BytesMut};
 
 use crate::units::BLOCK_BYTES;
 
-#[derive(Clone, FromBytes, IntoBytes, KnownLayout, Immutable)]
-#[repr(C, align(4096))]
-struct AlignedBlock([u8; BLOCK_BYTES]);
-
-const _: () = assert!(size_of::<AlignedBlock>() == BLOCK_BYTES && align_of::<AlignedBlock>() == BLOCK_BYTES);
-
 /// Memory comes in these sizes, in blocks; larger buffers are as large as asked for.
 const SIZES: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
-/// What a thread keeps for the next buffers, in bytes.
+/// What a thread keeps for the next buffers, in bytes; of what it has lent, too.
 const KEPT_BYTES_MAX: usize = 16 << 20;
+/// So many lent ones are looked at for one that nobody holds any more.
+const LOOKED_AT_MAX: usize = 4;
 
-/// Memory of buffers that are gone, by size: fresh memory of this kind costs page faults and clearing.
+/// Memory of buffers that are gone, and of those that are lent, by size: fresh memory of this kind costs page faults and clearing.
 struct Kept {
     bytes: usize,
-    by_size: [Vec<Vec<AlignedBlock>>; SIZES.len()],
+    lent_bytes: usize,
+    by_size: [Vec<BytesMut>; SIZES.len()],
+    /// The oldest first: that is the most likely to have come back.
+    lent: [VecDeque<Bytes>; SIZES.len()],
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> =
-        const { RefCell::new(Kept { bytes: 0, by_size: [const { Vec::new() }; SIZES.len()] }) };
+    static KEPT: RefCell<Kept> = const {
+        RefCell::new(Kept {
+            bytes: 0,
+            lent_bytes: 0,
+            by_size: [const { Vec::new() }; SIZES.len()],
+            lent: [const { VecDeque::new() }; SIZES.len()],
+        })
+    };
+}
+
+impl Kept {
+    fn take(&mut self, size: usize) -> Option<BytesMut> {
+        if let Some(memory) = self.by_size[size].pop() {
+            self.bytes -= memory.len();
+            return Some(memory);
+        }
+        let lent = &mut self.lent[size];
+        for _ in 0..LOOKED_AT_MAX.min(lent.len()) {
+            match lent.pop_front()?.try_into_mut() {
+                Ok(memory) => {
+                    self.lent_bytes -= memory.len();
+                    return Some(memory);
+                }
+                Err(held) => lent.push_back(held),
+            }
+        }
+        None
+    }
+
+    fn lend(&mut self, size: usize, memory: Bytes) {
+        if self.lent_bytes + memory.len() <= KEPT_BYTES_MAX {
+            self.lent_bytes += memory.len();
+            self.lent[size].push_back(memory);
+        }
+    }
 }
 
 fn size_for(blocks: usize) -> Option<usize> {
     SIZES.iter().position(|&size| size >= blocks)
 }
 
+/// The size of memory that is kept.
+fn size_of_kept(memory: &[u8]) -> Option<usize> {
+    SIZES.iter().position(|&size| size * BLOCK_BYTES == memory.len())
+}
+
 /// Takes memory for so many blocks from what this thread keeps.
-fn take_kept(blocks: usize) -> Option<Vec<AlignedBlock>> {
+fn take_kept(blocks: usize) -> Option<BytesMut> {
     let size = size_for(blocks)?;
-    KEPT.with_borrow_mut(|kept| {
-        let memory = kept.by_size[size].pop()?;
-        kept.bytes -= memory.len() * BLOCK_BYTES;
-        Some(memory)
-    })
+    KEPT.with_borrow_mut(|kept| kept.take(size))
+}
+
+/// Zeros that begin at a multiple of the block size.
+fn fresh_memory(bytes: usize) -> BytesMut {
+    let mut memory = BytesMut::zeroed(bytes + BLOCK_BYTES);
+    memory.advance(memory.as_ptr().align_offset(BLOCK_BYTES));
+    // it is counted from here on, so that sharing it allocates nothing
+    drop(memory.split_off(bytes));
+    assert!(memory.as_ptr().addr().is_multiple_of(BLOCK_BYTES) || bytes == 0);
+    memory
 }
 
 /// A run of whole 4 KiB blocks, aligned for direct I/O. The length is a multiple of [`BLOCK_BYTES`].
 pub struct AlignedBuffer {
-    memory: Vec<AlignedBlock>,
+    /// As long as one of [`SIZES`], or as long as was asked for.
+    memory: BytesMut,
     blocks: usize,
 }
 
@@ -74,7 +118,7 @@ impl AlignedBuffer {
 
     fn fresh(blocks: usize) -> AlignedBuffer {
         let size = size_for(blocks).map_or(blocks, |size| SIZES[size]);
-        AlignedBuffer { memory: AlignedBlock::new_vec_zeroed(size).expect("out of memory"), blocks }
+        AlignedBuffer { memory: fresh_memory(size * BLOCK_BYTES), blocks }
     }
 
     /// As many whole blocks as hold `bytes`, copied, the rest zero.
@@ -91,16 +135,26 @@ impl AlignedBuffer {
     }
 
     pub fn block(&self, index: usize) -> &[u8] {
-        self.memory[..self.blocks][index].as_bytes()
+        &self[index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES]
     }
 
     pub fn block_mut(&mut self, index: usize) -> &mut [u8] {
-        self.memory[..self.blocks][index].as_mut_bytes()
+        &mut self[index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES]
     }
 
     /// The same memory as shared, immutable bytes: no copy, and slices at block boundaries stay aligned.
     pub fn into_bytes(self) -> Bytes {
         Bytes::from_owner(self)
+    }
+
+    /// The same, for those who give it back soon: this thread looks for it then. Nothing is allocated for that.
+    pub fn lend(mut self) -> Bytes {
+        let memory = std::mem::take(&mut self.memory).freeze();
+        let lent = memory.slice(..self.blocks * BLOCK_BYTES);
+        if let Some(size) = size_of_kept(&memory) {
+            KEPT.with_borrow_mut(|kept| kept.lend(size, memory));
+        }
+        lent
     }
 }
 
@@ -113,13 +167,12 @@ impl Clone for AlignedBuffer {
 impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         let memory = std::mem::take(&mut self.memory);
-        let Some(size) = SIZES.iter().position(|&size| size == memory.len()) else { return };
+        let Some(size) = size_of_kept(&memory) else { return };
         // a thread that ends keeps nothing any more
         let _ = KEPT.try_with(|kept| {
             let mut kept = kept.borrow_mut();
-            let bytes = memory.len() * BLOCK_BYTES;
-            if kept.bytes + bytes <= KEPT_BYTES_MAX {
-                kept.bytes += bytes;
+            if kept.bytes + memory.len() <= KEPT_BYTES_MAX {
+                kept.bytes += memory.len();
                 kept.by_size[size].push(memory);
             }
         });
@@ -129,13 +182,13 @@ impl Drop for AlignedBuffer {
 impl std::ops::Deref for AlignedBuffer {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        self.memory[..self.blocks].as_bytes()
+        &self.memory[..self.blocks * BLOCK_BYTES]
     }
 }
 
 impl std::ops::DerefMut for AlignedBuffer {
     fn deref_mut(&mut self) -> &mut [u8] {
-        self.memory[..self.blocks].as_mut_bytes()
+        &mut self.memory[..self.blocks * BLOCK_BYTES]
     }
 }
 
@@ -179,6 +232,35 @@ mod tests {
         let buffer = AlignedBuffer::uncleared(5);
         assert_eq!((buffer.as_ptr(), buffer.blocks()), (place, 5));
         assert_eq!((AlignedBuffer::zeroed(0).len(), AlignedBuffer::zeroed(257).blocks()), (0, 257));
+    }
+
+    #[test]
+    fn what_was_lent_is_used_again_when_nobody_holds_it_and_not_before() {
+        let mut buffer = AlignedBuffer::zeroed(11);
+        buffer.fill(7);
+        let place = buffer.as_ptr();
+        let lent = buffer.lend();
+        let part = lent.slice(BLOCK_BYTES..2 * BLOCK_BYTES);
+        drop(lent);
+        let other = AlignedBuffer::zeroed(12);
+        assert_ne!(other.as_ptr(), place);
+        assert!(part.len() == BLOCK_BYTES && part.iter().all(|&byte| byte == 7));
+        drop((part, other.lend()));
+        // both have come back
+        let (first, second) = (AlignedBuffer::zeroed(12), AlignedBuffer::zeroed(12));
+        assert!(first.as_ptr() == place || second.as_ptr() == place);
+        assert!(first.iter().chain(second.iter()).all(|&byte| byte == 0));
+        assert_eq!((first.as_ptr().addr() | second.as_ptr().addr()) % BLOCK_BYTES, 0);
+    }
+
+    #[test]
+    fn what_is_held_for_long_is_in_nobodys_way() {
+        let held: Vec<Bytes> = (0..100).map(|_| AlignedBuffer::zeroed(256).lend()).collect();
+        assert_eq!(KEPT.with_borrow(|kept| kept.lent_bytes), KEPT_BYTES_MAX);
+        assert_eq!(AlignedBuffer::zeroed(256).lend().len(), 256 * BLOCK_BYTES);
+        drop(held);
+        drop(AlignedBuffer::zeroed(256));
+        assert!(KEPT.with_borrow(|kept| kept.lent_bytes) < KEPT_BYTES_MAX);
     }
 
     #[test]

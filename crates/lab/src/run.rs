@@ -81,9 +81,12 @@ pub fn prepare(plan: &Plan) -> Result<Prepared, String> {
     let (is_ready, ready) = channel();
     let (finish, finished) = channel();
     let mut options = Options { cores: plan.cores.clone(), ..Options::new(plan.job.threads) };
-    if options.spin_max > Nanos(0) {
-        options.spin_max = SPIN_MAX;
-    }
+    options.spin_max = match plan.target {
+        // waking up is a part of what a drive takes, as fio counts it
+        Target::Drives(_) => Nanos(0),
+        _ if options.spin_max > Nanos(0) => SPIN_MAX,
+        _ => Nanos(0),
+    };
     let for_threads = shared.clone();
     let shards = spawn_shards(&options, move |env: World| {
         let index = env.shard().0;

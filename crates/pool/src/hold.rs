@@ -20,7 +20,7 @@ use block::Payload;
 use crate::apply::within_leaf;
 use crate::format::header::Entry;
 use crate::lane::{Lane, LaneError};
-use crate::log::{Pending, Source, Ticket};
+use crate::log::{Blocks, Pending, Ticket};
 use crate::read::Read;
 
 /// Names a hold of one lane, from when it is given to when it is released.
@@ -139,7 +139,7 @@ impl Lane {
     ) -> Result<Rc<Ticket>, LaneError> {
         let (layer, block, blocks) = self.holds.borrow().get(id);
         assert_eq!(data.len(), blocks as usize * BLOCK_BYTES, "all that is held is written");
-        let (data, ticket) = (Rc::new(data), Ticket::new(&self.io));
+        let (data, ticket) = (Blocks::from(data), Ticket::new(&self.io));
         let mut at = 0;
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
@@ -149,7 +149,7 @@ impl Lane {
             for index in at..at + count {
                 self.append(Pending {
                     entry: Entry::Data { layer, block: block + index, crc: 0 },
-                    source: Some(Source::Payload(data.clone(), index as usize * BLOCK_BYTES)),
+                    source: Some(data.source(index as usize)),
                     durable,
                     ticket: ticket.clone(),
                     tag: None,

@@ -21,7 +21,7 @@ use crate::decision::Decision;
 use crate::evidence::{Evidence, Patience};
 use crate::format::label::DriveState;
 use crate::latency::{Access, Latencies};
-use crate::log::Log;
+use crate::log::{Log, Tickets};
 use crate::map::Map;
 use crate::membership::{Member, Membership};
 use crate::segments::Segments;
@@ -118,6 +118,7 @@ pub struct Lane {
     pub(crate) segments: RefCell<Segments>,
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
+    pub(crate) tickets: Tickets,
     pub(crate) holds: RefCell<crate::hold::Holds>,
     pub(crate) state: Cell<LaneState>,
     pub(crate) counters: RefCell<LaneCounters>,
@@ -197,6 +198,7 @@ impl Lane {
             state: Cell::new(LaneState::Recovering),
             counters: RefCell::new(LaneCounters::default()),
             log_work: Notify::new(io),
+            tickets: Tickets::new(io),
             committed: Notify::new(io),
             space: Notify::new(io),
             background: Notify::new(io),

@@ -12,7 +12,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use base::{HashMap, LayerId, Sequence};
+use base::{BLOCK_BYTES, HashMap, LayerId, Sequence};
 use block::Payload;
 use bytes::Bytes;
 use task::{Io, Notify};
@@ -32,6 +32,64 @@ pub(crate) enum Source {
     /// 4 KiB of a host's payload, from this offset.
     Payload(Rc<Payload>, usize),
     Block(Bytes),
+}
+
+/// The blocks of a host's payload. A single piece, which most payloads are, needs no memory to be shared.
+pub(crate) enum Blocks {
+    One(Bytes),
+    Many(Rc<Payload>),
+}
+
+impl From<Payload> for Blocks {
+    fn from(payload: Payload) -> Blocks {
+        match payload.pieces() {
+            [piece] => Blocks::One(piece.clone()),
+            _ => Blocks::Many(Rc::new(payload)),
+        }
+    }
+}
+
+impl Blocks {
+    pub fn source(&self, index: usize) -> Source {
+        let offset_bytes = index * BLOCK_BYTES;
+        match self {
+            Blocks::One(piece) => Source::Block(piece.slice(offset_bytes..offset_bytes + BLOCK_BYTES)),
+            Blocks::Many(payload) => Source::Payload(payload.clone(), offset_bytes),
+        }
+    }
+}
+
+/// Tickets of hosts' writes; the memory of those that nobody holds any more is used again.
+pub(crate) struct Tickets {
+    io: Io,
+    kept: RefCell<VecDeque<Rc<Ticket>>>,
+}
+
+impl Tickets {
+    const KEPT_MAX: usize = 512;
+
+    pub fn new(io: &Io) -> Tickets {
+        Tickets { io: io.clone(), kept: RefCell::default() }
+    }
+
+    pub fn take(&self) -> Rc<Ticket> {
+        let mut kept = self.kept.borrow_mut();
+        let mut oldest = kept.pop_front();
+        let ticket = match oldest.as_mut().and_then(Rc::get_mut) {
+            Some(free) => {
+                (free.outstanding, free.failed) = (Cell::new(0), Cell::new(None));
+                oldest.expect("it was there a moment ago")
+            }
+            None => {
+                kept.extend(oldest);
+                Ticket::new(&self.io)
+            }
+        };
+        if kept.len() < Tickets::KEPT_MAX {
+            kept.push_back(ticket.clone());
+        }
+        ticket
+    }
 }
 
 /// Waits for some entries to be committed.

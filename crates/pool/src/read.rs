@@ -117,7 +117,7 @@ impl Lane {
         let first = block + run.first as u64;
         match self.read_run(&columns, entries).await {
             Ok((buffer, rebuilt)) => {
-                let bytes = buffer.into_bytes();
+                let bytes = buffer.lend();
                 for index in rebuilt {
                     let content = bytes.slice(index * BLOCK_BYTES..(index + 1) * BLOCK_BYTES);
                     self.heal(layer, first + index as u64, entries[index], content);

@@ -14,7 +14,7 @@ use crate::format::header::Entry;
 use crate::format::page::{MapEntry, PageKey};
 use crate::hold::HoldId;
 use crate::lane::{CATALOG_LAYER, Lane, LaneError};
-use crate::log::{Pending, Source, Ticket};
+use crate::log::{Blocks, Pending, Source, Ticket};
 use crate::map::leaf;
 use crate::pages::{Entries, Resolved};
 use crate::position::Position;
@@ -46,8 +46,7 @@ impl Lane {
         assert!(data.len().is_multiple_of(BLOCK_BYTES) && !data.is_empty());
         let blocks = (data.len() / BLOCK_BYTES) as u64;
         self.check_writable(layer, block + blocks - 1)?;
-        let data = Rc::new(data);
-        let ticket = Ticket::new(&self.io);
+        let (data, ticket) = (Blocks::from(data), self.tickets.take());
         let mut at = 0;
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
@@ -59,7 +58,7 @@ impl Lane {
             for index in at..at + count {
                 log.append(Pending {
                     entry: Entry::Data { layer, block: block + index, crc: 0 },
-                    source: Some(Source::Payload(data.clone(), index as usize * BLOCK_BYTES)),
+                    source: Some(data.source(index as usize)),
                     durable,
                     ticket: ticket.clone(),
                     tag: None,

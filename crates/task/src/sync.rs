@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
+use smallvec::SmallVec;
+
 use crate::executor::TaskId;
 use crate::io::Io;
 
@@ -71,12 +73,12 @@ impl<T> Future for OneshotReceiver<T> {
 pub struct Notify {
     io: Io,
     generation: Cell<u64>,
-    waiting: RefCell<Vec<TaskId>>,
+    waiting: RefCell<SmallVec<[TaskId; 2]>>,
 }
 
 impl Notify {
     pub fn new(io: &Io) -> Notify {
-        Notify { io: io.clone(), generation: Cell::new(0), waiting: RefCell::new(Vec::new()) }
+        Notify { io: io.clone(), generation: Cell::new(0), waiting: RefCell::default() }
     }
 
     pub fn notify(&self) {

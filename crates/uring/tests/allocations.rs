@@ -1,7 +1,7 @@
-//! The hot path allocates nothing for a request: counted, on a real shard that serves a memory volume over iSCSI. A volume in a
-//! pool has its bound, too.
+//! The hot path allocates nothing for a request: counted, on a real shard that serves a memory volume and one in a pool over iSCSI.
 //!
-//! What is counted is the shard's thread alone. A turn may allocate (the list of pieces of its send); a request may not:
+//! What is counted is the shard's thread alone. A turn may allocate (the list of pieces of its send), and so may a
+//! batch of a pool's log; a request may not:
 //! 64 requests of one turn cost no more than a few.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the client of a test is the world")]
 
@@ -199,9 +199,13 @@ fn requests_allocate_nothing() {
             "write {write} at depth {depth}: {counted} for {BATCHES} turns"
         );
     }
-    for (write, per_request_max) in [(false, 2), (true, 4)] {
+    // a turn's writes are a batch or two
+    for (write, per_turn_max) in [(false, 20), (true, 60)] {
         let counted = count(&mut client, POOL, write, 64);
-        assert!(counted <= BATCHES * 64 * per_request_max, "write {write} to the pool: {counted}");
+        assert!(
+            counted <= BATCHES * per_turn_max,
+            "write {write} to the pool: {counted} for {BATCHES} turns of 64"
+        );
     }
 }
 
