@@ -159,6 +159,8 @@ fn build(copy: &Path) -> Result<PathBuf> {
     let target_dir = shell::target().join("mutate/target");
     let mut build = cargo();
     build.current_dir(copy).args(["build", "--quiet", "--release", "--package", "sim", "--bin", "sim"]);
+    // built anew for each mutation: what optimising across crates gains, building takes
+    build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     run(build.arg("--target-dir").arg(&target_dir))?;
     Ok(target_dir.join("release/sim"))
 }

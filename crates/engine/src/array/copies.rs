@@ -170,13 +170,33 @@ impl Array {
             return Err(error);
         }
         let mut growing = std::pin::pin!(self.grow_volumes(planned, grown));
-        let in_time = task::race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await;
-        // what waits for space may wait for ever: layers that are frozen by then refuse writes for want of it
-        let_go().await;
-        match in_time {
-            Ok(made) => made,
-            Err(_) => growing.await,
+        loop {
+            if let Ok(made) = task::race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await {
+                let_go().await;
+                return made;
+            }
+            // what waits for space may wait for ever: layers that are frozen by then refuse writes for want of it
+            if self.waits_for_space(grown).await {
+                let_go().await;
+                return growing.await;
+            }
         }
+    }
+
+    /// Whether a lane of one of these volumes' pools has no space on its drives. One that does not say so soon waits for
+    /// something else.
+    async fn waits_for_space(&self, grown: &[(VolumeId, LayerId)]) -> bool {
+        let pools: BTreeSet<PoolId> = {
+            let state = self.state.borrow();
+            grown.iter().filter_map(|&(id, _)| Some(state.catalog.volume(id)?.place()?.0)).collect()
+        };
+        for pool in pools {
+            let asked = self.lacks_space(pool);
+            if let Ok(true) = task::race(asked, self.context.io.sleep(Nanos::from_secs(1))).await {
+                return true;
+            }
+        }
+        false
     }
 
     /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.

@@ -54,6 +54,16 @@ impl Array {
         answer.map_err(|error| cannot_take(&membership, error))
     }
 
+    pub(super) async fn lacks_space(&self, id: PoolId) -> bool {
+        let membership = self.state.borrow().online_pool(id);
+        match membership {
+            Some(membership) => {
+                self.ask_lanes(&membership, LaneRequest::Flush).await == Err(LaneError::OutOfSpace)
+            }
+            None => false,
+        }
+    }
+
     /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
     pub(super) async fn layer_spaces(&self, id: PoolId) -> BTreeMap<LayerId, (u16, LayerSpace)> {
         let mut present: BTreeMap<LayerId, (u16, LayerSpace)> = BTreeMap::new();
