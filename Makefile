@@ -10,7 +10,8 @@ demo:
 test:
 	@scripts/run-tests
 
-# Side by side in a few minutes: Tangelo, Debian's tgt, raw drives, the TCP echo floor; then what snapshots and clones cost.
+# Side by side in twenty minutes or so: Tangelo, Debian's tgt, raw drives, the TCP echo floor; what snapshots and clones cost, and pools
+# beside their own drives.
 bench:
 	@scripts/run-bench
 	@scripts/run-copies-bench --rounds 3 --seconds 2

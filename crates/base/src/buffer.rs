@@ -76,13 +76,13 @@ fn take_kept(blocks: usize) -> Option<BytesMut> {
     KEPT.with_borrow_mut(|kept| kept.take(size))
 }
 
-/// Zeros that begin at a multiple of the block size.
-fn fresh_memory(bytes: usize) -> BytesMut {
+/// Zeros that begin at a multiple of the block size; to share them allocates nothing.
+pub fn aligned_zeros(bytes: usize) -> BytesMut {
     let mut memory = BytesMut::zeroed(bytes + BLOCK_BYTES);
     memory.advance(memory.as_ptr().align_offset(BLOCK_BYTES));
-    // it is counted from here on, so that sharing it allocates nothing
+    // counted from here on
     drop(memory.split_off(bytes));
-    assert!(memory.as_ptr().addr().is_multiple_of(BLOCK_BYTES) || bytes == 0);
+    assert!(memory.as_ptr().addr().is_multiple_of(BLOCK_BYTES));
     memory
 }
 
@@ -118,7 +118,7 @@ impl AlignedBuffer {
 
     fn fresh(blocks: usize) -> AlignedBuffer {
         let size = size_for(blocks).map_or(blocks, |size| SIZES[size]);
-        AlignedBuffer { memory: fresh_memory(size * BLOCK_BYTES), blocks }
+        AlignedBuffer { memory: aligned_zeros(size * BLOCK_BYTES), blocks }
     }
 
     /// As many whole blocks as hold `bytes`, copied, the rest zero.

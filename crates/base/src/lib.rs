@@ -11,7 +11,7 @@ pub mod map;
 pub mod time;
 pub mod units;
 
-pub use buffer::AlignedBuffer;
+pub use buffer::{AlignedBuffer, aligned_zeros};
 pub use checksum::{Crc32c, block_checksum, crc32c};
 pub use id::{ArrayId, DriveId, Epoch, LayerId, PoolId, Sequence, ShardId, VolumeId};
 pub use map::{HashMap, HashSet};

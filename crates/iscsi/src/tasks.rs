@@ -129,7 +129,7 @@ impl Tasks {
         TaskTag(self.slots[slot].generation << SLOT_BITS | slot as u32)
     }
 
-    /// The caller has looked that the tag is not in use. Panics where it let more in than the limits allow.
+    /// Panics where the tag is in use already or the caller let more in than the limits allow.
     pub fn insert(
         &mut self,
         initiator_tag: u32,
@@ -138,7 +138,7 @@ impl Tasks {
         work: Work,
         held: Option<Held>,
     ) -> TaskTag {
-        debug_assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
+        assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
         let slot = match self.free.pop() {
             Some(slot) => usize::from(slot),
             None => {

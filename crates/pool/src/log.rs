@@ -323,3 +323,29 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use task::Executor;
+
+    use super::*;
+
+    #[test]
+    fn a_ticket_that_is_used_again_knows_nothing_of_before_and_one_that_is_held_stays() {
+        let executor = Executor::new();
+        let tickets = Tickets::new(executor.io());
+        let held = tickets.take();
+        held.add();
+        let failed = tickets.take();
+        failed.add();
+        failed.fail(LaneError::OutOfSpace);
+        let memory = Rc::as_ptr(&failed);
+        drop(failed);
+        // the oldest is looked at first, and is held
+        let taken = [tickets.take(), tickets.take()];
+        let again = taken.iter().find(|ticket| Rc::as_ptr(ticket) == memory).expect("it was free");
+        assert_eq!((again.outstanding.get(), again.failed.get()), (0, None));
+        assert!(taken.iter().all(|ticket| !Rc::ptr_eq(ticket, &held)));
+        assert_eq!(held.outstanding.get(), 1);
+    }
+}

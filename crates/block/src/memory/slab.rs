@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use base::BLOCK_BYTES;
+use base::{BLOCK_BYTES, aligned_zeros};
 use bytes::{Bytes, BytesMut};
 
 use crate::payload::Payload;
@@ -22,10 +22,7 @@ pub(super) struct Slab {
 
 impl Slab {
     pub fn new() -> Slab {
-        let mut data = BytesMut::zeroed(SLAB_BYTES + 1);
-        // it is counted from here on, so that sharing it allocates nothing
-        drop(data.split_off(SLAB_BYTES));
-        Slab { data: data.freeze(), beside: Vec::new(), mapped: [0; SLAB_BLOCKS / 64] }
+        Slab { data: aligned_zeros(SLAB_BYTES).freeze(), beside: Vec::new(), mapped: [0; SLAB_BLOCKS / 64] }
     }
 
     pub fn read(&self, range: Range<usize>, into: &mut Payload) {

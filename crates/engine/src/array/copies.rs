@@ -11,7 +11,7 @@ use std::sync::Arc;
 use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Change, Name, Snapshot, Volume};
 use pool::LayerSpace;
-use task::join_all;
+use task::{join_all, race};
 
 use super::Array;
 use super::change::{Planned, given_back};
@@ -170,33 +170,19 @@ impl Array {
             return Err(error);
         }
         let mut growing = std::pin::pin!(self.grow_volumes(planned, grown));
-        loop {
-            if let Ok(made) = task::race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await {
-                let_go().await;
-                return made;
+        let made = loop {
+            match race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await {
+                Ok(made) => break Some(made),
+                // that may be for ever: layers that are frozen by then refuse writes for want of space
+                Err(_) if self.waits_for_space(&pools_of(planned, grown)).await => break None,
+                Err(_) => {}
             }
-            // what waits for space may wait for ever: layers that are frozen by then refuse writes for want of it
-            if self.waits_for_space(grown).await {
-                let_go().await;
-                return growing.await;
-            }
-        }
-    }
-
-    /// Whether a lane of one of these volumes' pools has no space on its drives. One that does not say so soon waits for
-    /// something else.
-    async fn waits_for_space(&self, grown: &[(VolumeId, LayerId)]) -> bool {
-        let pools: BTreeSet<PoolId> = {
-            let state = self.state.borrow();
-            grown.iter().filter_map(|&(id, _)| Some(state.catalog.volume(id)?.place()?.0)).collect()
         };
-        for pool in pools {
-            let asked = self.lacks_space(pool);
-            if let Ok(true) = task::race(asked, self.context.io.sleep(Nanos::from_secs(1))).await {
-                return true;
-            }
+        let_go().await;
+        match made {
+            Some(made) => made,
+            None => growing.await,
         }
-        false
     }
 
     /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
@@ -211,8 +197,7 @@ impl Array {
             (pool, layer, volume.size_bytes, below)
         });
         let tops: Vec<_> = tops.collect();
-        let pools: BTreeSet<PoolId> = tops.iter().map(|&(pool, ..)| pool).collect();
-        for pool in pools {
+        for pool in pools_of(planned, grown) {
             self.check_takes_writes(pool).await?;
         }
         let create = |&(pool, layer, size_bytes, below): &(PoolId, LayerId, u64, LayerId)| {
@@ -269,7 +254,7 @@ impl Array {
     /// On every shard; comes back when no write is under way on any. Hosts do not wait for ever.
     pub(super) async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
         let held = self.context.ask_all(|| Call::HoldWrites(volumes.clone(), true));
-        match task::race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
+        match race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
             Ok(_) => Ok(()),
             Err(_) => {
                 let seconds = HOLD_TIME_MAX.0 / Nanos::from_secs(1).0;
@@ -370,6 +355,11 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
         | CopyOrder::Undelete { .. }
         | CopyOrder::Eradicate { .. } => unreachable!("carried out elsewhere"),
     })
+}
+
+/// The pools of the volumes that a plan has go on in other layers.
+fn pools_of(planned: &Planned, grown: &[(VolumeId, LayerId)]) -> BTreeSet<PoolId> {
+    grown.iter().map(|&(id, _)| place(planned.next.volume(id).expect("the plan has it")).0).collect()
 }
 
 /// Where a volume is. Only those in pools have copies, which the catalog has checked.

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Volume, VolumeKind};
 use pool::{CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, Membership, PoolVolume};
-use task::join_all;
+use task::{join_all, race};
 
 use super::Array;
 use crate::command::{CommandError, CommandErrorKind};
@@ -17,6 +17,8 @@ use crate::message::{Answer, Call};
 
 /// How long commands are waited for that began in a layer that is to be dropped.
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);
+/// How soon a lane says that it waits for space, if it does.
+const SAY_TIME_MAX: Nanos = Nanos::from_secs(1);
 
 impl Array {
     /// Asks every lane of a pool.
@@ -54,14 +56,17 @@ impl Array {
         answer.map_err(|error| cannot_take(&membership, error))
     }
 
-    pub(super) async fn lacks_space(&self, id: PoolId) -> bool {
-        let membership = self.state.borrow().online_pool(id);
-        match membership {
-            Some(membership) => {
-                self.ask_lanes(&membership, LaneRequest::Flush).await == Err(LaneError::OutOfSpace)
+    /// Whether a lane of one of these pools waits for space on its drives. One that does not say so soon waits for something else.
+    pub(super) async fn waits_for_space(&self, pools: &BTreeSet<PoolId>) -> bool {
+        for &id in pools {
+            let Some(membership) = self.state.borrow().online_pool(id) else { continue };
+            let asked = self.ask_lanes(&membership, LaneRequest::Flush);
+            let answer = race(asked, self.context.io.sleep(SAY_TIME_MAX)).await;
+            if answer == Ok(Err(LaneError::OutOfSpace)) {
+                return true;
             }
-            None => false,
         }
+        false
     }
 
     /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
@@ -103,7 +108,7 @@ impl Array {
             return;
         }
         let left = self.context.ask_all(|| Call::LeaveLayer(id, pool_layer(layer)));
-        if task::race(left, self.context.io.sleep(LEAVE_TIME_MAX)).await.is_err() {
+        if race(left, self.context.io.sleep(LEAVE_TIME_MAX)).await.is_err() {
             return;
         }
         let membership = self.state.borrow().online_pool(id);

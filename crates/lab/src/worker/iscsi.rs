@@ -8,6 +8,7 @@ use wire::iscsi::{
     DataIn, DataOut, Header, Lengths, NopIn, NopOut, Opcode, R2t, RESERVED_TAG, ScsiCommand, ScsiResponse,
     ServiceResponse, TaskAttribute, padding,
 };
+use wire::scsi::cdb::FUA;
 
 use super::login::Session;
 use super::retry::{Met, failure};
@@ -21,9 +22,6 @@ struct Task {
     data_in_bytes: usize,
     expected_bytes: usize,
 }
-
-/// SBC-3 §5.33: the data is on stable storage before the answer.
-pub const FUA: u8 = 0x08;
 
 pub struct IscsiCodec {
     lun: u64,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use iscsi::CommandResponse;
+use wire::scsi::cdb::FUA;
 use wire::scsi::{SenseCode, SenseKey, Status};
 
-use super::iscsi::FUA;
 use super::scripted::{READ, READ_CAPACITY, WRITE, check_condition, serve, status};
 use crate::job::{Job, Limit, Pattern};
 use crate::progress::Progress;

@@ -2,12 +2,11 @@
 
 use base::Lba;
 use block::BlockRequest;
+use wire::scsi::cdb::FUA;
 
 use crate::call::{Call, read_request};
 use crate::fault::Fault;
 use crate::response::{Pending, Step};
-
-const FUA: u8 = 0x08;
 
 pub(crate) fn read(call: &mut Call<'_>) -> Result<Step, Fault> {
     let extent = call.extent()?;

@@ -2,12 +2,12 @@
 
 use base::Lba;
 use block::BlockRequest;
+use wire::scsi::cdb::FUA;
 
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::response::{Pending, Step};
 
-const FUA: u8 = 0x08;
 const BLOCKS_BYTE: usize = 13;
 
 pub(crate) fn compare_and_write(call: &mut Call<'_>) -> Result<Step, Fault> {

@@ -8,6 +8,7 @@ use base::limits::COMPARE_AND_WRITE_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Payload};
 use bytes::Bytes;
 use wire::scsi::Status;
+use wire::scsi::cdb::FUA;
 
 use crate::call::Call;
 use crate::fault::{Fault, block_error};
@@ -15,7 +16,6 @@ use crate::nexus::Nexus;
 use crate::response::{Continuation, Pending, Response, Step};
 use crate::unit::LogicalUnit;
 
-const FUA: u8 = 0x08;
 /// How often a piece is read again before the initiator is asked to come back.
 const ATTEMPTS_MAX: u8 = 64;
 

@@ -12,6 +12,7 @@ use iscsi::initiator::{Completion, Request as Command};
 use task::Io;
 use wire::iscsi::TaskManagementFunction;
 use wire::scsi::Lun;
+use wire::scsi::cdb::FUA;
 
 use super::reserve::Holders;
 use super::session::{Ended, HostSession};
@@ -23,7 +24,6 @@ const AGAIN: Nanos = Nanos::from_millis(2);
 /// Longer than a unit may say that it is not ready, while the array answers.
 const NOT_READY_TIME_MAX: Nanos = Nanos::from_secs(60);
 const ABORT_AFTER_NS_MAX: u64 = 1_000_000;
-const FUA: u8 = 0x08;
 /// WRITE SAME (16) without a data-out buffer, unmapping.
 const UNMAP_NDOB: u8 = 0x09;
 

@@ -14,6 +14,8 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 /// The longest CDB that we serve. Transports pad shorter ones to it.
 pub const CDB_BYTES_MAX: usize = 16;
+/// Force unit access, in byte 1 of WRITE and its kin: on stable storage before the answer (SBC-3 §4.10).
+pub const FUA: u8 = 0x08;
 
 /// The length that the group code in an opcode's upper three bits promises (SPC-4 table 27); `None` for
 /// variable-length and vendor-specific groups.
