@@ -51,6 +51,8 @@ pub(crate) struct Drive {
     pub(crate) appearance: u32,
     /// New blocks cannot be allocated, as on a file system that is full.
     pub(crate) no_space: bool,
+    /// When that last ended.
+    pub(crate) space_since: Nanos,
     pub(crate) stuck_until: Nanos,
     /// Before this it does not get stuck again.
     pub(crate) stuck_again: Nanos,
@@ -77,6 +79,7 @@ impl Drive {
             present: true,
             appearance: 0,
             no_space: false,
+            space_since: Nanos(0),
             stuck_until: Nanos(0),
             stuck_again: Nanos(0),
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),

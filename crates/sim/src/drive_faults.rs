@@ -2,7 +2,7 @@
 
 use base::{BLOCK_BYTES, Nanos};
 
-use crate::drive::DriveNumber;
+use crate::drive::{Drive, DriveNumber};
 use crate::fault::{FaultKind, FaultRates};
 use crate::medium::{Medium, Mood};
 use crate::world::{EventKind, World};
@@ -81,7 +81,18 @@ impl World {
 
     /// The file system below a file drive is full, or has space again.
     pub fn set_no_space(&self, drive: DriveNumber, full: bool) {
-        self.0.borrow_mut().drives[drive.0 as usize].no_space = full;
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        let drive = &mut inner.drives[drive.0 as usize];
+        if std::mem::replace(&mut drive.no_space, full) && !full {
+            drive.space_since = now;
+        }
+    }
+
+    /// Whether the file system below any drive was full at some moment since then.
+    pub fn was_full_since(&self, since: Nanos) -> bool {
+        let full = |drive: &Drive| drive.no_space || drive.space_since > since;
+        self.0.borrow().drives.iter().any(full)
     }
 
     /// Puts garbage over so much of what was ever written to the drive, its labels first.

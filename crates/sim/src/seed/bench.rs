@@ -34,6 +34,7 @@ struct Opener {
     openings: Vec<Opening>,
     volumes: Vec<Rc<Vec<VolumePlan>>>,
     records: Vec<Rc<Records>>,
+    world: World,
 }
 
 /// See the module's words.
@@ -146,6 +147,7 @@ impl Bench for PoolBench {
             openings: openings.clone(),
             volumes: self.volumes.clone(),
             records: self.records.clone(),
+            world: simulation.world.clone(),
         });
         let handlers: Rc<RefCell<Vec<Rc<ShardState>>>> = Rc::default();
         let states = handlers.clone();
@@ -426,6 +428,6 @@ impl Opener {
         let records = self.records[usize::from(number)].clone();
         let subject = Rc::new(LaneSubject::new(&state.io, lane, records, plans));
         subject.ensure_layers().await?;
-        Ok(Rc::new(SharedSubject(subject)))
+        Ok(Rc::new(SharedSubject { subject, world: self.world.clone() }))
     }
 }

@@ -14,6 +14,7 @@ use task::Io;
 use super::layers::{LaneLayers, Records};
 use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK};
 use crate::workload::{Answer, Layered, Request, Subject, VolumeGate, VolumePlan};
+use crate::world::World;
 
 /// Pause before a request is tried again that found no space.
 const AGAIN: Nanos = Nanos::from_millis(10);
@@ -49,7 +50,10 @@ impl Drop for InUse {
 }
 
 /// A [`LaneSubject`] as clients use it.
-pub struct SharedSubject(pub Rc<LaneSubject>);
+pub struct SharedSubject {
+    pub subject: Rc<LaneSubject>,
+    pub world: World,
+}
 
 impl LaneSubject {
     pub fn new(io: &Io, lane: Rc<Lane>, records: Rc<Records>, plans: Vec<VolumePlan>) -> LaneSubject {
@@ -114,6 +118,34 @@ impl LaneSubject {
     }
 }
 
+/// What room a lane had when a request began.
+struct Room {
+    at: Nanos,
+    was_short: bool,
+}
+
+impl Room {
+    fn of(lane: &Lane, at: Nanos) -> Room {
+        Room { at, was_short: Room::is_short(lane) }
+    }
+
+    /// Half full is far from full, whatever else is under way, and however little cleaning gains.
+    fn is_short(lane: &Lane) -> bool {
+        let stats = lane.stats();
+        stats.stalled || stats.live_blocks * 2 >= stats.capacity_blocks
+    }
+
+    /// The answer to a request that was refused for want of space: it must have been short meanwhile.
+    fn refusal(&self, lane: &Lane, world: &World) -> Answer {
+        if self.was_short || Room::is_short(lane) || world.was_full_since(self.at) {
+            return Answer::OutOfSpace;
+        }
+        let stats = lane.stats();
+        let (live, capacity) = (stats.live_blocks, stats.capacity_blocks);
+        Answer::Failed(format!("no space, with {live} of {capacity} blocks in use and no file system full"))
+    }
+}
+
 fn block_request(request: Request) -> (u32, BlockRequest) {
     let lba = Lba;
     match request {
@@ -139,9 +171,11 @@ fn block_request(request: Request) -> (u32, BlockRequest) {
 impl Subject for SharedSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
         let (volume, request) = block_request(request);
-        let target = self.0.target(volume);
-        let in_use = self.0.records.layer(volume).map(|layer| InUse::new(&self.0, layer));
+        let (subject, world) = (self.subject.clone(), self.world.clone());
+        let target = subject.target(volume);
+        let in_use = subject.records.layer(volume).map(|layer| InUse::new(&subject, layer));
         Box::pin(async move {
+            let before = Room::of(&subject.lane, world.now());
             let _in_use = in_use;
             // a copy that has been deleted
             let Some(target) = target else { return Answer::Lost };
@@ -149,13 +183,13 @@ impl Subject for SharedSubject {
                 Ok(BlockOutput::Data(data)) => Answer::Data(data.to_vec()),
                 Ok(BlockOutput::None | BlockOutput::MapStatus { .. }) => Answer::Done,
                 Err(BlockError::Miscompare { .. }) => Answer::Miscompare,
-                Err(BlockError::OutOfSpace) => Answer::OutOfSpace,
+                Err(BlockError::OutOfSpace) => before.refusal(&subject.lane, &world),
                 Err(error) => Answer::Failed(error.to_string()),
             }
         })
     }
 
     fn layers(&self) -> Option<Rc<dyn Layered>> {
-        Some(Rc::new(LaneLayers::new(self.0.clone())))
+        Some(Rc::new(LaneLayers::new(self.subject.clone())))
     }
 }
