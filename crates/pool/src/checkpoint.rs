@@ -84,7 +84,10 @@ impl Lane {
         let segments = self.segments.borrow();
         // what the newest has freed it could not set aside yet: where nothing else is, the next one does
         let aside = segments.queue().is_empty() && segments.free_segments() > self.shares().checkpoint;
-        self.log.borrow().committed > newest.finished || segments.free_segments() > newest.free || aside
+        self.log.borrow().committed > newest.finished
+            || segments.free_segments() > newest.free
+            || aside
+            || segments.has_given_up()
     }
 
     /// Runs until the lane fails or is closed: writes a checkpoint when one is wanted, or due.

@@ -87,8 +87,9 @@ impl Lane {
                 return self.carry_out(round, true).await.map(|()| true);
             }
             self.no_repairs.set(Some(self.io.now()));
+            self.repairs_lack_room.set(!self.candidates(Aim::Redundancy).is_empty());
         }
-        if !self.wants_cleaning() {
+        if !self.wants_cleaning() && !self.repairs_lack_room.get() {
             return Ok(false);
         }
         let aim = if self.must_wait_for_space() { Aim::AnyRoom } else { Aim::Room };

@@ -154,6 +154,8 @@ pub struct Lane {
     pub(crate) most_room: Cell<usize>,
     /// When repairs were last looked for in vain; nothing has asked for another look since.
     pub(crate) no_repairs: Cell<Option<Nanos>>,
+    /// Something lacks redundancy, and there is no room to write it anew: cleaning makes some, whether hosts need any or not.
+    pub(crate) repairs_lack_room: Cell<bool>,
     /// What was committed when there was last nothing worth cleaning.
     pub(crate) nothing_to_clean: Cell<Option<base::Sequence>>,
     /// What speaks against each drive.
@@ -217,6 +219,7 @@ impl Lane {
             brake: Cell::new(None),
             chosen: Cell::new(0),
             no_repairs: Cell::new(None),
+            repairs_lack_room: Cell::new(false),
             nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),
             evidence: RefCell::new(Evidence::default()),

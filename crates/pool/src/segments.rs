@@ -343,6 +343,12 @@ impl Segments {
         !dropped.is_empty()
     }
 
+    /// Whether something that was set aside has been given up since the last checkpoint: the next one frees it.
+    pub fn has_given_up(&self) -> bool {
+        let unused = |segment: &Segment| segment.used_rows == 0 && segment.live == 0;
+        self.iter().any(|(_, segment)| segment.state == SegmentState::Sealed && unused(segment))
+    }
+
     pub fn dequeue(&mut self) -> Option<SegmentId> {
         let id = self.queue.pop_front()?;
         self.count_room();

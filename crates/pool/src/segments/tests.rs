@@ -52,6 +52,18 @@ fn leaves_offline_drives_out() {
 }
 
 #[test]
+fn what_was_set_aside_and_is_given_up_is_known_until_it_is_free() {
+    let mut all = segments(Protection::Parity1, 3, &[10, 10, 10]);
+    let ids: Vec<SegmentId> = std::iter::from_fn(|| all.allocate()).take(4).collect();
+    ids.iter().for_each(|&id| all.enqueue(id));
+    assert!(!all.drop_unusable() && !all.has_given_up());
+    all.set_online(vec![true, false, true]);
+    assert!(all.drop_unusable() && all.has_given_up() && all.queue().is_empty());
+    ids.iter().for_each(|&id| all.release(id));
+    assert!(!all.has_given_up());
+}
+
+#[test]
 fn lanes_share_drives_without_sharing_chunks() {
     let mut one = Segments::new(Protection::Stripe, 1, 16, &[7], (0, 2), Epoch(1));
     let mut two = Segments::new(Protection::Stripe, 1, 16, &[7], (1, 2), Epoch(1));

@@ -63,6 +63,7 @@ pub const ALL: &[Scenario] = &[
     space::FULL_POOL_LOSES_A_DRIVE,
     space::FULL_POOL_ANSWERS,
     space::SET_ASIDE_WENT_WITH_DRIVES,
+    space::REDUNDANCY_COMES_BACK_WHERE_ROOM_IS_SHORT,
     space::LOST_MAP_PAGES_STAY,
     space::CHECKPOINTS_READ_NOTHING,
     space::MAP_TEN_TIMES_ITS_MEMORY,

@@ -229,6 +229,50 @@ pub const SET_ASIDE_WENT_WITH_DRIVES: Scenario = Scenario {
     },
 };
 
+pub const REDUNDANCY_COMES_BACK_WHERE_ROOM_IS_SHORT: Scenario = Scenario {
+    name: "redundancy-comes-back-where-room-is-short",
+    property: "a drive goes during a start of a pool that is a third full, the rest garbage, and comes back: no host is refused for \
+               want of space, and room is made for what lacks redundancy, although nobody writes",
+    run: |seed, options| {
+        let mut plan = thin(Protection::Parity1);
+        plan.drives.truncate(3);
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let end = fill(&mut script, 0)?;
+        let used = end / 3;
+        script.unmap(used, end + 16 - used)?;
+        for round in 0..20u64 {
+            // until cleaning has to keep up
+            for write in 0..300 {
+                script.write((seed * 131 + round * 977 + write * 389) % (used - 16), 1 + write % 16)?;
+            }
+            let index = (seed + round) as usize % 3;
+            let drive = script.drive(index);
+            script.crash(round % 2 == 0);
+            script.begin_start();
+            script.steps(100 + (seed * 53 + round * 29) % 400);
+            script.world().vanish(drive, None, false);
+            script.finish_start()?;
+            let writes: Vec<_> = (0..8)
+                .map(|client| script.begin_write((round * 977 + client * 389) % used, 1 + client))
+                .collect();
+            expect_answers(&mut script, &writes)?;
+            script.world().return_drive(drive);
+            script.order(crate::seed::Order::TakeBack(index as u8, format!("/sim/drive{index}")));
+            // another one goes in the next round
+            let deadline = script.world().now() + Nanos::from_secs(60);
+            script.pass(Nanos::from_millis(50))?;
+            while script.bench.lanes().iter().any(|lane| lane.stats().exposed_blocks != [0; 3]) {
+                script.pass(Nanos::from_millis(50))?;
+                if script.world().now() > deadline {
+                    return Err(broken(format!("round {round}: redundancy is not restored")));
+                }
+            }
+        }
+        script.verify()
+    },
+};
+
 pub const LOST_MAP_PAGES_STAY: Scenario = Scenario {
     name: "lost-map-pages-stay",
     property: "where map pages are lost beyond the promise, cleaning works around them: writes elsewhere go on",
