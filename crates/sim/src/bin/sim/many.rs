@@ -57,8 +57,9 @@ enum News {
     Ended,
 }
 
-/// A seed that runs longer than this, in real time, will not end: seconds on a machine that is not busy are few.
-const HUNG: Duration = Duration::from_secs(300);
+/// A seed that runs longer than this, in real time, will not end. The longest take a minute or two of a core, of which a
+/// busy machine may give them a third.
+const HUNG: Duration = Duration::from_secs(900);
 
 /// What one job is at: the seed, since when, and the worker's process.
 type Watched = Arc<Mutex<Option<(Instant, Child)>>>;
