@@ -309,6 +309,8 @@ impl History {
     pub fn frozen(&self, began: u64, now: u64) -> History {
         let mut frozen = self.clone();
         for write in &mut frozen.writes {
+            // what was under way is not certain to be there: where it was promised to last says nothing of the snapshot
+            write.stable &= write.over() <= began;
             (write.settled, write.returned) = (write.settled.min(now), write.returned.min(now));
             write.holds.close();
             write.dead.iter_mut().filter(|dead| **dead > began).for_each(|dead| *dead = NEVER);

@@ -181,6 +181,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_meanwhile_is_not_certain_to_hide_what_was_there() {
+        for written_before in [false, true] {
+            let mut oracle = Oracle::new();
+            oracle.add_volume(1, true);
+            let before = written_before.then(|| write(&mut oracle, 1, 0));
+            let ticket = oracle.begin_snapshots(vec![(1, 11)]);
+            let meanwhile = write(&mut oracle, 1, 0);
+            oracle.end_snapshots(ticket);
+            oracle.copy_to_volume(11, 12, true);
+            let lost = oracle.begin_write(12, 0..8);
+            oracle.end_write(lost, false);
+            oracle.crash(true);
+            assert_eq!(read(&mut oracle, 12, 0, before.unwrap_or(0)), Ok(()), "what was there before");
+            assert!(read(&mut oracle, 12, 0, meanwhile).is_err(), "it is settled now");
+        }
+        let mut oracle = Oracle::new();
+        oracle.add_volume(1, true);
+        write(&mut oracle, 1, 0);
+        let ticket = oracle.begin_snapshots(vec![(1, 11)]);
+        oracle.end_snapshots(ticket);
+        oracle.copy_to_volume(11, 12, true);
+        oracle.crash(true);
+        assert!(read(&mut oracle, 12, 0, 0).is_err(), "what was over before is there");
+    }
+
+    #[test]
     fn a_copy_is_of_one_moment_until_it_is_written() {
         // a write is sent when the first is acknowledged; a copy that has it only is of no moment
         for written in 0..3 {
