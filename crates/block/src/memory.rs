@@ -1,11 +1,11 @@
-//! A target in memory: a sparse map of slabs of 1 MiB. For tests, and for measuring without drives.
+//! A target in memory: a sparse map of slabs of 4 MiB. For tests, and for measuring without drives.
 //!
 //! Every request takes effect as a whole when it is executed, so that nothing overlaps. A read shares its slab, which nobody
 //! may change meanwhile: what is written then is kept beside the slab, block by block, until the next write that finds
 //! it unshared.
 //!
 //! ```text
-//!   slab     | block 0 | block 1 | ... | block 255 |      shared with reads that are being sent
+//!   slab     | block 0 | block 1 | ... | block 1023 |      shared with reads that are being sent
 //!   beside   { 1: newer }                                  what reads see; folded in by a later write
 //! ```
 
@@ -102,7 +102,7 @@ impl Memory {
         for (index, within) in split(start_bytes..start_bytes + data.len() as u64) {
             let slab = slabs.entry(index).or_insert_with(Slab::new);
             let length = within.len();
-            slab.write(within, |at, bytes| data.copy_to(offset + at, bytes));
+            slab.write(within, |at, bytes| data.stream_to(offset + at, bytes));
             offset += length;
         }
     }

@@ -90,6 +90,15 @@ impl Payload {
 
     /// Copies the bytes from `offset_bytes` on into `target`, which must not reach past the end.
     pub fn copy_to(&self, offset_bytes: usize, target: &mut [u8]) {
+        self.copy_by(offset_bytes, target, |to, from| to.copy_from_slice(from));
+    }
+
+    /// The same, past the caches: for a target that is read long after.
+    pub fn stream_to(&self, offset_bytes: usize, target: &mut [u8]) {
+        self.copy_by(offset_bytes, target, parity::copy_past_caches);
+    }
+
+    fn copy_by(&self, offset_bytes: usize, target: &mut [u8], copy: impl Fn(&mut [u8], &[u8])) {
         assert!(offset_bytes + target.len() <= self.len(), "copy past the end of a payload");
         let (mut skip, mut filled) = (offset_bytes, 0);
         for piece in self.pieces() {
@@ -101,7 +110,7 @@ impl Payload {
                 continue;
             }
             let take = (piece.len() - skip).min(target.len() - filled);
-            target[filled..filled + take].copy_from_slice(&piece[skip..skip + take]);
+            copy(&mut target[filled..filled + take], &piece[skip..skip + take]);
             filled += take;
             skip = 0;
         }

@@ -117,16 +117,15 @@ async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
 
 /// Lets the protocol consume what it can, and carries out what it asks for.
 fn feed(context: &Rc<Context>, session: &Rc<Session>, input: &mut BytesMut) {
-    if session.ended.get() {
-        return;
-    }
-    {
-        let replica = context.replica.borrow().clone();
-        let io = &context.io;
+    let io = &context.io;
+    let replica = context.replica.borrow().clone();
+    let mut more = true;
+    while more && !session.ended.get() {
         let mut protocol = session.protocol.borrow_mut();
-        protocol.on_receive(input, &*replica, io.now(), &mut || io.random_u64());
+        more = protocol.on_receive_some(input, &*replica, io.now(), &mut || io.random_u64());
+        drop(protocol);
+        carry_out(context, session);
     }
-    carry_out(context, session);
 }
 
 /// Carries out the protocol's effects, and wakes whoever waits for what they changed.

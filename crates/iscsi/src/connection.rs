@@ -76,19 +76,53 @@ impl Connection {
         now: Nanos,
         random: &mut dyn FnMut() -> u64,
     ) {
+        self.note_heard(input, now);
+        while self.on_next(input, directory, random) {}
+    }
+
+    /// The same, but no further than the first PDU that asks for something: `true` where there are effects to be carried out,
+    /// after which to call again. What a command brings is still at hand then, whatever stands behind it in the buffer.
+    pub fn on_receive_some(
+        &mut self,
+        input: &mut BytesMut,
+        directory: &dyn Directory,
+        now: Nanos,
+        random: &mut dyn FnMut() -> u64,
+    ) -> bool {
+        self.note_heard(input, now);
+        while !self.link.has_effects() {
+            if !self.on_next(input, directory, random) {
+                return self.link.has_effects();
+            }
+        }
+        true
+    }
+
+    fn note_heard(&mut self, input: &BytesMut, now: Nanos) {
         if !input.is_empty() {
             (self.heard, self.probed) = (now, None);
         }
-        while self.wants_receive() {
-            match self.assembler.next(input) {
-                Ok(Some(pdu)) => self.on_pdu(pdu, directory, random),
-                Ok(None) => break,
-                Err(error) => self.on_frame_error(error),
-            }
-        }
+    }
+
+    /// Consumes one PDU. `false` where none is whole, or none is wanted.
+    fn on_next(
+        &mut self,
+        input: &mut BytesMut,
+        directory: &dyn Directory,
+        random: &mut dyn FnMut() -> u64,
+    ) -> bool {
         if self.link.is_closed() {
             input.clear();
         }
+        if !self.wants_receive() {
+            return false;
+        }
+        match self.assembler.next(input) {
+            Ok(Some(pdu)) => self.on_pdu(pdu, directory, random),
+            Ok(None) => return false,
+            Err(error) => self.on_frame_error(error),
+        }
+        true
     }
 
     /// Whether to feed this connection: false while too much output waits, while a login waits for the

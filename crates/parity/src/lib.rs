@@ -13,6 +13,8 @@
 //! - data columns of zeros at the end change neither P nor Q: they may as well be left out;
 //! - every kernel gives exactly the bytes of the plain oracle (`oracle`), which the tests hold it to.
 //!
+//! Beside parity there is one more thing that takes instructions of the processor's own: copies past the caches (`stream`).
+//!
 //! This room computes. It does no I/O, keeps no state beyond the choice of a kernel, and does not verify: wrong
 //! bytes in are wrong bytes out, checksums are the caller's business. It is one of the two rooms with `unsafe`:
 //! for SIMD instructions, behind functions that assert the lengths.
@@ -25,6 +27,7 @@ mod kernel;
 #[cfg(test)]
 mod oracle;
 mod reconstruct;
+mod stream;
 #[cfg(test)]
 mod tests;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -33,6 +36,7 @@ mod wide;
 mod x86;
 
 pub use reconstruct::{Column, TooManyLost, reconstruct};
+pub use stream::copy_past_caches;
 
 use kernel::Kernel;
 

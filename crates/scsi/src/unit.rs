@@ -155,7 +155,7 @@ impl LogicalUnit {
     fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Refusal> {
         let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength.into()) };
         let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
-        let row = table::find(opcode, service_action, self.geometry.thin).ok_or(unknown(opcode))?;
+        let row = table::find(opcode, service_action, self.geometry.thin).ok_or_else(|| unknown(opcode))?;
         let cdb = cdb.get(..row.cdb_bytes()).ok_or(Fault::DataOutLength)?;
         if row.attention == AttentionRule::Reports
             && let Some(attention) = nexus.take_attention()

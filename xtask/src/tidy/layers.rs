@@ -14,7 +14,7 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("parity", &["base"]),
     ("task", &["base", "env"]),
     ("catalog", &["base"]),
-    ("block", &["base", "env", "task"]),
+    ("block", &["base", "env", "parity", "task"]),
     ("pool", &["base", "block", "env", "parity", "task"]),
     ("scsi", &["base", "block", "wire"]),
     ("iscsi", &["base", "block", "wire"]),

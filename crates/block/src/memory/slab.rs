@@ -8,31 +8,45 @@ use bytes::{Bytes, BytesMut};
 use crate::payload::Payload;
 
 /// Large enough that the slabs of some GiB are found without leaving the caches: finding one is what a read pays for.
-pub(super) const SLAB_BYTES: usize = 1 << 20;
+pub(super) const SLAB_BYTES: usize = 4 << 20;
 pub(super) const SLAB_BLOCKS: usize = SLAB_BYTES / BLOCK_BYTES;
 
 /// Zeros wherever no block is mapped.
 pub(super) struct Slab {
     data: Bytes,
-    /// Blocks written while `data` was shared, newer than it. Each once.
-    beside: Vec<(usize, BytesMut)>,
+    beside: Option<Box<Beside>>,
+    mapped_blocks: u32,
     /// One bit for each block.
-    mapped: [u64; SLAB_BLOCKS / 64],
+    mapped: Box<[u64; SLAB_BLOCKS / 64]>,
+}
+
+/// With the number that it is found by, a slab is one line of the cache.
+const _: () = assert!(size_of::<(u64, Slab)>() <= 64);
+
+/// Blocks written while a slab was shared, newer than what is in it. Each once.
+#[derive(Default)]
+struct Beside(Vec<(usize, BytesMut)>);
+
+impl Beside {
+    fn find(&self, block: usize) -> Option<&BytesMut> {
+        self.0.iter().find(|(index, _)| *index == block).map(|(_, newer)| newer)
+    }
 }
 
 impl Slab {
     pub fn new() -> Slab {
-        Slab { data: aligned_zeros(SLAB_BYTES).freeze(), beside: Vec::new(), mapped: [0; SLAB_BLOCKS / 64] }
+        let mapped = Box::new([0; SLAB_BLOCKS / 64]);
+        Slab { data: aligned_zeros(SLAB_BYTES).freeze(), beside: None, mapped_blocks: 0, mapped }
     }
 
     pub fn read(&self, range: Range<usize>, into: &mut Payload) {
-        if self.beside.is_empty() {
+        let Some(beside) = &self.beside else {
             return into.push(self.data.slice(range));
-        }
+        };
         for (block, within) in blocks(range) {
             let start = block * BLOCK_BYTES;
-            into.push(match self.beside.iter().find(|(index, _)| *index == block) {
-                Some((_, newer)) => Bytes::copy_from_slice(&newer[within]),
+            into.push(match beside.find(block) {
+                Some(newer) => Bytes::copy_from_slice(&newer[within]),
                 None => self.data.slice(start + within.start..start + within.end),
             });
         }
@@ -40,18 +54,25 @@ impl Slab {
 
     /// `fill` is given the bytes of the range, one piece after the other, and how far into the range each begins.
     pub fn write(&mut self, range: Range<usize>, fill: impl FnMut(usize, &mut [u8])) {
-        for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-            self.mapped[block / 64] |= 1 << (block % 64);
+        if self.mapped_blocks < SLAB_BLOCKS as u32 {
+            self.map(range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES), true);
         }
         self.change(range, fill);
     }
 
     /// Zeros in the range. Blocks that are in it as a whole are not in use any more.
     pub fn clear(&mut self, range: Range<usize>) {
-        for block in range.start.div_ceil(BLOCK_BYTES)..range.end / BLOCK_BYTES {
-            self.mapped[block / 64] &= !(1 << (block % 64));
-        }
+        self.map(range.start.div_ceil(BLOCK_BYTES)..range.end / BLOCK_BYTES, false);
         self.change(range, |_, bytes| bytes.fill(0));
+    }
+
+    fn map(&mut self, blocks: Range<usize>, mapped: bool) {
+        for block in blocks {
+            if self.is_mapped(block) != mapped {
+                self.mapped[block / 64] ^= 1 << (block % 64);
+                self.mapped_blocks = if mapped { self.mapped_blocks + 1 } else { self.mapped_blocks - 1 };
+            }
+        }
     }
 
     pub fn is_mapped(&self, block: usize) -> bool {
@@ -59,13 +80,13 @@ impl Slab {
     }
 
     pub fn mapped_blocks(&self) -> u32 {
-        self.mapped.iter().map(|bits| bits.count_ones()).sum()
+        self.mapped_blocks
     }
 
     fn change(&mut self, range: Range<usize>, mut fill: impl FnMut(usize, &mut [u8])) {
         match std::mem::take(&mut self.data).try_into_mut() {
             Ok(mut data) => {
-                for (block, newer) in self.beside.drain(..) {
+                for (block, newer) in self.beside.take().into_iter().flat_map(|beside| beside.0) {
                     data[block * BLOCK_BYTES..][..BLOCK_BYTES].copy_from_slice(&newer);
                 }
                 fill(0, &mut data[range]);
@@ -85,13 +106,14 @@ impl Slab {
 
     /// The copy of a block beside the slab, made where there is none.
     fn beside(&mut self, block: usize) -> &mut BytesMut {
-        let found = self.beside.iter().position(|(index, _)| *index == block);
+        let Beside(beside) = &mut **self.beside.get_or_insert_default();
+        let found = beside.iter().position(|(index, _)| *index == block);
         let place = found.unwrap_or_else(|| {
             let now = &self.data[block * BLOCK_BYTES..][..BLOCK_BYTES];
-            self.beside.push((block, BytesMut::from(now)));
-            self.beside.len() - 1
+            beside.push((block, BytesMut::from(now)));
+            beside.len() - 1
         });
-        &mut self.beside[place].1
+        &mut beside[place].1
     }
 }
 
@@ -129,10 +151,10 @@ mod tests {
         let seen = content(&slab, 0..SLAB_BYTES);
         assert_eq!((seen[4], seen[5], seen[6], seen[BLOCK_BYTES - 11]), (1, 0, 1, 1));
         assert_eq!(seen[middle.clone()], [[3; 10], [13; 10]].concat());
-        assert_eq!(slab.beside.len(), 2);
+        assert_eq!(slab.beside.as_ref().map(|beside| beside.0.len()), Some(2));
         drop(held);
         slab.write(SLAB_BYTES - 1..SLAB_BYTES, |_, bytes| bytes.fill(9));
-        assert!(slab.beside.is_empty(), "folded in");
+        assert!(slab.beside.is_none(), "folded in");
         assert_eq!(content(&slab, 0..SLAB_BYTES - 1), seen[..SLAB_BYTES - 1]);
         assert_eq!(slab.mapped_blocks(), 3);
     }

@@ -1,0 +1,73 @@
+//! Copies past the caches: for memory that is written now and read long after.
+//!
+//! An ordinary copy to cold memory first reads what it is about to overwrite, puts it into the caches in the place of what is
+//! used, and waits for that. A streaming one writes whole cache lines and reads nothing. Where the target is read soon, or is
+//! in the caches anyway, it is the slower one of the two.
+
+/// Copies below this length, in bytes, are ordinary ones: a part of a line is no saving.
+const STREAMED_BYTES_MIN: usize = 1024;
+
+/// Copies `from` into `to`, as a whole: other threads that learn of the copy see it.
+///
+/// Panics where the lengths differ.
+pub fn copy_past_caches(to: &mut [u8], from: &[u8]) {
+    assert_eq!(to.len(), from.len(), "as much as there is room for");
+    if to.len() < STREAMED_BYTES_MIN {
+        return to.copy_from_slice(from);
+    }
+    stream(to, from);
+}
+
+/// A cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE_BYTES: usize = 64;
+
+#[cfg(target_arch = "x86_64")]
+fn stream(to: &mut [u8], from: &[u8]) {
+    use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+    const VECTOR_BYTES: usize = size_of::<__m128i>();
+    let (head, from) = from.split_at(to.as_ptr().align_offset(LINE_BYTES).min(to.len()));
+    let (first, to) = to.split_at_mut(head.len());
+    first.copy_from_slice(head);
+    let mut lines = to.chunks_exact_mut(LINE_BYTES);
+    for (line, bytes) in lines.by_ref().zip(from.chunks_exact(LINE_BYTES)) {
+        for at in (0..LINE_BYTES).step_by(VECTOR_BYTES) {
+            // SAFETY: SSE2 is a part of x86-64. Both are as long as a line, and `line` begins at a multiple of its length.
+            unsafe {
+                let vector = _mm_loadu_si128(bytes.as_ptr().add(at).cast());
+                _mm_stream_si128(line.as_mut_ptr().add(at).cast(), vector);
+            }
+        }
+    }
+    let rest = lines.into_remainder();
+    rest.copy_from_slice(&from[from.len() - rest.len()..]);
+    // SAFETY: SSE is a part of x86-64. Streaming stores are not ordered with those that follow, until here.
+    unsafe { _mm_sfence() };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn stream(to: &mut [u8], from: &[u8]) {
+    to.copy_from_slice(from);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_the_target_changes() {
+        let source: Vec<u8> = (0..9000u32).map(|index| (index * 31 >> 3) as u8).collect();
+        for (offset, shift, length) in
+            [(0, 0, 4096), (1, 0, 4096), (63, 7, 1024), (17, 3, 1023), (64, 1, 8192), (5, 9, 1100), (0, 0, 0)]
+        {
+            let mut target = vec![0xEE; 9000];
+            copy_past_caches(&mut target[offset..offset + length], &source[shift..shift + length]);
+            assert_eq!(
+                target[offset..offset + length],
+                source[shift..shift + length],
+                "{length} at {offset}"
+            );
+            assert!(target[..offset].iter().chain(&target[offset + length..]).all(|&byte| byte == 0xEE));
+        }
+    }
+}
