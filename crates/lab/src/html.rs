@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::chart::{Bars, Lines, escape};
 use crate::job::Job;
 use crate::result::{Results, Run, median, ratio};
-use crate::units;
+use crate::{profile, units};
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd}\
@@ -33,6 +33,7 @@ pub fn page(results: &Results, base: Option<&str>) -> String {
         ratios(&mut html, results, base);
     }
     costs(&mut html, results);
+    profile::write_page(&mut html, results, base);
     latencies(&mut html, results);
     limits(&mut html, results);
     freezes(&mut html, results);
@@ -210,7 +211,7 @@ fn pairs(html: &mut String, pairs: &[(String, String)]) {
     table(html, &std::iter::once(heading).chain(rows).collect::<Vec<_>>());
 }
 
-fn table(html: &mut String, rows: &[Vec<String>]) {
+pub fn table(html: &mut String, rows: &[Vec<String>]) {
     html.push_str("<table>\n");
     for (index, row) in rows.iter().enumerate() {
         let tag = if index == 0 { "th" } else { "td" };
@@ -229,7 +230,9 @@ mod tests {
     fn the_page_has_everything_and_fetches_nothing() {
         let mut frozen = testing::run("ours", 1, 50.0);
         frozen.freezes = vec![(3, 2)];
-        let results = testing::results(vec![testing::run("floor", 1, 100.0), frozen]);
+        let mut results = testing::results(vec![testing::run("floor", 1, 100.0), frozen]);
+        results.profiles = ["floor", "ours"].map(testing::profile).into();
+        results.not_profiled = vec!["drives: no server".to_owned()];
         let page = page(&results, Some("floor"));
         for part in [
             "an &lt;abacus&gt;",
@@ -238,6 +241,10 @@ mod tests {
             "it is &lt;full&gt;",
             "next to nothing ended for 0.2 s",
             "<svg",
+            "user: everything else",
+            "&lt;iscsi::Link&gt;",
+            "not profiled: drives: no server",
+            "ours: 0 us more than floor",
         ] {
             assert!(page.contains(part), "{part} is missing");
         }
