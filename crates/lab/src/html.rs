@@ -9,7 +9,7 @@ use crate::{profile, units};
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd}\
-td:first-child,th:first-child{text-align:left}.bad{color:#b00020;font-weight:bold}svg{margin:1em 0;max-width:100%;height:auto}\
+td:first-child,th:first-child,.w{text-align:left}td:first-child{min-width:16em}.w{min-width:7em}.bad{color:#b00020;font-weight:bold}svg{margin:1em 0;max-width:100%;height:auto}\
 details{margin:.5em 0}summary{cursor:pointer}";
 
 /// The whole page. `base`: what the others are compared with.
@@ -211,11 +211,20 @@ fn pairs(html: &mut String, pairs: &[(String, String)]) {
     table(html, &std::iter::once(heading).chain(rows).collect::<Vec<_>>());
 }
 
+/// The first row is the heading. Columns of words are aligned to the left, those of numbers to the right.
 pub fn table(html: &mut String, rows: &[Vec<String>]) {
+    let words = |column: usize| {
+        let mut cells = rows.iter().skip(1).filter_map(|row| row.get(column));
+        cells.any(|cell| cell.starts_with(|first: char| first.is_alphabetic() || "[_<".contains(first)))
+    };
+    let columns: Vec<&str> = (0..rows.first().map_or(0, Vec::len))
+        .map(|column| if column > 0 && words(column) { " class=w" } else { "" })
+        .collect();
     html.push_str("<table>\n");
     for (index, row) in rows.iter().enumerate() {
         let tag = if index == 0 { "th" } else { "td" };
-        let cells: String = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let cell = |(cell, class): (&String, &&str)| format!("<{tag}{class}>{}</{tag}>", escape(cell));
+        let cells: String = row.iter().zip(&columns).map(cell).collect();
         let _ = writeln!(html, "<tr>{cells}</tr>");
     }
     html.push_str("</table>\n");
@@ -251,6 +260,10 @@ mod tests {
         for fetched in ["<script", "http://", "https://", "<link", "<img", "url("] {
             assert!(!page.contains(fetched), "{fetched}");
         }
+        assert!(
+            page.contains("<td class=w>it is &lt;full&gt;</td>") && page.contains("<td>10.0 %</td>"),
+            "{page}"
+        );
         assert_eq!(page.matches("<table>").count(), page.matches("</table>").count());
     }
 }

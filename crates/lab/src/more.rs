@@ -102,8 +102,15 @@ pub fn beside_fio(args: &FioArgs, out: &mut dyn Write) -> Result<(), String> {
     let (mut ratios, mut version) = (Vec::new(), String::new());
     for round in 1..=args.rounds {
         progress.next();
-        let ours = run::run(&plan(&args.target, job.clone(), &args.common), &mut progress)?;
-        let theirs = fio::run(&args.target, &job, &args.common.cores)?;
+        let mut run_ours = || run::run(&plan(&args.target, job.clone(), &args.common), &mut progress);
+        let run_fio = || fio::run(&args.target, &job, &args.common.cores);
+        // neither always comes after the other
+        let (ours, theirs) = if round % 2 == 1 {
+            (run_ours()?, run_fio()?)
+        } else {
+            let theirs = run_fio()?;
+            (run_ours()?, theirs)
+        };
         ratios.push(ours.iops / theirs.iops);
         version = theirs.version;
         rows.push(vec![
