@@ -206,6 +206,9 @@ pub struct RunArgs {
     /// Load from the agents only
     #[arg(long, requires = "agent")]
     pub not_here: bool,
+    /// Run it once more while `perf` samples the target's server, where that runs on this machine: what its CPU goes into
+    #[arg(long, conflicts_with = "agent")]
+    pub profile: bool,
     #[command(flatten)]
     pub common: Common,
 }
@@ -251,6 +254,10 @@ pub struct SuiteArgs {
     /// As for `run`
     #[arg(long)]
     pub durable: bool,
+    /// Run each job once more after the measured rounds while `perf` samples the target's server, where that runs on this
+    /// machine: what its CPU goes into, and what a target pays for beside the base
+    #[arg(long)]
+    pub profile: bool,
     #[command(flatten)]
     pub common: Common,
 }

@@ -19,7 +19,8 @@ use crate::target::Target;
 use crate::verify;
 use crate::worker::{World, retry};
 use crate::{
-    against, agent, compare, copy, history, html, kernels, more, settings, suite, table, torture, units,
+    against, agent, compare, copy, history, html, kernels, more, profile, settings, suite, table, torture,
+    units,
 };
 
 /// How a command's answer is printed.
@@ -134,6 +135,8 @@ pub fn results(title: &str, common: &Common) -> Results {
         commit: settings::commit(),
         settings,
         runs: Vec::new(),
+        profiles: Vec::new(),
+        not_profiled: Vec::new(),
     }
 }
 
@@ -176,7 +179,7 @@ pub fn plan(target: &Target, job: Job, common: &Common) -> Plan {
 }
 
 fn run_one(args: &RunArgs, form: Form, out: &mut dyn Write) -> Result<(), String> {
-    let mut progress = Progress::new(1);
+    let mut progress = Progress::new(1 + usize::from(args.profile));
     progress.next();
     let plan = plan(&args.target, args.job.job(), &args.common);
     let mut results = results("run", &args.common);
@@ -190,8 +193,13 @@ fn run_one(args: &RunArgs, form: Form, out: &mut dyn Write) -> Result<(), String
         results.settings.push(("generator.here".to_owned(), (!args.not_here).to_string()));
         run::to_run(&plan, &sum)
     };
-    let text = table::one(&run);
+    let mut text = table::one(&run);
     results.runs.push(run);
+    if args.profile {
+        profile::take(&mut results, std::slice::from_ref(&plan), &mut progress);
+        text.push_str(&profile::report(&results, None));
+        text.push_str(&profile::top(&results));
+    }
     finish(&results, None, &args.common, form, &text, out)
 }
 
@@ -206,7 +214,11 @@ fn run_suite(args: &SuiteArgs, form: Form, out: &mut dyn Write) -> Result<(), St
     jobs.retain(|job| args.only.is_empty() || args.only.iter().any(|text| job.title().contains(text)));
     let mut results = results("suite", &args.common);
     suite::run(&mut results, &args.targets, &jobs, args.rounds, &args.common)?;
-    let text = suite::report(&results, args.base.as_deref());
+    let mut text = suite::report(&results, args.base.as_deref());
+    if args.profile {
+        suite::profile(&mut results, &args.targets, &jobs, &args.common);
+        text.push_str(&profile::report(&results, args.base.as_deref()));
+    }
     finish(&results, args.base.as_deref(), &args.common, form, &text, out)
 }
 

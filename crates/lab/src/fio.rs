@@ -62,6 +62,11 @@ fn words(target: &Target, job: &Job) -> Result<Vec<String>, String> {
         format!("--runtime={}ms", (seconds * 1e3) as u64),
         format!("--ramp_time={}ms", (job.warm_up_seconds * 1e3) as u64),
     ];
+    // as ours: all that have ended are taken in one turn, and those that follow are submitted together
+    words.extend(
+        ["--iodepth_batch=", "--iodepth_batch_complete_max="]
+            .map(|word| format!("{word}{}", job.queue_depth)),
+    );
     words.extend(job.span_bytes.map(|span| format!("--size={span}")));
     words.extend(job.durable.then(|| "--sync=dsync".to_owned()));
     words.extend(job.skew.map(|Skew { requests_percent, places_percent }| {
@@ -152,6 +157,8 @@ mod tests {
             "--runtime=5000ms",
             "--random_distribution=zoned:90/10:10/90",
             "--sync=dsync",
+            "--iodepth_batch=16",
+            "--iodepth_batch_complete_max=16",
         ] {
             assert!(words.contains(word), "{word}: {words}");
         }

@@ -5,11 +5,11 @@ use std::fmt::Write;
 use crate::chart::{Bars, Lines, escape};
 use crate::job::Job;
 use crate::result::{Results, Run, median, ratio};
-use crate::units;
+use crate::{profile, units};
 
 const STYLE: &str = "body{font:15px/1.45 sans-serif;max-width:900px;margin:2em auto;padding:0 1em;color:#222}\
 table{border-collapse:collapse;margin:1em 0;font-size:13px}td,th{padding:.25em .7em;text-align:right;border-bottom:1px solid #ddd}\
-td:first-child,th:first-child{text-align:left}.bad{color:#b00020;font-weight:bold}svg{margin:1em 0;max-width:100%;height:auto}\
+td:first-child,th:first-child,.w{text-align:left}td:first-child{min-width:16em}.w{min-width:7em}.bad{color:#b00020;font-weight:bold}svg{margin:1em 0;max-width:100%;height:auto}\
 details{margin:.5em 0}summary{cursor:pointer}";
 
 /// The whole page. `base`: what the others are compared with.
@@ -33,6 +33,7 @@ pub fn page(results: &Results, base: Option<&str>) -> String {
         ratios(&mut html, results, base);
     }
     costs(&mut html, results);
+    profile::write_page(&mut html, results, base);
     latencies(&mut html, results);
     limits(&mut html, results);
     freezes(&mut html, results);
@@ -210,11 +211,20 @@ fn pairs(html: &mut String, pairs: &[(String, String)]) {
     table(html, &std::iter::once(heading).chain(rows).collect::<Vec<_>>());
 }
 
-fn table(html: &mut String, rows: &[Vec<String>]) {
+/// The first row is the heading. Columns of words are aligned to the left, those of numbers to the right.
+pub fn table(html: &mut String, rows: &[Vec<String>]) {
+    let words = |column: usize| {
+        let mut cells = rows.iter().skip(1).filter_map(|row| row.get(column));
+        cells.any(|cell| cell.starts_with(|first: char| first.is_alphabetic() || "[_<".contains(first)))
+    };
+    let columns: Vec<&str> = (0..rows.first().map_or(0, Vec::len))
+        .map(|column| if column > 0 && words(column) { " class=w" } else { "" })
+        .collect();
     html.push_str("<table>\n");
     for (index, row) in rows.iter().enumerate() {
         let tag = if index == 0 { "th" } else { "td" };
-        let cells: String = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escape(cell))).collect();
+        let cell = |(cell, class): (&String, &&str)| format!("<{tag}{class}>{}</{tag}>", escape(cell));
+        let cells: String = row.iter().zip(&columns).map(cell).collect();
         let _ = writeln!(html, "<tr>{cells}</tr>");
     }
     html.push_str("</table>\n");
@@ -229,7 +239,9 @@ mod tests {
     fn the_page_has_everything_and_fetches_nothing() {
         let mut frozen = testing::run("ours", 1, 50.0);
         frozen.freezes = vec![(3, 2)];
-        let results = testing::results(vec![testing::run("floor", 1, 100.0), frozen]);
+        let mut results = testing::results(vec![testing::run("floor", 1, 100.0), frozen]);
+        results.profiles = ["floor", "ours"].map(testing::profile).into();
+        results.not_profiled = vec!["drives: no server".to_owned()];
         let page = page(&results, Some("floor"));
         for part in [
             "an &lt;abacus&gt;",
@@ -238,12 +250,20 @@ mod tests {
             "it is &lt;full&gt;",
             "next to nothing ended for 0.2 s",
             "<svg",
+            "user: everything else",
+            "&lt;iscsi::Link&gt;",
+            "not profiled: drives: no server",
+            "ours: 0 us more than floor",
         ] {
             assert!(page.contains(part), "{part} is missing");
         }
         for fetched in ["<script", "http://", "https://", "<link", "<img", "url("] {
             assert!(!page.contains(fetched), "{fetched}");
         }
+        assert!(
+            page.contains("<td class=w>it is &lt;full&gt;</td>") && page.contains("<td>10.0 %</td>"),
+            "{page}"
+        );
         assert_eq!(page.matches("<table>").count(), page.matches("</table>").count());
     }
 }

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::result::{Results, median};
 use crate::run::{self, Plan};
 use crate::target::Target;
-use crate::{fio, steady, sweep, table, units};
+use crate::{fio, settings, steady, sweep, table, units};
 
 /// Largest difference between two generators that measure the same, as a share.
 const AGREEMENT: f64 = 0.10;
@@ -89,8 +89,12 @@ pub fn steady(args: &SteadyArgs, form: Form, out: &mut dyn Write) -> Result<(), 
 }
 
 /// Our generator and fio in turn, round after round. An error where they do not agree.
+///
+/// Both use memory of the same kind: ours would lie in transparent huge pages where the kernel has them for who asks, of which a
+/// drive's large requests are made in fewer pieces; fio does not ask. So this process has none, nor has fio, which inherits that.
 pub fn beside_fio(args: &FioArgs, out: &mut dyn Write) -> Result<(), String> {
     fio::is_usable(&args.target)?;
+    settings::refuse_huge_pages()?;
     let job = args.job.job();
     let mut progress = Progress::new(args.rounds as usize);
     let mut rows =
@@ -98,8 +102,15 @@ pub fn beside_fio(args: &FioArgs, out: &mut dyn Write) -> Result<(), String> {
     let (mut ratios, mut version) = (Vec::new(), String::new());
     for round in 1..=args.rounds {
         progress.next();
-        let ours = run::run(&plan(&args.target, job.clone(), &args.common), &mut progress)?;
-        let theirs = fio::run(&args.target, &job, &args.common.cores)?;
+        let mut run_ours = || run::run(&plan(&args.target, job.clone(), &args.common), &mut progress);
+        let run_fio = || fio::run(&args.target, &job, &args.common.cores);
+        // neither always comes after the other
+        let (ours, theirs) = if round % 2 == 1 {
+            (run_ours()?, run_fio()?)
+        } else {
+            let theirs = run_fio()?;
+            (run_ours()?, theirs)
+        };
         ratios.push(ours.iops / theirs.iops);
         version = theirs.version;
         rows.push(vec![
@@ -114,7 +125,12 @@ pub fn beside_fio(args: &FioArgs, out: &mut dyn Write) -> Result<(), String> {
     let ratio = median(ratios).ok_or("no round was run")?;
     let agree = (ratio - 1.0).abs() <= AGREEMENT;
     say(out, &table::render(&rows))?;
-    let text = format!("{} on {}: the median ratio to {version} is {ratio:.2}", job.title(), args.target);
+    let text = format!(
+        "{} on {}: the median ratio to {version} is {ratio:.2}, both with {} pages",
+        job.title(),
+        args.target,
+        settings::pages()
+    );
     match agree {
         true => say(out, &format!("{text}: they agree within {:.0} %\n", AGREEMENT * 100.0)),
         false => Err(format!("{text}: they differ by more than {:.0} %", AGREEMENT * 100.0)),

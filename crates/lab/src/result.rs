@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::CpuUse;
 use crate::job::Job;
 use crate::measure::{Interval, Latency};
+use crate::profile::Profile;
 use crate::watch::Pause;
 use crate::worker::{Retried, retry};
 
@@ -98,6 +99,12 @@ pub struct Results {
     /// Settings in force for all runs: machine, kernel, what the user noted.
     pub settings: Vec<(String, String)>,
     pub runs: Vec<Run>,
+    /// Where the CPU of targets' servers went, where that was asked for: one for each target and job at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub profiles: Vec<Profile>,
+    /// What was asked for and could not be profiled, and why.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_profiled: Vec<String>,
 }
 
 impl Results {

@@ -114,11 +114,7 @@ impl Prepared {
     /// Begins after `delay`, and waits for the end. `progress` is told how far it is.
     pub fn run(self, delay: Duration, progress: &mut Progress) -> Result<Sum, String> {
         let plan = &self.plan;
-        let served_by = plan.target_process.or_else(|| match &plan.target {
-            Target::Iscsi(unit) => cpu::listener(unit.portal),
-            Target::Echo(address) => cpu::listener(*address),
-            Target::Drives(_) => None,
-        });
+        let served_by = server_of(plan);
         std::thread::sleep(delay);
         let theirs = served_by.map(Sample::take);
         let drives_before = bottleneck::drive_times(&plan.target);
@@ -178,6 +174,15 @@ impl Prepared {
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
         Ok(Sum { tally, seconds, operations, facts, retried, evidence, client, served, pauses })
     }
+}
+
+/// The process that serves a plan's target, where it runs on this machine.
+pub fn server_of(plan: &Plan) -> Option<u32> {
+    plan.target_process.or_else(|| match &plan.target {
+        Target::Iscsi(unit) => cpu::listener(unit.portal),
+        Target::Echo(address) => cpu::listener(*address),
+        Target::Drives(_) => None,
+    })
 }
 
 /// Runs a plan on this host alone.

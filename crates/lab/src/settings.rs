@@ -5,6 +5,8 @@ use std::process::Command;
 
 use crate::target::Target;
 
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
 /// Of the machine that the generator runs on.
 pub fn of_machine() -> Vec<(String, String)> {
     let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).unwrap_or_default();
@@ -23,6 +25,8 @@ pub fn of_machine() -> Vec<(String, String)> {
         ("machine.hypervisor", read("/sys/hypervisor/type")),
         ("kernel.version", read("/proc/sys/kernel/osrelease")),
         ("kernel.mitigations", read("/sys/devices/system/cpu/vulnerabilities/spectre_v2")),
+        ("kernel.transparent_hugepage", chosen(&read(HUGE_PAGES)).to_owned()),
+        ("generator.pages", pages().to_owned()),
         ("kernel.governor", read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         ("net.congestion_control", read("/proc/sys/net/ipv4/tcp_congestion_control")),
         ("net.tcp_rmem", read("/proc/sys/net/ipv4/tcp_rmem")),
@@ -30,6 +34,24 @@ pub fn of_machine() -> Vec<(String, String)> {
         ("net.busy_poll", read("/proc/sys/net/core/busy_poll")),
     ];
     named(settings.into_iter().map(|(name, value)| (name.to_owned(), value)))
+}
+
+/// Which pages the generator's buffers lie in: `plain`, or `huge` ones where the kernel has some for who asks.
+pub fn pages() -> &'static str {
+    let refused = rustix::thread::transparent_huge_pages_are_disabled().unwrap_or(false);
+    let text = fs::read_to_string(HUGE_PAGES).unwrap_or_default();
+    if refused || matches!(chosen(&text), "" | "never") { "plain" } else { "huge" }
+}
+
+/// From now on this process gets plain pages only, and so do those that it starts.
+pub fn refuse_huge_pages() -> Result<(), String> {
+    let refused = rustix::thread::disable_transparent_huge_pages(true);
+    refused.map_err(|error| format!("this kernel always gives huge pages: {error}"))
+}
+
+/// The word in brackets: `always [madvise] never`.
+fn chosen(text: &str) -> &str {
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or("", |(word, _)| word)
 }
 
 /// Of drives: how the kernel queues their requests.
@@ -61,4 +83,16 @@ pub fn commit() -> Option<String> {
 /// Those that are known.
 fn named(settings: impl Iterator<Item = (String, String)>) -> Vec<(String, String)> {
     settings.filter(|(_, value)| !value.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_choice_is_the_word_in_brackets() {
+        for (text, word) in [("always [madvise] never\n", "madvise"), ("[never]", "never"), ("", "")] {
+            assert_eq!(chosen(text), word);
+        }
+    }
 }

@@ -8,9 +8,9 @@ use crate::command::plan;
 use crate::job::{Job, Limit, Pattern};
 use crate::progress::Progress;
 use crate::result::{Results, median};
-use crate::run;
+use crate::run::{self, Plan};
 use crate::target::Target;
-use crate::{table, units};
+use crate::{profile, table, units};
 
 /// `NAME=TARGET`.
 #[derive(Clone, Debug)]
@@ -28,6 +28,12 @@ impl FromStr for Named {
             return Err(format!("\"{name}\" is no name for a target: use NAME=TARGET"));
         }
         Ok(Named { name: name.to_owned(), target: target.parse()? })
+    }
+}
+
+impl Named {
+    fn plan(&self, job: &Job, common: &Common) -> Plan {
+        Plan { name: self.name.clone(), ..plan(&self.target, job.clone(), common) }
     }
 }
 
@@ -75,9 +81,7 @@ pub fn run(
             }
             for named in order {
                 progress.next();
-                let mut plan = plan(&named.target, job.clone(), common);
-                plan.name.clone_from(&named.name);
-                plan.round = round;
+                let plan = Plan { round, ..named.plan(job, common) };
                 match run::run(&plan, &mut progress) {
                     Ok(run) => results.runs.push(run),
                     Err(why) => progress.note(&format!("{}: {}: {why}", named.name, job.title())),
@@ -86,6 +90,13 @@ pub fn run(
         }
     }
     if results.runs.is_empty() { Err("nothing could be run".to_owned()) } else { Ok(()) }
+}
+
+/// All jobs once more on all targets: what their servers' CPU goes into.
+pub fn profile(results: &mut Results, targets: &[Named], jobs: &[Job], common: &Common) {
+    let plans: Vec<Plan> =
+        jobs.iter().flat_map(|job| targets.iter().map(|named| named.plan(job, common))).collect();
+    profile::take(results, &plans, &mut Progress::new(plans.len()));
 }
 
 /// The tables of a suite: rates with ratios, and what a request costs the target.

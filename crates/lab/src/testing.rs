@@ -3,6 +3,7 @@
 use crate::cpu::CpuUse;
 use crate::job::Job;
 use crate::measure::{Interval, Latency};
+use crate::profile::{Class, Profile, Symbol};
 use crate::result::{Bottleneck, Limit, Results, Run, SCHEMA};
 
 pub fn run(target: &str, round: u32, iops: f64) -> Run {
@@ -41,5 +42,21 @@ pub fn results(runs: Vec<Run>) -> Results {
         commit: Some("abc".to_owned()),
         settings: vec![("machine.cpu".to_owned(), "an <abacus>".to_owned())],
         runs,
+        profiles: Vec::new(),
+        not_profiled: Vec::new(),
+    }
+}
+
+/// A profile of a hundred samples.
+pub fn profile(target: &str) -> Profile {
+    let name = "<iscsi::Link>".to_owned();
+    let symbol = Symbol { name, file: "tangelo".to_owned(), class: Class::UserRest, samples: 10 };
+    Profile {
+        target: target.to_owned(),
+        job: Job::default(),
+        samples: 100,
+        classes: Class::ALL.into_iter().zip([60, 0, 10, 20, 0, 0, 10]).collect(),
+        symbols: vec![symbol],
+        us_per_io: 9.0,
     }
 }

@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn nothing_but_the_target_changes() {
-        let source: Vec<u8> = (0..9000u32).map(|index| (index * 31 >> 3) as u8).collect();
+        let source: Vec<u8> = (0..9000u32).map(|index| ((index * 31) >> 3) as u8).collect();
         for (offset, shift, length) in
             [(0, 0, 4096), (1, 0, 4096), (63, 7, 1024), (17, 3, 1023), (64, 1, 8192), (5, 9, 1100), (0, 0, 0)]
         {
