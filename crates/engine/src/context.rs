@@ -18,7 +18,7 @@ use crate::connection::Sessions;
 use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::memory::Memory;
-use crate::message::{Answer, Call, ShardMessage};
+use crate::message::{Answer, Call, CallId, ShardMessage};
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::runners::Runners;
@@ -53,6 +53,8 @@ pub(crate) struct Context {
     /// What the commands of all sessions may hold.
     pub(crate) budget: Rc<Budget>,
     pub(crate) runners: Rc<Runners<Begun>>,
+    /// Other shards' requests to volumes and lanes that are at home here.
+    serving: Rc<Runners<Served>>,
     /// What is listened on, by the address that was had.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Who is logged in where; shard 0's counts.
@@ -63,6 +65,14 @@ pub(crate) struct Context {
     pub(crate) changing_access: RefCell<BTreeSet<VolumeId>>,
     /// The array's management; on shard 0 only.
     array: OnceCell<Rc<Array>>,
+}
+
+/// Another shard's call for blocks, and who is answered.
+type Served = (Rc<Context>, ShardId, CallId, Call);
+
+async fn serve((context, from, id, call): Served) {
+    let answer = context.handle_blocks(call).await;
+    context.mail.answer(from, id, answer);
 }
 
 impl Context {
@@ -81,6 +91,7 @@ impl Context {
             sessions: Sessions::default(),
             budget: Budget::new(memory.data_bytes),
             runners: Rc::default(),
+            serving: Rc::default(),
             listeners: RefCell::new(Vec::new()),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),
@@ -99,6 +110,10 @@ impl Context {
     pub(crate) fn on_message(self: &Rc<Context>, message: ShardMessage) {
         match message {
             ShardMessage::Answer { id, answer } => self.mail.on_answer(id, answer),
+            // most calls under load: they need no memory for a task of their own
+            ShardMessage::Call { from, id, call: call @ (Call::Block(..) | Call::Lane(..)) } => {
+                self.serving.run(&self.io, (self.clone(), from, id, call), serve);
+            }
             ShardMessage::Call { from, id, call } => {
                 let context = self.clone();
                 self.io.spawn(async move {
@@ -144,8 +159,7 @@ impl Context {
     /// Does the work of a call.
     async fn handle(self: Rc<Context>, call: Call) -> Answer {
         match call {
-            Call::Block(volume, request) => Answer::Block(self.units.execute(volume, request).await),
-            Call::Lane(pool, lane, request) => Answer::Lane(self.lanes.execute(pool, lane, request).await),
+            Call::Block(..) | Call::Lane(..) => self.handle_blocks(call).await,
             Call::OpenLane(membership, lane) => {
                 Answer::LaneOpened(self.lanes.open(&self, membership, lane).await)
             }
@@ -197,6 +211,15 @@ impl Context {
                 Answer::Done
             }
             call => self.handle_for_sessions(call).await,
+        }
+    }
+
+    /// Those calls that are about blocks.
+    async fn handle_blocks(&self, call: Call) -> Answer {
+        match call {
+            Call::Block(volume, request) => Answer::Block(self.units.execute(volume, request).await),
+            Call::Lane(pool, lane, request) => Answer::Lane(self.lanes.execute(pool, lane, request).await),
+            other => unreachable!("{other:?} is not about blocks"),
         }
     }
 

@@ -183,7 +183,6 @@ impl Lanes {
     /// All lanes of a pool, as a volume uses them from this shard; `None` where one that should be here is not.
     pub(crate) fn references(
         &self,
-        io: &Io,
         mail: &Rc<Mail>,
         place: (ShardId, u16),
         pool: PoolId,
@@ -193,7 +192,7 @@ impl Lanes {
         let reference = |lane: u16| match home(lane, shards) {
             home if home == shard => self.get(pool, lane).map(LaneRef::Local),
             home => {
-                let remote = Remote { io: io.clone(), mail: mail.clone(), home, pool };
+                let remote = Remote { mail: mail.clone(), home, pool };
                 Some(LaneRef::Remote(lane, Rc::new(remote)))
             }
         };
@@ -203,7 +202,6 @@ impl Lanes {
 
 /// The way to a pool's lanes on another shard.
 struct Remote {
-    io: Io,
     mail: Rc<Mail>,
     home: ShardId,
     pool: PoolId,
@@ -211,13 +209,7 @@ struct Remote {
 
 impl RemoteLane for Remote {
     fn call(&self, lane: u16, request: LaneRequest) -> OneshotReceiver<LaneResult> {
-        let answer = self.mail.call(self.home, Call::Lane(self.pool, lane, request));
-        self.io.spawn_join(async move {
-            match answer.await {
-                Some(Answer::Lane(result)) => result,
-                other => unreachable!("the answer to a lane's request, not {other:?}"),
-            }
-        })
+        self.mail.call_lane(self.home, (self.pool, lane), request)
     }
 }
 

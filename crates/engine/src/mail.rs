@@ -7,18 +7,25 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
-use base::{HashMap, ShardId};
+use base::{HashMap, PoolId, ShardId};
 use env::Env;
+use pool::{LaneRequest, LaneResult};
 use task::{Io, OneshotReceiver, OneshotSender, oneshot};
 
 use crate::message::{Answer, Call, CallId, ShardMessage};
+
+/// Who waits for an answer.
+enum Waiting {
+    ForAny(OneshotSender<Answer>),
+    ForLane(OneshotSender<LaneResult>),
+}
 
 /// One shard's post office.
 pub(crate) struct Mail {
     io: Io,
     shard: ShardId,
     next: Cell<u64>,
-    waiting: RefCell<HashMap<CallId, OneshotSender<Answer>>>,
+    waiting: RefCell<HashMap<CallId, Waiting>>,
     /// One queue for each shard, indexed by its id.
     outgoing: RefCell<Vec<VecDeque<ShardMessage>>>,
 }
@@ -37,13 +44,29 @@ impl Mail {
     /// Asks another shard; the answer comes when its work is done. Dropping the receiver does not stop the
     /// work.
     pub(crate) fn call(&self, to: ShardId, call: Call) -> OneshotReceiver<Answer> {
+        let (sender, receiver) = oneshot(&self.io);
+        self.begin(to, call, Waiting::ForAny(sender));
+        receiver
+    }
+
+    /// The same for a lane's request, without a task that unwraps the answer.
+    pub(crate) fn call_lane(
+        &self,
+        to: ShardId,
+        (pool, lane): (PoolId, u16),
+        request: LaneRequest,
+    ) -> OneshotReceiver<LaneResult> {
+        let (sender, receiver) = oneshot(&self.io);
+        self.begin(to, Call::Lane(pool, lane, request), Waiting::ForLane(sender));
+        receiver
+    }
+
+    fn begin(&self, to: ShardId, call: Call, waiting: Waiting) {
         let id = CallId(self.next.get());
         self.next.set(id.0 + 1);
-        let (sender, receiver) = oneshot(&self.io);
-        let replaced = self.waiting.borrow_mut().insert(id, sender);
+        let replaced = self.waiting.borrow_mut().insert(id, waiting);
         assert!(replaced.is_none(), "call numbers are not reused");
         self.post(to, ShardMessage::Call { from: self.shard, id, call });
-        receiver
     }
 
     /// Sends the answer to a call of another shard.
@@ -53,8 +76,12 @@ impl Mail {
 
     /// An answer has arrived.
     pub(crate) fn on_answer(&self, id: CallId, answer: Answer) {
-        let sender = self.waiting.borrow_mut().remove(&id).expect("an answer to a call that was made");
-        sender.send(answer);
+        let waiting = self.waiting.borrow_mut().remove(&id).expect("an answer to a call that was made");
+        match (waiting, answer) {
+            (Waiting::ForAny(sender), answer) => sender.send(answer),
+            (Waiting::ForLane(sender), Answer::Lane(result)) => sender.send(result),
+            (Waiting::ForLane(_), other) => unreachable!("the answer to a lane's request, not {other:?}"),
+        }
     }
 
     fn post(&self, to: ShardId, message: ShardMessage) {

@@ -294,7 +294,7 @@ impl Units {
             }
             Source::Pool { pool, lanes, layer, dealt_as, .. } => {
                 let place = (self.shard, self.shards);
-                match self.lanes.references(&self.io, &self.mail, place, pool, lanes) {
+                match self.lanes.references(&self.mail, place, pool, lanes) {
                     Some(lanes) => {
                         let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
                         self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
