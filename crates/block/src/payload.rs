@@ -125,15 +125,32 @@ impl Payload {
 
 impl IntoIterator for Payload {
     type Item = Bytes;
-    type IntoIter = std::iter::Chain<std::option::IntoIter<Bytes>, std::vec::IntoIter<Bytes>>;
+    type IntoIter = IntoIter;
 
-    fn into_iter(self) -> Self::IntoIter {
-        let (one, many) = match self.pieces {
-            Pieces::One(none) if none.is_empty() => (None, Vec::new()),
-            Pieces::One(piece) => (Some(piece), Vec::new()),
-            Pieces::Many(many) => (None, many.pieces),
-        };
-        one.into_iter().chain(many)
+    fn into_iter(self) -> IntoIter {
+        match self.pieces {
+            Pieces::One(piece) => IntoIter::One(piece),
+            Pieces::Many(many) => IntoIter::Many(many.pieces.into_iter()),
+        }
+    }
+}
+
+/// The pieces of a payload, one after the other.
+pub enum IntoIter {
+    /// Empty when it has been given away.
+    One(Bytes),
+    Many(std::vec::IntoIter<Bytes>),
+}
+
+impl Iterator for IntoIter {
+    type Item = Bytes;
+
+    fn next(&mut self) -> Option<Bytes> {
+        match self {
+            IntoIter::One(piece) if piece.is_empty() => None,
+            IntoIter::One(piece) => Some(std::mem::take(piece)),
+            IntoIter::Many(pieces) => pieces.next(),
+        }
     }
 }
 
@@ -153,9 +170,7 @@ impl From<Vec<Bytes>> for Payload {
 
 impl From<Bytes> for Payload {
     fn from(piece: Bytes) -> Payload {
-        let mut payload = Payload::new();
-        payload.push(piece);
-        payload
+        Payload { pieces: Pieces::One(piece) }
     }
 }
 

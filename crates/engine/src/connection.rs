@@ -119,13 +119,15 @@ async fn receive(context: &Rc<Context>, session: &Rc<Session>) {
 fn feed(context: &Rc<Context>, session: &Rc<Session>, input: &mut BytesMut) {
     let io = &context.io;
     let replica = context.replica.borrow().clone();
-    let mut more = true;
-    while more && !session.ended.get() {
+    let now = io.now();
+    while !session.ended.get() {
         let mut protocol = session.protocol.borrow_mut();
-        more = protocol.on_receive_some(input, &*replica, io.now(), &mut || io.random_u64());
+        let effect = protocol.on_receive_some(input, &*replica, now, &mut || io.random_u64());
         drop(protocol);
-        carry_out(context, session);
+        let Some(effect) = effect else { break };
+        carry_out_one(context, session, effect);
     }
+    carry_out(context, session);
 }
 
 /// Carries out the protocol's effects, and wakes whoever waits for what they changed.
@@ -135,17 +137,23 @@ pub(crate) fn carry_out(context: &Rc<Context>, session: &Rc<Session>) {
         match effect {
             None => break,
             Some(_) if session.ended.get() => {}
-            Some(Effect::Command(command)) => scsi_command::begin(context, session, command),
-            Some(Effect::TaskManagement(request)) => task_management::begin(context, session, request),
-            Some(Effect::LoggedIn(identity)) => {
-                session.login_pending.set(true);
-                context.io.spawn(log_in(context.clone(), session.clone(), identity));
-            }
-            Some(Effect::Close(_)) => session.end(),
+            Some(effect) => carry_out_one(context, session, effect),
         }
     }
     if session.protocol.borrow().has_output() {
         session.output.notify();
+    }
+}
+
+fn carry_out_one(context: &Rc<Context>, session: &Rc<Session>, effect: Effect) {
+    match effect {
+        Effect::Command(command) => scsi_command::begin(context, session, command),
+        Effect::TaskManagement(request) => task_management::begin(context, session, request),
+        Effect::LoggedIn(identity) => {
+            session.login_pending.set(true);
+            context.io.spawn(log_in(context.clone(), session.clone(), identity));
+        }
+        Effect::Close(_) => session.end(),
     }
 }
 

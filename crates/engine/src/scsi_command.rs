@@ -127,20 +127,14 @@ async fn run_in_turn(job: Job, command: iscsi::Command) {
 
 /// Executes what needs no waiting, as far as it goes: nothing can come in between, so the command need not be listed.
 fn at_once(session: &Session, lun: &LunNexus, unit: &Unit, mut step: Step) -> Step {
-    while let Step::Block(request, continuation) = step {
-        let room = match request {
-            BlockRequest::Read { blocks, .. } => {
-                let bytes = blocks as usize * unit.logical.geometry.block_bytes as usize;
-                match session.room_now(bytes) {
-                    Some(room) => Some(room),
-                    None => return Step::Block(request, continuation),
-                }
-            }
-            _ => None,
-        };
-        let Some(result) = unit.target.answer_at_once(&request) else {
-            return Step::Block(request, continuation);
-        };
+    while let Step::Block(request, _) = &step {
+        let bytes = read_bytes(request, unit);
+        let room = bytes.and_then(|bytes| session.room_now(bytes));
+        if bytes.is_some() && room.is_none() {
+            break;
+        }
+        let Some(result) = unit.target.answer_at_once(request) else { break };
+        let Step::Block(_, continuation) = step else { unreachable!("looked at above") };
         step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
         if matches!(step, Step::Done(_)) {
             room.into_iter().for_each(|room| session.keep_until_sent(room));

@@ -80,22 +80,22 @@ impl Connection {
         while self.on_next(input, directory, random) {}
     }
 
-    /// The same, but no further than the first PDU that asks for something: `true` where there are effects to be carried out,
-    /// after which to call again. What a command brings is still at hand then, whatever stands behind it in the buffer.
+    /// The same, but no further than the first PDU that asks for something, and its effect: carry it out, then call again.
+    /// What a command brings is still at hand then, whatever stands behind it in the buffer.
     pub fn on_receive_some(
         &mut self,
         input: &mut BytesMut,
         directory: &dyn Directory,
         now: Nanos,
         random: &mut dyn FnMut() -> u64,
-    ) -> bool {
+    ) -> Option<Effect> {
         self.note_heard(input, now);
-        while !self.link.has_effects() {
-            if !self.on_next(input, directory, random) {
-                return self.link.has_effects();
+        loop {
+            let effect = self.link.next_effect();
+            if effect.is_some() || !self.on_next(input, directory, random) {
+                return effect;
             }
         }
-        true
     }
 
     fn note_heard(&mut self, input: &BytesMut, now: Nanos) {

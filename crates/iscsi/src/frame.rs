@@ -74,6 +74,10 @@ impl Assembler {
 
     /// The next PDU, if `input` holds the rest of it.
     pub fn next(&mut self, input: &mut BytesMut) -> Result<Option<Pdu>, FrameError> {
+        if let Some(pdu) = self.take_whole(input) {
+            self.bytes_wanted = HEADER_BYTES;
+            return Ok(Some(pdu));
+        }
         let begun = match self.partial.take() {
             Some(partial) => Some(partial),
             None => self.take_headers(input)?,
@@ -91,6 +95,25 @@ impl Assembler {
         self.bytes_wanted = (partial.data_missing + partial.trailer) as usize - input.len();
         self.partial = Some(partial);
         Ok(None)
+    }
+
+    /// The next PDU where all of it is there and it is as plain as most are: no digests, no additional headers.
+    fn take_whole(&self, input: &mut BytesMut) -> Option<Pdu> {
+        let header = *input.first_chunk::<HEADER_BYTES>()?;
+        let lengths = Lengths::of(&header);
+        let trailer = padding(lengths.data);
+        let is_plain = !self.header_digest && !self.data_digest && lengths.additional_headers == 0;
+        let is_whole = input.len() >= HEADER_BYTES + lengths.data + trailer;
+        if self.partial.is_some() || !is_plain || !is_whole || lengths.data > self.data_bytes_max {
+            return None;
+        }
+        input.advance(HEADER_BYTES);
+        let mut data = Payload::new();
+        if lengths.data > 0 {
+            data = Payload::from(input.split_to(lengths.data).freeze());
+            input.advance(trailer);
+        }
+        Some(Pdu { header, additional: Bytes::new(), data, data_intact: true })
     }
 
     fn take_headers(&mut self, input: &mut BytesMut) -> Result<Option<Partial>, FrameError> {

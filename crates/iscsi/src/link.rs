@@ -46,10 +46,6 @@ impl Link {
         }
     }
 
-    pub fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
-    }
-
     pub fn next_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }

@@ -116,6 +116,9 @@ impl Output {
     }
 
     fn put_copied(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() {
+            return;
+        }
         self.arena.put_slice(bytes);
         self.queued_bytes += bytes.len();
     }

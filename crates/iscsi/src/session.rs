@@ -220,8 +220,10 @@ impl Session {
     pub fn drop_task(&mut self, link: &mut Link, tag: TaskTag) -> Option<Task> {
         let task = self.tasks.remove(tag)?;
         self.write_bytes_reserved -= task.reserved_bytes();
-        self.waiting_for_room.retain(|&waiting| waiting != tag);
-        self.hand_out_room(link);
+        if !self.waiting_for_room.is_empty() {
+            self.waiting_for_room.retain(|&waiting| waiting != tag);
+            self.hand_out_room(link);
+        }
         Some(task)
     }
 

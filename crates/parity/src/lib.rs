@@ -13,7 +13,7 @@
 //! - data columns of zeros at the end change neither P nor Q: they may as well be left out;
 //! - every kernel gives exactly the bytes of the plain oracle (`oracle`), which the tests hold it to.
 //!
-//! Beside parity there is one more thing that takes instructions of the processor's own: copies past the caches (`stream`).
+//! Beside parity there is one more thing that takes instructions of the processor's own: what is said to the caches (`stream`).
 //!
 //! This room computes. It does no I/O, keeps no state beyond the choice of a kernel, and does not verify: wrong
 //! bytes in are wrong bytes out, checksums are the caller's business. It is one of the two rooms with `unsafe`:
@@ -36,7 +36,7 @@ mod wide;
 mod x86;
 
 pub use reconstruct::{Column, TooManyLost, reconstruct};
-pub use stream::copy_past_caches;
+pub use stream::{bring_closer, copy_past_caches};
 
 use kernel::Kernel;
 

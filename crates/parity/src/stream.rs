@@ -1,4 +1,4 @@
-//! Copies past the caches: for memory that is written now and read long after.
+//! What is said to the caches: that memory is written now and read long after, or not used now but soon.
 //!
 //! An ordinary copy to cold memory first reads what it is about to overwrite, puts it into the caches in the place of what is
 //! used, and waits for that. A streaming one writes whole cache lines and reads nothing. Where the target is read soon, or is
@@ -10,12 +10,28 @@ const STREAMED_BYTES_MIN: usize = 1024;
 /// Copies `from` into `to`, as a whole: other threads that learn of the copy see it.
 ///
 /// Panics where the lengths differ.
+#[inline(never)] // so that a profile shows it
 pub fn copy_past_caches(to: &mut [u8], from: &[u8]) {
     assert_eq!(to.len(), from.len(), "as much as there is room for");
     if to.len() < STREAMED_BYTES_MIN {
         return to.copy_from_slice(from);
     }
     stream(to, from);
+}
+
+/// Has `bytes` brought into the second cache, and waits for none of it: for what is read from cold memory a few
+/// microseconds later, such as by the send that it is a part of. Not into the first, which has no room for it and would lose
+/// what is in use now.
+#[inline(never)] // so that a profile shows it
+pub fn bring_closer(bytes: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    for at in (0..bytes.len()).step_by(LINE_BYTES) {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: SSE is a part of x86-64; nothing is read or written, and `at` lies within.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(bytes.as_ptr().add(at).cast()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }
 
 /// A cache line.

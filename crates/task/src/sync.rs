@@ -261,7 +261,10 @@ impl SemaphorePermit {
 
 impl Drop for SemaphorePermit {
     fn drop(&mut self) {
-        self.semaphore.release(self.permits);
+        // none: absorbed by another
+        if self.permits > 0 {
+            self.semaphore.release(self.permits);
+        }
     }
 }
 

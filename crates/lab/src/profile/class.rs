@@ -101,6 +101,9 @@ const INTERRUPTS: [&str; 4] = ["send_ipi", "ipi_send", "_send_call_func", "smp_c
 const MOVING: [&str; 7] =
     ["memcpy", "memmove", "mempcpy", "memset", "bzero", "copy_nonoverlapping", "::copy_"];
 
+/// What the room of parity does with data beside computing.
+const STREAMING: [&str; 1] = ["parity::stream::"];
+
 const CHECKSUMS: [&str; 7] = ["crc", "checksum", "parity::", "::xor", "xor_", "raid6", "gf_"];
 
 impl Class {
@@ -136,6 +139,7 @@ impl Class {
             true if begins(&WAKING) || has(&INTERRUPTS) => Class::KernelWaking,
             true if begins(&PAGES) => Class::KernelPages,
             true => Class::KernelRest,
+            false if has(&STREAMING) => Class::UserMoving,
             false if has(&CHECKSUMS) => Class::UserChecksums,
             false if has(&MOVING) => Class::UserMoving,
             false => Class::UserRest,
@@ -178,6 +182,8 @@ mod tests {
             ("__memmove_avx_unaligned_erms", Class::UserMoving),
             ("__memset_avx2_unaligned_erms", Class::UserMoving),
             ("block::payload::Payload::copy_to", Class::UserMoving),
+            ("parity::stream::copy_past_caches", Class::UserMoving),
+            ("parity::stream::bring_closer", Class::UserMoving),
             ("crc_fast::crc32::fusion::x86::iscsi::crc32_iscsi_sse_v4s3x3", Class::UserChecksums),
             ("parity::x86::avx2::xor::wide", Class::UserChecksums),
             ("scsi::unit::LogicalUnit::finish", Class::UserRest),
