@@ -2,6 +2,7 @@
 
 use base::Lba;
 
+use crate::payload::Payload;
 use crate::request::{BlockRequest, Geometry};
 
 /// What kind of work a request is.
@@ -16,6 +17,18 @@ pub enum RequestKind {
 }
 
 impl BlockRequest {
+    /// What is to be written; empty where nothing is.
+    pub fn into_data(self) -> Payload {
+        match self {
+            BlockRequest::Write { data, .. } | BlockRequest::CompareAndWrite { data, .. } => data,
+            BlockRequest::Read { .. }
+            | BlockRequest::WriteZeroes { .. }
+            | BlockRequest::Unmap { .. }
+            | BlockRequest::Flush
+            | BlockRequest::MapStatus { .. } => Payload::new(),
+        }
+    }
+
     pub fn kind(&self) -> RequestKind {
         match self {
             BlockRequest::Read { .. } => RequestKind::Read,

@@ -26,10 +26,6 @@ use slab::{SLAB_BLOCKS, SLAB_BYTES, Slab};
 /// How many 4 KiB blocks one map status looks at.
 const STATUS_BLOCKS_MAX: u64 = 4096;
 
-/// Small reads are sent together with many others, when all of those are carried out: until then, their data can come from memory.
-/// Large ones are read in order, which is fast by itself.
-const BROUGHT_CLOSER_BYTES_MAX: usize = 16 << 10;
-
 /// Keeps what is written for as long as it lives. Holds as much memory as the slabs that are touched.
 pub struct Memory {
     geometry: Geometry,
@@ -96,9 +92,6 @@ impl Memory {
         if within.end <= SLAB_BYTES
             && let Some(piece) = slabs.get(&index).and_then(|slab| slab.as_it_is(within))
         {
-            if piece.len() <= BROUGHT_CLOSER_BYTES_MAX {
-                parity::bring_closer(&piece);
-            }
             return Payload::from(piece);
         }
         let mut data = Payload::new();

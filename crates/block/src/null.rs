@@ -91,7 +91,7 @@ mod tests {
         let compare = |expected: Vec<u8>| BlockRequest::CompareAndWrite {
             lba: Lba(1),
             data: vec![1; expected.len()].into(),
-            expected: expected.into(),
+            expected: Box::new(expected.into()),
             durable: false,
         };
         assert!(null.answer(&compare(vec![0; 512])).is_ok());

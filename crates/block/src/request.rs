@@ -53,7 +53,8 @@ pub enum BlockRequest {
     /// [`BlockError::Miscompare`] otherwise.
     CompareAndWrite {
         lba: Lba,
-        expected: Payload,
+        /// Boxed: it is rare, and every request is as large as this one.
+        expected: Box<Payload>,
         data: Payload,
         durable: bool,
     },

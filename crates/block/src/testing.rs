@@ -179,7 +179,7 @@ fn request_of(act: Act, lba: u64, blocks: u64, write: u32, now: &[u8], block_byt
             expected[0] ^= u8::from(!right) << 7;
             BlockRequest::CompareAndWrite {
                 lba: Lba(lba),
-                expected: expected.into(),
+                expected: Box::new(expected.into()),
                 data: data(),
                 durable: true,
             }
@@ -318,7 +318,7 @@ fn compare_and_write_is_a_lock_that_one_of_many_takes() {
                 let mut next = have.clone();
                 let count = u64::from_le_bytes(have[..8].try_into().unwrap());
                 next[..8].copy_from_slice(&(count + 1).to_le_bytes());
-                let (expected, data) = (have.into(), next.into());
+                let (expected, data) = (Box::new(have.into()), next.into());
                 let request = BlockRequest::CompareAndWrite { lba: Lba(9), expected, data, durable: false };
                 match raw.execute(request).await {
                     Ok(_) => break,

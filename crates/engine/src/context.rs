@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use base::{ShardId, VolumeId};
+use block::Payload;
 use env::ListenerHandle;
 use iscsi::{Budget, CloseReason};
 use scsi::{AccessStates, Refusal, Reservations};
@@ -110,10 +111,14 @@ impl Context {
     pub(crate) fn on_message(self: &Rc<Context>, message: ShardMessage) {
         match message {
             ShardMessage::Answer { id, answer } => self.mail.on_answer(id, answer),
-            // most calls under load: they need no memory for a task of their own
-            ShardMessage::Call { from, id, call: call @ (Call::Block(..) | Call::Lane(..)) } => {
-                self.serving.run(&self.io, (self.clone(), from, id, call), serve);
+            // most calls under load: they need no task, or no memory for one
+            ShardMessage::Call { from, id, call: Call::Block(volume, request) } => {
+                match self.units.answer_at_once(volume, &request) {
+                    Some(result) => self.mail.answer(from, id, Answer::Block(result, request.into_data())),
+                    None => self.serve(from, id, Call::Block(volume, request)),
+                }
             }
+            ShardMessage::Call { from, id, call: call @ Call::Lane(..) } => self.serve(from, id, call),
             ShardMessage::Call { from, id, call } => {
                 let context = self.clone();
                 self.io.spawn(async move {
@@ -130,6 +135,10 @@ impl Context {
                 ))),
             },
         }
+    }
+
+    fn serve(self: &Rc<Context>, from: ShardId, id: CallId, call: Call) {
+        self.serving.run(&self.io, (self.clone(), from, id, call), serve);
     }
 
     /// Asks one shard, which may be this one. The call begins now.
@@ -217,7 +226,9 @@ impl Context {
     /// Those calls that are about blocks.
     async fn handle_blocks(&self, call: Call) -> Answer {
         match call {
-            Call::Block(volume, request) => Answer::Block(self.units.execute(volume, request).await),
+            Call::Block(volume, request) => {
+                Answer::Block(self.units.execute(volume, request).await, Payload::new())
+            }
             Call::Lane(pool, lane, request) => Answer::Lane(self.lanes.execute(pool, lane, request).await),
             other => unreachable!("{other:?} is not about blocks"),
         }

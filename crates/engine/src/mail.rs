@@ -4,10 +4,10 @@
 //! is answered exactly once. What another shard's queue has no room for waits here, in order; that is
 //! bounded because every waiting call belongs to a task, and tasks are bounded.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::VecDeque;
 
-use base::{HashMap, PoolId, ShardId};
+use base::{PoolId, ShardId};
 use env::Env;
 use pool::{LaneRequest, LaneResult};
 use task::{Io, OneshotReceiver, OneshotSender, oneshot};
@@ -24,8 +24,9 @@ enum Waiting {
 pub(crate) struct Mail {
     io: Io,
     shard: ShardId,
-    next: Cell<u64>,
-    waiting: RefCell<HashMap<CallId, Waiting>>,
+    /// Of each call under way, at its number; numbers are used again.
+    waiting: RefCell<Vec<Option<Waiting>>>,
+    free: RefCell<Vec<CallId>>,
     /// One queue for each shard, indexed by its id.
     outgoing: RefCell<Vec<VecDeque<ShardMessage>>>,
 }
@@ -35,8 +36,8 @@ impl Mail {
         Mail {
             io: io.clone(),
             shard,
-            next: Cell::new(0),
-            waiting: RefCell::new(HashMap::default()),
+            waiting: RefCell::default(),
+            free: RefCell::default(),
             outgoing: RefCell::new((0..shards).map(|_| VecDeque::new()).collect()),
         }
     }
@@ -62,10 +63,13 @@ impl Mail {
     }
 
     fn begin(&self, to: ShardId, call: Call, waiting: Waiting) {
-        let id = CallId(self.next.get());
-        self.next.set(id.0 + 1);
-        let replaced = self.waiting.borrow_mut().insert(id, waiting);
-        assert!(replaced.is_none(), "call numbers are not reused");
+        let mut all = self.waiting.borrow_mut();
+        let id = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            all.push(None);
+            CallId(all.len() - 1)
+        });
+        let replaced = all[id.0].replace(waiting);
+        assert!(replaced.is_none(), "a number is one call's at a time");
         self.post(to, ShardMessage::Call { from: self.shard, id, call });
     }
 
@@ -76,7 +80,8 @@ impl Mail {
 
     /// An answer has arrived.
     pub(crate) fn on_answer(&self, id: CallId, answer: Answer) {
-        let waiting = self.waiting.borrow_mut().remove(&id).expect("an answer to a call that was made");
+        let waiting = self.waiting.borrow_mut()[id.0].take().expect("an answer to a call that was made");
+        self.free.borrow_mut().push(id);
         match (waiting, answer) {
             (Waiting::ForAny(sender), answer) => sender.send(answer),
             (Waiting::ForLane(sender), Answer::Lane(result)) => sender.send(result),

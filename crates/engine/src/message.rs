@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use base::{LayerId, PoolId, ShardId, VolumeId};
-use block::{BlockRequest, BlockResult};
+use block::{BlockRequest, BlockResult, Payload};
 use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
 use scsi::Refusal;
@@ -31,7 +31,7 @@ pub enum ShardMessage {
 
 /// Numbers the calls of one shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CallId(pub(crate) u64);
+pub struct CallId(pub(crate) usize);
 
 /// Work that one shard asks of another.
 #[derive(Debug)]
@@ -114,7 +114,9 @@ pub enum Call {
 #[derive(Debug)]
 pub enum Answer {
     Done,
-    Block(BlockResult),
+    /// What a write carried goes back with it, so that memory is given back by the shard that took it: counting who holds a
+    /// buffer costs most where two processors do it in turn.
+    Block(BlockResult, Payload),
     Lane(LaneResult),
     LaneOpened(Result<(), PoolError>),
     /// One for each open lane.

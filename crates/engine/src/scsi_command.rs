@@ -280,6 +280,8 @@ async fn ask_owner(
 
 fn respond(session: &Session, task: TaskTag, response: Response) {
     let read_bytes = response.data_in.len();
+    // it is sent with what else this turn answers
+    response.data_in.bring_closer();
     Counters::add(&session.counters.read_bytes, read_bytes);
     let response = CommandResponse {
         status: response.status.code(),

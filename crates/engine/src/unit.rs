@@ -136,7 +136,7 @@ pub(crate) struct RemoteTarget {
 impl RemoteTarget {
     async fn execute(&self, request: BlockRequest) -> BlockResult {
         match self.mail.call(self.home, Call::Block(self.volume, request)).await {
-            Some(Answer::Block(result)) => result,
+            Some(Answer::Block(result, _)) => result,
             other => unreachable!("the answer to a block request, not {other:?}"),
         }
     }
@@ -352,6 +352,13 @@ impl Units {
             }
             self.io.sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// The result of another shard's request that needs no waiting.
+    pub(crate) fn answer_at_once(&self, volume: VolumeId, request: &BlockRequest) -> Option<BlockResult> {
+        let by_id = self.by_id.borrow();
+        let target = &by_id.get(&volume)?.target;
+        target.geometry().holds(request).then(|| target.answer_at_once(request)).flatten()
     }
 
     /// Carries out a request of another shard.

@@ -52,7 +52,8 @@ pub enum LaneRequest {
         layer: LayerId,
         block: u64,
         offset_bytes: usize,
-        expected: Payload,
+        /// Boxed: it is rare, and every request is as large as this one.
+        expected: Box<Payload>,
         data: Payload,
         known: Vec<Known>,
         durable: bool,
@@ -186,7 +187,7 @@ impl Lane {
             }
             LaneRequest::CompareAndWrite { layer, block, offset_bytes, expected, data, known, durable } => {
                 let layer = self.written_layer(layer).await?;
-                let change = (&expected, &data);
+                let change = (&*expected, &data);
                 self.compare_and_write(layer, block, offset_bytes, change, &known, durable).await?;
             }
             LaneRequest::Hold { layer, block, blocks } => {

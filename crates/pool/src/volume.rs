@@ -296,7 +296,7 @@ impl PoolVolume {
             layer,
             block: pieces[0].block,
             offset_bytes: (start % BLOCK_BYTES as u64) as usize,
-            expected,
+            expected: Box::new(expected),
             data,
             known: Vec::new(),
             durable,
@@ -413,7 +413,7 @@ impl BlockTarget for PoolVolume {
                 self.zero(lba, blocks).await
             }
             BlockRequest::CompareAndWrite { lba, expected, data, durable } => {
-                self.compare_and_write(lba, expected, data, durable).await
+                self.compare_and_write(lba, *expected, data, durable).await
             }
             BlockRequest::Flush => {
                 let flush = |lane: &LaneRef| {

@@ -6,7 +6,6 @@
 //! - a shard goes to sleep only when it has announced that and then found every queue empty, and whoever puts
 //!   something into a queue looks for that announcement afterwards: no message waits for a sleeper.
 
-use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -55,17 +54,17 @@ impl Doorbell {
 /// A bounded queue of messages.
 struct Queue<M> {
     /// None once the shard has ended.
-    messages: Mutex<Option<VecDeque<M>>>,
+    messages: Mutex<Option<Vec<M>>>,
     /// Their number, to look at without the lock.
     length: AtomicUsize,
 }
 
 impl<M> Queue<M> {
     fn new() -> Queue<M> {
-        Queue { messages: Mutex::new(Some(VecDeque::new())), length: AtomicUsize::new(0) }
+        Queue { messages: Mutex::new(Some(Vec::new())), length: AtomicUsize::new(0) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<VecDeque<M>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Vec<M>>> {
         self.messages.lock().expect("no panic under the lock")
     }
 
@@ -78,7 +77,7 @@ impl<M> Queue<M> {
         let mut messages = self.lock();
         match &mut *messages {
             Some(messages) if messages.len() < bound => {
-                messages.push_back(message);
+                messages.push(message);
                 self.length.store(messages.len(), Ordering::SeqCst);
                 Ok(())
             }
@@ -90,21 +89,27 @@ impl<M> Queue<M> {
     fn append(&self, outgoing: &mut Vec<M>) {
         match &mut *self.lock() {
             Some(messages) => {
-                messages.extend(outgoing.drain(..));
+                if messages.is_empty() {
+                    std::mem::swap(messages, outgoing);
+                } else {
+                    messages.append(outgoing);
+                }
                 self.length.store(messages.len(), Ordering::SeqCst);
             }
             None => outgoing.clear(),
         }
     }
 
-    fn take(&self, events: &mut Vec<Event<M>>) {
+    /// All of them, through `taken`, whose memory the queue has next: moved once, and not under the lock.
+    fn take(&self, taken: &mut Vec<M>, events: &mut Vec<Event<M>>) {
         if self.length() == 0 {
             return;
         }
         if let Some(messages) = &mut *self.lock() {
-            events.extend(messages.drain(..).map(Event::Message));
+            std::mem::swap(messages, taken);
             self.length.store(0, Ordering::SeqCst);
         }
+        events.extend(taken.drain(..).map(Event::Message));
     }
 
     fn close(&self) {
@@ -170,12 +175,14 @@ pub(crate) struct Messages<M> {
     mailboxes: Vec<Mailbox<M>>,
     /// Gathered in this turn, by receiver.
     outgoing: Vec<Vec<M>>,
+    /// Empty but while messages are received.
+    taken: Vec<M>,
 }
 
 impl<M: Send + 'static> Messages<M> {
     pub fn new(shard: ShardId, mailboxes: Vec<Mailbox<M>>) -> Messages<M> {
         let outgoing = mailboxes.iter().map(|_| Vec::new()).collect();
-        Messages { shard, mailboxes, outgoing }
+        Messages { shard, mailboxes, outgoing, taken: Vec::new() }
     }
 
     pub fn shard(&self) -> ShardId {
@@ -211,11 +218,11 @@ impl<M: Send + 'static> Messages<M> {
         own.from_others.length() != 0 || own.from_shards.iter().any(|queue| queue.length() != 0)
     }
 
-    pub fn receive(&self, events: &mut Vec<Event<M>>) {
-        let own = self.own();
-        own.from_others.take(events);
+    pub fn receive(&mut self, events: &mut Vec<Event<M>>) {
+        let own = &self.mailboxes[self.shard.0 as usize].inbox;
+        own.from_others.take(&mut self.taken, events);
         for queue in &own.from_shards {
-            queue.take(events);
+            queue.take(&mut self.taken, events);
         }
     }
 }

@@ -29,6 +29,7 @@ pub(crate) fn compare_and_write(call: &mut Call<'_>) -> Result<Step, Fault> {
     }
     let (expected, new) = (data.slice(0..half), data.slice(half..2 * half));
     let durable = call.cdb[1] & FUA != 0;
+    let expected = Box::new(expected);
     let request = BlockRequest::CompareAndWrite { lba: Lba(lba), expected, data: new, durable };
     call.block(request, Pending::Last { writing: true })
 }

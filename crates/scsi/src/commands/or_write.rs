@@ -67,7 +67,7 @@ pub(crate) fn on_piece(
                 before.iter().zip(job.data.slice(0..before.len()).to_vec()).map(|(a, b)| a | b).collect();
             let request = BlockRequest::CompareAndWrite {
                 lba: Lba(job.lba),
-                expected: Payload::from(before),
+                expected: Box::new(Payload::from(before)),
                 data: Payload::from(Bytes::from(set)),
                 durable: job.durable,
             };

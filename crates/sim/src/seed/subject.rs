@@ -162,6 +162,7 @@ fn block_request(request: Request) -> (u32, BlockRequest) {
         ),
         Request::CompareAndWrite { volume, first, expected, data, durable } => {
             let (expected, data) = (Payload::from(expected), Payload::from(data));
+            let expected = Box::new(expected);
             (volume, BlockRequest::CompareAndWrite { lba: lba(first), expected, data, durable })
         }
         Request::Flush { volume } => (volume, BlockRequest::Flush),
