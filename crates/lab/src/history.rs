@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::result::{Results, median, ratio};
+use crate::result::{Results, cpu_ratio, ratio};
 use crate::table;
 
 #[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
@@ -28,7 +28,7 @@ pub struct Figure {
     pub job: String,
     /// Of the rate, to the base's in the same round; the median.
     pub rate: f64,
-    /// The base's CPU per request divided by the target's, where both are known.
+    /// The base's CPU per request divided by the target's in the same round, where both are known; the median.
     pub cpu: Option<f64>,
 }
 
@@ -47,11 +47,7 @@ pub fn entry(results: &Results, base: &str) -> Result<Entry, String> {
     for target in results.targets().into_iter().filter(|target| *target != base) {
         for job in results.jobs() {
             let Some(rate) = ratio(results, target, base, job) else { continue };
-            let cost = |target: &str| {
-                let known = results.rounds(target, job).filter_map(|run| run.target_cpu.as_ref());
-                median(known.map(|cpu| cpu.us_per_io)).filter(|cost| *cost > 0.0)
-            };
-            let cpu = cost(base).zip(cost(target)).map(|(base, target)| rounded(base / target));
+            let cpu = cpu_ratio(results, target, base, job).map(rounded);
             figures.push(Figure { target: target.to_owned(), job: job.title(), rate: rounded(rate), cpu });
         }
     }

@@ -185,8 +185,23 @@ pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
 /// The median over rounds of the rate of `target` divided by that of `base` in the same round: what disturbs the machine
 /// for a while disturbs both.
 pub fn ratio(results: &Results, target: &str, base: &str, job: &Job) -> Option<f64> {
+    in_rounds(results, (target, base), job, |run, other| (other.iops > 0.0).then(|| run.iops / other.iops))
+}
+
+/// The same of the CPU for one request: that of `base` divided by that of `target`, so that more is better, too.
+pub fn cpu_ratio(results: &Results, target: &str, base: &str, job: &Job) -> Option<f64> {
+    let cost = |run: &Run| run.target_cpu.as_ref().map(|cpu| cpu.us_per_io).filter(|cost| *cost > 0.0);
+    in_rounds(results, (target, base), job, |run, other| Some(cost(other)? / cost(run)?))
+}
+
+fn in_rounds(
+    results: &Results,
+    (target, base): (&str, &str),
+    job: &Job,
+    of: impl Fn(&Run, &Run) -> Option<f64>,
+) -> Option<f64> {
     median(results.rounds(target, job).filter_map(|run| {
         let other = results.rounds(base, job).find(|other| other.round == run.round)?;
-        (other.iops > 0.0).then(|| run.iops / other.iops)
+        of(run, other)
     }))
 }

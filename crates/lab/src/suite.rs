@@ -7,7 +7,7 @@ use crate::cli::Common;
 use crate::command::plan;
 use crate::job::{Job, Limit, Pattern};
 use crate::progress::Progress;
-use crate::result::{Results, median};
+use crate::result::{Results, cpu_ratio, median};
 use crate::run::{self, Plan};
 use crate::target::Target;
 use crate::{profile, table, units};
@@ -126,7 +126,7 @@ fn costs(results: &Results, base: Option<&str>) -> Vec<Vec<String>> {
             let dash = || "-".to_owned();
             row.push(cost(target).map_or_else(dash, |us| format!("{} us", units::short(us))));
             if let Some(base) = base.filter(|base| *base != target) {
-                let ratio = cost(target).zip(cost(base)).map(|(ours, base)| base / ours);
+                let ratio = cpu_ratio(results, target, base, job);
                 row.push(ratio.map_or_else(dash, |ratio| format!("{ratio:.2}")));
             }
         }
@@ -161,11 +161,16 @@ mod tests {
     fn a_ratio_is_taken_round_by_round() {
         let rounds = [(100.0, 50.0), (10.0, 6.0), (200.0, 80.0)];
         let runs = rounds.iter().zip(1..).flat_map(|(&(floor, ours), round)| {
-            [testing::run("floor", round, floor), testing::run("ours", round, ours)]
+            // a request costs as many us as there are requests: the base's by the target's is the other way round
+            [("floor", floor), ("ours", ours)].map(|(target, rate)| {
+                let mut run = testing::run(target, round, rate);
+                run.target_cpu.as_mut().expect("known").us_per_io = rate;
+                run
+            })
         });
         let results = testing::results(runs.collect());
         let text = report(&results, Some("floor"));
-        assert!(text.contains("x floor") && text.contains("0.50"), "{text}");
+        assert!(text.contains("x floor") && text.contains("0.50") && text.contains("2.00"), "{text}");
     }
 
     #[test]
