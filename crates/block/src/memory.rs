@@ -86,14 +86,6 @@ impl Memory {
 
     fn read(&self, range: Range<u64>) -> Payload {
         let slabs = self.slabs.borrow();
-        let size = SLAB_BYTES as u64;
-        let (index, start) = (range.start / size, range.start % size);
-        let within = start as usize..(start + (range.end - range.start)) as usize;
-        if within.end <= SLAB_BYTES
-            && let Some(piece) = slabs.get(&index).and_then(|slab| slab.as_it_is(within))
-        {
-            return Payload::from(piece);
-        }
         let mut data = Payload::new();
         for (index, within) in split(range) {
             match slabs.get(&index) {

@@ -20,13 +20,20 @@ enum Waiting {
     ForLane(OneshotSender<LaneResult>),
 }
 
+/// Where a caller waits. A number that comes twice is seen: it is of one generation only.
+#[derive(Default)]
+struct Place {
+    generation: u32,
+    waiting: Option<Waiting>,
+}
+
 /// One shard's post office.
 pub(crate) struct Mail {
     io: Io,
     shard: ShardId,
-    /// Of each call under way, at its number; numbers are used again.
-    waiting: RefCell<Vec<Option<Waiting>>>,
-    free: RefCell<Vec<CallId>>,
+    /// One for each call under way, and those that are free.
+    places: RefCell<Vec<Place>>,
+    free: RefCell<Vec<usize>>,
     /// One queue for each shard, indexed by its id.
     outgoing: RefCell<Vec<VecDeque<ShardMessage>>>,
 }
@@ -36,7 +43,7 @@ impl Mail {
         Mail {
             io: io.clone(),
             shard,
-            waiting: RefCell::default(),
+            places: RefCell::default(),
             free: RefCell::default(),
             outgoing: RefCell::new((0..shards).map(|_| VecDeque::new()).collect()),
         }
@@ -63,13 +70,16 @@ impl Mail {
     }
 
     fn begin(&self, to: ShardId, call: Call, waiting: Waiting) {
-        let mut all = self.waiting.borrow_mut();
-        let id = self.free.borrow_mut().pop().unwrap_or_else(|| {
-            all.push(None);
-            CallId(all.len() - 1)
+        let mut places = self.places.borrow_mut();
+        let index = self.free.borrow_mut().pop().unwrap_or_else(|| {
+            places.push(Place::default());
+            places.len() - 1
         });
-        let replaced = all[id.0].replace(waiting);
-        assert!(replaced.is_none(), "a number is one call's at a time");
+        let place = &mut places[index];
+        place.generation = place.generation.wrapping_add(1);
+        let replaced = place.waiting.replace(waiting);
+        assert!(replaced.is_none(), "a place is one call's at a time");
+        let id = CallId { place: index, generation: place.generation };
         self.post(to, ShardMessage::Call { from: self.shard, id, call });
     }
 
@@ -80,8 +90,12 @@ impl Mail {
 
     /// An answer has arrived.
     pub(crate) fn on_answer(&self, id: CallId, answer: Answer) {
-        let waiting = self.waiting.borrow_mut()[id.0].take().expect("an answer to a call that was made");
-        self.free.borrow_mut().push(id);
+        let mut places = self.places.borrow_mut();
+        let place = places.get_mut(id.place).filter(|place| place.generation == id.generation);
+        let waiting =
+            place.and_then(|place| place.waiting.take()).expect("an answer to a call that was made");
+        drop(places);
+        self.free.borrow_mut().push(id.place);
         match (waiting, answer) {
             (Waiting::ForAny(sender), answer) => sender.send(answer),
             (Waiting::ForLane(sender), Answer::Lane(result)) => sender.send(result),

@@ -31,7 +31,10 @@ pub enum ShardMessage {
 
 /// Numbers the calls of one shard.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CallId(pub(crate) usize);
+pub struct CallId {
+    pub(crate) place: usize,
+    pub(crate) generation: u32,
+}
 
 /// Work that one shard asks of another.
 #[derive(Debug)]

@@ -129,7 +129,7 @@ impl Tasks {
         TaskTag(self.slots[slot].generation << SLOT_BITS | slot as u32)
     }
 
-    /// The tag must not be in use. Panics where the caller let more in than the limits allow.
+    /// Panics where the tag is in use already or the caller let more in than the limits allow.
     pub fn insert(
         &mut self,
         initiator_tag: u32,
@@ -138,8 +138,7 @@ impl Tasks {
         work: Work,
         held: Option<Held>,
     ) -> TaskTag {
-        // searched for by the caller, who refuses it; once is enough where every command pays for it
-        debug_assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
+        assert!(initiator_tag != RESERVED_TAG && self.find(initiator_tag).is_none());
         let slot = match self.free.pop() {
             Some(slot) => usize::from(slot),
             None => {

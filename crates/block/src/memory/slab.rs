@@ -39,11 +39,6 @@ impl Slab {
         Slab { data: aligned_zeros(SLAB_BYTES).freeze(), beside: None, mapped_blocks: 0, mapped }
     }
 
-    /// The range, where nothing of the slab is kept beside it.
-    pub fn as_it_is(&self, range: Range<usize>) -> Option<Bytes> {
-        self.beside.is_none().then(|| self.data.slice(range))
-    }
-
     pub fn read(&self, range: Range<usize>, into: &mut Payload) {
         let Some(beside) = &self.beside else {
             return into.push(self.data.slice(range));
