@@ -29,6 +29,8 @@ pub const MAPPINGS_MAX: usize = 16384;
 pub const LUN_MAX: u16 = 16383;
 /// Pools of one array.
 pub const POOLS_MAX: usize = 16;
+/// Deleted pools that are remembered, so that a drive which was away does not bring one back.
+pub const DELETED_POOLS_MAX: usize = 64;
 /// Letters of a volume's, host's, pool's or array's name.
 pub const NAME_BYTES_MAX: usize = 63;
 /// An iSCSI name, RFC 7143 §4.2.7.1.

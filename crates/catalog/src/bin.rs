@@ -24,6 +24,9 @@ pub struct Binned {
     /// Those that it had, of hosts that there are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub mappings: Vec<Mapping>,
+    /// Hosts that it was mapped to and that were deleted since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts_gone: Vec<Name>,
 }
 
 impl Binned {
@@ -35,6 +38,8 @@ impl Binned {
 
     /// Another host of the name is not to get the volume.
     pub(crate) fn forget_host(&mut self, host: &str) {
+        let gone = self.mappings.iter().filter(|mapping| mapping.host.as_str() == host);
+        self.hosts_gone.extend(gone.map(|mapping| mapping.host.clone()));
         self.mappings.retain(|mapping| mapping.host.as_str() != host);
     }
 }
@@ -76,7 +81,8 @@ impl Catalog {
         self.mappings = others;
         let (snapshots, others) = self.snapshots.drain(..).partition(|one| one.volume == volume.id);
         self.snapshots = others;
-        self.bin.push(Binned { volume, deleted_ms, snapshots, mappings });
+        let hosts_gone = Vec::new();
+        self.bin.push(Binned { volume, deleted_ms, snapshots, mappings, hosts_gone });
         Ok(())
     }
 
@@ -115,6 +121,14 @@ impl Catalog {
         gone.snapshots.iter().rev().for_each(|snapshot| self.stand_lower(snapshot));
         self.unschedule(gone.volume.id);
         Ok(())
+    }
+
+    pub(crate) fn empty_bin(&mut self, pool: &str) -> Result<(), CatalogError> {
+        let id = self.pool_mut(pool)?.id;
+        let inside = |binned: &&Binned| binned.volume.place().is_some_and(|(pool, _)| pool == id);
+        let names: Vec<Name> =
+            self.bin.iter().filter(inside).map(|binned| binned.volume.name.clone()).collect();
+        names.iter().try_for_each(|name| self.eradicate_volume(name.as_str()))
     }
 
     /// Of a decoded catalog: what is wrong with its bin, beside its volumes and snapshots.

@@ -1,10 +1,10 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
-use base::limits::{HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
+use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
 use base::{LayerId, PoolId, VolumeId};
 
 use crate::error::CatalogError;
-use crate::model::{Catalog, Host, Mapping, PoolEntry, Volume, VolumeKind};
+use crate::model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume};
 use crate::name::{InitiatorName, Name};
 use crate::schedule::Retention;
 use crate::secret::Chap;
@@ -52,9 +52,17 @@ pub enum Change {
         id: PoolId,
         name: Name,
     },
-    /// Forgets a pool that has no volumes.
+    /// Forgets a pool that has no volumes, none in the bin either.
     DetachPool {
         pool: String,
+    },
+    /// What is in the pool's bin goes for good, so that the pool can be forgotten.
+    EmptyBin {
+        pool: String,
+    },
+    RenamePool {
+        pool: String,
+        name: Name,
     },
     SetPool {
         pool: String,
@@ -165,6 +173,16 @@ pub enum Change {
         pool: PoolId,
         layers: Vec<LayerId>,
     },
+    RenameSnapshot {
+        volume: String,
+        snapshot: String,
+        name: Name,
+    },
+    /// The snapshots that it has taken stay its own.
+    RenameSchedule {
+        schedule: String,
+        name: Name,
+    },
     CreateSchedule {
         name: Name,
         volumes: Vec<String>,
@@ -213,6 +231,8 @@ impl Catalog {
             Change::RenameArray { name } => next.name = name.clone(),
             Change::AttachPool { id, name } => next.attach_pool(*id, name)?,
             Change::DetachPool { pool } => next.detach_pool(pool)?,
+            Change::EmptyBin { pool } => next.empty_bin(pool)?,
+            Change::RenamePool { pool, name } => next.rename_pool(pool, name)?,
             Change::SetPool { pool, settings } => {
                 settings.check()?;
                 next.pool_mut(pool)?.settings = *settings;
@@ -226,11 +246,11 @@ impl Catalog {
                 entry.into_iter().for_each(|entry| entry.last_scrub = Some(*record));
             }
             Change::CreateVolume { .. } => next.create_volume(change)?,
-            Change::RenameVolume { volume, name } => {
-                let index = next.volume_index(volume)?;
-                next.check_volume_name(name)?;
-                next.volumes[index].name = name.clone();
+            Change::RenameVolume { volume, name } => next.rename_volume(volume, name)?,
+            Change::RenameSnapshot { volume, snapshot, name } => {
+                next.rename_snapshot(volume, snapshot, name)?
             }
+            Change::RenameSchedule { schedule, name } => next.rename_schedule(schedule, name)?,
             Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
             Change::Trimmed { volume } => {
                 let found = next.volumes.iter_mut().find(|other| other.id == *volume);
@@ -288,6 +308,7 @@ impl Catalog {
             return Err(CatalogError::Exists { kind: "pool", name: name.clone() });
         }
         check_room("pool", self.pools.len(), POOLS_MAX)?;
+        self.deleted_pools.retain(|deleted| deleted.id != id);
         let place = self.pools.partition_point(|pool| pool.id < id);
         let (name, settings) = (name.clone(), PoolSettings::default());
         self.pools
@@ -295,7 +316,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn pool_mut(&mut self, name: &str) -> Result<&mut PoolEntry, CatalogError> {
+    pub(crate) fn pool_mut(&mut self, name: &str) -> Result<&mut PoolEntry, CatalogError> {
         let found = self.pools.iter_mut().find(|pool| pool.name.as_str() == name);
         found.ok_or_else(|| CatalogError::NotFound { kind: "pool", name: name.to_owned() })
     }
@@ -304,14 +325,22 @@ impl Catalog {
         let Some(entry) = self.find_pool(name).cloned() else {
             return Err(CatalogError::NotFound { kind: "pool", name: name.to_owned() });
         };
-        let inside =
-            |volume: &&Volume| matches!(volume.backing, VolumeKind::Pool { pool, .. } if pool == entry.id);
-        let volumes: Vec<Name> =
-            self.all_volumes().filter(inside).map(|volume| volume.name.clone()).collect();
+        let inside = |volume: &&Volume| volume.place().is_some_and(|(pool, _)| pool == entry.id);
+        let names = |volumes: &mut dyn Iterator<Item = &Volume>| -> Vec<Name> {
+            volumes.filter(inside).map(|volume| volume.name.clone()).collect()
+        };
+        let volumes = names(&mut self.volumes.iter());
         if !volumes.is_empty() {
             return Err(CatalogError::PoolInUse { pool: entry.name, volumes });
         }
+        let binned = names(&mut self.bin.iter().map(|binned| &binned.volume));
+        if !binned.is_empty() {
+            return Err(CatalogError::PoolBinInUse { pool: entry.name, volumes: binned });
+        }
         self.pools.retain(|pool| pool.id != entry.id);
+        self.deleted_pools.push(DeletedPool { id: entry.id, name: entry.name });
+        let excess = self.deleted_pools.len().saturating_sub(DELETED_POOLS_MAX);
+        self.deleted_pools.drain(..excess);
         // nothing is left that could refer to them
         self.copied_from.retain(|kept| kept.pool != entry.id);
         Ok(())

@@ -2,8 +2,8 @@
 
 use base::BLOCK_BYTES;
 use base::limits::{
-    CATALOG_BYTES_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX, SNAPSHOTS_MAX,
-    VOLUME_BYTES_MAX, VOLUMES_MAX,
+    CATALOG_BYTES_MAX, DELETED_POOLS_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX,
+    SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
 };
 use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
@@ -14,7 +14,8 @@ use crate::model::{Catalog, VolumeKind};
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
 /// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
-pub const SCHEMA_VERSION: u32 = 7;
+/// 8: pools that were deleted are remembered.
+pub const SCHEMA_VERSION: u32 = 8;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -59,6 +60,7 @@ impl Catalog {
     fn check(&self) -> Result<(), CatalogError> {
         let counts = [
             ("pools", self.pools.len(), POOLS_MAX),
+            ("deleted pools", self.deleted_pools.len(), DELETED_POOLS_MAX),
             ("volumes", self.all_volumes().count(), VOLUMES_MAX),
             ("snapshots", self.all_snapshots().count(), SNAPSHOTS_MAX),
             ("schedules", self.schedules.len(), SCHEDULES_MAX),

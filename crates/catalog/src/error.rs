@@ -75,12 +75,16 @@ pub enum CatalogError {
     HostMapped { host: Name, volumes: Vec<Name> },
     #[error("pool \"{pool}\" holds {}: {}", count(.volumes.len(), "volume"), list(.volumes))]
     PoolInUse { pool: Name, volumes: Vec<Name> },
+    #[error("the bin of pool \"{pool}\" holds {}: {}", count(.volumes.len(), "volume"), list(.volumes))]
+    PoolBinInUse { pool: Name, volumes: Vec<Name> },
     #[error("a host needs at least one initiator")]
     NoInitiator,
     #[error("a host may have {max} initiators, not {count}")]
     TooManyInitiators { count: usize, max: usize },
     #[error("initiator {initiator} belongs to host \"{host}\" already")]
     InitiatorInUse { initiator: String, host: Name },
+    #[error("host \"{host}\" has no initiator {initiator}")]
+    NoSuchInitiator { host: Name, initiator: String },
     #[error("initiator {initiator} is named twice")]
     InitiatorTwice { initiator: String },
     #[error(
@@ -127,7 +131,7 @@ impl CatalogError {
         match self {
             Name(_) => "bad_name",
             Exists { .. } | InBin { .. } => "exists",
-            NotFound { .. } | NotInBin { .. } | NoClones { .. } => "not_found",
+            NotFound { .. } | NotInBin { .. } | NoClones { .. } | NoSuchInitiator { .. } => "not_found",
             TooMany { .. } | TooManyInitiators { .. } | IdsExhausted { .. } => "limit",
             Size { .. }
             | NotLarger { .. }
@@ -137,7 +141,11 @@ impl CatalogError {
             | RawResize { .. } => "bad_size",
             BlockSize { .. } => "bad_block_size",
             RawPath { .. } | SpareTwice { .. } => "bad_path",
-            RawInUse { .. } | VolumeMapped { .. } | HostMapped { .. } | PoolInUse { .. } => "in_use",
+            RawInUse { .. }
+            | VolumeMapped { .. }
+            | HostMapped { .. }
+            | PoolInUse { .. }
+            | PoolBinInUse { .. } => "in_use",
             NoInitiator | InitiatorTwice { .. } => "bad_initiator",
             InitiatorInUse { .. } => "initiator_in_use",
             SecretLength { .. } | SecretCharacters | ChapUser | MutualAlone | MutualSameSecret => "bad_chap",
@@ -174,6 +182,7 @@ impl CatalogError {
                 "choose another name, bring that one back (`tangelo volume undelete {volume}`), or delete it for good (`tangelo volume eradicate {volume}`)"
             ),
             NotInBin { .. } => "`tangelo volume bin` shows what there is".to_owned(),
+            NoSuchInitiator { .. } => "`tangelo host list` shows which it has".to_owned(),
             NoClones { .. } => "`tangelo volume list` shows whose clones there are".to_owned(),
             RefreshMapped { .. } => "shut down what uses the clones, then use --remap: their hosts lose them and get them again with the new content".to_owned(),
             OriginInBin { origin } => {
@@ -197,7 +206,10 @@ impl CatalogError {
             HostMapped { host, .. } => {
                 format!("unmap them first (`tangelo unmap VOLUME {host}`), or use --unmap")
             }
-            PoolInUse { .. } => "delete these volumes first".to_owned(),
+            PoolInUse { .. } => "delete these volumes first: `tangelo volume delete VOLUME`".to_owned(),
+            PoolBinInUse { pool, .. } => format!(
+                "bring back what is needed (`tangelo volume undelete VOLUME`), or give all of it up: `tangelo pool delete {pool} --eradicate`"
+            ),
             InitiatorInUse { .. } => "an initiator can be in one host only; remove it there first".to_owned(),
             MutualAlone => "give --chap-user and --chap-secret-file too".to_owned(),
             LunInUse { .. } => "choose another --lun, or leave it out to get the lowest free one".to_owned(),

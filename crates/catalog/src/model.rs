@@ -120,6 +120,15 @@ pub struct PoolEntry {
     pub spares: Spares,
 }
 
+/// A pool that was deleted. Drives that were away then still have its label: it is not opened again by them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeletedPool {
+    #[serde(with = "crate::encode::hexadecimal")]
+    pub id: PoolId,
+    pub name: Name,
+}
+
 /// All that describes the array. See the crate's page for what always holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -134,6 +143,9 @@ pub struct Catalog {
     pub(crate) next_layer_id: u32,
     /// In order of their ids.
     pub(crate) pools: Vec<PoolEntry>,
+    /// The last ones, oldest first, at most [`base::limits::DELETED_POOLS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deleted_pools: Vec<DeletedPool>,
     /// In order of their ids.
     pub(crate) volumes: Vec<Volume>,
     /// In the order in which they were taken.
@@ -166,6 +178,7 @@ impl Catalog {
             next_volume_id: 1,
             next_layer_id: 1,
             pools: Vec::new(),
+            deleted_pools: Vec::new(),
             volumes: Vec::new(),
             snapshots: Vec::new(),
             bin: Vec::new(),
@@ -227,6 +240,11 @@ impl Catalog {
 
     pub fn pool(&self, id: PoolId) -> Option<&PoolEntry> {
         self.pools.iter().find(|pool| pool.id == id)
+    }
+
+    /// A pool that was deleted, and is not to be opened again.
+    pub fn deleted_pool(&self, id: PoolId) -> Option<&DeletedPool> {
+        self.deleted_pools.iter().find(|pool| pool.id == id)
     }
 
     pub fn find_pool(&self, name: &str) -> Option<&PoolEntry> {

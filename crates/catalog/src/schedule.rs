@@ -146,11 +146,7 @@ impl Catalog {
             return Err(CatalogError::Exists { kind: "schedule", name: name.clone() });
         }
         check_room("schedule", self.schedules.len(), SCHEDULES_MAX)?;
-        let max = NAME_BYTES_MAX - MOMENT_BYTES;
-        if name.as_str().len() > max {
-            let length = name.as_str().len();
-            return Err(crate::name::NameError::TooLong { length, max }.into());
-        }
+        check_schedule_name(name)?;
         keep.check()?;
         if !(1..=SNAPSHOTS_AT_ONCE_MAX).contains(&volumes.len()) {
             return Err(CatalogError::SnapshotCount { count: volumes.len() });
@@ -172,7 +168,7 @@ impl Catalog {
         Ok(())
     }
 
-    fn schedule_index(&self, name: &str) -> Result<usize, CatalogError> {
+    pub(crate) fn schedule_index(&self, name: &str) -> Result<usize, CatalogError> {
         let found = self.schedules.iter().position(|schedule| schedule.name.as_str() == name);
         found.ok_or_else(|| CatalogError::NotFound { kind: "schedule", name: name.to_owned() })
     }
@@ -239,6 +235,15 @@ impl Catalog {
         }
         Ok(())
     }
+}
+
+/// A snapshot's name is the schedule's with the moment behind it.
+pub(crate) fn check_schedule_name(name: &Name) -> Result<(), CatalogError> {
+    let (length, max) = (name.as_str().len(), NAME_BYTES_MAX - MOMENT_BYTES);
+    if length > max {
+        return Err(crate::name::NameError::TooLong { length, max }.into());
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -267,3 +267,69 @@ fn a_volume_is_copied_as_a_whole() {
     let memory = after(before, &[create("memory", NewVolume::Memory)]);
     assert_eq!(code(&memory, &copy("memory", "whole")), "not_in_pool");
 }
+
+fn pool_with_volume() -> Catalog {
+    let attach = Change::AttachPool { id: PoolId(1), name: name("fast") };
+    after(Catalog::new(ArrayId(1), name("array")), &[attach, create("a", NewVolume::Pool("fast".into()))])
+}
+
+#[test]
+fn a_pool_is_forgotten_when_nothing_of_it_is_left_and_does_not_come_back() {
+    let catalog = pool_with_volume();
+    assert_eq!(code(&catalog, &Change::DetachPool { pool: "fast".into() }), "in_use");
+    let catalog = after(catalog, &[bin("a")]);
+    let refused = catalog.apply(&Change::DetachPool { pool: "fast".into() }).unwrap_err();
+    assert!(refused.hint().unwrap().contains("--eradicate"), "the bin keeps its pool: {refused}");
+    let empty = Change::EmptyBin { pool: "fast".into() };
+    let catalog = after(catalog, &[empty, Change::DetachPool { pool: "fast".into() }]);
+    assert!(catalog.find_pool("fast").is_none() && catalog.bin().is_empty());
+    assert_eq!(catalog.deleted_pool(PoolId(1)).map(|deleted| deleted.name.as_str()), Some("fast"));
+    let many = (2..=100u64).flat_map(|id| {
+        let attach = Change::AttachPool { id: PoolId(id.into()), name: name("fast") };
+        [attach, Change::DetachPool { pool: "fast".into() }]
+    });
+    let catalog = after(catalog, &many.collect::<Vec<_>>());
+    assert!(catalog.deleted_pool(PoolId(1)).is_none(), "only the last ones are remembered");
+    assert!(catalog.deleted_pool(PoolId(100)).is_some());
+}
+
+#[test]
+fn whoever_brings_a_volume_back_learns_which_hosts_are_gone() {
+    let host = Host {
+        name: name("pve1"),
+        initiators: vec!["iqn.1993-08.org.debian:pve1".parse().unwrap()],
+        chap: None,
+        mutual: None,
+    };
+    let map = Change::Map { volume: "a".into(), host: "pve1".into(), lun: None, read_only: false };
+    let delete = Change::DeleteHost { host: "pve1".into(), unmap: false };
+    let catalog = after(pool_with_volume(), &[Change::CreateHost { host }, map, bin("a"), delete]);
+    assert_eq!(catalog.find_binned("a").unwrap().hosts_gone, [name("pve1")]);
+    let catalog = after(catalog, &[undelete("a")]);
+    assert!(catalog.mappings().is_empty());
+}
+
+#[test]
+fn snapshots_and_schedules_change_their_names() {
+    let keep = catalog::Retention { hourly: 1, ..catalog::Retention::default() };
+    let schedule = Change::CreateSchedule { name: name("hourly"), volumes: vec!["a".into()], keep };
+    let id = pool_with_volume().find_volume("a").unwrap().id;
+    let run =
+        |schedule: &str, now_ms| Change::RunSchedule { schedule: schedule.into(), volumes: vec![id], now_ms };
+    let rename = Change::RenameSchedule { schedule: "hourly".into(), name: name("a-new-one") };
+    let catalog = after(pool_with_volume(), &[schedule, run("hourly", 1), snapshot("a", "mine"), rename]);
+    assert!(catalog.find_schedule("hourly").is_none());
+    // what it took before is still its own: it goes when the next one comes
+    let catalog = after(catalog, &[run("a-new-one", 7_200_000)]);
+    let left: Vec<&str> = catalog.snapshots().iter().map(|snapshot| snapshot.name.as_str()).collect();
+    assert_eq!(left, ["mine", "a-new-one-19700101T0200Z"]);
+    let rename = |from: &str, to: &str| Change::RenameSnapshot {
+        volume: "a".into(),
+        snapshot: from.into(),
+        name: name(to),
+    };
+    assert_eq!(code(&catalog, &rename("mine", "a-new-one-19700101T0200Z")), "exists");
+    assert_eq!(code(&catalog, &rename("yours", "ours")), "not_found");
+    let catalog = after(catalog, &[rename("mine", "ours")]);
+    assert!(catalog.find_snapshot(id, "ours").is_some());
+}

@@ -350,12 +350,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":7", "\"schema\":8,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 8, known: 7 });
+    let future = text.replacen("\"schema\":8", "\"schema\":9,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 9, known: 8 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":7", "\"schema\":0"),
-        ("\"schema\":7", "\"schema\":7,\"unknown\":1"),
+        ("\"schema\":8", "\"schema\":0"),
+        ("\"schema\":8", "\"schema\":8,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),
@@ -446,9 +446,19 @@ fn any_change() -> impl Strategy<Value = Change> {
         }),
         (host.clone(), any::<bool>()).prop_map(|(h, unmap)| Change::DeleteHost { host: h.into(), unmap }),
         (volume.clone(), host.clone(), prop::option::of(0u32..4)).prop_map(|(v, h, lun)| map(v, h, lun)),
-        (volume, host).prop_map(|(v, h)| unmap(v, h)),
+        (volume.clone(), host).prop_map(|(v, h)| unmap(v, h)),
         Just(Change::AttachPool { id: PoolId(1), name: name("fast") }),
         Just(Change::DetachPool { pool: "fast".into() }),
+        Just(Change::EmptyBin { pool: "fast".into() }),
+        Just(Change::RenamePool { pool: "fast".into(), name: name("slow") }),
+        Just(Change::RenamePool { pool: "slow".into(), name: name("fast") }),
+        (volume.clone(), volume.clone(), volume.clone()).prop_map(|(v, s, n)| Change::RenameSnapshot {
+            volume: v.into(),
+            snapshot: s.into(),
+            name: name(n)
+        }),
+        (volume.clone(), volume.clone())
+            .prop_map(|(s, n)| Change::RenameSchedule { schedule: s.into(), name: name(n) }),
     ]
 }
 

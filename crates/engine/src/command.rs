@@ -5,6 +5,7 @@
 //! would have changed. Secrets travel in here only towards the array, never back.
 
 mod copies;
+mod names;
 mod upkeep;
 
 pub use crate::figures::{PoolMap, PoolReferences, PoolWrites};
@@ -12,6 +13,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
+pub use names::{HostUpdate, Named};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
@@ -25,6 +27,9 @@ pub enum Command {
     DriveList,
     /// → [`Reply::Changed`]
     PoolCreate { pool: NewPool, dry_run: bool },
+    /// Refused while it has volumes; and while its bin has some, unless `eradicate`. Its drives are blank afterwards.
+    /// → [`Reply::Changed`]
+    PoolDelete { name: String, eradicate: bool, dry_run: bool },
     /// → [`Reply::Changed`]
     Upkeep { upkeep: Upkeep, dry_run: bool },
     /// Reads a drive for a while, in a rhythm, so that its activity light shows where it is. → [`Reply::Changed`]
@@ -49,6 +54,12 @@ pub enum Command {
     SnapshotList { volume: Option<String> },
     /// → [`Reply::Changed`]
     HostCreate { host: NewHost, dry_run: bool },
+    /// Sessions that are still valid go on. → [`Reply::Changed`]
+    HostUpdate { name: String, update: HostUpdate, dry_run: bool },
+    /// Another name for what there is; hosts see no difference. → [`Reply::Changed`]
+    Rename { of: Named, name: String, dry_run: bool },
+    /// Erases what a drive that is not in use holds at its beginning and its end. → [`Reply::Changed`]
+    DriveWipe { path: String, dry_run: bool },
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
     /// → [`Reply::Changed`]
     HostDelete { name: String, unmap: bool, dry_run: bool },

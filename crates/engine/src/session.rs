@@ -341,6 +341,7 @@ impl Session {
         if let Some(portal) = replica.portal(address) {
             self.portal.replace(portal.clone());
         }
+        self.follow_renamed_host(replica);
         let login = self.login.borrow();
         let Some(login) = login.as_ref().filter(|_| !self.ended.get()) else { return Vec::new() };
         let host = replica.catalog.host_of_initiator(&login.identity.initiator_name);
@@ -389,6 +390,18 @@ impl Session {
         let commands = self.commands.borrow();
         let touches_lost = |command: &&Rc<RunningCommand>| lost.iter().any(|&volume| command.touches(volume));
         commands.values().filter(touches_lost).cloned().collect()
+    }
+
+    /// Where the host's name has gone and its initiator is another host's, that is the same one under another name: every
+    /// change is seen here by itself, and no single one does more.
+    fn follow_renamed_host(&self, replica: &Replica) {
+        let mut login = self.login.borrow_mut();
+        let Some(login) = login.as_mut().filter(|login| !login.host.is_empty()) else { return };
+        if replica.catalog.find_host(&login.host).is_none()
+            && let Some(host) = replica.catalog.host_of_initiator(&login.identity.initiator_name)
+        {
+            login.host = host.name.to_string();
+        }
     }
 
     /// The session has just logged in, and gets its LUNs.

@@ -181,7 +181,7 @@ fn what_is_not_blank_is_no_spare_and_never_erased() {
     ext4[0x438..0x43a].copy_from_slice(b"\x53\xef");
     bench.lab.simulation.world.poke(bench.drives[3], 0, &ext4);
     let refused = bench.spare(&[3], false).unwrap_err();
-    assert!(refused.kind == CommandErrorKind::InUse && refused.hint.contains("wipefs"), "{refused}");
+    assert!(refused.kind == CommandErrorKind::InUse && refused.hint.contains("drive wipe"), "{refused}");
     bench.lab.simulation.world.poke(bench.drives[3], 0, &[0; 4096]);
     bench.spare(&[3, 4], false).unwrap();
     assert_eq!(bench.spare(&[3], false).unwrap_err().kind, CommandErrorKind::AlreadyExists);

@@ -242,6 +242,23 @@ pub(crate) async fn erase_labels(io: &Io, drive: DriveHandle) -> Result<(), IoEr
     io.drive_write(drive, 0, vec![zeros], true).await
 }
 
+/// What stands at the end of drives: copies of partition tables, marks of software RAID.
+const END_MARKS_BYTES: u64 = 1 << 20;
+
+/// Erases whatever tells what a drive holds, at its beginning and at its end. What lies between stays, and nothing says what
+/// it was.
+pub async fn wipe(io: &Io, drive: DriveHandle, size_bytes: u64) -> Result<(), IoError> {
+    let block = BLOCK_BYTES as u64;
+    let blocks = size_bytes / block;
+    let beginning = blocks.min(LABEL_REGION_BYTES / block);
+    let end = (blocks - beginning).min(END_MARKS_BYTES / block);
+    for (first, count) in [(0, beginning), (blocks - end, end)].into_iter().filter(|(_, count)| *count > 0) {
+        let zeros = AlignedBuffer::zeroed(count as usize).into_bytes();
+        io.drive_write(drive, first * block, vec![zeros], true).await?;
+    }
+    Ok(())
+}
+
 /// An empty checkpoint for every lane, on every drive.
 async fn write_first_roots(
     io: &Io,

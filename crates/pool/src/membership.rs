@@ -213,6 +213,15 @@ impl Membership {
         self.write_labels(io).await
     }
 
+    /// Has the pool be called otherwise. On success, that is on record.
+    pub async fn rename(&mut self, io: &Io, name: &str) -> Result<(), TooFewDrives> {
+        if self.name == name {
+            return Ok(());
+        }
+        self.name = name.to_owned();
+        self.write_labels(io).await
+    }
+
     fn set_state(&mut self, index: usize, state: DriveState) {
         let epoch = self.epoch;
         let member = &mut self.members[index];

@@ -36,6 +36,8 @@ impl Array {
                 false => format!("not mapped to host {host}: its LUN {lun} is another volume now"),
             });
         }
+        let gone = binned.hosts_gone.iter();
+        lines.extend(gone.map(|host| format!("not mapped to host {host}: that host has been deleted since")));
         let planned = lines.into_iter().fold(planned, Planned::line);
         if dry_run {
             return Ok(planned.reply(true, None));

@@ -170,6 +170,10 @@ fn spare_of<'a>(state: &'a State, drive: &Drive) -> Option<&'a str> {
 /// Why a drive that says it is a pool's is not in that pool, where the pool is served without it.
 fn refusal(state: &State, drive: &Drive) -> Option<String> {
     let (pool, _) = drive.member_of?;
+    if let Some(deleted) = state.catalog.deleted_pool(pool) {
+        let (name, path) = (&deleted.name, &drive.path);
+        return Some(format!("pool {name} has been deleted: `tangelo drive wipe {path}` erases its label"));
+    }
     let membership = state.online_pool(pool)?;
     let (name, path) = (&membership.name, &drive.path);
     let again = format!("`tangelo drive add {name} {path} --force {path}` takes it as a new one");

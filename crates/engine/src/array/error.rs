@@ -9,9 +9,11 @@ impl From<CatalogError> for CommandError {
     fn from(error: CatalogError) -> CommandError {
         use CatalogError::*;
         let kind = match &error {
-            NotFound { .. } | NotMapped { .. } | NotInBin { .. } | NoClones { .. } => {
-                CommandErrorKind::NotFound
-            }
+            NotFound { .. }
+            | NotMapped { .. }
+            | NotInBin { .. }
+            | NoClones { .. }
+            | NoSuchInitiator { .. } => CommandErrorKind::NotFound,
             Exists { .. }
             | InBin { .. }
             | PromoteTwice { .. }
@@ -25,7 +27,8 @@ impl From<CatalogError> for CommandError {
             | RefreshMapped { .. }
             | HostMapped { .. }
             | OriginInBin { .. }
-            | PoolInUse { .. } => CommandErrorKind::InUse,
+            | PoolInUse { .. }
+            | PoolBinInUse { .. } => CommandErrorKind::InUse,
             TooMany { .. } | IdsExhausted { .. } | NoRoomToGrow { .. } => CommandErrorKind::Full,
             FutureSchema { .. } | Damaged { .. } => CommandErrorKind::Unavailable,
             _ => CommandErrorKind::Invalid,

@@ -12,6 +12,7 @@ mod copies;
 mod drive_commands;
 mod drives;
 mod error;
+mod hosts;
 mod keeper;
 mod layers;
 mod locate;
@@ -19,10 +20,12 @@ mod loss;
 mod members;
 mod outlook;
 mod pool_create;
+mod pool_delete;
 mod pool_status;
 mod pools;
 mod refresh;
 mod reload;
+mod rename;
 mod resize;
 mod schedules;
 mod scrub;
@@ -32,6 +35,7 @@ mod spares;
 mod start;
 mod status;
 mod volumes;
+mod wipe;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -224,6 +228,9 @@ impl Array {
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
+            Command::PoolDelete { name, eradicate, dry_run } => {
+                self.delete_pool(&name, eradicate, dry_run).await
+            }
             Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,
             Command::VolumeResize { name, size_bytes, force, dry_run } => {
                 self.resize_volume(&name, size_bytes, force, dry_run).await
@@ -235,6 +242,9 @@ impl Array {
             Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
             Command::Schedule { order, dry_run } => self.schedule(order, dry_run).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
+            Command::HostUpdate { name, update, dry_run } => self.update_host(&name, &update, dry_run).await,
+            Command::Rename { of, name, dry_run } => self.rename(&of, &name, dry_run).await,
+            Command::DriveWipe { path, dry_run } => self.wipe_drive(&path, dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
             Command::Map { volume, host, lun, read_only, dry_run } => {
                 self.map(&volume, &host, lun, read_only, dry_run).await

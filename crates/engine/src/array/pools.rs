@@ -139,7 +139,8 @@ impl Array {
     /// Pools by the labels of the drives that were looked at.
     pub(super) fn found_pools(&self) -> BTreeMap<PoolId, Found> {
         let mut found = BTreeMap::new();
-        for drive in &self.state.borrow().drives {
+        let state = self.state.borrow();
+        for drive in &state.drives {
             if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
                 let new = || Found { array, name: name.clone(), paths: Vec::new() };
                 found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
@@ -234,6 +235,7 @@ impl Array {
 
     /// Brings the catalog and the pools in line: what a sudden end has left half done is finished or undone.
     pub(super) async fn settle_pools(&self) -> Result<(), CommandError> {
+        self.finish_deletions().await;
         let unknown: Vec<Membership> = {
             let state = self.state.borrow();
             let known = |membership: &Membership| state.catalog.pool(membership.pool).is_some();
@@ -245,6 +247,7 @@ impl Array {
             self.state.borrow_mut().catalog = next;
         }
         self.add_absent_pools();
+        self.settle_names().await;
         let online = self.state.borrow().online();
         for membership in online {
             if let Err(error) = self.settle_layers(&membership).await {
@@ -257,6 +260,14 @@ impl Array {
             self.unsettled.borrow_mut().push(error);
         }
         Ok(())
+    }
+
+    /// Pools are called what the catalog calls them, also where a sudden end came before their labels said so.
+    async fn settle_names(&self) {
+        let entries = self.state.borrow().catalog.pools().to_vec();
+        for entry in entries {
+            self.name_pool(entry.id, &entry.name).await;
+        }
     }
 
     /// Pools that the catalog knows and no drive has shown.
@@ -310,7 +321,7 @@ impl Array {
     }
 
     /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
-    async fn close_pool(&self, id: PoolId, reason: String) {
+    pub(super) async fn close_pool(&self, id: PoolId, reason: String) {
         let (membership, closing) = {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("a pool that is known");

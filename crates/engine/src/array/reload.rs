@@ -58,6 +58,9 @@ impl Array {
         let array = self.state.borrow().catalog.array();
         let mut lines = Vec::new();
         for (id, found) in self.found_pools().into_iter().filter(|(_, found)| found.array == array) {
+            if self.state.borrow().catalog.deleted_pool(id).is_some() {
+                continue;
+            }
             if self.state.borrow().online().iter().any(|membership| membership.pool == id) {
                 continue;
             }

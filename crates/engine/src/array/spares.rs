@@ -119,7 +119,8 @@ impl Array {
         let planned = self.plan(&change)?;
         if !release {
             let taken = self.take_new_drives(&membership, drives, &[]).await.map_err(|error| {
-                let blank = "a spare must be blank: erase it (`wipefs --all`), or name another drive";
+                let blank =
+                    "a spare must be blank: erase it (`tangelo drive wipe DRIVE`), or name another drive";
                 let hint = if error.hint.contains("--force") { blank.to_owned() } else { error.hint };
                 CommandError { hint, ..error }
             })?;
@@ -280,7 +281,7 @@ impl Array {
                     subject: format!("drive {path}"),
                     reason: format!("it is a spare of pool {} and could not join it: {why}", entry.name),
                     action: format!(
-                        "erase it (`wipefs --all`) if nobody needs what is on it, or name another; `tangelo drive spare {} {path} --release` has it be no spare",
+                        "erase it (`tangelo drive wipe {path}`) if nobody needs what is on it, or name another; `tangelo drive spare {} {path} --release` has it be no spare",
                         entry.name
                     ),
                 });

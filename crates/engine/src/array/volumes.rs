@@ -1,13 +1,13 @@
-//! Commands about volumes, hosts and mappings.
+//! Commands about volumes and mappings.
 
 use base::VolumeId;
-use catalog::{Catalog, CatalogError, Change, Chap, Host, Name, NewVolume as NewKind, Volume, VolumeKind};
+use catalog::{Catalog, CatalogError, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo, IoError};
 
 use super::change::{Planned, size};
 use super::error::drive_error;
 use super::{Array, RawDevice};
-use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewChap, NewHost, NewVolume, Reply};
+use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
 
 impl Array {
     pub(super) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {
@@ -179,39 +179,6 @@ impl Array {
         }
     }
 
-    pub(super) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {
-        let initiators = new.initiators.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>()?;
-        let host = Host {
-            name: new.name.parse()?,
-            initiators,
-            chap: new.chap.as_ref().map(chap).transpose()?,
-            mutual: new.mutual_chap.as_ref().map(chap).transpose()?,
-        };
-        let planned = self.plan(&Change::CreateHost { host })?;
-        let planned = planned.line(format!("create host {} with {}", new.name, new.initiators.join(", ")));
-        if dry_run {
-            return Ok(planned.reply(true, None));
-        }
-        self.commit(&planned.next).await?;
-        let made = self.host_status(&new.name, &[]).map(Made::Host);
-        Ok(planned.reply(false, made))
-    }
-
-    pub(super) async fn delete_host(
-        &self,
-        name: &str,
-        unmap: bool,
-        dry_run: bool,
-    ) -> Result<Reply, CommandError> {
-        let planned = self.plan(&Change::DeleteHost { host: name.to_owned(), unmap })?;
-        let planned = planned.line(format!("delete host {name}, ending its sessions"));
-        if dry_run {
-            return Ok(planned.reply(true, None));
-        }
-        self.commit(&planned.next).await?;
-        Ok(planned.reply(false, None))
-    }
-
     pub(super) async fn map(
         &self,
         volume: &str,
@@ -272,8 +239,4 @@ impl Array {
             self.state.borrow_mut().raw.push(RawDevice { volume, drive });
         }
     }
-}
-
-fn chap(new: &NewChap) -> Result<Chap, CommandError> {
-    Ok(Chap::new(&new.user, new.secret.parse()?)?)
 }

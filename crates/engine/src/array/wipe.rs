@@ -1,0 +1,41 @@
+//! Erasing a drive, so that it can be used anew.
+
+use pool::Content;
+
+use super::Array;
+use super::change::size;
+use super::drive_commands::done;
+use super::error::drive_error;
+use crate::command::{CommandError, Reply};
+
+impl Array {
+    /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.
+    pub(super) async fn wipe_drive(&self, path: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let paths = [path.to_owned()];
+        // named, and so forced: whoever asks knows that there is something on it
+        let taken = self.take_drives(&paths, &paths).await?;
+        let (handle, info) = taken.first().expect("one was taken");
+        let content = pool::probe(&self.context.io, *handle).await;
+        let line = format!("erase {path}, {}, which holds {}", size(info.size_bytes), held(&content));
+        let wiped = match dry_run {
+            true => Ok(()),
+            false => pool::wipe(&self.context.io, *handle, info.size_bytes).await,
+        };
+        self.give_up(&taken).await;
+        wiped.map_err(|error| drive_error(path, error))?;
+        self.look_at_drives().await;
+        Ok(done(vec![line], dry_run, None))
+    }
+}
+
+/// What a drive holds, for people to read.
+fn held(content: &Content) -> String {
+    match content {
+        Content::Blank => "nothing".to_owned(),
+        Content::Foreign(what) => what.clone(),
+        Content::Member(label) => format!("a drive of pool {} (array {})", label.pool_name, label.array),
+        Content::FutureVersion(_) => "a drive of a pool of another version of Tangelo".to_owned(),
+        Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
+        Content::Unreadable(error) => format!("something that cannot be read ({error})"),
+    }
+}
