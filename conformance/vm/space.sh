@@ -52,4 +52,4 @@ again() { dd if=/tmp/mebibyte of=$full bs=1M seek=3000 oflag=direct conv=notrunc
 within again
 dd if=$full of=/tmp/read bs=1M skip=3000 count=1 iflag=direct
 cmp /tmp/read /tmp/mebibyte'
-verdict "the volume goes" eval 'command volume delete overbooked --unmap --eradicate && command host delete filler'
+verdict "the volume goes" eval 'command volume delete overbooked --unmap --eradicate --yes && command host delete filler'

@@ -32,6 +32,18 @@ impl FakeArray {
             Command::DriveLocate(locating) => {
                 changed(false, vec![format!("{} blinks for {} s", locating.path, locating.seconds)], vec![])
             }
+            Command::PoolDelete { name, eradicate, dry_run } => {
+                changed(dry_run, vec![format!("delete pool {name}, eradicate: {eradicate}")], vec![])
+            }
+            Command::DriveWipe { wipe, dry_run } => {
+                changed(dry_run, vec![format!("erase {}", wipe.path)], vec![])
+            }
+            Command::HostUpdate { name, update, dry_run } => {
+                changed(dry_run, vec![format!("host {name}: {update:?}")], vec![name])
+            }
+            Command::Rename { of, name, dry_run } => {
+                changed(dry_run, vec![format!("rename {of:?} to {name}")], vec![])
+            }
             Command::DrivesFound(paths) => changed(false, vec![format!("{} drives", paths.len())], vec![]),
             Command::VolumeCreate { volume, .. } if status.volumes.iter().any(|v| v.name == volume.name) => {
                 let message = format!("there is a volume called \"{}\" already", volume.name);

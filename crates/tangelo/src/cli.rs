@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
 
+mod destruction;
 mod volume;
 
+pub use destruction::Destruction;
 pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
@@ -148,6 +150,12 @@ pub enum Drive {
         #[command(flatten)]
         change: Change,
     },
+    /// Erase what a drive holds, so that it can be used anew; refused while anything uses it
+    Wipe {
+        drive: PathBuf,
+        #[command(flatten)]
+        change: Destruction,
+    },
     /// Show where a drive is: its bay's light, or its activity light
     Locate {
         path: PathBuf,
@@ -176,6 +184,28 @@ pub enum Pool {
     },
     /// Change how a pool is looked after; without options, show it
     Set(PoolSet),
+    /// Give a pool another name
+    Rename(Rename),
+    /// Delete a pool that has no volumes; its drives forget it and can be used anew
+    Delete {
+        name: String,
+        /// What is in its bin, too; otherwise the pool stays as long as its bin holds something
+        #[arg(long)]
+        eradicate: bool,
+        #[command(flatten)]
+        change: Destruction,
+    },
+}
+
+/// What every renaming takes.
+#[derive(Args, Debug)]
+pub struct Rename {
+    /// What it is called now
+    pub name: String,
+    /// What it is to be called
+    pub new_name: String,
+    #[command(flatten)]
+    pub change: Change,
 }
 
 #[derive(Args, Debug)]
@@ -303,6 +333,10 @@ pub enum Host {
     Create(HostCreate),
     /// List the hosts
     List,
+    /// Change a host's initiators and CHAP; sessions that are still valid go on
+    Set(HostSet),
+    /// Give a host another name; its sessions go on
+    Rename(Rename),
     /// Forget a host and end its sessions
     Delete {
         name: String,
@@ -332,6 +366,38 @@ pub struct HostCreate {
     /// File with the secret that the array proves to know
     #[arg(long, value_name = "FILE", requires = "mutual_chap_user")]
     pub mutual_chap_secret_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub change: Change,
+}
+
+#[derive(Args, Debug)]
+#[command(group = clap::ArgGroup::new("what").required(true).multiple(true))]
+pub struct HostSet {
+    pub name: String,
+    /// One more initiator; may be given several times
+    #[arg(long, value_name = "IQN", group = "what")]
+    pub add_iqn: Vec<String>,
+    /// An initiator that is this host's no more; its sessions end
+    #[arg(long, value_name = "IQN", group = "what")]
+    pub remove_iqn: Vec<String>,
+    /// User name that the host must log in with from its next login on
+    #[arg(long, value_name = "USER", requires = "chap_secret_file", group = "what")]
+    pub chap_user: Option<String>,
+    /// File with the secret that the host must know, 12 to 255 bytes
+    #[arg(long, value_name = "FILE", requires = "chap_user")]
+    pub chap_secret_file: Option<PathBuf>,
+    /// User name that the array answers with
+    #[arg(long, value_name = "USER", requires = "mutual_chap_secret_file", group = "what")]
+    pub mutual_chap_user: Option<String>,
+    /// File with the secret that the array proves to know
+    #[arg(long, value_name = "FILE", requires = "mutual_chap_user")]
+    pub mutual_chap_secret_file: Option<PathBuf>,
+    /// Ask for no CHAP any more, and give none
+    #[arg(long, conflicts_with_all = ["chap_user", "mutual_chap_user"], group = "what")]
+    pub no_chap: bool,
+    /// Prove nothing to the host any more
+    #[arg(long, conflicts_with = "mutual_chap_user", group = "what")]
+    pub no_mutual_chap: bool,
     #[command(flatten)]
     pub change: Change,
 }

@@ -279,10 +279,10 @@ fn snapshots_and_clones_live_through_stops() {
         ("snapshot create scratch@monday", 2, "invalid"),
         ("snapshot create nothing@monday", 1, "not_found"),
         ("snapshot list nothing", 1, "not_found"),
-        ("snapshot delete data@tuesday", 1, "not_found"),
-        ("snapshot rollback data@monday", 1, "in_use"),
+        ("snapshot delete data@tuesday --yes", 1, "not_found"),
+        ("snapshot rollback data@monday --yes", 1, "in_use"),
         ("volume clone data@monday log", 1, "already_exists"),
-        ("volume delete log --eradicate", 1, "in_use"),
+        ("volume delete log --eradicate --yes", 1, "in_use"),
         ("volume delete data", 1, "in_use"),
         ("volume undelete data", 1, "not_found"),
         ("volume promote data", 2, "invalid"),
@@ -298,14 +298,14 @@ fn snapshots_and_clones_live_through_stops() {
     assert_eq!(identity(&head.done("status")), identity(&before));
     assert_eq!(head.done("snapshot list"), listed);
     head.done("unmap data h");
-    head.done("snapshot rollback data@monday");
-    head.done("snapshot delete data@monday");
-    head.done("snapshot delete log@monday");
+    head.done("snapshot rollback data@monday --yes");
+    head.done("snapshot delete data@monday --yes");
+    head.done("snapshot delete log@monday --yes");
     head.done("volume delete data");
     assert_eq!(head.done("volume bin")["bin"][0]["name"], "data");
     head.done("volume undelete data");
     head.done("volume delete data");
-    head.done("volume eradicate data");
+    head.done("volume eradicate data --yes");
     head.done("schedule create often log copy --hourly 3");
     assert_eq!(head.done("schedule list")["schedules"][0]["volumes"], serde_json::json!(["log", "copy"]));
     head.done("schedule delete often");

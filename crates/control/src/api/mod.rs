@@ -6,6 +6,7 @@
 
 mod copies;
 mod error;
+mod names;
 mod request;
 mod schedules;
 mod status;
@@ -15,6 +16,7 @@ pub use copies::{
     Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Refresh, Snapshot, SnapshotList,
 };
 pub use error::{ApiError, ErrorCode};
+pub use names::{DriveWipe, HostUpdate, Named, NewName};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
 };

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::copies::CopyOrder;
+use super::names::{DriveWipe, HostUpdate, Named};
 use super::schedules::ScheduleOrder;
 use super::status::AccessState;
 use super::upkeep::{Locating, Upkeep};
@@ -25,7 +26,27 @@ pub enum Command {
         upkeep: Upkeep,
         dry_run: bool,
     },
+    PoolDelete {
+        name: String,
+        /// What is in its bin, too.
+        eradicate: bool,
+        dry_run: bool,
+    },
     DriveLocate(Locating),
+    DriveWipe {
+        wipe: DriveWipe,
+        dry_run: bool,
+    },
+    HostUpdate {
+        name: String,
+        update: HostUpdate,
+        dry_run: bool,
+    },
+    Rename {
+        of: Named,
+        name: String,
+        dry_run: bool,
+    },
     /// From the head itself: the drives to look at from now on.
     DrivesFound(Vec<String>),
     VolumeCreate {

@@ -9,6 +9,7 @@ mod extract;
 pub mod fuzz;
 mod listen;
 mod metrics;
+mod names;
 mod openapi;
 mod routes;
 #[cfg(test)]

@@ -10,7 +10,7 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
 use super::extract::{Body, Options, Pieces, json_response};
-use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, openapi_json, upkeep};
+use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, names, openapi_json, upkeep};
 use crate::api::*;
 use crate::summary;
 
@@ -22,6 +22,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/pools", get(list_pools).post(create_pool))
         .merge(upkeep::router())
         .merge(copies::router())
+        .merge(names::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/volumes/{name}/access", post(set_access))
@@ -309,6 +310,14 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         list_drives,
         list_pools,
         create_pool,
+        names::delete_pool,
+        names::rename_pool,
+        names::rename_volume,
+        names::update_host,
+        names::rename_host,
+        names::rename_schedule,
+        names::rename_snapshot,
+        names::wipe_drive,
         upkeep::add_drives,
         upkeep::remove_drive,
         upkeep::replace_drive,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use control::size::parse_size;
 
-use super::Change;
+use super::{Change, Destruction, Rename};
 
 #[derive(Subcommand, Debug)]
 pub enum Volume {
@@ -23,8 +23,10 @@ pub enum Volume {
         #[arg(long)]
         force: bool,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
+    /// Give a volume another name; hosts see no difference
+    Rename(Rename),
     /// Say how hosts reach a volume by the portals of a group (ALUA); they are told, and it is kept over a restart
     Access {
         name: String,
@@ -69,7 +71,7 @@ pub enum Volume {
         #[arg(long)]
         remap: bool,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
     /// Make a clone the owner of the snapshots that it stands on; what it was cloned from becomes a clone of it
     Promote {
@@ -87,7 +89,7 @@ pub enum Volume {
         #[arg(long)]
         eradicate: bool,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
     /// List what is in the bin, the oldest first
     Bin,
@@ -101,7 +103,7 @@ pub enum Volume {
     Eradicate {
         name: String,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
 }
 
@@ -133,19 +135,28 @@ pub enum Snapshot {
         /// Only those of this volume
         volume: Option<String>,
     },
+    /// Give a snapshot another name
+    Rename {
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        snapshot: SnapshotOf,
+        /// What it is to be called, without the volume
+        new_name: String,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Delete a snapshot; clones of it stay
     Delete {
         #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
         snapshot: SnapshotOf,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
     /// Make a volume what it was; what was written since is lost. It must not be mapped
     Rollback {
         #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
         snapshot: SnapshotOf,
         #[command(flatten)]
-        change: Change,
+        change: Destruction,
     },
 }
 
@@ -174,6 +185,8 @@ pub enum Schedule {
     },
     /// List schedules
     List,
+    /// Give a schedule another name; the snapshots that it has taken stay its own
+    Rename(Rename),
     /// End a schedule; the snapshots that it has taken stay
     Delete {
         name: String,

@@ -3,6 +3,7 @@
 use control::api::*;
 use control::client::{Server, path_piece};
 
+use super::ask::Ask;
 use super::{Failure, Shown, change_path, changed, show};
 use crate::cli;
 
@@ -19,10 +20,15 @@ pub(super) async fn snapshot(snapshot: &cli::Snapshot, server: &Server) -> Resul
             Ok(show(server.get::<SnapshotList>(&format!("/v1/snapshots{only}")).await?))
         }
         cli::Snapshot::Delete { snapshot, change } => {
-            changed(server.delete(&change_path(&path(snapshot, ""), change)).await?)
+            Ask::Delete(path(snapshot, "")).destroy(change, server).await
         }
         cli::Snapshot::Rollback { snapshot, change } => {
-            changed(server.post(&change_path(&path(snapshot, "/rollback"), change), &()).await?)
+            Ask::post(path(snapshot, "/rollback"), &()).destroy(change, server).await
+        }
+        cli::Snapshot::Rename { snapshot, new_name, change } => {
+            Ask::post(path(snapshot, "/rename"), &NewName { name: new_name.clone() })
+                .change(change, server)
+                .await
         }
     }
 }
@@ -45,6 +51,7 @@ pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Resul
             changed(server.post(&change_path("/v1/schedules", change), &new).await?)
         }
         cli::Schedule::List => Ok(show(server.get::<ScheduleList>("/v1/schedules").await?)),
+        cli::Schedule::Rename(_) => unreachable!("it is carried out elsewhere"),
         cli::Schedule::Delete { name, change } => {
             let path = format!("/v1/schedules/{}", path_piece(name));
             changed(server.delete(&change_path(&path, change)).await?)
@@ -57,7 +64,7 @@ pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Show
     match volume {
         cli::Volume::Refresh { to, clones_of, remap, change } => {
             let refresh = Refresh { clones_of: clones_of.clone(), remap: *remap };
-            changed(server.post(&change_path(&path(to, "/refresh"), change), &refresh).await?)
+            Ask::post(path(to, "/refresh"), &refresh).destroy(change, server).await
         }
         cli::Volume::Copy { from, name, change } => {
             let path = format!("/v1/volumes/{}/copy", path_piece(from));
@@ -69,8 +76,11 @@ pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Show
             changed(server.post(&change_path(&path, change), &()).await?)
         }
         cli::Volume::Delete { name, unmap, eradicate, change } => {
-            let options = format!("unmap={unmap}&eradicate={eradicate}&dry_run={}", change.dry_run);
-            changed(server.delete(&format!("/v1/volumes/{}?{options}", path_piece(name))).await?)
+            let path = format!("/v1/volumes/{}?unmap={unmap}&eradicate={eradicate}", path_piece(name));
+            match eradicate {
+                true => Ask::Delete(path).destroy(change, server).await,
+                false => Ask::Delete(path).change(&cli::Change { dry_run: change.dry_run }, server).await,
+            }
         }
         cli::Volume::Bin => Ok(show(server.get::<Bin>("/v1/bin").await?)),
         cli::Volume::Undelete { name, change } => {
@@ -78,8 +88,7 @@ pub(super) async fn volume(volume: &cli::Volume, server: &Server) -> Result<Show
             changed(server.post(&change_path(&path, change), &()).await?)
         }
         cli::Volume::Eradicate { name, change } => {
-            let path = format!("/v1/bin/{}", path_piece(name));
-            changed(server.delete(&change_path(&path, change)).await?)
+            Ask::Delete(format!("/v1/bin/{}", path_piece(name))).destroy(change, server).await
         }
         other => unreachable!("{other:?} is carried out elsewhere"),
     }

@@ -1,6 +1,8 @@
 //! Every command but `serve`: asks the array's API, shows the answer, gives the exit code.
 
+mod ask;
 mod copies;
+mod names;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -13,6 +15,7 @@ use control::api::*;
 use control::client::{ClientError, Server, is_wrong_usage, path_piece};
 use serde_json::json;
 
+use self::ask::Ask;
 use crate::cli::{self, Cli, Global, Output};
 use crate::show::Show;
 
@@ -92,6 +95,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
     match command {
         cli::Command::Status => Ok(show(server.get::<Status>(STATUS).await?)),
         cli::Command::Drive(drive) => upkeep::drive(drive, server).await,
+        cli::Command::Pool(pool @ (cli::Pool::Rename(_) | cli::Pool::Delete { .. })) => {
+            names::pool(pool, server).await
+        }
         cli::Command::Pool(pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_))) => {
             upkeep::pool(pool, server).await
         }
@@ -105,25 +111,18 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let volume = new_volume(create, server)?;
             changed(server.post(&change_path("/v1/volumes", &create.change), &volume).await?)
         }
-        cli::Command::Volume(cli::Volume::Resize { name, size, force, change }) => {
-            let path = format!("/v1/volumes/{}", path_piece(name));
-            let update = VolumeUpdate { size_bytes: round_up(*size), force: *force };
-            changed(server.patch(&change_path(&path, change), &update).await?)
-        }
-        cli::Command::Volume(cli::Volume::Access { name, group, state, change }) => {
-            let state = match state {
-                cli::Access::ActiveOptimized => AccessState::ActiveOptimized,
-                cli::Access::ActiveNonOptimized => AccessState::ActiveNonOptimized,
-                cli::Access::Standby => AccessState::Standby,
-                cli::Access::Unavailable => AccessState::Unavailable,
-            };
-            let path = format!("/v1/volumes/{}/access", path_piece(name));
-            let access = GroupAccess { group: *group, state };
-            changed(server.post(&change_path(&path, change), &access).await?)
+        cli::Command::Volume(volume @ (cli::Volume::Resize { .. } | cli::Volume::Access { .. })) => {
+            change_volume(volume, server).await
         }
         cli::Command::Volume(cli::Volume::Clone { from, name, change }) => {
             copies::clone(from, name, change, server).await
         }
+        cli::Command::Volume(cli::Volume::Rename(rename)) => names::rename("volumes", rename, server).await,
+        cli::Command::Schedule(cli::Schedule::Rename(rename)) => {
+            names::rename("schedules", rename, server).await
+        }
+        cli::Command::Host(cli::Host::Rename(rename)) => names::rename("hosts", rename, server).await,
+        cli::Command::Host(cli::Host::Set(set)) => names::set_host(set, server).await,
         cli::Command::Volume(volume) => copies::volume(volume, server).await,
         cli::Command::Snapshot(snapshot) => copies::snapshot(snapshot, server).await,
         cli::Command::Schedule(schedule) => copies::schedule(schedule, server).await,
@@ -154,6 +153,33 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         | cli::Command::Man { .. } => {
             unreachable!("these ask nobody")
         }
+    }
+}
+
+async fn change_volume(volume: &cli::Volume, server: &Server) -> Result<Shown, Failure> {
+    match volume {
+        cli::Volume::Resize { name, size, force, change } => {
+            let path = format!("/v1/volumes/{}", path_piece(name));
+            let update = VolumeUpdate { size_bytes: round_up(*size), force: *force };
+            let ask = Ask::patch(path, &update);
+            match force {
+                true => ask.destroy(change, server).await,
+                // what holds data is refused
+                false => ask.change(&cli::Change { dry_run: change.dry_run }, server).await,
+            }
+        }
+        cli::Volume::Access { name, group, state, change } => {
+            let state = match state {
+                cli::Access::ActiveOptimized => AccessState::ActiveOptimized,
+                cli::Access::ActiveNonOptimized => AccessState::ActiveNonOptimized,
+                cli::Access::Standby => AccessState::Standby,
+                cli::Access::Unavailable => AccessState::Unavailable,
+            };
+            let path = format!("/v1/volumes/{}/access", path_piece(name));
+            let access = GroupAccess { group: *group, state };
+            changed(server.post(&change_path(&path, change), &access).await?)
+        }
+        other => unreachable!("{other:?} is carried out elsewhere"),
     }
 }
 

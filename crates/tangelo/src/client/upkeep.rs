@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use control::api::*;
 use control::client::{Server, path_piece};
 
+use super::ask::Ask;
 use super::{Failure, Shown, absolute, change_path, changed, show};
 use crate::cli;
 
@@ -29,6 +30,10 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
             let spares = Spares { drives: paths(drives, server)?, release: *release };
             let path = format!("/v1/pools/{}/spares", path_piece(pool));
             changed(server.post(&change_path(&path, change), &spares).await?)
+        }
+        cli::Drive::Wipe { drive, change } => {
+            let wipe = DriveWipe { path: absolute(drive, server)? };
+            Ask::post("/v1/drives/wipe", &wipe).destroy(change, server).await
         }
         cli::Drive::Locate { path, seconds } => {
             let locating = Locating { path: absolute(path, server)?, seconds: *seconds };
@@ -65,7 +70,7 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
             };
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
         }
-        cli::Pool::Create(_) | cli::Pool::List => unreachable!("these are not upkeep"),
+        other => unreachable!("{other:?} is carried out elsewhere"),
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use uring::Mailbox;
 
 use super::keeper::Keeper;
-use super::{copies, locate, upkeep};
+use super::{copies, locate, names, upkeep};
 
 /// The array, as shard 0's mailbox.
 pub struct EngineArray {
@@ -133,6 +133,12 @@ fn engine_command(command: api::Command) -> engine::Command {
         api::Command::Upkeep { pool, upkeep, dry_run } => {
             To::Upkeep { upkeep: upkeep::engine_upkeep(pool, upkeep), dry_run }
         }
+        api::Command::PoolDelete { name, eradicate, dry_run } => To::PoolDelete { name, eradicate, dry_run },
+        api::Command::DriveWipe { wipe: api::DriveWipe { path }, dry_run } => To::DriveWipe { path, dry_run },
+        api::Command::HostUpdate { name, update, dry_run } => {
+            To::HostUpdate { name, update: names::host_update(update), dry_run }
+        }
+        api::Command::Rename { of, name, dry_run } => To::Rename { of: names::named(of), name, dry_run },
         api::Command::DriveLocate(api::Locating { path, seconds }) => To::DriveLocate { path, seconds },
         api::Command::DrivesFound(paths) => To::DrivesFound(paths),
         api::Command::Copy { order, dry_run } => To::Copy { order: copies::order(order), dry_run },
@@ -141,12 +147,11 @@ fn engine_command(command: api::Command) -> engine::Command {
         }
         api::Command::SnapshotList { volume } => To::SnapshotList { volume },
         api::Command::HostCreate { host, dry_run } => {
-            let chap = |chap: api::NewChap| shard::NewChap { user: chap.user, secret: chap.secret };
             let host = shard::NewHost {
                 name: host.name,
                 initiators: host.initiators,
-                chap: host.chap.map(chap),
-                mutual_chap: host.mutual_chap.map(chap),
+                chap: host.chap.map(names::chap),
+                mutual_chap: host.mutual_chap.map(names::chap),
             };
             To::HostCreate { host, dry_run }
         }

@@ -14,6 +14,7 @@ mod glue;
 mod keeper;
 mod locate;
 mod memory;
+mod names;
 mod notify;
 mod upkeep;
 mod watcher;
