@@ -121,7 +121,7 @@ pub enum IoError {
     Busy,
     /// Not a file or block device, or too small for one 4 KiB block.
     NotADrive,
-    /// The file system under a file drive is full.
+    /// The file system under a file drive, or what is under a thin device, is full.
     NoSpace,
     /// The drive could not read or write this place.
     Media,
@@ -146,7 +146,7 @@ impl fmt::Display for IoError {
             IoError::PermissionDenied => "permission denied",
             IoError::Busy => "in use by another process or mounted",
             IoError::NotADrive => "neither a file nor a block device of at least 4 KiB",
-            IoError::NoSpace => "the file system below is full",
+            IoError::NoSpace => "the file system or thin device below is full",
             IoError::Media => "media error",
             IoError::Gone => "the drive is gone",
             IoError::ReadOnly => "read-only",

@@ -15,7 +15,7 @@ use rustix::net::Shutdown;
 
 use crate::drive::helper::{Answers, Helper, Job};
 use crate::drive::{Drive, DriveUse, Drives, ShardDrives, memory, open};
-use crate::errno::{drive_error, is_transient};
+use crate::errno::{Asked, drive_error, is_transient};
 use crate::mailbox::Doorbell;
 use crate::ring::{Entry, Ring};
 use crate::slots::{Slots, Work};
@@ -179,7 +179,8 @@ impl Core {
             return self.end(token, Outcome::Done);
         }
         if drive.in_memory {
-            return self.end(token, after_discard(memory::discard(&drive, offset_bytes, length_bytes)));
+            return self
+                .end(token, after_discard(drive.kind, memory::discard(&drive, offset_bytes, length_bytes)));
         }
         if drive.kind != DriveKind::BlockDevice {
             return self.start(token, Work::Discard { drive, offset_bytes, length_bytes });
@@ -267,7 +268,7 @@ impl Core {
     fn on_helped(&mut self, slot: u32, result: i32) {
         self.helped -= 1;
         drop(self.slots.take(slot));
-        self.finish(slot, after_discard(result));
+        self.finish(slot, after_discard(DriveKind::BlockDevice, result));
     }
 
     /// Ends the operation of a slot whose work has been taken out.
@@ -327,10 +328,10 @@ impl Drop for Core {
 }
 
 /// A discard that is not supported is as good as done.
-pub(crate) fn after_discard(result: i32) -> Outcome {
+pub(crate) fn after_discard(kind: DriveKind, result: i32) -> Outcome {
     match -result {
         ..=0 | libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOTTY => Outcome::Done,
-        errno => Outcome::Failed(drive_error(errno)),
+        errno => Outcome::Failed(drive_error(kind, Asked::Discard, errno)),
     }
 }
 

@@ -5,12 +5,13 @@
 use std::io::IoSlice;
 
 use bytes::Bytes;
-use env::IoError;
+use env::{DriveKind, IoError};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::DriveUse;
 use super::transfer::{Next, next};
+use crate::errno::{Asked, drive_error};
 
 /// Pieces written by one system call.
 const PIECES_MAX: usize = 32;
@@ -56,6 +57,11 @@ pub fn discard(drive: &DriveUse, offset_bytes: u64, length_bytes: u64) -> i32 {
         .map_or_else(|e| -e.raw_os_error(), |()| 0)
 }
 
+/// These drives are files.
+fn failure(errno: Option<i32>) -> IoError {
+    errno.map_or(IoError::Media, |errno| drive_error(DriveKind::File, Asked::Write, errno))
+}
+
 /// Calls `step` with the bytes done so far until all `length` are.
 fn transfer(length: usize, mut step: impl FnMut(usize) -> Result<usize, Errno>) -> Result<(), IoError> {
     let (mut done, mut retries) = (0, 0);
@@ -63,7 +69,7 @@ fn transfer(length: usize, mut step: impl FnMut(usize) -> Result<usize, Errno>) 
         let result = step(done).map_or_else(|error| -error.raw_os_error(), |bytes| bytes as i32);
         match next(done, length, result) {
             Next::Done => return Ok(()),
-            Next::Failed(error) => return Err(error),
+            Next::Failed(errno) => return Err(failure(errno)),
             Next::Continue(reached) if reached > done => (done, retries) = (reached, 0),
             Next::Continue(_) if retries < RETRIES_MAX => retries += 1,
             Next::Continue(_) => return Err(IoError::Media),

@@ -21,6 +21,9 @@ use base::{HashMap, ShardId};
 use env::{DriveHandle, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
 
+/// `_IOR(0x12, 114, size_t)`: the size of a block device in bytes.
+const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
+
 /// A counter on a cache line of its own: shards do not disturb each other.
 #[repr(align(64))]
 #[derive(Default)]
@@ -40,8 +43,9 @@ pub struct Drive {
 
 impl Drive {
     pub fn new(descriptor: OwnedFd, kind: DriveKind, size_bytes: u64, writable: bool) -> Drive {
-        let in_memory =
-            rustix::fs::fstatfs(&descriptor).is_ok_and(|known| memory::is_in_memory(known.f_type as u64));
+        // a block device's node stands on devtmpfs, which says of itself that it is a tmpfs; the device is elsewhere
+        let in_memory = kind == DriveKind::File
+            && rustix::fs::fstatfs(&descriptor).is_ok_and(|known| memory::is_in_memory(known.f_type as u64));
         Drive {
             descriptor: AtomicI32::new(descriptor.into_raw_fd()),
             kind,
@@ -51,6 +55,19 @@ impl Drive {
             closing: AtomicBool::new(false),
             in_use: Default::default(),
         }
+    }
+
+    /// Whether the drive, as it is now, reaches as far as `end_bytes`. Linux gives a block device that was removed the size
+    /// 0, and answers what is beyond the end of one with ENOSPC, or with nothing read.
+    pub fn is_there(&self, end_bytes: u64) -> bool {
+        let descriptor = self.descriptor.load(Ordering::Relaxed);
+        if self.kind != DriveKind::BlockDevice || descriptor < 0 {
+            return true;
+        }
+        let mut size_bytes: u64 = 0;
+        // SAFETY: the request writes a u64, which lives across the call; whoever asks has a hold on the descriptor.
+        let result = unsafe { libc::ioctl(descriptor, BLKGETSIZE64, &raw mut size_bytes) };
+        result == 0 && size_bytes >= end_bytes
     }
 
     /// Lets no further operation begin.

@@ -13,7 +13,7 @@ use env::{DriveInfo, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Drive, system};
-use crate::errno::drive_error;
+use crate::errno::{Asked, drive_error};
 
 /// Opens the drive, with direct I/O where the file system knows it.
 pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
@@ -26,10 +26,18 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
     }
     if writable {
         flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .map_err(|error| drive_error(error.raw_os_error()))?;
+            .map_err(|error| drive_error(kind, Asked::Open, error.raw_os_error()))?;
+    }
+    // some drivers let a write-protected device be opened to write, and refuse the first write
+    if writable && kind == DriveKind::BlockDevice && system::is_write_protected(metadata.rdev()) {
+        return Err(IoError::ReadOnly);
     }
     // the end of a block device is its size, too
     let size_bytes = file.seek(SeekFrom::End(0)).map_err(error_of)?;
+    if size_bytes == 0 && kind == DriveKind::BlockDevice {
+        // it was removed, and is kept by those who have it open
+        return Err(IoError::Gone);
+    }
     let size_bytes = size_bytes - size_bytes % BLOCK_BYTES as u64;
     if size_bytes == 0 {
         return Err(IoError::NotADrive);
@@ -70,5 +78,5 @@ fn open_direct(path: &str, kind: DriveKind, writable: bool) -> io::Result<File> 
 }
 
 fn error_of(error: io::Error) -> IoError {
-    error.raw_os_error().map_or(IoError::Other(0), drive_error)
+    error.raw_os_error().map_or(IoError::Other(0), |errno| drive_error(DriveKind::File, Asked::Open, errno))
 }

@@ -21,6 +21,13 @@ pub fn describe(device: u64) -> Description {
     describe_directory(&std::fs::canonicalize(&directory).unwrap_or(directory))
 }
 
+/// Whether the block device with this device number refuses to be opened for writing.
+pub fn is_write_protected(device: u64) -> bool {
+    let (major, minor) = (libc::major(device), libc::minor(device));
+    let path = format!("/sys/dev/block/{major}:{minor}/ro");
+    read_text(Path::new(&path)).as_deref() == Some("1")
+}
+
 fn describe_directory(directory: &Path) -> Description {
     let disk =
         if directory.join("partition").exists() { directory.join("..") } else { directory.to_path_buf() };

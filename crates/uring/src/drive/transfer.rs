@@ -1,9 +1,7 @@
 //! How a read or write goes on after the kernel has done a part of it, or failed.
 
+use crate::errno::is_transient_of_drive;
 use base::BLOCK_BYTES;
-use env::IoError;
-
-use crate::errno::{drive_error, is_transient};
 
 /// What follows from one completion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -12,7 +10,8 @@ pub enum Next {
     Done,
     /// Ask for the rest, from this byte on; where that is no progress, a bounded number of times.
     Continue(usize),
-    Failed(IoError),
+    /// With an error number; none: the drive ends before this place.
+    Failed(Option<i32>),
 }
 
 /// `done` of `length` bytes were transferred before; `result` is the completion's: bytes, or a negated error number.
@@ -21,9 +20,9 @@ pub enum Next {
 /// ends here: the drive cannot read or write this place.
 pub fn next(done: usize, length: usize, result: i32) -> Next {
     if result < 0 {
-        return match is_transient(-result) {
+        return match is_transient_of_drive(-result) {
             true => Next::Continue(done),
-            false => Next::Failed(drive_error(-result)),
+            false => Next::Failed(Some(-result)),
         };
     }
     let reached = done + result as usize;
@@ -32,7 +31,7 @@ pub fn next(done: usize, length: usize, result: i32) -> Next {
         return Next::Done;
     }
     match result {
-        0 => Next::Failed(IoError::Media),
+        0 => Next::Failed(None),
         _ => Next::Continue(reached - reached % BLOCK_BYTES),
     }
 }
@@ -50,13 +49,14 @@ mod tests {
             (0, 3 * block, block as i32, Next::Continue(block)),
             (block, 4 * block, block as i32 + 512, Next::Continue(2 * block)),
             (block, 4 * block, 512, Next::Continue(block)),
-            (0, block, 0, Next::Failed(IoError::Media)),
-            (block, 2 * block, 0, Next::Failed(IoError::Media)),
+            (0, block, 0, Next::Failed(None)),
+            (block, 2 * block, 0, Next::Failed(None)),
             (0, block, -libc::EINTR, Next::Continue(0)),
             (block, 2 * block, -libc::EAGAIN, Next::Continue(block)),
-            (0, block, -libc::EIO, Next::Failed(IoError::Media)),
-            (block, 2 * block, -libc::ENOSPC, Next::Failed(IoError::NoSpace)),
-            (0, block, -libc::ENODEV, Next::Failed(IoError::Gone)),
+            (0, block, -libc::ENOMEM, Next::Continue(0)),
+            (0, block, -libc::EIO, Next::Failed(Some(libc::EIO))),
+            (block, 2 * block, -libc::ENOSPC, Next::Failed(Some(libc::ENOSPC))),
+            (0, block, -libc::ENODEV, Next::Failed(Some(libc::ENODEV))),
         ];
         for (done, length, result, expected) in rows {
             assert_eq!(next(done, length, result), expected, "{done} {length} {result}");

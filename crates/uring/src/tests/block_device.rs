@@ -18,6 +18,23 @@ impl LoopDevice {
         &self.0
     }
 
+    /// Gives the file below another size, and has the device notice.
+    fn resize(&self, file: &str, size_bytes: u64) {
+        std::fs::OpenOptions::new()
+            .write(true)
+            .open(file)
+            .and_then(|file| file.set_len(size_bytes))
+            .expect("resized");
+        let status = Command::new("losetup").args(["--set-capacity", &self.0]).status();
+        assert!(status.expect("util-linux is there").success());
+    }
+
+    fn protect(&self, protect: bool) {
+        let how = if protect { "--setro" } else { "--setrw" };
+        let status = Command::new("blockdev").args([how, &self.0]).status();
+        assert!(status.expect("util-linux is there").success());
+    }
+
     pub fn over(path: &str) -> LoopDevice {
         let output =
             Command::new("losetup").args(["--find", "--show", path]).output().expect("util-linux is there");
@@ -41,6 +58,8 @@ fn claim(driver: &mut Driver<()>, device: &LoopDevice) -> (DriveHandle, DriveInf
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
+        // the next one to have this number would be protected, too
+        let _ = Command::new("blockdev").args(["--setrw", &self.0]).status();
         let _ = Command::new("losetup").args(["--detach", &self.0]).status();
     }
 }
@@ -53,6 +72,9 @@ fn a_block_device_is_a_drive() {
         let device = LoopDevice::over(&file);
         let (drive, info) = claim(&mut driver, &device);
         assert_eq!((info.kind, info.size_bytes), (DriveKind::BlockDevice, 8 << 20));
+        // its node is on a file system in memory, which says nothing of where the device keeps what it is given
+        let (opened, _) = crate::drive::open::open(&device.0, false).expect("opened");
+        assert!(!opened.in_memory, "nothing would be flushed, and the shard would wait for each operation");
         // alone, also against ourselves
         assert_eq!(driver.open(&device.0, true).err(), Some(IoError::Busy));
 
@@ -118,5 +140,82 @@ fn a_mounted_device_is_busy() {
         assert!(driver.open(&device.0, false).is_ok(), "it may be looked at");
         drop(claimed);
         claim(&mut driver, &device);
+    });
+}
+
+/// What Linux does to a device that is removed: it has the size 0 from then on. Writes answer ENOSPC, reads nothing.
+#[test]
+fn a_device_that_is_removed_is_gone_and_not_full() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-removed");
+        let file = directory.file("disk", 8 << 20);
+        let device = LoopDevice::over(&file);
+        let (drive, _) = claim(&mut driver, &device);
+        driver.write(drive, 0, vec![pattern(0, 4).into_bytes()]).expect("written");
+        device.resize(&file, 0);
+        for durable in [false, true] {
+            let data = vec![pattern(4, 4).into_bytes()];
+            let write = Operation::DriveWrite { drive, offset_bytes: 4 * BLOCK, data, durable };
+            assert_eq!(done(driver.run(write)).err(), Some(IoError::Gone));
+        }
+        assert_eq!(driver.read(drive, 0, 4).err(), Some(IoError::Gone));
+        assert_eq!(driver.open(&device.0, false).err(), Some(IoError::Gone), "it is there by name only");
+        driver.close(drive).expect("closed");
+    });
+}
+
+#[test]
+fn a_device_that_has_become_smaller_is_not_the_one_that_was_opened() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-shrunk");
+        let file = directory.file("disk", 8 << 20);
+        let device = LoopDevice::over(&file);
+        let (drive, _) = claim(&mut driver, &device);
+        device.resize(&file, 4 << 20);
+        let data = vec![pattern(4, 4).into_bytes()];
+        let beyond = Operation::DriveWrite { drive, offset_bytes: 6 << 20, data, durable: true };
+        assert_eq!(done(driver.run(beyond)).err(), Some(IoError::Gone));
+        assert_eq!(driver.read(drive, 6 << 20, 1).err(), Some(IoError::Gone));
+        driver.write(drive, 1 << 20, vec![pattern(0, 4).into_bytes()]).expect("what is left can be used");
+        driver.close(drive).expect("closed");
+    });
+}
+
+/// As a thin device that is full: the device is as large as ever, what is below it has no space.
+#[test]
+fn a_thin_device_that_is_full_is_full_and_not_gone() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-thin");
+        let _mount = super::mounts::mount_privately("tmpfs", "none", "size=1m", directory.path());
+        let device = LoopDevice::over(&directory.file("disk", 64 << 20));
+        let (drive, _) = claim(&mut driver, &device);
+        let mut full = None;
+        for step in 0..8 {
+            let data = vec![pattern(step, 512).into_bytes()];
+            let offset_bytes = step * 512 * BLOCK;
+            let write = Operation::DriveWrite { drive, offset_bytes, data, durable: true };
+            full = full.or(done(driver.run(write)).err());
+        }
+        assert_eq!(full, Some(IoError::NoSpace));
+        driver.read(drive, 0, 4).expect("it can still be read");
+        driver.close(drive).expect("closed");
+        drop(device);
+    });
+}
+
+#[test]
+fn a_write_protected_device_is_read_only() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-protected");
+        let device = LoopDevice::over(&directory.file("disk", 8 << 20));
+        let (drive, _) = claim(&mut driver, &device);
+        device.protect(true);
+        let data = vec![pattern(4, 4).into_bytes()];
+        let write = Operation::DriveWrite { drive, offset_bytes: 0, data, durable: true };
+        assert_eq!(done(driver.run(write)).err(), Some(IoError::ReadOnly));
+        driver.close(drive).expect("closed");
+        assert_eq!(driver.open(&device.0, true).err(), Some(IoError::ReadOnly));
+        assert!(driver.open(&device.0, false).is_ok());
+        device.protect(false);
     });
 }

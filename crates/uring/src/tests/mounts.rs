@@ -14,7 +14,7 @@ use super::{Driver, TempDirectory, done, on_a_shard, pattern};
 const BLOCK: u64 = BLOCK_BYTES as u64;
 
 /// A mounted file system that goes away with this value, though it may be in use.
-struct Mount<'a>(&'a Path);
+pub(super) struct Mount<'a>(&'a Path);
 
 impl Drop for Mount<'_> {
     fn drop(&mut self) {
@@ -23,7 +23,7 @@ impl Drop for Mount<'_> {
 }
 
 /// Mounts a file system for this thread alone.
-fn mount_privately<'a>(kind: &str, source: &str, options: &str, at: &'a Path) -> Mount<'a> {
+pub(super) fn mount_privately<'a>(kind: &str, source: &str, options: &str, at: &'a Path) -> Mount<'a> {
     // SAFETY: the thread's directories and mounts become its own; no descriptor table is unshared.
     unsafe { unshare_unsafe(UnshareFlags::FS | UnshareFlags::NEWNS) }
         .expect("this test mounts a file system: run it as root");
