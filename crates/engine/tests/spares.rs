@@ -225,3 +225,22 @@ fn one_joins_for_a_drive_that_is_too_slow_and_could_not_be_spared() {
     }
     panic!("it has not been replaced: {:#?}", bench.lab.status());
 }
+
+/// Nobody reads or writes: what was pulled is noticed all the same, and its spare joins before anything is asked for.
+#[test]
+fn a_drive_that_is_pulled_from_an_idle_array_is_missing_and_replaced() {
+    for seed in 31..34 {
+        let mut bench = Bench::new(seed, &[GIB, GIB]);
+        bench.spare(&[3], false).unwrap();
+        bench.pass(120);
+        let pulled = bench.drives[1];
+        bench.lab.simulation.world.vanish(pulled, None, false);
+        bench.pass(10);
+        // missing, or the pool has got over it already: there is little to rebuild
+        assert!(!bench.members().contains(&path(1)), "{:#?}", bench.pool());
+        bench.pass(60);
+        assert_eq!(bench.members(), [path(0), path(2), path(3)]);
+        bench.wait_healthy();
+        bench.check_data();
+    }
+}

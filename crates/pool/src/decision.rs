@@ -58,6 +58,7 @@ decisions! {
     CondemnedChecksums = "evidence: a drive is out for wrong checksums",
     LastDriveKept = "evidence: a drive with errors is kept, none can be spared",
     HungGivenUp = "drive: hangs, and is given up",
+    PulledWhileIdle = "drive: gone, found by looking",
     HungTogether = "drive: hangs, as others do, and is waited for",
     CheckpointGivenUp = "log: a checkpoint's entries given up",
     MovesGivenUp = "log: cleaning's entries given up",

@@ -10,11 +10,14 @@
 //! it, and comes back, if it does, when its handle is closed, which waits for all that is still on its way to it. Never are
 //! more drives given up than the protection can spare. A lane looks at the drives of its own shard's operations; others find
 //! theirs by themselves.
+//!
+//! A drive that nothing is asked of says nothing when it is pulled. Lane 0 reads a block of each drive at every look, so that
+//! an idle pool notices, too, and its spare joins before the data is needed.
 
 use std::rc::{Rc, Weak};
 
 use base::{AlignedBuffer, Nanos};
-use env::DriveHandle;
+use env::{DriveHandle, IoError};
 use task::{Io, join_all, race};
 
 use crate::decision::Decision;
@@ -23,6 +26,8 @@ use crate::lane::Lane;
 
 /// How often it is looked.
 const LOOK_EVERY: Nanos = Nanos::from_secs(2);
+/// Which lane looks for pulled drives: every pool has it.
+const LOOKING_LANE: u16 = 0;
 /// How long the others may take to show that they answer.
 const ANSWER_TIME: Nanos = Nanos::from_secs(1);
 
@@ -32,6 +37,7 @@ pub(crate) async fn watch_drives(io: Io, lane: Weak<Lane>) {
         io.sleep(LOOK_EVERY).await;
         let Some(lane) = lane.upgrade() else { return };
         lane.give_up_hung_drives().await;
+        lane.look_for_pulled_drives().await;
     }
 }
 
@@ -58,6 +64,33 @@ impl Lane {
             Decision::HungGivenUp.taken();
             self.io.give_up_drive(handle);
         }
+    }
+
+    /// Reads a block of each drive. One at a time of each: what does not answer is not asked again before it has.
+    async fn look_for_pulled_drives(self: &Rc<Self>) {
+        if self.number != LOOKING_LANE || self.has_ended() {
+            return;
+        }
+        let _running = self.enter();
+        let silent = |handle: &DriveHandle| self.io.oldest_on_drive(*handle).is_none();
+        let drives = self.online_drives().into_iter().filter(|(_, handle)| silent(handle));
+        let looks = drives.map(|(drive, handle)| async move { (drive, self.is_gone(handle).await) });
+        for (drive, gone) in join_all(looks.collect::<Vec<_>>()).await {
+            // what its siblings say of it is on record already
+            let still_in = self.membership.borrow().handle(drive).is_some();
+            if gone && still_in {
+                Decision::PulledWhileIdle.taken();
+                if !self.report_failed_drive(drive, IoError::Gone).await {
+                    self.fail();
+                }
+            }
+        }
+    }
+
+    /// Whether a drive says that it is not there. Anything else that is wrong with it is found by those who need it.
+    async fn is_gone(&self, handle: DriveHandle) -> bool {
+        let read = self.io.drive_read(handle, label_offset_bytes(0, 0), AlignedBuffer::zeroed(1));
+        matches!(race(read, self.io.sleep(ANSWER_TIME)).await, Ok((_, Err(IoError::Gone))))
     }
 
     /// Drives in service on which something has taken longer than is borne. Those that are out already are given up at once.

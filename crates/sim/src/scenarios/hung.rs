@@ -4,7 +4,7 @@ use base::Nanos;
 use pool::Protection;
 
 use super::script::plain_plan;
-use super::{Scenario, Script};
+use super::{Scenario, Script, counted};
 use crate::workload::Failure;
 
 pub const HUNG_DRIVE_IS_GIVEN_UP: Scenario = Scenario {
@@ -30,6 +30,27 @@ pub const HUNG_DRIVE_IS_GIVEN_UP: Scenario = Scenario {
         script.verify()?;
         script.converge()?;
         script.prove_redundancy()
+    },
+};
+
+pub const PULLED_FROM_AN_IDLE_POOL: Scenario = Scenario {
+    name: "pulled-from-an-idle-pool",
+    property: "drives that are pulled while nothing is asked of them are noticed within ten seconds, and what stood on them is rebuilt",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 6, 400), options);
+        script.start()?;
+        script.write(0, 300)?;
+        script.pass(Nanos::from_secs(120))?;
+        let before = counted("drive: gone, found by looking");
+        for drive in 0..usize::from(protection.parity()) {
+            script.world().vanish(script.drive(drive), None, false);
+        }
+        script.pass(Nanos::from_secs(10))?;
+        if counted("drive: gone, found by looking") == before {
+            return Err(Failure::Broken("nobody has noticed that drives are gone".to_owned()));
+        }
+        script.verify()
     },
 };
 
