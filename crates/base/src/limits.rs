@@ -96,6 +96,8 @@ pub const COPIED_FROM_PER_VOLUME_MAX: usize = 64;
 pub const COPIES_REMEMBERED_MAX: usize = 16;
 /// LBA status descriptors of one GET LBA STATUS.
 pub const LBA_STATUS_DESCRIPTORS_MAX: usize = 64;
+/// How often one GET LBA STATUS asks the volume.
+pub const LBA_STATUS_REQUESTS_MAX: usize = 64;
 /// MaxRecvDataSegmentLength that we declare.
 pub const RECEIVE_SEGMENT_BYTES_MAX: usize = 256 << 10;
 /// Text that a login may gather over several PDUs.

@@ -54,6 +54,7 @@ mod layout;
 mod log;
 mod loss;
 mod map;
+mod map_status;
 mod membership;
 mod merge;
 mod pace;

@@ -37,6 +37,17 @@ pub(crate) enum Found {
     Load(PageKey, MapEntry),
 }
 
+/// What a layer by itself says of blocks from one on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Silence {
+    /// Nothing, before this block.
+    Until(u64),
+    /// There is a leaf page with the block.
+    Speaks,
+    /// This page must be read first.
+    Load(PageKey, MapEntry),
+}
+
 pub(crate) struct Map {
     pub layers: BTreeMap<LayerId, Layer>,
     /// Layers by name, of those whose name is not their id.
@@ -133,6 +144,39 @@ impl Map {
             },
         };
         if entry.position.is_stored() { Found::Load(key, entry) } else { Found::Absent }
+    }
+
+    /// How far a layer by itself says nothing of the blocks from `block` on. Looks at one page of each level.
+    pub fn silent_until(&mut self, layer: LayerId, block: u64) -> Silence {
+        let width = |level: u8| (PAGE_ENTRIES as u64).pow(u32::from(level));
+        let Some(height) = self.layers.get(&layer).map(|layer| layer.height) else {
+            return Silence::Until(u64::MAX);
+        };
+        let (mut until, mut level) = (u64::MAX, 1);
+        while level <= height {
+            let key = PageKey { layer, level, index: block / width(level) };
+            match self.find(key) {
+                Found::Load(key, entry) => return Silence::Load(key, entry),
+                Found::Cached(_) if level == 1 => return Silence::Speaks,
+                Found::Cached(page) => {
+                    let first = (block / width(level - 1)) as usize % PAGE_ENTRIES;
+                    let named = |&index: &usize| page.entry(index).position.is_stored();
+                    let end = (first + 1..PAGE_ENTRIES).find(named).unwrap_or(PAGE_ENTRIES);
+                    until = (key.index * PAGE_ENTRIES as u64 + end as u64) * width(level - 1);
+                    break;
+                }
+                Found::Absent => level += 1,
+            }
+        }
+        // pages in memory that those above do not name yet; none of them has the block itself
+        for lower in 1..level.min(height) {
+            let first = PageKey { layer, level: lower, index: block / width(lower) };
+            let last = PageKey { index: (until - 1) / width(lower), ..first };
+            if let Some(key) = self.keys.range(first..=last).next() {
+                until = until.min(key.index * width(lower));
+            }
+        }
+        Silence::Until(until)
     }
 
     /// As [`Map::find`], for a page that is to be changed: those above it are wanted, too, so that the checkpoint that
@@ -421,6 +465,33 @@ mod tests {
         map.insert_loaded(key, entry(8), Page::new(key));
         assert_eq!(map.set(key, index, entry(3), 5), MapEntry::ABSENT);
         assert_eq!(map.dirty_pages(), 1);
+    }
+
+    #[test]
+    fn silence_is_as_long_as_it_is() {
+        const PAGE: u64 = PAGE_ENTRIES as u64;
+        let mut map = Map::new(1 << 20);
+        map.add_layer(LAYER, None, 5);
+        assert_eq!(map.silent_until(LAYER, 7), Silence::Until(u64::MAX), "an empty layer");
+        // in memory alone: no page above names it
+        let far = PAGE.pow(3) + 5 * PAGE;
+        map.create(leaf(LAYER, far).0);
+        assert_eq!(map.silent_until(LAYER, 7), Silence::Until(far));
+        assert_eq!(map.silent_until(LAYER, far + 9), Silence::Speaks);
+        assert_eq!(map.silent_until(LAYER, far + PAGE), Silence::Until(u64::MAX));
+        // in the log: the page above says where the next one is
+        let root = PageKey { layer: LAYER, level: 5, index: 0 };
+        map.layer_mut(LAYER).root = entry(7);
+        assert_eq!(map.silent_until(LAYER, 0), Silence::Load(root, entry(7)));
+        let mut page = Page::new(root);
+        page.set(3, entry(8), 1);
+        map.insert_loaded(root, entry(7), page);
+        assert_eq!(map.silent_until(LAYER, 0), Silence::Until(far));
+        assert_eq!(map.silent_until(LAYER, far + PAGE), Silence::Until(3 * PAGE.pow(4)));
+        let below = PageKey { layer: LAYER, level: 4, index: 3 };
+        assert_eq!(map.silent_until(LAYER, 3 * PAGE.pow(4) + 1), Silence::Load(below, entry(8)));
+        assert_eq!(map.silent_until(LAYER, 4 * PAGE.pow(4)), Silence::Until(PAGE.pow(5)));
+        assert_eq!(map.silent_until(LayerId(99), 0), Silence::Until(u64::MAX), "no such layer");
     }
 
     #[test]

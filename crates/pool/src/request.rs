@@ -252,15 +252,6 @@ impl Lane {
         if volatile { self.flush_drives().await } else { self.check_running() }
     }
 
-    async fn map_status(&self, layer: LayerId, block: u64, blocks: u64) -> LaneResult {
-        let mut pins = crate::pages::SegmentPins::new(self);
-        let blocks = crate::apply::within_leaf(block, blocks);
-        let entries = self.resolve(layer, block, blocks, &mut pins).await?;
-        let mapped = entries[0].position.is_mapped();
-        let same = entries.iter().take_while(|entry| entry.position.is_mapped() == mapped).count();
-        Ok(LaneOutput::MapStatus { mapped, blocks: same as u64 })
-    }
-
     pub(crate) async fn create_layer(
         &self,
         layer: LayerId,

@@ -8,6 +8,7 @@
 
 mod copy;
 mod elsewhere;
+mod status;
 
 use std::rc::Rc;
 
@@ -370,26 +371,6 @@ impl PoolVolume {
             result.map_err(|error| self.error(&pieces[*index], error))?;
         }
         outcome.map(|()| BlockOutput::None)
-    }
-
-    async fn map_status(&self, lba: Lba, blocks: u64) -> BlockResult {
-        let block_bytes = u64::from(self.geometry.block_bytes);
-        let per_block = BLOCK_BYTES as u64 / block_bytes;
-        // whole blocks around the range's start
-        let start = lba.0 / per_block * per_block;
-        let end = (lba.0 + blocks).next_multiple_of(per_block);
-        let volume_end = self.geometry.blocks.next_multiple_of(per_block);
-        let piece = self.split(start * block_bytes, (end.min(volume_end) - start) * block_bytes)[0];
-        let request =
-            LaneRequest::MapStatus { layer: self.layer, block: piece.block, blocks: piece.blocks() };
-        match self.lanes[piece.lane].execute(request).await {
-            Ok(LaneOutput::MapStatus { mapped, blocks: same }) => {
-                let blocks = (same * per_block - (lba.0 - start)).min(blocks);
-                Ok(BlockOutput::MapStatus { mapped, blocks })
-            }
-            Ok(_) => unreachable!("a map status gives a map status"),
-            Err(error) => Err(self.error(&piece, error)),
-        }
     }
 }
 

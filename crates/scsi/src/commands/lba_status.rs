@@ -1,7 +1,7 @@
 //! GET LBA STATUS (SBC-3 §5.4).
 
 use base::Lba;
-use base::limits::LBA_STATUS_DESCRIPTORS_MAX;
+use base::limits::{LBA_STATUS_DESCRIPTORS_MAX, LBA_STATUS_REQUESTS_MAX};
 use block::BlockRequest;
 use wire::scsi::provisioning::{LbaStatus, emit_lba_status};
 
@@ -20,9 +20,10 @@ pub(crate) fn get_lba_status(call: &mut Call<'_>) -> Result<Step, Fault> {
     }
     let allocation_bytes = fields.length as usize;
     let fitting = allocation_bytes.saturating_sub(HEADER_BYTES) / DESCRIPTOR_BYTES;
-    let limit = fitting.clamp(1, LBA_STATUS_DESCRIPTORS_MAX);
+    let fitting = fitting.clamp(1, LBA_STATUS_DESCRIPTORS_MAX);
     let lba = fields.lba;
-    let rest = Rest { lba, end, list: Vec::new(), limit, allocation_bytes };
+    let left = LBA_STATUS_REQUESTS_MAX;
+    let rest = Rest { lba, end, list: Vec::new(), fitting, left, allocation_bytes };
     call.block(request(lba, end), Pending::LbaStatus(Box::new(rest)))
 }
 
@@ -30,13 +31,15 @@ fn request(lba: u64, end: u64) -> BlockRequest {
     BlockRequest::MapStatus { lba: Lba(lba), blocks: end - lba }
 }
 
-/// What is still to be asked: about `lba` to `end`, `limit` times more at most.
+/// What is still to be asked: about `lba` to `end`, `left` times more at most, and until there is something to tell that
+/// `fitting` descriptors have no room for.
 #[derive(Debug)]
 pub(crate) struct Rest {
     lba: u64,
     end: u64,
     list: Vec<LbaStatus>,
-    limit: usize,
+    fitting: usize,
+    left: usize,
     allocation_bytes: usize,
 }
 
@@ -45,21 +48,28 @@ pub(crate) enum Progress {
     Done(Response),
 }
 
-/// Takes the answer for what the rest begins with. Neighbours in the same state become one descriptor. As many
-/// questions are asked as descriptors fit, so that a large volume cannot keep a command going; the initiator
+/// Takes the answer for what the rest begins with. Neighbours in the same state become one descriptor, also for an initiator
+/// that has room for one. How often is asked is bounded, so that a large volume cannot keep a command going; the initiator
 /// asks on from where the answer ends.
 pub(crate) fn on_status(mut rest: Box<Rest>, mapped: bool, blocks: u64) -> Progress {
-    let Rest { lba, end, ref mut list, limit, allocation_bytes } = *rest;
+    let Rest { lba, end, ref mut list, fitting, left, allocation_bytes } = *rest;
     assert!(blocks > 0 && blocks <= end - lba, "a map status says something, within its range");
     // a descriptor counts 32 bits of blocks
     let now = blocks.min(u64::from(u32::MAX)) as u32;
-    match list.last_mut() {
-        Some(last) if last.mapped == mapped && last.blocks.checked_add(now).is_some() => last.blocks += now,
-        _ => list.push(LbaStatus { lba, blocks: now, mapped }),
+    let joined = match list.last_mut() {
+        Some(last) if last.mapped == mapped && last.blocks.checked_add(now).is_some() => {
+            last.blocks += now;
+            true
+        }
+        _ => false,
+    };
+    let has_room = joined || list.len() < fitting;
+    if !joined && has_room {
+        list.push(LbaStatus { lba, blocks: now, mapped });
     }
     let next = lba + u64::from(now);
-    if next < end && limit > 1 {
-        (rest.lba, rest.limit) = (next, limit - 1);
+    if has_room && next < end && left > 1 {
+        (rest.lba, rest.left) = (next, left - 1);
         return Progress::More(request(next, end), Pending::LbaStatus(rest));
     }
     let mut data = emit_lba_status(list);

@@ -1,0 +1,76 @@
+//! Which blocks are mapped, for hosts that ask: in steps that are bounded, however large the volume is.
+//!
+//! What nothing is said of is passed over whole: a page of the map for each level, not one for each MiB. What is mapped is told by
+//! leaf pages, so many in a request; between two of them others have their turn.
+
+use base::LayerId;
+
+use crate::apply::within_leaf;
+use crate::lane::{Lane, LaneError};
+use crate::map::Silence;
+use crate::pages::SegmentPins;
+use crate::request::{LaneOutput, LaneResult};
+
+/// Leaf pages, and stretches without one, that a request looks at.
+const STEPS_MAX: usize = 64;
+
+impl Lane {
+    /// Whether `block` is mapped, and how many from it on are alike, at most `blocks`. Where that takes too long to find out, a
+    /// part of it; never nothing.
+    pub(crate) async fn map_status(&self, layer: LayerId, block: u64, blocks: u64) -> LaneResult {
+        let end = block + blocks;
+        let (mapped, mut at) = self.map_status_step(layer, block, end).await?;
+        for _ in 1..STEPS_MAX {
+            if at >= end {
+                break;
+            }
+            self.io.yield_now().await;
+            match self.map_status_step(layer, at, end).await? {
+                (alike, until) if alike == mapped => at = until,
+                _ => break,
+            }
+        }
+        Ok(LaneOutput::MapStatus { mapped, blocks: at - block })
+    }
+
+    /// The same for as far as one look goes: whether the block is mapped, and where what is alike ends.
+    async fn map_status_step(&self, layer: LayerId, block: u64, end: u64) -> Result<(bool, u64), LaneError> {
+        if let Some(until) = self.silent_until(layer, block).await? {
+            return Ok((false, until.min(end)));
+        }
+        let mut pins = SegmentPins::new(self);
+        let blocks = within_leaf(block, end - block);
+        let entries = self.resolve(layer, block, blocks, &mut pins).await?;
+        let mapped = entries[0].position.is_mapped();
+        let alike = entries.iter().take_while(|entry| entry.position.is_mapped() == mapped).count();
+        Ok((mapped, block + alike as u64))
+    }
+
+    /// Before which block neither a layer nor one below it says anything, from `block` on; `None` where one does of that.
+    async fn silent_until(&self, name: LayerId, block: u64) -> Result<Option<u64>, LaneError> {
+        loop {
+            let (key, entry) = {
+                let mut map = self.map.borrow_mut();
+                // all in one step: a merge may take pages from one of them to another
+                let (mut until, mut wanted) = (u64::MAX, None);
+                let mut next = Some(map.named(name));
+                while let Some(layer) = next {
+                    next = map.layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.parent;
+                    match map.silent_until(layer, block) {
+                        Silence::Speaks => return Ok(None),
+                        Silence::Until(here) => until = until.min(here),
+                        Silence::Load(key, entry) => {
+                            wanted = Some((key, entry));
+                            break;
+                        }
+                    }
+                }
+                match wanted {
+                    Some(wanted) => wanted,
+                    None => return Ok(Some(until)),
+                }
+            };
+            self.load_page(key, entry).await?;
+        }
+    }
+}
