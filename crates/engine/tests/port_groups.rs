@@ -181,6 +181,8 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
         let engine::Reply::Changed(change) = changed else { panic!("{changed:?}") };
         assert_eq!(change.lines, ["portal group 2 of volume one from active/optimized to standby"]);
         assert_eq!(change.hosts_affected, ["alpha", "beta"]);
+        // what has ended is on its way to the host
+        lab.pass(Nanos::from_millis(1));
         for write in writes {
             let write = second.completion(write).expect("commands by a group that loses access end first");
             let late = [TRANSITION, STANDBY].contains(&sense(&write));

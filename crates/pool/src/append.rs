@@ -239,6 +239,7 @@ impl Lane {
     /// are left out, as many as the protection allows.
     async fn write_batch(self: Rc<Self>, batch: Rc<Batch>, writes: Vec<ColumnWrite>) {
         let columns = self.segments.borrow().get(batch.header.segment).columns.clone();
+        let places: Vec<usize> = writes.iter().map(|write| write.column).collect();
         let writes = writes.into_iter().map(|write| self.write_column(&batch, &columns, write));
         let written = join_all(writes).await;
         let absent = columns.columns.iter().filter(|column| column.is_none()).count();
@@ -251,7 +252,11 @@ impl Lane {
             return self.fail();
         }
         if lost > 0 {
-            self.segments.borrow_mut().get_mut(batch.header.segment).incomplete = true;
+            let lost = places.iter().zip(&written).filter(|(_, written)| **written == Written::Lost);
+            let mut segments = self.segments.borrow_mut();
+            let segment = segments.get_mut(batch.header.segment);
+            lost.for_each(|(column, _)| segment.lacking.add(*column));
+            drop(segments);
             self.want_repairs();
         }
         batch.written.set(true);
@@ -390,10 +395,8 @@ impl Lane {
 
     fn mark_incomplete(&self, drive: u8) {
         for segment in self.segments.borrow_mut().iter_mut() {
-            if segment.columns.columns.iter().flatten().any(|column| column.drive == drive)
-                && segment.used_rows > 0
-            {
-                segment.incomplete = true;
+            if segment.used_rows > 0 {
+                segment.lacks_on(drive);
             }
         }
     }

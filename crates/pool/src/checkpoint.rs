@@ -268,7 +268,7 @@ impl Lane {
                 live: live(id),
                 used_rows: segment.used_rows,
                 last: segment.last,
-                incomplete: segment.incomplete,
+                incomplete: !segment.lacking.is_nothing(),
                 open: segment.state != SegmentState::Sealed,
             })
             .collect();

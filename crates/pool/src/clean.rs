@@ -128,7 +128,7 @@ impl Lane {
     /// What lacks redundancy is moved when no more goes into it, which may be nothing for long: that is not waited for.
     fn seal_what_lacks(&self) {
         let open = self.log.borrow().place;
-        let lacks = open.is_some_and(|(id, _)| self.segments.borrow().get(id).incomplete);
+        let lacks = open.is_some_and(|(id, _)| !self.segments.borrow().get(id).lacking.is_nothing());
         if lacks && self.seal_what_is_open() {
             self.want_checkpoint();
         }

@@ -1,9 +1,11 @@
 //! When a drive is taken out: by evidence, never for one hiccup.
 //!
-//! A drive that is gone is out at once. One that returns errors is borne with as long as it stays below the
-//! limits, what it lacks is written anew elsewhere, and each error is counted for ever. It is not taken out where that
-//! would leave less than the protection needs, or something that stands nowhere else any more: a drive with errors is
-//! better than none.
+//! A drive that is gone is out at once. One that returns errors stays in service below the limits; what it lacks is written
+//! anew elsewhere, and each error is counted for ever. It is not taken out where that would leave less than the protection
+//! needs, or something that stands nowhere else any more: a drive with errors is better than none.
+//!
+//! Limits are a drive's, over all lanes of its pool. A lane that reaches one by itself acts at once; what several lanes have met
+//! together is added up by the pool's owner ([`crate::LaneStats::recent_faults`]), who also says what keeps a drive in service.
 
 use std::collections::VecDeque;
 
@@ -11,11 +13,12 @@ use base::Nanos;
 
 use crate::decision::Decision;
 use crate::lane::Lane;
+use crate::segments::Segments;
 
-/// How many errors of one kind, within a while, are borne before a drive is taken out.
+/// How many errors of one kind, within a while, have a drive taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// Writes that failed although they were tried again.
+    /// Writes that failed although they were tried again: a drive with so many is out.
     pub write_errors: u32,
     /// Reads that failed.
     pub read_errors: u32,
@@ -81,6 +84,13 @@ impl Evidence {
         recent.len() >= limit.max(1) as usize
     }
 
+    /// Of each drive: how many faults of each kind are not forgiven yet.
+    fn recent(&self, now: Nanos, window: Nanos) -> Vec<[u32; 3]> {
+        let counted =
+            |faults: &VecDeque<Nanos>| faults.iter().filter(|then| then.0 + window.0 >= now.0).count() as u32;
+        self.0.iter().map(|kinds| [counted(&kinds[0]), counted(&kinds[1]), counted(&kinds[2])]).collect()
+    }
+
     /// The drive has been taken out: what was held against it counts no more should it come back.
     pub fn forget(&mut self, drive: u8) {
         if let Some(faults) = self.0.get_mut(usize::from(drive)) {
@@ -110,18 +120,33 @@ impl Lane {
         !(enough && spare)
     }
 
-    /// Whether something of this lane may be readable only as long as a drive is. What is incomplete may be so because of
-    /// the drive's own failed writes; those who read from it find it lacking elsewhere.
+    /// Whether something of this lane may be readable only as long as a drive is. What the drive itself lacks does not speak for
+    /// it. Where it is not known what lacks something, that may be another's; after a failed write it is the drive's own, and
+    /// those who read from it find it lacking elsewhere.
     fn is_needed(&self, drive: u8, fault: Fault) -> bool {
-        let segments = self.segments.borrow();
-        segments.iter().any(|(_, segment)| {
-            let mut columns = segment.columns.columns.iter().flatten();
-            let lacking = fault != Fault::Write && segment.incomplete;
-            segment.live > 0
-                && (lacking || segments.lost_columns(segment) >= segment.columns.shape().parity())
-                && columns.any(|column| column.drive == drive)
-        })
+        needs(&self.segments.borrow(), drive, fault != Fault::Write)
     }
+
+    /// Faults of each drive that are not forgiven yet, by kind.
+    pub(crate) fn recent_faults(&self) -> Vec<[u32; 3]> {
+        let patience = self.options.get().patience;
+        self.evidence.borrow().recent(self.io.now(), patience.window)
+    }
+
+    /// Which drives this lane could not do without.
+    pub(crate) fn needed_drives(&self, segments: &Segments) -> Vec<bool> {
+        segments.drives().map(|drive| needs(segments, drive, true)).collect()
+    }
+}
+
+fn needs(segments: &Segments, drive: u8, unknown_counts: bool) -> bool {
+    segments.iter().any(|(_, segment)| {
+        let mut columns = segment.columns.columns.iter().flatten();
+        let unknown = unknown_counts && segment.lacking.is_unknown();
+        segment.live > 0
+            && columns.any(|column| column.drive == drive)
+            && (unknown || segments.useless_beside(segment, Some(drive)) >= segment.columns.shape().parity())
+    })
 }
 
 #[cfg(test)]

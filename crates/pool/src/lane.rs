@@ -289,8 +289,9 @@ impl Lane {
     fn mark_unsettled(&self, drive: u8) {
         let durable = self.log.borrow().durable();
         for segment in self.segments.borrow_mut().iter_mut() {
-            let stands = segment.columns.columns.iter().flatten().any(|column| column.drive == drive);
-            segment.incomplete |= stands && segment.used_rows > 0 && segment.last > durable;
+            if segment.used_rows > 0 && segment.last > durable {
+                segment.lacks_on(drive);
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 
 use crate::decision::Decision;
 use crate::format::header::{BatchHeader, Entry};
+use crate::lacking::Lacking;
 use crate::lane::Lane;
 use crate::position::SegmentId;
 use crate::round::Round;
@@ -18,7 +19,7 @@ impl Lane {
         let known = {
             let mut segments = self.segments.borrow_mut();
             let segment = segments.get_mut(id);
-            segment.incomplete = true;
+            segment.lacking.add_all(Lacking::SOMEWHERE);
             std::mem::replace(&mut segment.lost, true)
         };
         if known {

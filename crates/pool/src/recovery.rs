@@ -28,6 +28,7 @@ use crate::format::page::{MapEntry, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
+use crate::lacking::Lacking;
 use crate::lane::{Lane, LaneError, LaneHost, LaneOptions, LaneState};
 use crate::map::{Layer, leaf};
 use crate::membership::Membership;
@@ -191,7 +192,9 @@ impl Lane {
             segment.live = record.live;
             segment.used_rows = record.used_rows;
             segment.last = record.last;
-            segment.incomplete = record.incomplete;
+            if record.incomplete {
+                segment.lacking = Lacking::SOMEWHERE;
+            }
             if let Some(index) = table.tail.iter().position(|&id| id == record.columns.id) {
                 // what the tail holds is for replay to find out
                 segment.used_rows = if index == 0 { table.tail_row } else { 0 };
@@ -330,7 +333,7 @@ impl Lane {
                     }
                     true
                 }
-                BatchCheck::Repairable(data) => {
+                BatchCheck::Repairable(data, _) => {
                     self.counters.borrow_mut().completed += 1;
                     let complete = self.complete_batch(&columns, &header, data).await;
                     let decision =
@@ -423,7 +426,9 @@ impl Lane {
         let segment = segments.get_mut(header.segment);
         segment.last = header.sequence;
         segment.used_rows = u32::from(header.row) + u32::from(header.rows);
-        segment.incomplete |= !complete;
+        if !complete {
+            segment.lacking.add_all(Lacking::SOMEWHERE);
+        }
         self.counters.borrow_mut().replayed += 1;
     }
 
@@ -445,8 +450,12 @@ impl Lane {
             }
             let segment = segments.get_mut(id);
             segment.last = segment.last.max(Sequence(1));
-            let lacking = segment.columns.columns.iter().flatten().any(|column| !whole(column.drive));
-            segment.incomplete |= lacking;
+            let columns = segment.columns.clone();
+            for (index, column) in columns.columns.iter().enumerate() {
+                if column.is_some_and(|column| !whole(column.drive)) {
+                    segment.lacking.add(index);
+                }
+            }
         }
     }
 }

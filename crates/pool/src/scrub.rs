@@ -11,6 +11,7 @@ use crate::decision::Decision;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::root::Root;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
+use crate::lacking::Lacking;
 use crate::lane::{Lane, LaneError};
 use crate::pages::SegmentPins;
 use crate::position::SegmentId;
@@ -157,10 +158,10 @@ impl Lane {
         }
         self.settle_segment(id).await?;
         let mut pins = SegmentPins::new(self);
-        let (columns, used_rows, last, incomplete) = {
+        let (columns, used_rows, last, known) = {
             let segments = self.segments.borrow();
             let Some(segment) = segments.find(id).filter(|segment| sealed(segment)) else { return Ok(()) };
-            (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.incomplete)
+            (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.lacking)
         };
         pins.pin(id);
         let (mut row, mut lost) = (0, false);
@@ -180,9 +181,15 @@ impl Lane {
                     lost = true;
                     self.found_loss(id);
                 }
-                // that it is to be written anew is known
-                BatchCheck::Repairable(_) | BatchCheck::Torn(_) if incomplete => {}
-                BatchCheck::Repairable(_) | BatchCheck::Torn(_) => self.found_damage(id, &header),
+                BatchCheck::Repairable(_, lacking) if known.is_nothing() => {
+                    self.found_damage(id, &header, lacking);
+                }
+                BatchCheck::Torn(_) if known.is_nothing() => {
+                    self.found_damage(id, &header, Lacking::SOMEWHERE);
+                }
+                // that it is to be written anew is known; that more of it lacks something may not be
+                BatchCheck::Repairable(_, lacking) => self.lacks(id, lacking),
+                BatchCheck::Torn(_) => self.lacks(id, Lacking::SOMEWHERE),
             }
             row += usize::from(header.rows);
         }
@@ -199,14 +206,18 @@ impl Lane {
     }
 
     /// Something is wrong, and nothing that is in use is lost.
-    fn found_damage(&self, id: SegmentId, header: &BatchHeader) {
+    fn found_damage(&self, id: SegmentId, header: &BatchHeader, lacking: Lacking) {
         if header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
             // it may be the newest
             self.want_checkpoint();
         }
         Decision::ScrubRepaired.taken();
         self.scrub.borrow_mut().stats.batches_repaired += 1;
-        self.segments.borrow_mut().get_mut(id).incomplete = true;
+        self.lacks(id, lacking);
         self.want_repairs();
+    }
+
+    fn lacks(&self, id: SegmentId, lacking: Lacking) {
+        self.segments.borrow_mut().get_mut(id).lacking.add_all(lacking);
     }
 }

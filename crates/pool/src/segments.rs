@@ -10,6 +10,7 @@ use base::{BLOCK_BYTES, Epoch, Sequence};
 
 use crate::fit::{fit, own_chunks};
 use crate::format::table::{Column, SegmentColumns};
+use crate::lacking::Lacking;
 use crate::position::SegmentId;
 use crate::protection::{Protection, Shape};
 
@@ -34,8 +35,8 @@ pub(crate) struct Segment {
     pub live: u32,
     pub used_rows: u32,
     pub last: Sequence,
-    /// Some batch lacks a column.
-    pub incomplete: bool,
+    /// What may lack something in some batch.
+    pub lacking: Lacking,
     /// Cleaning could not move what is live in it; it is left alone.
     pub stuck: bool,
     /// Something live in it can neither be read nor rebuilt (`loss.rs`).
@@ -221,6 +222,23 @@ impl Segments {
         segment.columns.columns.iter().filter(lost).count()
     }
 
+    /// Columns of a segment that may be of no use to rebuild from: lost ones, and those that lack something. Where it is not known
+    /// what does, as many as may.
+    pub fn exposed_columns(&self, segment: &Segment) -> usize {
+        let known = self.useless_beside(segment, None);
+        if segment.lacking.is_unknown() { known.max(segment.columns.shape().parity()) } else { known }
+    }
+
+    /// Columns of a segment that are known to be of no use to rebuild from, a drive's own left out.
+    pub fn useless_beside(&self, segment: &Segment, drive: Option<u8>) -> usize {
+        let useless = |(index, column): &(usize, &Option<Column>)| {
+            let own = column.is_some_and(|column| Some(column.drive) == drive);
+            let there = column.is_some_and(|column| self.is_readable(column));
+            !own && (!there || segment.lacking.has(*index))
+        };
+        segment.columns.columns.iter().enumerate().filter(useless).count()
+    }
+
     /// Whether a column's drive is not out.
     pub fn is_readable(&self, column: Column) -> bool {
         self.readable.get(usize::from(column.drive)).copied().unwrap_or(false)
@@ -229,7 +247,7 @@ impl Segments {
     /// Whether writing a segment's blocks anew would make them safer, or empty a drive that is to go.
     pub fn wants_rewriting(&self, segment: &Segment) -> bool {
         let drains = |column: &Column| !self.is_online(column.drive);
-        segment.incomplete
+        !segment.lacking.is_nothing()
             || self.lost_columns(segment) > self.absent_allowed()
             || segment.columns.columns.iter().flatten().any(drains) && self.lost_columns(segment) == 0
     }
@@ -440,6 +458,14 @@ impl Segments {
 }
 
 impl Segment {
+    /// Its columns on a drive may lack something.
+    pub fn lacks_on(&mut self, drive: u8) {
+        let columns = self.columns.clone();
+        let there = |column: &Option<Column>| column.is_some_and(|column| column.drive == drive);
+        let own = columns.columns.iter().enumerate().filter(|(_, column)| there(column));
+        own.for_each(|(index, _)| self.lacking.add(index));
+    }
+
     pub fn new(columns: SegmentColumns, state: SegmentState) -> Segment {
         Segment {
             columns: Rc::new(columns),
@@ -447,7 +473,7 @@ impl Segment {
             live: 0,
             used_rows: 0,
             last: Sequence(0),
-            incomplete: false,
+            lacking: Lacking::NOTHING,
             stuck: false,
             lost: false,
             readers: 0,

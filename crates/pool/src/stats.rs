@@ -3,6 +3,7 @@
 use crate::lane::{Lane, LaneState};
 use crate::latency::DriveLatency;
 use crate::loss;
+use crate::membership::Membership;
 use crate::scrub::ScrubStats;
 use crate::space::Shares;
 
@@ -91,6 +92,13 @@ pub struct LaneStats {
     pub exposed_blocks: [u64; 3],
     /// Columns that the most exposed live blocks have lost, whether they can be moved or not.
     pub lost_columns_max: usize,
+    /// Columns of no use to rebuild from that the most exposed live blocks have, at most: those that are lost, and those of which
+    /// it is known that they lack something, or may be. What nothing more can be moved of does not count.
+    pub exposed_columns_max: usize,
+    /// Drives of which this lane has met so many errors lately, of each kind, by drive index.
+    pub recent_faults: Vec<[u32; 3]>,
+    /// Drives without which this lane might have something that stands nowhere else, by drive index.
+    pub needs_drive: Vec<bool>,
     /// Live blocks that can neither be read nor rebuilt, as far as is known.
     pub lost_blocks: u64,
     pub scrub: ScrubStats,
@@ -109,11 +117,20 @@ pub struct LaneStats {
     pub failed: bool,
 }
 
+/// How many more drives may fail without loss of data, as far as is known: worked out from the worst block that there is.
+/// What rots unnoticed is not known; a scrub finds it.
+pub fn failures_survivable(membership: &Membership, lanes: &[&LaneStats]) -> u8 {
+    let parity = usize::from(membership.protection.parity());
+    let worst =
+        lanes.iter().map(|lane| lane.exposed_columns_max.max(lane.lost_columns_max)).max().unwrap_or(0);
+    parity.saturating_sub(worst.max(membership.lost())) as u8
+}
+
 impl Lane {
     pub fn stats(&self) -> LaneStats {
         let segments = self.segments.borrow();
         let map = self.map.borrow();
-        let (mut degraded, mut exposed, mut lost_columns_max) = (0, [0; 3], 0);
+        let (mut degraded, mut exposed, mut lost_columns_max, mut exposed_columns_max) = (0, [0; 3], 0, 0);
         for (_, segment) in segments.iter().filter(|(_, segment)| segment.used_rows > 0) {
             let lost = segments.lost_columns(segment);
             if segment.live > 0 {
@@ -122,7 +139,10 @@ impl Lane {
             if segment.stuck {
                 continue;
             }
-            degraded += usize::from(segment.incomplete || lost > 0);
+            if segment.live > 0 {
+                exposed_columns_max = exposed_columns_max.max(segments.exposed_columns(segment));
+            }
+            degraded += usize::from(!segment.lacking.is_nothing() || lost > 0);
             if lost > 0 || segments.wants_rewriting(segment) {
                 exposed[lost.min(2)] += u64::from(segment.live);
             }
@@ -145,6 +165,9 @@ impl Lane {
             segments_degraded: degraded,
             exposed_blocks: exposed,
             lost_columns_max,
+            exposed_columns_max,
+            recent_faults: self.recent_faults(),
+            needs_drive: self.needed_drives(&segments),
             lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
             drive_latency: self.latencies.borrow().all(),

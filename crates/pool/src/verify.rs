@@ -8,6 +8,7 @@ use crate::batch::column_writes;
 use crate::cells::solve;
 use crate::format::header::BatchHeader;
 use crate::format::table::SegmentColumns;
+use crate::lacking::Lacking;
 use crate::lane::Lane;
 use crate::layout::{Cell, Layout};
 
@@ -25,8 +26,9 @@ pub(crate) enum Expect {
 pub(crate) enum BatchCheck {
     /// Every cell that is expected is there and what it should be.
     Whole,
-    /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot.
-    Repairable(AlignedBuffer),
+    /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot, and which columns lack
+    /// something that they should have.
+    Repairable(AlignedBuffer, Lacking),
     /// Some data is lost: these slots.
     Torn(Vec<usize>),
 }
@@ -59,14 +61,24 @@ impl Lane {
             };
             layout.roles().map(|role| expect == Expect::Everything || there(role)).collect()
         };
-        let (mut whole, mut lost) = (true, Vec::new());
+        let (mut whole, mut lost, mut lacking) = (true, Vec::new(), Lacking::NOTHING);
         for row in 0..rows {
             let mut cells: Vec<Option<AlignedBuffer>> =
                 strips.iter().map(|strip| strip[row].clone()).collect();
             drop_wrong_cells(layout, row, &mut cells, &image, &checksums);
-            let lacks_none = cells.iter().zip(&expected).all(|(cell, expected)| cell.is_some() || !expected);
+            let lacks = |role: usize, cell: &Option<AlignedBuffer>| cell.is_none() && expected[role];
+            let missing: Vec<usize> = (0..cells.len())
+                .filter(|&role| lacks(role, &cells[role]))
+                .map(|role| layout.column(role))
+                .collect();
+            missing.iter().for_each(|&column| lacking.add(column));
             rebuild_row(layout, row, &mut cells, &image, &checksums, &mut lost);
-            whole &= lacks_none && parity_agrees(layout, row, &cells);
+            let agrees = parity_agrees(layout, row, &cells);
+            if missing.is_empty() && !agrees {
+                // one of the parities is not what it should be; which of them does not matter to who counts
+                lacking.add_all(Lacking::SOMEWHERE);
+            }
+            whole &= missing.is_empty() && agrees;
             for role in layout.roles() {
                 if let (Cell::Data(slot), Some(cell)) = (layout.cell(role, row, blocks), &cells[role]) {
                     data.block_mut(slot).copy_from_slice(cell);
@@ -76,7 +88,7 @@ impl Lane {
         match whole {
             _ if !lost.is_empty() => BatchCheck::Torn(lost),
             true => BatchCheck::Whole,
-            false => BatchCheck::Repairable(data),
+            false => BatchCheck::Repairable(data, lacking),
         }
     }
 

@@ -7,6 +7,7 @@ use env::DriveHandle;
 use pool::{DriveErrors, LaneStats, Membership};
 
 use super::change::size;
+use super::judge::Kept;
 use crate::command::RepairStatus;
 
 /// How long a drive that has made errors is pointed out.
@@ -31,6 +32,8 @@ pub(super) struct Care {
     pub(super) missing: BTreeMap<DriveId, Nanos>,
     /// A drive that is too slow, which the pool cannot do without.
     pub(super) slow_stays: Option<DriveId>,
+    /// Drives that have made too many errors and stay all the same.
+    pub(super) kept: BTreeMap<DriveId, Kept>,
     /// When no spare could join, though one was needed.
     pub(super) spare_failed: Option<Nanos>,
     /// Blocks in use at the last look, where the pool was so full that the bin gives way.

@@ -13,6 +13,7 @@ mod drive_commands;
 mod drives;
 mod error;
 mod hosts;
+mod judge;
 mod keeper;
 mod layers;
 mod locate;

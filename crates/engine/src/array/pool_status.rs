@@ -2,7 +2,7 @@
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use catalog::PoolEntry;
-use pool::{LaneStats, Member};
+use pool::{LaneStats, Member, Membership};
 
 use super::care::Remaining;
 use super::change::size;
@@ -88,9 +88,8 @@ impl View<'_> {
         let served = condition.health != Health::Offline;
         let lost = self.lost_problem().filter(|_| served);
         let health = lost.as_ref().map_or(condition.health, |lost| lost.health.max(condition.health));
-        let parity = membership.map_or(0, |m| usize::from(m.protection.parity()));
-        let gone = membership.map_or(0, |m| m.lost()).max(remaining.worst);
-        let failures_survivable = if served { parity.saturating_sub(gone) as u8 } else { 0 };
+        let survivable = |membership: &Membership| pool::failures_survivable(membership, lanes);
+        let failures_survivable = membership.filter(|_| served).map_or(0, survivable);
         let scrub = Array::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
         let blocks = |count: fn(&LaneStats) -> u64| {
             lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64
@@ -275,11 +274,22 @@ impl View<'_> {
             0 => "what it got wrong was rebuilt from the others",
             _ => "not all of what drives got wrong could be rebuilt",
         };
+        let kept = self.pool.care.kept.get(&member.id);
+        let (stays, action) = match kept {
+            Some(kept) => (
+                format!(
+                    "; they are more than `tangelo pool set` allows, and it stays only because {}",
+                    kept.reason()
+                ),
+                "replace the drive: `tangelo drive replace`, or add one first",
+            ),
+            None => (String::new(), "check the drive and its cabling; replace it if they go on"),
+        };
         Some(Problem {
             health: Health::Degraded,
             subject: format!("drive {}", member.path),
-            reason: format!("it has made errors ({errors}); {rebuilt}"),
-            action: "check the drive and its cabling; replace it if they go on".to_owned(),
+            reason: format!("it has made errors ({errors}); {rebuilt}{stays}"),
+            action: action.to_owned(),
         })
     }
 

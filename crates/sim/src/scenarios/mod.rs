@@ -2,6 +2,7 @@
 //!
 //! A scenario is run over several seeds, because the script leaves the order and timing of events to the seed.
 
+mod claims;
 mod contended;
 mod copies;
 mod crashes;
@@ -92,6 +93,7 @@ pub const ALL: &[Scenario] = &[
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
     layers::DELETION_IS_NOT_OVERHEARD,
+    claims::CLAIMS_NO_MORE_THAN_IT_SURVIVES,
     contended::COMPARES_ARE_ONE_STEP,
     copies::ORDERS_ARE_CUT_OFF,
     copies::GROUPS_ARE_OF_ONE_MOMENT,

@@ -15,7 +15,7 @@ fn promised(protection: Protection) -> usize {
     usize::from(protection.parity())
 }
 
-fn redundant(seed: u64) -> Protection {
+pub(super) fn redundant(seed: u64) -> Protection {
     Protection::ALL[1 + (seed % 4) as usize]
 }
 

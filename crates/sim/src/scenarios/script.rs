@@ -276,6 +276,12 @@ impl Script {
         self.verify()
     }
 
+    /// As many drives go as the pool says that it would survive.
+    pub fn pull_claimed(&mut self) {
+        let world = self.world();
+        self.bench.pull_claimed(&world, &mut self.prng);
+    }
+
     /// Unmaps blocks and waits for the answer.
     pub fn unmap(&mut self, block: u64, blocks: u64) -> Result<(), Failure> {
         let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;

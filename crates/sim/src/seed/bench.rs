@@ -286,6 +286,34 @@ impl Bench for PoolBench {
         true
     }
 
+    fn pull_claimed(&mut self, world: &World, prng: &mut Prng) -> usize {
+        let Some(membership) = self.membership() else { return 0 };
+        let stats: Vec<pool::LaneStats> = self.lanes().iter().map(|lane| lane.stats()).collect();
+        if stats.iter().any(|lane| lane.failed || lane.lost_blocks > 0) {
+            return 0;
+        }
+        let claimed = pool::failures_survivable(&membership, &stats.iter().collect::<Vec<_>>());
+        let mut there: Vec<usize> =
+            (0..membership.members.len()).filter(|&index| membership.handle(index as u8).is_some()).collect();
+        prng.shuffle(&mut there);
+        let errors = |index: &usize| {
+            let of =
+                |lane: &pool::LaneStats| lane.counters.drive_errors.get(*index).copied().unwrap_or_default();
+            stats.iter().map(of).map(|errors| errors.read + errors.write + errors.checksum).sum::<u64>()
+        };
+        there.sort_by_key(errors);
+        for &index in there.iter().take(usize::from(claimed)) {
+            world.vanish(self.drives[index], None, false);
+        }
+        self.totals.claims_examined += 1;
+        if usize::from(claimed)
+            < usize::from(membership.protection.parity()).saturating_sub(membership.lost())
+        {
+            self.totals.claims_lowered += 1;
+        }
+        usize::from(claimed)
+    }
+
     fn in_service(&self) -> Vec<DriveNumber> {
         let Some(membership) = self.membership() else { return Vec::new() };
         let members = membership.members.iter().zip(&self.drives);

@@ -38,6 +38,8 @@ pub struct Options {
 const ARRAY_SEEDS: u64 = 8;
 /// One seed of so many goes beyond what the protection promises.
 const BEYOND_SEEDS: u64 = 16;
+/// One seed of so many ends with an exam of what the pool says that it would survive.
+const EXAM_SEEDS: u64 = 8;
 
 /// Runs a seed. The same seed gives the same report, or the same failure.
 pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
@@ -50,11 +52,22 @@ pub fn run_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     if seed % BEYOND_SEEDS == BEYOND_SEEDS - 5 {
         return beyond::run(seed, plan, prng, options.trace);
     }
-    run_plan(seed, plan, prng, options.trace)
+    let exam = seed % EXAM_SEEDS == EXAM_SEEDS - 3;
+    run_course(seed, plan, prng, options.trace, exam)
 }
 
 /// Runs a plan that a seed, or a scenario, has drawn.
-pub fn run_plan(seed: u64, plan: Plan, mut prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
+pub fn run_plan(seed: u64, plan: Plan, prng: Prng, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    run_course(seed, plan, prng, trace, false)
+}
+
+fn run_course(
+    seed: u64,
+    plan: Plan,
+    mut prng: Prng,
+    trace: Option<TraceSink>,
+    exam: bool,
+) -> Result<Report, Failure> {
     let world = World::new(seed, trace);
     world.note(|| format!("seed {seed}: {plan:#?}"));
     let shared = Shared::new(world.clone());
@@ -62,6 +75,7 @@ pub fn run_plan(seed: u64, plan: Plan, mut prng: Prng, trace: Option<TraceSink>)
     let (course, profile) = (plan.course.clone(), plan.profile.clone());
     let simulation = Simulation::new(world.clone());
     let mut runner = Runner::new(simulation, shared.clone(), &mut bench, course, profile, prng);
+    runner.exam = exam;
     runner.run()?;
     let rounds = runner.rounds_begun();
     let totals = bench.totals();

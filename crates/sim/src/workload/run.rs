@@ -95,6 +95,12 @@ pub trait Bench {
         false
     }
 
+    /// Takes away as many drives as the subject says it would survive now, the soundest first: what the others lack is missed
+    /// then. How many those are.
+    fn pull_claimed(&mut self, _world: &World, _prng: &mut Prng) -> usize {
+        0
+    }
+
     /// Drives, by their number, that the subject worked with last: each knows what happened up to then.
     fn in_service(&self) -> Vec<DriveNumber> {
         Vec::new()
@@ -186,6 +192,8 @@ pub struct Runner<'a> {
     pub course: Course,
     pub profile: Rc<Profile>,
     pub prng: Prng,
+    /// At the end, what the subject says that it would survive is put to the test, in the midst of its repairs.
+    pub exam: bool,
     next_fault: Nanos,
     rounds_begun: u32,
 }
@@ -211,6 +219,7 @@ impl<'a> Runner<'a> {
             course,
             profile: Rc::new(profile),
             prng,
+            exam: false,
             next_fault: Nanos::MAX,
             rounds_begun: 0,
         }
@@ -410,6 +419,9 @@ impl<'a> Runner<'a> {
         self.next_fault = Nanos::MAX;
         self.course.fault_interval = None;
         self.bench.heal(&self.simulation.world);
+        if self.exam {
+            return self.examine_claim(&session);
+        }
         let verified = self.start_verification(&session);
         self.finish("verification", || verified.iter().all(|done| done.get()))?;
         self.stop(&session, &clients)?;
@@ -422,6 +434,29 @@ impl<'a> Runner<'a> {
         self.check_freed(&session)?;
         self.prove_redundancy(&session)?;
         self.bench.collect(&session);
+        Ok(())
+    }
+
+    /// A scrub finds whatever is wrong. At the moment when it ends, while some of that is still to be repaired, as many drives go
+    /// as are said to be survived, and everything is read.
+    fn examine_claim(&mut self, session: &Session) -> Result<(), Failure> {
+        self.bench.begin_scrub(&self.simulation.world, session);
+        let deadline = self.simulation.world.now() + CONVERGENCE;
+        while self.bench.is_scrubbing() {
+            self.step_until(Nanos::from_micros(200), || false)
+                .map_err(|why| Failure::Stuck { what: "a scrub before the exam".to_owned(), why })?;
+            self.check()?;
+            if self.simulation.world.now() >= deadline {
+                return Err(Failure::Broken(format!("a scrub takes longer than {CONVERGENCE:?}")));
+            }
+        }
+        let mut prng = Prng::new(self.simulation.world.events());
+        self.bench.pull_claimed(&self.simulation.world, &mut prng);
+        let verified = self.start_verification(session);
+        self.finish("verification without the drives that it could do without", || {
+            verified.iter().all(|done| done.get())
+        })?;
+        self.bench.collect(session);
         Ok(())
     }
 
