@@ -72,8 +72,16 @@ pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
             now.repair_share_percent,
             choice(settings.repair_share_percent.is_some())
         ),
-        format!("write errors until a drive is out: {}{}", now.write_errors, choice(settings.write_errors.is_some())),
-        format!("read errors until a drive is out: {}{}", now.read_errors, choice(settings.read_errors.is_some())),
+        format!(
+            "write errors until a drive is out: {}{}",
+            now.write_errors,
+            choice(settings.write_errors.is_some())
+        ),
+        format!(
+            "read errors until a drive is out: {}{}",
+            now.read_errors,
+            choice(settings.read_errors.is_some())
+        ),
         format!(
             "checksum errors until a drive is out: {}{}",
             now.checksum_errors,

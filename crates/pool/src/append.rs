@@ -253,10 +253,7 @@ impl Lane {
         }
         if lost > 0 {
             let lost = places.iter().zip(&written).filter(|(_, written)| **written == Written::Lost);
-            let mut segments = self.segments.borrow_mut();
-            let segment = segments.get_mut(batch.header.segment);
-            lost.for_each(|(column, _)| segment.lacking.add(*column));
-            drop(segments);
+            self.lacks_columns(batch.header.segment, lost.map(|(&column, _)| column));
             self.want_repairs();
         }
         batch.written.set(true);
