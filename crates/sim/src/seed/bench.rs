@@ -289,7 +289,8 @@ impl Bench for PoolBench {
     fn pull_claimed(&mut self, world: &World, prng: &mut Prng) -> usize {
         let Some(membership) = self.membership() else { return 0 };
         let stats: Vec<pool::LaneStats> = self.lanes().iter().map(|lane| lane.stats()).collect();
-        if stats.iter().any(|lane| lane.failed || lane.lost_blocks > 0) {
+        let unread = |lane: &pool::LaneStats| lane.scrub.segments_done < lane.scrub.segments_total;
+        if stats.iter().any(|lane| lane.failed || lane.stalled || lane.lost_blocks > 0 || unread(lane)) {
             return 0;
         }
         let claimed = pool::failures_survivable(&membership, &stats.iter().collect::<Vec<_>>());
