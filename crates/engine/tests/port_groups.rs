@@ -317,3 +317,27 @@ fn a_portal_for_some_hosts_lets_nobody_else_in() {
     assert!(!stays.is_closed());
     log_in(&mut lab, 2, 0, ALPHA);
 }
+
+/// An old process may hold the address for a while: the portal is had as soon as it is free, and hosts log in then.
+#[test]
+fn a_portal_that_could_not_be_had_is_tried_again() {
+    for shards in [1, 3] {
+        let mut lab = array(7, shards);
+        lab.kill();
+        lab.occupy(portal(0), Nanos::from_secs(20));
+        lab.restart();
+        let status = lab.status();
+        let problem = status.problems.iter().find(|problem| problem.subject.starts_with("portal"));
+        let problem = problem.unwrap_or_else(|| panic!("{:#?}", status.problems));
+        assert!(problem.action.contains("tried again") && !problem.action.contains("restart"), "{problem:?}");
+        lab.pass(Nanos::from_secs(22));
+        let status = lab.status();
+        assert!(status.problems.is_empty(), "{:#?}", status.problems);
+        for shard in 0..shards {
+            let params = params(&mut lab, ALPHA);
+            let host = Host::start(&mut lab, portal_of(1, shard), InitiatorParams { isid: [3; 6], ..params });
+            lab.pass(Nanos::from_secs(1));
+            assert!(host.is_logged_in(), "shard {shard} of {shards}");
+        }
+    }
+}

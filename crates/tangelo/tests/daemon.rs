@@ -443,3 +443,37 @@ fn systemd_is_told_when_hosts_are_served() {
     assert_eq!(&buffer[..length], b"STOPPING=1");
     assert_eq!(daemon.end().0, Some(0));
 }
+
+/// Another program has the port when the daemon starts, and lets it go a while later.
+#[test]
+fn a_port_that_is_taken_at_the_start_is_served_when_it_is_free() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = holder.local_addr().unwrap();
+    let head = Head::new("");
+    let file = head.path("tangelo.toml");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("127.0.0.1:0", &address.to_string())).unwrap();
+    let mut child = head.serve().spawn().unwrap();
+    let log = child.stderr.take().unwrap();
+    let log =
+        std::thread::spawn(move || BufReader::new(log).lines().map_while(Result::ok).collect::<Vec<_>>());
+    let daemon = Daemon { child, log: Some(std::thread::spawn(move || log.join().unwrap().join("\n"))) };
+    let wait = |error: bool| {
+        let began = Instant::now();
+        loop {
+            let output = head.ask("status -o json");
+            let status: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+            let portal = &status["array"]["portals"][0];
+            if portal["error"].as_str().is_some_and(|text| text.is_empty() != error) {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{status:#}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    wait(true);
+    drop(holder);
+    wait(false);
+    TcpStream::connect(address).expect("it is served now");
+    daemon.stop();
+}

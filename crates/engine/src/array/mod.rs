@@ -24,6 +24,7 @@ mod pool_create;
 mod pool_delete;
 mod pool_status;
 mod pools;
+mod portals;
 mod refresh;
 mod reload;
 mod rename;

@@ -23,6 +23,7 @@ impl Array {
         if result.is_ok() {
             self.context.io.spawn(self.clone().watch_space());
             self.context.io.spawn(self.clone().keep());
+            self.context.io.spawn(self.clone().watch_portals());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);

@@ -172,7 +172,7 @@ impl Array {
                     health: Health::Degraded,
                     subject: format!("portal {}", portal.options.address),
                     reason: error.to_string(),
-                    action: "correct [listen] in the configuration, or free the address, and restart"
+                    action: "nothing, if the address is to come or to be freed: it is tried again every second; else correct [listen] in the head's file and have it read again (`systemctl reload tangelo`)"
                         .to_owned(),
                 });
             }

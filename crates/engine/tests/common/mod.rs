@@ -185,6 +185,22 @@ impl Lab {
         self.simulation.block_on(&sleeper, opening).unwrap().unwrap();
     }
 
+    /// Another program listens on an address for so long.
+    pub fn occupy(&mut self, address: SocketAddr, time: Nanos) {
+        let sleeper = self.sleeper.clone();
+        let io = sleeper.borrow().io().clone();
+        let inner = io.clone();
+        let listening = async move {
+            let (listener, _) = inner.listen(address).await.expect("nobody else has it");
+            let holder = inner.clone();
+            inner.spawn(async move {
+                holder.sleep(time).await;
+                let _ = holder.close_listener(listener).await;
+            });
+        };
+        self.simulation.block_on(&sleeper, listening).unwrap();
+    }
+
     pub fn kill(&mut self) {
         self.simulation.world.kill(self.process);
         self.simulation.bury();
