@@ -53,7 +53,7 @@ impl Core {
                 drop(drive);
                 self.finish(slot, after_discard(DriveKind::File, result));
             }
-            Work::DiscardByHelper => unreachable!("the helper's work is not submitted to the ring"),
+            Work::ByHelper => unreachable!("the helper's work is not submitted to the ring"),
             Work::Accept { listener, socket } => self.on_accepted(slot, listener, socket, result),
             Work::Connect { socket, address } => self.on_connected(slot, socket, address, result),
             Work::Receive { connection, socket, buffer, .. } => {

@@ -13,8 +13,8 @@ use io_uring::types::{CancelBuilder, Fd};
 use io_uring::{opcode, squeue};
 use rustix::net::Shutdown;
 
-use crate::drive::helper::{Answers, Helper, Job};
-use crate::drive::{Drive, DriveUse, Drives, ShardDrives, memory, open};
+use crate::drive::helper::{Answers, Done, Helper, Job, Order};
+use crate::drive::{Drive, DriveUse, Drives, ShardDrives, memory};
 use crate::errno::{Asked, drive_error, is_transient};
 use crate::mailbox::Doorbell;
 use crate::ring::{Entry, Ring};
@@ -49,7 +49,7 @@ pub struct Core {
     /// Drives that close as soon as nobody uses them.
     closing: Vec<(Token, Arc<Drive>)>,
     answers: Arc<Answers>,
-    /// Slots that the helper thread works for.
+    /// Slots that helper threads work for.
     helped: usize,
     doorbell: Arc<Doorbell>,
     /// Where the ring puts what it reads from the doorbell.
@@ -94,16 +94,13 @@ impl Core {
     fn begin(&mut self, token: Token, operation: Operation) -> Result<(), IoError> {
         match operation {
             Operation::DriveOpen { path, writable } => {
-                let (drive, info) = open::open(&path, writable)?;
-                let handle = self.common.drives.add(drive)?;
-                self.end(token, Outcome::DriveOpened(handle, info));
+                // nothing but a lack of threads gives it back
+                self.help(token, Job::Open { path, writable }).map_err(|_| IoError::TooMany)?;
             }
             Operation::DriveClose { drive } => {
                 let drive = self.common.drives.remove(drive)?;
-                match drive.try_close() {
-                    true => self.end(token, Outcome::Done),
-                    false => self.closing.push((token, drive)),
-                }
+                self.closing.push((token, drive));
+                self.close_unused();
             }
             Operation::DriveRead { drive, offset_bytes, buffer } => {
                 self.drive_read(token, drive, offset_bytes, buffer);
@@ -185,12 +182,35 @@ impl Core {
         if drive.kind != DriveKind::BlockDevice {
             return self.start(token, Work::Discard { drive, offset_bytes, length_bytes });
         }
-        let slot = self.slots.begin(token, Work::DiscardByHelper);
+        let job = Job::Discard { drive: drive.to_sendable(), offset_bytes, length_bytes };
+        if self.help(token, job).is_err() {
+            self.end(token, Outcome::Done); // a hint that nobody takes
+        }
+    }
+
+    /// Has a helper thread do what may block. Gives the job back where it cannot.
+    fn help(&mut self, token: Token, job: Job) -> Result<(), Job> {
+        let slot = self.slots.begin(token, Work::ByHelper);
+        let order = Order { job, answers: self.answers.clone(), slot };
+        if let Err(order) = self.common.helper.submit(order) {
+            drop(self.slots.take(slot));
+            self.slots.finish(slot);
+            return Err(order.job);
+        }
         self.helped += 1;
-        let answer = self.answers.clone();
-        let job = Job { drive: drive.to_sendable(), offset_bytes, length_bytes, answer, slot };
-        if self.common.helper.submit(job).is_err() {
-            self.on_helped(slot, 0); // a hint that nobody takes
+        Ok(())
+    }
+
+    /// Has drives closed that nobody uses any more.
+    fn close_unused(&mut self) {
+        let (unused, used) = std::mem::take(&mut self.closing).into_iter().partition(|(_, d)| d.is_unused());
+        self.closing = used;
+        for (token, drive) in unused {
+            if let Err(Job::Close(drive)) = self.help(token, Job::Close(drive)) {
+                // there can be no thread: better here than never
+                drive.close();
+                self.end(token, Outcome::Done);
+            }
         }
     }
 
@@ -251,24 +271,30 @@ impl Core {
         }
         self.entries = entries;
         if self.helped > 0 {
-            for (slot, result) in self.answers.take() {
-                self.on_helped(slot, result);
+            for (slot, done) in self.answers.take() {
+                self.on_helped(slot, done);
             }
         }
-        let ready = &mut self.ready;
-        self.closing.retain(|(token, drive)| {
-            let closed = drive.try_close();
-            if closed {
-                ready.push(Completion { token: *token, outcome: Outcome::Done });
-            }
-            !closed
-        });
+        if !self.closing.is_empty() && !self.ending {
+            self.close_unused();
+        }
     }
 
-    fn on_helped(&mut self, slot: u32, result: i32) {
+    fn on_helped(&mut self, slot: u32, done: Done) {
         self.helped -= 1;
         drop(self.slots.take(slot));
-        self.finish(slot, after_discard(DriveKind::BlockDevice, result));
+        let outcome = match done {
+            Done::Opened(Ok((drive, info))) if !self.ending => match self.common.drives.add(drive) {
+                Ok(handle) => Outcome::DriveOpened(handle, info),
+                Err(error) => Outcome::Failed(error),
+            },
+            // nobody waits for it any more: it is closed again
+            Done::Opened(Ok(_)) => Outcome::Failed(IoError::Gone),
+            Done::Opened(Err(error)) => Outcome::Failed(error),
+            Done::Closed => Outcome::Done,
+            Done::Discarded(result) => after_discard(DriveKind::BlockDevice, result),
+        };
+        self.finish(slot, outcome);
     }
 
     /// Ends the operation of a slot whose work has been taken out.

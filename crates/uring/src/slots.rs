@@ -45,8 +45,8 @@ pub enum Work {
         offset_bytes: u64,
         length_bytes: u64,
     },
-    /// Of a block device: the kernel knows nothing of this slot, the helper thread does.
-    DiscardByHelper,
+    /// A helper thread does it: the kernel knows nothing of this slot.
+    ByHelper,
     Accept {
         listener: ListenerHandle,
         socket: RawFd,
@@ -119,7 +119,7 @@ impl Slot {
                 let fallocate = opcode::Fallocate::new(Fd(drive.descriptor()), *length_bytes);
                 fallocate.offset(*offset_bytes).mode(mode).build()
             }
-            Work::DiscardByHelper => unreachable!("the helper's work is not submitted to the ring"),
+            Work::ByHelper => unreachable!("the helper's work is not submitted to the ring"),
             Work::Accept { socket, .. } => {
                 let nowhere = std::ptr::null_mut();
                 let accept = opcode::Accept::new(Fd(*socket), nowhere, nowhere.cast());
@@ -251,12 +251,12 @@ mod tests {
     #[test]
     fn slots_are_reused() {
         let mut slots = Slots::default();
-        let first = slots.begin(Token(1), Work::DiscardByHelper);
-        let second = slots.begin(Token(2), Work::DiscardByHelper);
+        let first = slots.begin(Token(1), Work::ByHelper);
+        let second = slots.begin(Token(2), Work::ByHelper);
         assert_eq!(slots.in_flight(), 2);
         drop(slots.take(first));
         assert_eq!(slots.finish(first), Token(1));
-        assert_eq!(slots.begin(Token(3), Work::DiscardByHelper), first);
+        assert_eq!(slots.begin(Token(3), Work::ByHelper), first);
         drop(slots.take(second));
         assert_eq!(slots.finish(second), Token(2));
         assert_eq!(slots.in_flight(), 1);

@@ -1,87 +1,259 @@
-//! The helper thread: what a drive can only do by a system call that blocks. Today that is discarding a range of a
-//! block device (`BLKDISCARD`; io_uring has it from Linux 6.12 on, older kernels are to be served as well).
+//! Helper threads: what is done to drives by system calls that may block. To open a sick drive can take minutes, and so
+//! can closing it; a shard that waited for that would serve nobody meanwhile. `BLKDISCARD` blocks, too (io_uring has it
+//! from Linux 6.12 on, older kernels are to be served as well).
 //!
-//! One thread for the process, started when first needed, with a bounded queue. A discard is a hint: where the
-//! queue is full it is let go.
+//! Threads are started as they are needed, as many at most as a bound says, and end when there is nothing to do for a
+//! while. What always holds:
+//! - no job waits for another drive's, as long as fewer threads than the bound are held up;
+//! - discards of one drive are done one after the other, so they hold up one thread at most. A discard is a hint: where
+//!   too many of a drive wait it is let go.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
-use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
 
-use super::SendableUse;
+use env::{DriveInfo, IoError};
+
+use super::{Drive, SendableUse, open};
 use crate::mailbox::Doorbell;
 
-/// Discards waiting for the helper.
-const JOBS_MAX: usize = 256;
+/// Threads at once. More than a machine has drives that hang, so that what is well does not wait for what is not.
+pub const THREADS_MAX: usize = 64;
+/// Discards of one drive that wait.
+const DISCARDS_MAX: usize = 256;
+/// How long a thread waits for something to do before it ends.
+const IDLE_TIME: Duration = Duration::from_secs(10);
+/// They call the system and little else.
+const STACK_BYTES: usize = 256 << 10;
 
 /// `_IO(0x12, 119)`: discards a range, given as offset and length in bytes.
 const BLKDISCARD: libc::Ioctl = 0x1277;
 
-/// A range of a block device to discard.
-pub struct Job {
-    pub drive: SendableUse,
-    pub offset_bytes: u64,
-    pub length_bytes: u64,
-    pub answer: Arc<Answers>,
+/// What is to be done.
+pub enum Job {
+    Open {
+        path: String,
+        writable: bool,
+    },
+    /// Of a drive that nobody uses any more.
+    Close(Arc<Drive>),
+    /// Of a range of a block device.
+    Discard {
+        drive: SendableUse,
+        offset_bytes: u64,
+        length_bytes: u64,
+    },
+}
+
+/// How it went.
+pub enum Done {
+    Opened(Result<(Arc<Drive>, DriveInfo), IoError>),
+    Closed,
+    /// In the manner of a completion.
+    Discarded(i32),
+}
+
+/// A job, and who waits for it.
+pub struct Order {
+    pub job: Job,
+    pub answers: Arc<Answers>,
     /// The operation's slot on the shard that asked.
     pub slot: u32,
 }
 
-/// What the helper has done for one shard: slots, and results in the manner of a completion.
+/// What has been done for one shard, by slot.
 pub struct Answers {
-    done: Mutex<Vec<(u32, i32)>>,
+    done: Mutex<Vec<(u32, Done)>>,
+    /// To look at without the lock.
+    any: AtomicBool,
     doorbell: Arc<Doorbell>,
 }
 
 impl Answers {
     pub fn new(doorbell: Arc<Doorbell>) -> Answers {
-        Answers { done: Mutex::new(Vec::new()), doorbell }
+        Answers { done: Mutex::new(Vec::new()), any: AtomicBool::new(false), doorbell }
     }
 
-    fn put(&self, slot: u32, result: i32) {
-        self.done.lock().expect("no panic under the lock").push((slot, result));
+    fn put(&self, slot: u32, done: Done) {
+        {
+            let mut all = self.done.lock().expect("no panic under the lock");
+            all.push((slot, done));
+            self.any.store(true, Ordering::SeqCst);
+        }
         self.doorbell.ring();
     }
 
-    pub fn take(&self) -> Vec<(u32, i32)> {
-        std::mem::take(&mut *self.done.lock().expect("no panic under the lock"))
+    pub fn take(&self) -> Vec<(u32, Done)> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut all = self.done.lock().expect("no panic under the lock");
+        self.any.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *all)
     }
 
     pub fn is_empty(&self) -> bool {
-        self.done.lock().expect("no panic under the lock").is_empty()
+        !self.any.load(Ordering::SeqCst)
     }
 }
 
-/// The way to the helper thread, which ends when this is dropped.
+/// The way to the helper threads, which end when this is dropped and they are done.
 #[derive(Default)]
-pub struct Helper {
-    jobs: Mutex<Option<SyncSender<Job>>>,
+pub struct Helper(Arc<Crew>);
+
+#[derive(Default)]
+struct Crew {
+    state: Mutex<State>,
+    something_to_do: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<Step>,
+    /// By drive: those that wait, while one is being done or about to be.
+    discards: BTreeMap<usize, VecDeque<Order>>,
+    threads: usize,
+    /// Threads that wait for something to do.
+    idle: usize,
+    ended: bool,
+}
+
+enum Step {
+    Once(Order),
+    /// All discards of a drive, one after the other.
+    Discards(usize),
 }
 
 impl Helper {
-    /// Gives the job back where it cannot be taken.
-    pub fn submit(&self, job: Job) -> Result<(), Box<Job>> {
-        let mut jobs = self.jobs.lock().expect("no panic under the lock");
-        if jobs.is_none() {
-            let (sender, receiver) = sync_channel::<Job>(JOBS_MAX);
-            let work = move || receiver.into_iter().for_each(run);
-            match std::thread::Builder::new().name("drive-helper".to_owned()).spawn(work) {
-                Ok(_) => *jobs = Some(sender),
-                Err(_) => return Err(Box::new(job)),
+    /// Gives the order back where it cannot be taken: too many discards of a drive wait, or there can be no thread.
+    pub fn submit(&self, order: Order) -> Result<(), Box<Order>> {
+        let mut state = self.0.lock();
+        let step = match &order.job {
+            Job::Discard { drive, .. } => {
+                let key = drive.key();
+                if let Some(waiting) = state.discards.get_mut(&key) {
+                    if waiting.len() >= DISCARDS_MAX {
+                        return Err(Box::new(order));
+                    }
+                    waiting.push_back(order);
+                    return Ok(());
+                }
+                state.discards.insert(key, VecDeque::from([order]));
+                Step::Discards(key)
             }
+            Job::Open { .. } | Job::Close(_) => Step::Once(order),
+        };
+        state.waiting.push_back(step);
+        if state.waiting.len() > state.idle && state.threads < THREADS_MAX {
+            state.threads += usize::from(self.0.start_thread());
         }
-        let sender = jobs.as_ref().expect("just made");
-        sender.try_send(job).map_err(|error| match error {
-            TrySendError::Full(job) | TrySendError::Disconnected(job) => Box::new(job),
-        })
+        if state.threads == 0 {
+            return Err(Box::new(state.give_back()));
+        }
+        drop(state);
+        self.0.something_to_do.notify_one();
+        Ok(())
     }
 }
 
-fn run(job: Job) {
-    let result = discard(job.drive.descriptor(), job.offset_bytes, job.length_bytes);
-    let Job { drive, answer, slot, .. } = job;
-    drop(drive); // before the answer: the one who gets it may close the drive
-    answer.put(slot, result);
+impl Drop for Helper {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.something_to_do.notify_all();
+    }
+}
+
+impl State {
+    /// Takes back what has just been put in.
+    fn give_back(&mut self) -> Order {
+        match self.waiting.pop_back().expect("just put in") {
+            Step::Once(order) => order,
+            Step::Discards(key) => {
+                let mut orders = self.discards.remove(&key).expect("just put in");
+                orders.pop_back().expect("just put in")
+            }
+        }
+    }
+}
+
+impl Crew {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no panic under the lock")
+    }
+
+    /// Whether there is one more thread.
+    fn start_thread(self: &Arc<Self>) -> bool {
+        let crew = self.clone();
+        let thread = std::thread::Builder::new().name("drive-helper".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || crew.work()).is_ok()
+    }
+
+    fn work(&self) {
+        while let Some(step) = self.next() {
+            match step {
+                Step::Once(order) => carry_out(order),
+                Step::Discards(key) => {
+                    while let Some(order) = self.next_discard(key) {
+                        carry_out(order);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for something to do. Nothing: the thread ends.
+    fn next(&self) -> Option<Step> {
+        let mut state = self.lock();
+        loop {
+            if let Some(step) = state.waiting.pop_front().filter(|_| !state.ended) {
+                return Some(step);
+            }
+            if state.ended {
+                state.threads -= 1;
+                return None;
+            }
+            state.idle += 1;
+            let (woken, waited) =
+                self.something_to_do.wait_timeout(state, IDLE_TIME).expect("no panic under the lock");
+            state = woken;
+            state.idle -= 1;
+            if waited.timed_out() && state.waiting.is_empty() {
+                state.threads -= 1;
+                return None;
+            }
+        }
+    }
+
+    fn next_discard(&self, key: usize) -> Option<Order> {
+        let mut state = self.lock();
+        let order = state.discards.get_mut(&key).expect("there while its discards are done").pop_front();
+        if order.is_none() {
+            state.discards.remove(&key);
+        }
+        order
+    }
+}
+
+/// Where the shard has ended meanwhile nobody takes the answer: a drive that was opened is closed with it, here.
+fn carry_out(order: Order) {
+    let Order { job, answers, slot } = order;
+    let done = match job {
+        Job::Open { path, writable } => {
+            Done::Opened(open::open(&path, writable).map(|(drive, info)| (Arc::new(drive), info)))
+        }
+        Job::Close(drive) => {
+            drive.close();
+            Done::Closed
+        }
+        Job::Discard { drive, offset_bytes, length_bytes } => {
+            let result = discard(drive.descriptor(), offset_bytes, length_bytes);
+            drop(drive); // before the answer: the one who gets it may close the drive
+            Done::Discarded(result)
+        }
+    };
+    answers.put(slot, done);
 }
 
 fn discard(descriptor: RawFd, offset_bytes: u64, length_bytes: u64) -> i32 {

@@ -75,14 +75,16 @@ impl Drive {
         self.closing.store(true, Ordering::SeqCst);
     }
 
-    /// Closes the descriptor, and thereby ends the lock, if no operation is in flight on any shard.
-    pub fn try_close(&self) -> bool {
+    /// Whether it is being closed and no operation is in flight on any shard: none will be again.
+    pub fn is_unused(&self) -> bool {
         assert!(self.closing.load(Ordering::SeqCst), "closed without being told so");
-        if self.in_use.iter().any(|counter| counter.0.load(Ordering::SeqCst) != 0) {
-            return false;
-        }
+        self.in_use.iter().all(|counter| counter.0.load(Ordering::SeqCst) == 0)
+    }
+
+    /// Closes the descriptor of a drive that is unused, and thereby ends the lock. May block.
+    pub fn close(&self) {
+        assert!(self.is_unused(), "closed while it is in use");
         self.close_descriptor();
-        true
     }
 
     fn close_descriptor(&self) {
@@ -115,11 +117,11 @@ struct Table {
 }
 
 impl Drives {
-    pub fn add(&self, drive: Drive) -> Result<DriveHandle, IoError> {
+    pub fn add(&self, drive: Arc<Drive>) -> Result<DriveHandle, IoError> {
         let mut table = self.table.lock().expect("no panic under the lock");
         let handle = DriveHandle(table.opened);
         table.opened = table.opened.checked_add(1).ok_or(IoError::TooMany)?;
-        table.drives.insert(handle, Arc::new(drive));
+        table.drives.insert(handle, drive);
         Ok(handle)
     }
 
@@ -127,7 +129,7 @@ impl Drives {
         self.table.lock().expect("no panic under the lock").drives.get(&handle).cloned()
     }
 
-    /// Takes the drive out. It closes as soon as [`Drive::try_close`] says so.
+    /// Takes the drive out. It may be closed as soon as it is unused ([`Drive::is_unused`]).
     pub fn remove(&self, handle: DriveHandle) -> Result<Arc<Drive>, IoError> {
         let drive = self.table.lock().expect("no panic under the lock").drives.remove(&handle);
         let drive = drive.ok_or(IoError::Gone)?;
@@ -221,6 +223,11 @@ pub struct SendableUse {
 }
 
 impl SendableUse {
+    /// Equal for holds on the same drive, different for holds on others.
+    pub fn key(&self) -> usize {
+        Arc::as_ptr(&self.drive).addr()
+    }
+
     pub fn descriptor(&self) -> RawFd {
         self.drive.descriptor.load(Ordering::Relaxed)
     }
@@ -238,9 +245,9 @@ mod tests {
 
     use super::*;
 
-    fn some_drive() -> Drive {
+    fn some_drive() -> Arc<Drive> {
         let file = File::open("/dev/zero").expect("there is one everywhere");
-        Drive::new(file.into(), DriveKind::File, 4096, false)
+        Arc::new(Drive::new(file.into(), DriveKind::File, 4096, false))
     }
 
     #[test]
@@ -251,15 +258,16 @@ mod tests {
         let mut there = ShardDrives::new(ShardId(1), all.clone());
         let (used, also_used) = (here.begin(handle).expect("open"), there.begin(handle).expect("open"));
         let drive = all.remove(handle).expect("open");
-        assert!(!drive.try_close());
+        assert!(!drive.is_unused());
         assert_eq!(here.begin(handle).err(), Some(IoError::Gone));
         drop(used);
         let helper = also_used.to_sendable();
         drop(also_used);
-        assert!(!drive.try_close(), "a helper still works on it");
+        assert!(!drive.is_unused(), "a helper still works on it");
         assert!(helper.descriptor() >= 0);
         drop(helper);
-        assert!(drive.try_close());
+        assert!(drive.is_unused());
+        drive.close();
         assert_eq!(drive.descriptor.load(Ordering::SeqCst), -1);
         assert_eq!(all.remove(handle).err(), Some(IoError::Gone));
     }
@@ -270,7 +278,7 @@ mod tests {
         let mut shard = ShardDrives::new(ShardId(0), all.clone());
         let first = all.add(some_drive()).expect("room");
         drop(shard.begin(first).expect("open"));
-        assert!(all.remove(first).expect("open").try_close());
+        all.remove(first).expect("open").close();
         let second = all.add(some_drive()).expect("room");
         assert_ne!(first, second);
         drop(shard.begin(second).expect("open"));

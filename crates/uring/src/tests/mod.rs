@@ -8,6 +8,7 @@ mod drives;
 mod lifetime;
 mod messages;
 mod mounts;
+mod slow_opens;
 mod sockets;
 
 use std::path::{Path, PathBuf};
