@@ -38,6 +38,9 @@ const KINDS: &[Kind] = kinds![
     Refresh,
     NewSchedule,
     Spares,
+    NewName,
+    HostUpdate,
+    DriveWipe,
 ];
 
 /// What a body says can be said again, to the same effect.
