@@ -29,3 +29,8 @@ macro_rules! counted {
 }
 
 pub(crate) use counted;
+
+/// How often this process has done and seen what it counts, by name: pools' decisions, what administrators did, what hosts copied.
+pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
+    pool::decisions().chain(crate::array::counts()).chain(crate::seed::claims())
+}

@@ -36,6 +36,7 @@ mod trace;
 pub mod workload;
 mod world;
 
+pub use counts::counts;
 pub use drive::{DriveNumber, DriveOptions};
 pub use drive_faults::Snapshot;
 pub use environment::{Outside, SimEnv};

@@ -115,8 +115,8 @@ pub fn hosts_reset(seed: u64) -> bool {
     !Orders::draw(seed).any()
 }
 
-/// How often this process has done, cut off and seen what has to do with copies, by name.
-pub fn counts() -> impl Iterator<Item = (&'static str, u64)> {
+/// How often this process has done, cut off and seen what has to do with copies and full pools, by name.
+pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration().chain(extended_copy::Seen::counts()).chain(full_bin::Seen::counts())
 }
 

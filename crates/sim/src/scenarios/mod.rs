@@ -31,8 +31,7 @@ pub struct Scenario {
 
 /// How often this process has taken a decision, or seen what copies bring about, by its name.
 fn counted(name: &str) -> u64 {
-    let mut counts = pool::decisions().chain(crate::array::counts());
-    counts.find(|(other, _)| *other == name).expect("the name of a count").1
+    crate::counts().find(|(other, _)| *other == name).expect("the name of a count").1
 }
 
 /// Every scenario.

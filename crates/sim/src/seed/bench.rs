@@ -14,6 +14,7 @@ use super::plan::{MAP_BUDGETS, Plan, Trouble};
 use super::report::PoolTotals;
 use super::subject::{LaneSubject, SharedSubject};
 use super::troubles::Troubles;
+use crate::counts::counted;
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::fault::FaultKind;
 use crate::prng::Prng;
@@ -25,6 +26,14 @@ use crate::world::World;
 const VOLUMES_PER_LANE: u32 = 100;
 /// The first layer that volumes use.
 const LAYER_BASE: u32 = 16;
+
+counted! {
+    /// What pools said of themselves.
+    Claim: "pool: " {
+        Examined = "what it says that it survives is put to the test",
+        Lowered = "it says that it survives less than its drives would let it",
+    }
+}
 
 /// What opening needs to know; shared by the shards of a process.
 struct Opener {
@@ -306,11 +315,10 @@ impl Bench for PoolBench {
         for &index in there.iter().take(usize::from(claimed)) {
             world.vanish(self.drives[index], None, false);
         }
-        self.totals.claims_examined += 1;
-        if usize::from(claimed)
-            < usize::from(membership.protection.parity()).saturating_sub(membership.lost())
-        {
-            self.totals.claims_lowered += 1;
+        Claim::Examined.seen();
+        let by_drives = usize::from(membership.protection.parity()).saturating_sub(membership.lost());
+        if usize::from(claimed) < by_drives {
+            Claim::Lowered.seen();
         }
         usize::from(claimed)
     }

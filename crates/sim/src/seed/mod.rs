@@ -34,6 +34,11 @@ pub struct Options {
     pub trim: Trim,
 }
 
+/// How often pools' words were put to the test, by name.
+pub(crate) fn claims() -> impl Iterator<Item = (&'static str, u64)> {
+    bench::Claim::counts()
+}
+
 /// One seed of so many goes through the whole array, with hosts on the network; the others drive a pool's lanes.
 const ARRAY_SEEDS: u64 = 8;
 /// One seed of so many goes beyond what the protection promises.

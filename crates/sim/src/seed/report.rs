@@ -39,8 +39,6 @@ totals! {
     moves_stale = "conditional moves that did not apply",
     pages_merged = "layers: leaf pages merged",
     drives_lost = "pool: drives taken out",
-    claims_examined = "pool: what it says that it survives is put to the test",
-    claims_lowered = "pool: it says that it survives less than its drives would let it",
     proved_whole = "pool: whole without as many drives as promised",
 }
 

@@ -16,14 +16,9 @@ const UNREACHABLE: &[&str] = &[
     "log: cleaning's entries given up",
 ];
 
-/// What the pools of this process have decided, what administrators have done, and what hosts have copied.
-fn decisions() -> impl Iterator<Item = (&'static str, u64)> {
-    pool::decisions().chain(sim::array::counts())
-}
-
 /// Every count by name.
 pub fn names() -> impl Iterator<Item = String> {
-    let decisions = decisions().map(|(name, _)| name.to_owned());
+    let decisions = sim::counts().map(|(name, _)| name.to_owned());
     Report::default().totals().into_iter().map(|(name, _)| name).chain(decisions)
 }
 
@@ -40,7 +35,7 @@ pub struct Decisions(BTreeMap<&'static str, u64>);
 impl Decisions {
     /// Prints what has been added since the last time.
     pub fn print_new(&mut self) {
-        for (name, count) in decisions() {
+        for (name, count) in sim::counts() {
             let known = self.0.entry(name).or_default();
             if count > *known {
                 println!("total {} {name}", count - *known);
