@@ -9,6 +9,7 @@
 //!   socket ─► connection (iscsi) ─► scsi_command (scsi) ─► unit: null, memory, raw, pool, or another shard
 //! ```
 
+mod aborting;
 mod access;
 mod array;
 pub mod command;

@@ -21,7 +21,7 @@ use wire::scsi::reservation::ReservationType;
 use crate::context::{Context, MANAGER};
 use crate::message::{Answer, Call};
 use crate::reinstatement::SessionPlace;
-use crate::session::Session;
+use crate::session::{LunNexus, RunningCommand, Session};
 use crate::task_management::Aborted;
 
 /// A request on its way to shard 0.
@@ -79,27 +79,45 @@ pub(crate) fn adopt(context: &Context, announcement: &Announcement) -> Aborted {
     context.units.set_reservations(volume, &announcement.reservations);
     let mut aborted = Vec::new();
     for session in context.sessions.all() {
-        for (_, lun) in session.luns().into_iter().filter(|(_, lun)| lun.volume == volume) {
-            let mut nexus = lun.nexus.borrow_mut();
-            nexus.adopt(announcement.reservations.clone());
+        for (number, lun) in session.luns().into_iter().filter(|(_, lun)| lun.volume == volume) {
+            lun.nexus.borrow_mut().adopt(announcement.reservations.clone());
             for (name, attention) in &announcement.attentions {
-                if name == nexus.name() {
-                    nexus.raise(*attention);
+                if name == lun.nexus.borrow().name() {
+                    lun.nexus.borrow_mut().raise(*attention);
                 }
             }
-            if announcement.abort.contains(nexus.name()) {
-                let spared = |task: TaskTag| {
-                    announcement.command.is_some_and(|(place, its)| place == session.place && its == task)
-                };
-                let mut commands = session.abort(|command| command.volume == volume && !spared(command.task));
-                commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
-                commands.extend(session.interrupt(&[volume]));
-                lun.tasks.fence();
-                aborted.push((session.clone(), commands));
+            if announcement.abort.contains(lun.nexus.borrow().name()) {
+                aborted.push((session.clone(), abort(announcement, &session, number, &lun)));
             }
         }
     }
     aborted
+}
+
+/// Aborts what a preempted nexus has sent to the volume, but never the command that preempts.
+fn abort(
+    announcement: &Announcement,
+    session: &Session,
+    number: u16,
+    lun: &LunNexus,
+) -> Vec<Rc<RunningCommand>> {
+    let volume = announcement.volume;
+    let own = announcement.command.filter(|(place, _)| *place == session.place);
+    let mut commands = if let Some((_, preempting)) = own {
+        // a nexus that preempts itself is not told (SAM-5 §5.6.2)
+        let commands = session.abort(|command| command.volume == volume && command.task != preempting);
+        commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
+        lun.tasks.fence();
+        commands
+    } else {
+        let (commands, owed) = session.abort_for_another(number, lun);
+        if owed {
+            lun.nexus.borrow_mut().raise(UnitAttention::CommandsCleared);
+        }
+        commands
+    };
+    commands.extend(session.interrupt(&[volume]));
+    commands
 }
 
 /// Has shard 0 carry a request out.

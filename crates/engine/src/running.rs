@@ -5,14 +5,23 @@ use std::cell::{Cell, RefCell};
 use base::VolumeId;
 use iscsi::TaskTag;
 
+/// How a command that was aborted ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Abort {
+    /// Without an answer: whoever has sent it asked for that, or its session has ended, or it does not want one (TAS 0).
+    Silent,
+    /// With TASK ABORTED: somebody else has aborted it.
+    Told,
+}
+
 /// A command that may touch a volume.
 pub(crate) struct RunningCommand {
     pub(crate) task: TaskTag,
     pub(crate) volume: VolumeId,
     /// Other volumes that it has reached: a copy's.
     others: RefCell<Vec<VolumeId>>,
-    /// It is not answered any more, and goes no further.
-    pub(crate) aborted: Cell<bool>,
+    /// It goes no further, and its own outcome is not told any more.
+    aborted: Cell<Option<Abort>>,
     /// It goes no further: it was aborted, or is a copy that somebody else's reset met at a volume that it had reached.
     pub(crate) stopped: Cell<bool>,
     /// It executes block requests: it waits for nobody else.
@@ -22,13 +31,20 @@ pub(crate) struct RunningCommand {
 impl RunningCommand {
     pub(crate) fn new(task: TaskTag, volume: VolumeId) -> RunningCommand {
         let no = || Cell::new(false);
-        let (aborted, stopped, at_medium) = (no(), no(), no());
+        let (aborted, stopped, at_medium) = (Cell::default(), no(), no());
         RunningCommand { task, volume, others: RefCell::default(), aborted, stopped, at_medium }
     }
 
-    pub(crate) fn abort(&self) {
-        self.aborted.set(true);
+    /// What its own initiator asks for counts, whatever somebody else has asked for before or asks for later.
+    pub(crate) fn abort(&self, how: Abort) {
+        if self.aborted.get() != Some(Abort::Silent) {
+            self.aborted.set(Some(how));
+        }
         self.stopped.set(true);
+    }
+
+    pub(crate) fn aborted(&self) -> Option<Abort> {
+        self.aborted.get()
     }
 
     pub(crate) fn begin_at_medium(&self) {
@@ -51,5 +67,24 @@ impl RunningCommand {
     /// Whether it may touch this volume.
     pub(crate) fn touches(&self, volume: VolumeId) -> bool {
         self.volume == volume || self.others.borrow().contains(&volume)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn its_own_initiator_decides_how_a_command_ends() {
+        let end = |order: &[Abort]| {
+            let command = RunningCommand::new(TaskTag(1), VolumeId(1));
+            order.iter().for_each(|&how| command.abort(how));
+            assert_eq!(command.stopped.get(), !order.is_empty());
+            command.aborted()
+        };
+        assert_eq!(end(&[]), None);
+        assert_eq!(end(&[Abort::Told]), Some(Abort::Told));
+        assert_eq!(end(&[Abort::Told, Abort::Silent]), Some(Abort::Silent));
+        assert_eq!(end(&[Abort::Silent, Abort::Told]), Some(Abort::Silent));
     }
 }

@@ -1,7 +1,7 @@
 //! One SCSI command: find its logical unit, plan it, execute the block requests, answer.
 //!
 //! A command that needs no block request is answered on the spot. Any other becomes a task, is listed in its
-//! session while it may touch the volume, and is not answered once it has been aborted.
+//! session while it may touch the volume, and its own outcome is not told once it has been aborted.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::copy::by_reference;
 use crate::reinstatement::SessionPlace;
 use crate::reservation::{self, Ask};
-use crate::session::{Counters, LunNexus, NoRoom, RunningCommand, Session};
+use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::unit::Unit;
 
@@ -121,7 +121,7 @@ async fn run_in_turn(job: Job, command: iscsi::Command) {
         run(job, begun).await;
     } else {
         lun.tasks.leave(*place);
-        session.finish(running.clone());
+        end(context, session, running.clone(), (None, false));
     }
 }
 
@@ -147,7 +147,7 @@ fn at_once(session: &Session, lun: &LunNexus, unit: &Unit, mut step: Step) -> St
 async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
     let Job { context, session, running, lun, place } = job;
     let mut room = None;
-    let mut begun = false;
+    let (mut begun, mut asked) = (false, false);
     // a copy is in the task sets of all that it reaches
     let mut visits: Visits = smallvec![(lun.clone(), place)];
     let response = loop {
@@ -155,6 +155,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
             Step::Done(response) => break Some(response),
             asking @ (Step::Reserve(..) | Step::SetAccess(..)) => {
                 let command = (session.place, running.task);
+                asked = true;
                 step = Step::Done(ask_owner(&context, command, &lun, &unit, asking).await);
             }
             Step::Copy(stretch, continuation) => {
@@ -202,12 +203,33 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
         }
     };
     visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
-    let (task, is_aborted) = (running.task, running.aborted.get());
+    if end(&context, &session, running, (response, asked)) {
+        room.into_iter().for_each(|room| session.keep_until_sent(room));
+    }
+}
+
+/// A command cannot touch its volume any more: it is answered, unless its initiator is not to hear of it. Whether it was with
+/// the response that it has come to. What shard 0 was `asked` for has been carried out or refused for good, whoever has
+/// aborted the command since: the initiator that is told anything is told that, as a request that is sent again would
+/// meet its own result.
+fn end(
+    context: &Rc<Context>,
+    session: &Rc<Session>,
+    running: Rc<RunningCommand>,
+    (response, asked): (Option<Response>, bool),
+) -> bool {
+    let (task, aborted) = (running.task, running.aborted());
     session.finish(running);
-    let Some(response) = response.filter(|_| !is_aborted) else { return };
-    room.into_iter().for_each(|room| session.keep_until_sent(room));
-    respond(&session, task, response);
-    carry_out(&context, &session);
+    let (response, its_own) = match aborted {
+        None => (response, true),
+        Some(Abort::Told) if asked => (response, true),
+        Some(Abort::Told) => (Some(scsi::task_aborted()), false),
+        Some(Abort::Silent) => return false,
+    };
+    let Some(response) = response else { return false };
+    respond(session, task, response);
+    carry_out(context, session);
+    its_own
 }
 
 /// What a read brings into memory.
@@ -231,7 +253,7 @@ fn give_up(
     continuation: scsi::Continuation,
 ) -> Option<Response> {
     unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
-    (!running.aborted.get()).then(|| unit.logical.copy_lost())
+    running.aborted().is_none().then(|| unit.logical.copy_lost())
 }
 
 /// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was

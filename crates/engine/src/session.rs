@@ -20,7 +20,7 @@ use crate::command::{PortalOptions, SessionStatus};
 use crate::context::Context;
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
-pub(crate) use crate::running::RunningCommand;
+pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::unit::{Unit, Units};
 
@@ -86,7 +86,7 @@ pub(crate) struct Session {
     /// A command has ended.
     command_ended: Notify,
     /// A command has been aborted.
-    aborting: Notify,
+    pub(crate) aborting: Notify,
     /// Room for the data of reads, in units of [`ROOM_BYTES`].
     room: Semaphore,
     /// What all sessions of the shard share.
@@ -167,7 +167,7 @@ impl Session {
     /// Nothing begins any more, and what is at work is not answered.
     pub(crate) fn end(&self) {
         if !self.ended.replace(true) {
-            self.commands.borrow().values().for_each(|command| command.abort());
+            self.commands.borrow().values().for_each(|command| command.abort(Abort::Silent));
             self.aborting.notify();
             self.ending.open();
         }
@@ -230,25 +230,6 @@ impl Session {
     pub(crate) fn is_alone(&self, command: &RunningCommand) -> bool {
         let others = |other: &RunningCommand| other.task != command.task && other.touches(command.volume);
         self.at_work(others).is_empty()
-    }
-
-    /// Marks the commands that `choose` picks as aborted; they are not answered any more.
-    pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
-        let chosen = self.at_work(choose);
-        chosen.iter().for_each(|command| command.abort());
-        self.aborting.notify();
-        chosen
-    }
-
-    /// Has the copies that were sent to another volume and have reached this one go no further. They are answered:
-    /// their initiator is told nothing else about them.
-    pub(crate) fn interrupt(&self, volumes: &[VolumeId]) -> Vec<Rc<RunningCommand>> {
-        let chosen = self.at_work(|command| {
-            !volumes.contains(&command.volume) && volumes.iter().any(|&volume| command.touches(volume))
-        });
-        chosen.iter().for_each(|command| command.stopped.set(true));
-        self.aborting.notify();
-        chosen
     }
 
     /// Waits until none of these commands can touch its volume any more.

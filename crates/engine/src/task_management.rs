@@ -1,8 +1,10 @@
 //! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
 //!
-//! An aborted command is never answered, and the function that aborted it is answered only when the command
-//! cannot touch its volume any more: an aborted write never lands later. A copy that was sent to another logical unit
-//! and has reached this one is not in its task set: it goes no further, and is answered COPY ABORTED.
+//! A command that its own initiator has aborted is never answered. One that somebody else has aborted ends with TASK
+//! ABORTED, unless its initiator has turned that off (TAS of the control mode page; SAM-5 §5.6.3). Both that status and
+//! the answer to the function come only when the command cannot touch its volume any more: an aborted write never
+//! lands later. A copy that was sent to another logical unit and has reached this one is not in its task set: it goes no
+//! further, and is answered COPY ABORTED.
 //!
 //! A target reset reaches the logical units of the host that asked for it, and through them the commands of
 //! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
@@ -114,15 +116,18 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
     let mut all = Vec::new();
     for session in context.sessions.all() {
         let own = session.place == reset.by;
-        let mut commands = session.abort(|command| reset.volumes.contains(&command.volume));
-        for (_, lun) in session.luns() {
+        let mut commands = Vec::new();
+        for (number, lun) in session.luns() {
             if reset.volumes.contains(&lun.volume) {
-                lun.tasks.fence();
+                if own {
+                    commands.extend(session.abort(|command| command.volume == lun.volume));
+                    lun.tasks.fence();
+                } else {
+                    // the unit attention of a reset tells of these, too
+                    commands.extend(session.abort_for_another(number, &lun).0);
+                }
                 lun.nexus.borrow_mut().reset(UnitAttention::BusDeviceReset);
             }
-        }
-        if !own {
-            commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
         }
         commands.extend(session.interrupt(&reset.volumes));
         all.push((session, commands));

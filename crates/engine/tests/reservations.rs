@@ -6,7 +6,7 @@ mod common;
 use base::Nanos;
 use block::Payload;
 use common::Lab;
-use common::host::{Host, cdb, read_10, sense, test_unit_ready, write_10};
+use common::host::{Host, cdb, read_10, sense, task_aborted_status, test_unit_ready, write_10};
 use engine::Command;
 use engine::command::{NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
@@ -103,7 +103,7 @@ fn a_reservation_holds_on_every_shard_from_its_answer_on() {
 
 #[test]
 fn preempt_and_abort_fences_a_write_that_is_under_way() {
-    for (seed, shards) in [(10, 1), (11, 3)] {
+    for (seed, shards, told) in [(10, 1, true), (11, 3, true), (12, 2, false)] {
         let world = World::new(seed, None);
         let drive = world.add_drive(DriveOptions::new("/dev/sdx", 64 << 20));
         let mut lab = Lab::in_world(world, shards, &[]);
@@ -122,6 +122,7 @@ fn preempt_and_abort_fences_a_write_that_is_under_way() {
             assert_eq!(status(&mut lab, host, out(REGISTER, 0, 0, key, false)), 0);
         }
         assert_eq!(status(&mut lab, &alpha, out(RESERVE, EXCLUSIVE, 1, 0, false)), 0);
+        assert_eq!(status(&mut lab, &alpha, task_aborted_status(0, told)), 0);
         lab.simulation.world.stick(drive, STUCK);
         let late = alpha.send(&mut lab, write_10(0, 8, &[1; 4096]));
         lab.pass(Nanos::from_secs(1));
@@ -134,8 +135,12 @@ fn preempt_and_abort_fences_a_write_that_is_under_way() {
         assert!(alpha.completion(early).is_none());
         lab.pass(STUCK);
         assert_eq!(beta.completion(preempt).unwrap().status, 0);
-        assert!(alpha.completion(late).is_none(), "it was aborted");
+        // TASK ABORTED; or nothing, and a unit attention instead (SAM-5 §5.6.3)
+        let told_of_it = alpha.completion(late).map(|done| done.status);
+        assert_eq!(told_of_it, told.then_some(0x40));
         assert_eq!(sense(&alpha.completion(early).unwrap()), (6, 0x2A, 0x05));
+        let more = alpha.settle(&mut lab, 0);
+        assert_eq!(more, if told { vec![] } else { vec![(0x2F, 0x00)] });
         assert_eq!(status(&mut lab, &alpha, write_10(0, 8, &[9; 4096])), CONFLICT);
         beta.write(&mut lab, 0, 8, &[2; 4096]);
         lab.pass(STUCK);

@@ -5,7 +5,7 @@ mod common;
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
-use common::host::{Host, inquiry, read_10, sense, test_unit_ready, write_10};
+use common::host::{Host, inquiry, read_10, sense, task_aborted_status, test_unit_ready, write_10};
 use engine::Command;
 use engine::command::{NewBacking, NewVolume};
 use iscsi::TaskAttribute;
@@ -16,6 +16,7 @@ use wire::iscsi::{TaskManagementFunction as Function, TaskManagementResult};
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const BETA: &str = "iqn.2001-04.com.example:beta";
 const IMMEDIATE_MAX: usize = 4;
+const TASK_ABORTED: u8 = 0x40;
 const STUCK: Nanos = Nanos::from_secs(8);
 
 /// A raw volume on a drive that can be made to stick, as LUN 0 of alpha and LUN 1 of beta; LUN 2 of alpha is
@@ -125,11 +126,67 @@ fn resets_reach_every_session_of_the_volume() {
         assert!(beta.completion(early).is_none(), "{function:?}: its write may still land");
         assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
         lab.pass(STUCK);
-        assert!(alpha.completion(mine).is_none() && beta.completion(theirs).is_none(), "{function:?}");
+        assert!(alpha.completion(mine).is_none(), "{function:?}");
+        let told = beta.completion(theirs).expect("an answer: else it waits until its command times out");
+        assert_eq!((told.status, told.sense.len()), (TASK_ABORTED, 0), "{function:?}");
         assert_eq!(alpha.settle(&mut lab, 0), own, "{function:?}");
         assert_eq!(sense(&beta.completion(early).unwrap()), other, "{function:?}");
         assert!(beta.settle(&mut lab, 1).is_empty(), "{function:?}");
         assert!(!alpha.is_closed() && !beta.is_closed());
+    }
+}
+
+/// With TAS 0 nothing is answered; the unit attention of the reset tells of it.
+#[test]
+fn whoever_wants_no_task_aborted_gets_none() {
+    let (mut lab, drive) = array(15, 2);
+    let alpha = login(&mut lab, 0, ALPHA, &[0]);
+    let beta = login(&mut lab, 1, BETA, &[1]);
+    assert_eq!(beta.run(&mut lab, task_aborted_status(1, false)).status, 0);
+    lab.simulation.world.stick(drive, STUCK);
+    let theirs: Vec<Tag> = (0..3).map(|n| beta.send(&mut lab, write_10(1, 8 * n, &filled(2)))).collect();
+    a_while(&mut lab);
+    let reset = alpha.manage(&mut lab, Function::LogicalUnitReset, 0, None);
+    assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+    lab.pass(STUCK);
+    assert!(theirs.iter().all(|&tag| beta.completion(tag).is_none()));
+    assert_eq!(beta.settle(&mut lab, 1), [(0x29, 0x03)]);
+    // the reset has turned it on again
+    lab.pass(Nanos(3 * STUCK.0));
+    lab.simulation.world.stick(drive, STUCK);
+    let again = beta.send(&mut lab, write_10(1, 0, &filled(2)));
+    a_while(&mut lab);
+    let reset = alpha.manage(&mut lab, Function::LogicalUnitReset, 0, None);
+    assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+    assert_eq!(beta.completion(again).unwrap().status, TASK_ABORTED);
+}
+
+/// Somebody else resets while the array waits for the data of writes: they are in the task set, too.
+#[test]
+fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {
+    for (seed, tas) in [(16, true), (17, false)] {
+        let (mut lab, drive) = array(seed, 2);
+        let alpha = login(&mut lab, 0, ALPHA, &[0]);
+        let beta = login(&mut lab, 1, BETA, &[1]);
+        assert_eq!(beta.run(&mut lab, task_aborted_status(1, tas)).status, 0);
+        lab.simulation.world.stick(drive, STUCK);
+        // as many as the session has room for wait at the drive, the rest for room
+        let large = vec![5; 1 << 20];
+        let many: Vec<Tag> = (0..20).map(|_| beta.send(&mut lab, write_10(1, 0, &large))).collect();
+        a_while(&mut lab);
+        let reset = alpha.manage(&mut lab, Function::LogicalUnitReset, 0, None);
+        a_while(&mut lab);
+        let ended = |beta: &Host| many.iter().filter(|&&tag| beta.completion(tag).is_some()).count();
+        let early = ended(&beta);
+        assert_eq!((early > 0, early < many.len()), (tas, true), "{early} at once");
+        assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+        lab.pass(STUCK);
+        assert_eq!(ended(&beta), if tas { many.len() } else { 0 });
+        assert!(many.iter().filter_map(|&tag| beta.completion(tag)).all(|done| done.status == TASK_ABORTED));
+        assert_eq!(beta.settle(&mut lab, 1), [(0x29, 0x03)]);
+        beta.write(&mut lab, 1, 0, &filled(6));
+        lab.pass(STUCK);
+        assert_eq!(beta.read(&mut lab, 1, 0, 8), filled(6), "none has landed since");
     }
 }
 

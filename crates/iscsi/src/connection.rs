@@ -269,6 +269,16 @@ impl Connection {
         }
     }
 
+    /// Another session has aborted the commands to a LUN whose field `is_its` knows: those that still collect their
+    /// data end now, with this status or without an answer. Whether there were any. What the initiator still sends for
+    /// them is dropped.
+    pub fn end_collecting(&mut self, is_its: &dyn Fn(u64) -> bool, status: Option<u8>) -> bool {
+        match &mut self.phase {
+            Phase::FullFeature(session) => session.end_collecting(&mut self.link, is_its, status),
+            _ => false,
+        }
+    }
+
     /// Everything that is ready to be sent, in order; empty when there is nothing.
     pub fn take_output(&mut self) -> Vec<Bytes> {
         self.link.output.take()

@@ -230,6 +230,11 @@ impl Session {
     /// Answers a command for which there is no room (SAM-5 §5.3.1).
     pub fn refuse_for_room(&mut self, link: &mut Link, initiator_tag: u32, lun: u64, expected_bytes: u32) {
         let status = if self.tasks.has_command(lun) { TASK_SET_FULL } else { BUSY };
+        self.end(link, initiator_tag, status, expected_bytes);
+    }
+
+    /// Ends a command with a status that comes alone, of whose data nothing was used.
+    pub fn end(&mut self, link: &mut Link, initiator_tag: u32, status: u8, expected_bytes: u32) {
         let response = ScsiResponse {
             response: ServiceResponse::Completed,
             status,

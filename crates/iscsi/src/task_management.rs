@@ -110,6 +110,23 @@ impl Session {
         self.answer(link, task.initiator_tag, outcome);
     }
 
+    /// See [`crate::Connection::end_collecting`].
+    pub fn end_collecting(
+        &mut self,
+        link: &mut Link,
+        is_its: &dyn Fn(u64) -> bool,
+        status: Option<u8>,
+    ) -> bool {
+        let collecting =
+            self.tasks.select(|task| matches!(task.work, Work::Collecting(_)) && is_its(task.lun));
+        for &tag in &collecting {
+            let Some(task) = self.drop_task(link, tag) else { continue };
+            let (Some(status), Work::Collecting(collecting)) = (status, task.work) else { continue };
+            self.end(link, task.initiator_tag, status, collecting.transfer.expected_out);
+        }
+        !collecting.is_empty()
+    }
+
     fn answer(&mut self, link: &mut Link, initiator_tag: u32, result: Outcome) {
         let numbers = link.status_numbers(self.window());
         let response = Response { result, task_tag: initiator_tag, numbers };

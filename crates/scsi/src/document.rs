@@ -36,7 +36,7 @@ FIELD IN CDB where it is the service action that does not exist.
 ";
 
 const NOTES: &str = "
-Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE and SWP of page 0Ah can be changed, by every initiator for itself;
+Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE, SWP and TAS of page 0Ah can be changed, by every initiator for itself;
 saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h,
 B3h. Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
 
@@ -44,6 +44,12 @@ Asymmetric access: an iSCSI portal group is a target port and a target port grou
 PORT GROUPS and by the administrator (TPGS is 11b; `tangelo volume access`), told by 2Ah/06h to every nexus but the one
 that asked, and kept over a restart. No group is marked as preferred: hosts follow the states alone. A command that its state does not serve is NOT READY: 04h/0Bh standby, 04h/0Ch unavailable, 04h/0Ah while the state changes, which
 lasts until what came by that group has ended. The last active group cannot be taken away: HARDWARE ERROR, 67h/0Ah.
+
+Task sets: every initiator has one of its own (TST is 001b), so that CLEAR TASK SET ends what that initiator has sent, as
+ABORT TASK SET does. LOGICAL UNIT RESET, TARGET RESET and PREEMPT AND ABORT end others' commands, too. Those end with TASK
+ABORTED (TAS is 1): hosts send them again at once. With TAS 0 they end without an answer, and a unit attention tells of it:
+29h/03h after a reset, 2Fh/00h after PREEMPT AND ABORT. Either way nothing that was aborted changes the volume after its
+initiator or the one that has aborted it is told.
 
 Limits: a session may have 128 commands under way, which is its command window, and 32 immediate ones; more of those are
 rejected. The commands of all sessions that one core serves may hold 512 MiB of data, reads' until it is sent; one that

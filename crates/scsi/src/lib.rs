@@ -47,4 +47,5 @@ pub use reservation::{
 pub use response::{Continuation, Response, Step};
 pub use unit::{
     Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_room, no_such_lun,
+    task_aborted,
 };

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use wire::scsi::mode::Control;
 use wire::scsi::{SenseCode, SenseFormat};
 
 use crate::access_state::AccessStates;
@@ -95,10 +96,8 @@ pub struct Nexus {
     access: Arc<AccessStates>,
     /// Copies whose results may be asked for, oldest first; bounded by their limit.
     pub(crate) copies: Vec<Record>,
-    /// D_SENSE of the control mode page.
-    pub(crate) descriptor_sense: bool,
-    /// SWP of the control mode page.
-    pub(crate) software_write_protect: bool,
+    /// What it has set of the control mode page.
+    pub(crate) control: Control,
 }
 
 impl Nexus {
@@ -112,8 +111,7 @@ impl Nexus {
             access: Arc::default(),
             copies: Vec::new(),
             pending: UnitAttention::PowerOnOrReset.mask(),
-            descriptor_sense: false,
-            software_write_protect: false,
+            control: Control::DEFAULT,
         }
     }
 
@@ -174,7 +172,13 @@ impl Nexus {
     /// Back to defaults, as after a LOGICAL UNIT RESET, with that condition pending.
     pub fn reset(&mut self, attention: UnitAttention) {
         self.pending = attention.mask();
-        (self.descriptor_sense, self.software_write_protect) = (false, false);
+        self.control = Control::DEFAULT;
+    }
+
+    /// Whether commands that another nexus aborts end with TASK ABORTED (TAS). Otherwise they end without an answer, and
+    /// a unit attention tells of it (SAM-5 §5.6.3).
+    pub fn is_told_of_aborts(&self) -> bool {
+        self.control.task_aborted_status
     }
 
     /// The next condition to tell, which is then no longer pending.
@@ -188,7 +192,7 @@ impl Nexus {
     }
 
     pub(crate) fn sense_format(&self) -> SenseFormat {
-        if self.descriptor_sense { SenseFormat::Descriptor } else { SenseFormat::Fixed }
+        if self.control.descriptor_sense { SenseFormat::Descriptor } else { SenseFormat::Fixed }
     }
 }
 
@@ -222,10 +226,10 @@ mod tests {
     #[test]
     fn a_reset_restores_defaults() {
         let mut nexus = Nexus::new(name(3), true);
-        nexus.descriptor_sense = true;
-        nexus.software_write_protect = true;
+        nexus.control =
+            Control { descriptor_sense: true, software_write_protect: true, task_aborted_status: false };
         nexus.reset(UnitAttention::BusDeviceReset);
-        assert!(nexus.read_only && !nexus.descriptor_sense && !nexus.software_write_protect);
+        assert!(nexus.read_only && nexus.control == Control::DEFAULT && nexus.is_told_of_aborts());
         assert_eq!(nexus.take_attention(), Some(UnitAttention::BusDeviceReset));
         assert_eq!(nexus.take_attention(), None);
     }

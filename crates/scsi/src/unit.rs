@@ -91,7 +91,7 @@ impl LogicalUnit {
 
     /// Whether this nexus may read, and write, here: as the source or destination of a copy.
     pub fn peer(&self, nexus: &Nexus) -> Peer {
-        let protected = self.read_only || nexus.read_only || nexus.software_write_protect;
+        let protected = self.read_only || nexus.read_only || nexus.control.software_write_protect;
         let active = self.access_by(nexus).is_active();
         Peer {
             block_bytes: self.geometry.block_bytes,
@@ -171,7 +171,7 @@ impl LogicalUnit {
             if self.read_only || nexus.read_only {
                 return Err(Fault::WriteProtected.into());
             }
-            if nexus.software_write_protect {
+            if nexus.control.software_write_protect {
                 return Err(Fault::SoftwareWriteProtected.into());
             }
         }
@@ -201,6 +201,11 @@ pub fn no_auto_contingent_allegiance(delivered: usize) -> Response {
 pub fn no_room(alone: bool) -> Response {
     let status = if alone { Status::Busy } else { Status::TaskSetFull };
     Response { status, sense: None, data_in: Payload::new(), data_out_bytes: 0 }
+}
+
+/// Answers a command that another nexus has aborted (SAM-5 §5.3.1).
+pub fn task_aborted() -> Response {
+    Response { status: Status::TaskAborted, sense: None, data_in: Payload::new(), data_out_bytes: 0 }
 }
 
 /// What the CDB is called in the standards, for people to read.

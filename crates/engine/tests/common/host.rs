@@ -263,6 +263,15 @@ pub fn inquiry(lun: u16) -> Request {
     request
 }
 
+/// MODE SELECT (6) of the control page's TAS.
+pub fn task_aborted_status(lun: u16, told: bool) -> Request {
+    let tas = if told { 0x40 } else { 0 };
+    let page = [0x0A, 0x0A, 0x22, 0x10, 0, tas, 0, 0, 0, 0, 0, 0];
+    let mut request = Request::new(field(lun), cdb(&[0x15, 0x10, 0, 0, 16, 0]));
+    request.data_out = Payload::from([&[0; 4][..], &page].concat());
+    request
+}
+
 /// In logical blocks of 512 bytes.
 pub fn write_10(lun: u16, lba: u32, data: &[u8]) -> Request {
     let (l, b) = (lba.to_be_bytes(), ((data.len() / 512) as u16).to_be_bytes());

@@ -1,9 +1,9 @@
 //! MODE SENSE and MODE SELECT (SPC-4 §6.11-§6.14).
 //!
-//! What an initiator may change is D_SENSE and SWP of the control page, for itself alone. All else is what the
+//! What an initiator may change is D_SENSE, SWP and TAS of the control page, for itself alone. All else is what the
 //! volume is; a MODE SELECT that would change it is refused as a whole.
 
-use wire::scsi::mode::{self, BlockDescriptor, HeaderForm, ModeHeader};
+use wire::scsi::mode::{self, BlockDescriptor, Control, HeaderForm, ModeHeader};
 
 use crate::call::Call;
 use crate::fault::Fault;
@@ -25,10 +25,6 @@ fn pages(call: &Call<'_>) -> [Page; 5] {
         default: body.to_vec(),
         changeable: vec![0; body.len()],
     };
-    let nexus = &call.nexus;
-    let mut changeable = vec![0; 10];
-    changeable[0] = mode::CONTROL_D_SENSE;
-    changeable[2] = mode::CONTROL_SWP;
     [
         fixed(mode::PAGE_ERROR_RECOVERY, &mode::error_recovery_body(call.unit.geometry.thin)),
         fixed(mode::PAGE_DISCONNECT_RECONNECT, &mode::disconnect_reconnect_body()),
@@ -36,9 +32,9 @@ fn pages(call: &Call<'_>) -> [Page; 5] {
         fixed(mode::PAGE_CACHING, &mode::caching_body(call.unit.geometry.write_back)),
         Page {
             code: mode::PAGE_CONTROL,
-            current: mode::control_body(nexus.descriptor_sense, nexus.software_write_protect).to_vec(),
-            default: mode::control_body(false, false).to_vec(),
-            changeable,
+            current: call.nexus.control.body().to_vec(),
+            default: Control::DEFAULT.body().to_vec(),
+            changeable: Control::CHANGEABLE.to_vec(),
         },
         fixed(mode::PAGE_INFORMATIONAL_EXCEPTIONS, &mode::informational_exceptions_body()),
     ]
@@ -81,7 +77,9 @@ fn sense(call: &mut Call<'_>, form: HeaderForm, allocation_bytes: usize) -> Resu
     let long = flags & LLBAA != 0 && form == HeaderForm::Ten;
     let descriptor = BlockDescriptor { blocks: geometry.blocks, block_bytes: geometry.block_bytes, long };
     let header = ModeHeader {
-        write_protected: call.unit.read_only || call.nexus.read_only || call.nexus.software_write_protect,
+        write_protected: call.unit.read_only
+            || call.nexus.read_only
+            || call.nexus.control.software_write_protect,
         dpo_fua: true,
         descriptor: (flags & DBD == 0).then_some(descriptor),
     };
@@ -121,14 +119,13 @@ fn select(call: &mut Call<'_>, form: HeaderForm, length: usize) -> Result<Step, 
     while at < list.len() {
         let (body, next) = check_page(&list, at, &pages)?;
         if list[at] & 0x3F == mode::PAGE_CONTROL {
-            control = Some((body[0], body[2]));
+            control = body.first_chunk().map(Control::of_body);
         }
         at = next;
     }
     // everything is right: now it may take effect
-    if let Some((flags, protect)) = control {
-        call.nexus.descriptor_sense = flags & mode::CONTROL_D_SENSE != 0;
-        call.nexus.software_write_protect = protect & mode::CONTROL_SWP != 0;
+    if let Some(control) = control {
+        call.nexus.control = control;
     }
     call.good()
 }

@@ -39,12 +39,13 @@ fn all_pages_in_every_control() {
     assert!(header.dpo_fua && !header.write_protected);
     assert_eq!(header.descriptor, Some(BlockDescriptor { blocks: BLOCKS, block_bytes: 512, long: false }));
     assert_eq!(pages[2].1[0] & 0x04, 0x04, "WCE: the volume is write-back");
-    // changeable: D_SENSE and SWP; default: as it is now
+    assert_eq!(pages[3].1[3], 0x40, "TAS");
+    // changeable: D_SENSE, SWP and TAS; default: as it is now
     let (_, changeable) = sense_6(&mut rig, 0, 0x7F);
     for (code, body) in &changeable {
         let mut expected = vec![0; body.len()];
         if *code == 0x0A {
-            (expected[0], expected[2]) = (0x04, 0x08);
+            (expected[0], expected[2], expected[3]) = (0x04, 0x08, 0x40);
         }
         assert_eq!(*body, expected, "{code:02x}h");
     }
@@ -93,6 +94,30 @@ fn d_sense_changes_the_format_of_sense_data() {
 }
 
 #[test]
+fn task_aborted_status_can_be_turned_off_and_a_reset_turns_it_on() {
+    let mut rig = Rig::thin();
+    let list = |tas: u8| [&[0; 4][..], &emit_page(0x0A, &[0x22, 0x10, 0, tas, 0, 0, 0, 0, 0, 0])].concat();
+    assert!(rig.nexus.is_told_of_aborts());
+    assert!(select_6(&mut rig, &list(0)).sense.is_none());
+    assert!(!rig.nexus.is_told_of_aborts());
+    assert_eq!(sense_6(&mut rig, 0, 0x0A).1[0].1[3], 0);
+    assert!(select_6(&mut rig, &list(0x40)).sense.is_none());
+    assert!(rig.nexus.is_told_of_aborts());
+    // ATO, ATMPE, RWWP and AUTOLOAD MODE beside it are not to be had
+    for other in [0x80, 0x20, 0x10, 0x01] {
+        let response = select_6(&mut rig, &list(0x40 | other));
+        let sense = super::sense_of(&response).unwrap_or_else(|| panic!("{other:02x}h is taken"));
+        assert_eq!(
+            (sense.code, sense.field.map(|field| field.byte)),
+            (SenseCode::InvalidFieldInParameterList, Some(9))
+        );
+    }
+    assert!(select_6(&mut rig, &list(0)).sense.is_none());
+    rig.nexus.reset(UnitAttention::BusDeviceReset);
+    assert!(rig.nexus.is_told_of_aborts());
+}
+
+#[test]
 fn software_write_protect_protects() {
     let mut rig = Rig::thin();
     let list =
@@ -134,12 +159,12 @@ fn what_cannot_be_changed_is_refused_as_a_whole() {
         let response = select_6(&mut rig, &list);
         let sense = super::sense_of(&response).unwrap_or_else(|| panic!("{list:02x?} is taken"));
         assert_eq!((sense.code, sense.field.map(|field| field.byte)), (code, byte), "{list:02x?}");
-        assert!(!rig.nexus.descriptor_sense, "{list:02x?} changed something");
+        assert!(!rig.nexus.control.descriptor_sense, "{list:02x?} changed something");
     }
     // what says only what is so already is fine
     let same = [vec![0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 2, 0], as_it_is, control(6)].concat();
     assert!(select_6(&mut rig, &same).sense.is_none());
-    assert!(rig.nexus.descriptor_sense);
+    assert!(rig.nexus.control.descriptor_sense);
     for wrong in [[0x15, 0x00, 0, 0, 0, 0], [0x15, 0x11, 0, 0, 0, 0]] {
         rig.refused_with(&wrong, &[], SenseCode::InvalidFieldInCdb);
     }

@@ -14,7 +14,7 @@ use task::Io;
 use wire::scsi::Lun;
 use wire::scsi::copy::{CopySegment, CopyTarget, emit_copy};
 
-use super::lun::{LunSubject, Way, sense};
+use super::lun::{LunSubject, TASK_ABORTED, Way, sense};
 use crate::counts::counted;
 use crate::oracle::{Contended, CopyTicket, SECTOR_BYTES, SECTORS_PER_BLOCK};
 use crate::prng::Prng;
@@ -325,6 +325,8 @@ fn count_range(range: &Range) {
 fn copy_answer(completion: &Completion, may_be_refused: bool) -> Option<Answer> {
     match (completion.status, sense(completion)) {
         (0x00, _) => Some(Answer::Done),
+        // copied in part: a second time it would not read what the first has read
+        (TASK_ABORTED, _) => Some(Answer::Aborted),
         (0x08 | 0x18 | 0x28, _) | (0x02, (0x6 | 0x2, ..)) => None,
         (0x02, (0xA, 0x0D, 0x02)) if may_be_refused => {
             Seen::Interrupted.seen();

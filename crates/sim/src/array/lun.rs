@@ -13,9 +13,11 @@ use task::Io;
 use wire::iscsi::TaskManagementFunction;
 use wire::scsi::Lun;
 use wire::scsi::cdb::FUA;
+use wire::scsi::mode::{Control, PAGE_CONTROL, emit_page};
 
 use super::reserve::Holders;
 use super::session::{Ended, HostSession};
+use crate::counts::counted;
 use crate::oracle::SECTOR_BYTES;
 use crate::workload::{Answer, Request, Subject};
 
@@ -24,8 +26,19 @@ const AGAIN: Nanos = Nanos::from_millis(2);
 /// Longer than a unit may say that it is not ready, while the array answers.
 const NOT_READY_TIME_MAX: Nanos = Nanos::from_secs(60);
 const ABORT_AFTER_NS_MAX: u64 = 1_000_000;
+/// Somebody else has aborted the command.
+pub const TASK_ABORTED: u8 = 0x40;
 /// WRITE SAME (16) without a data-out buffer, unmapping.
 const UNMAP_NDOB: u8 = 0x09;
+
+counted! {
+    /// What hosts have seen of others' resets.
+    Seen: "hosts: " {
+        SentAgain = "TASK ABORTED, sent again",
+        LeftAlone = "TASK ABORTED, not sent again",
+        NotTold = "TASK ABORTED turned off",
+    }
+}
 
 /// See the module's words.
 pub struct LunSubject {
@@ -57,6 +70,9 @@ impl Way {
         let mut not_ready_since = None;
         loop {
             let mut abort_at = None;
+            if self.session.is_not_told.get() && self.io.random_u64().is_multiple_of(20) {
+                self.turn_task_aborted_off(command.lun).await;
+            }
             if self.interferes {
                 trouble(&self.io, &self.session, command.lun);
                 abort_at = abort_after(&self.io);
@@ -68,8 +84,15 @@ impl Way {
                     if completion.status == 0 && written.is_some_and(forbidden) {
                         return Answer::Failed("it was carried out under another's reservation".to_owned());
                     }
+                    if completion.status == TASK_ABORTED && self.io.random_u64().is_multiple_of(2) {
+                        Seen::LeftAlone.seen();
+                        return Answer::Aborted;
+                    }
                     if let Some(answer) = answer(&completion) {
                         return answer;
+                    }
+                    if completion.status == TASK_ABORTED {
+                        Seen::SentAgain.seen();
                     }
                     not_ready_since = is_not_ready(&completion).then(|| not_ready_since.unwrap_or(sent));
                     if not_ready_since.is_some_and(|since| sent - since > NOT_READY_TIME_MAX) {
@@ -80,6 +103,20 @@ impl Way {
                 Ended::Lost => return Answer::Lost,
             }
             self.io.sleep(AGAIN).await;
+        }
+    }
+
+    /// MODE SELECT (6): TAS 0 until the next reset. It may be refused.
+    async fn turn_task_aborted_off(&self, lun: u64) {
+        let page =
+            emit_page(PAGE_CONTROL, &Control { task_aborted_status: false, ..Control::DEFAULT }.body());
+        let list = [&[0; 4][..], &page].concat();
+        let mut cdb = [0; 16];
+        (cdb[0], cdb[1], cdb[4]) = (0x15, 0x10, list.len() as u8);
+        let mut select = Command::new(lun, cdb);
+        select.data_out = Payload::from(list);
+        if matches!(self.session.command(select, None).await, Ended::Completed(done) if done.status == 0) {
+            Seen::NotTold.seen();
         }
     }
 }
@@ -147,8 +184,10 @@ fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
             Request::Read { .. } => Answer::Data(completion.data_in.to_vec()),
             _ => Answer::Done,
         }),
-        // busy, reservation conflict, task set full; unit attention, not ready
-        (0x08 | 0x18 | 0x28, _) | (0x02, 0x6 | 0x2) => None,
+        // it may have been carried out, and would not compare equal again
+        (TASK_ABORTED, _) if matches!(request, Request::CompareAndWrite { .. }) => Some(Answer::Aborted),
+        // busy, reservation conflict, task set full, task aborted; unit attention, not ready
+        (0x08 | 0x18 | 0x28 | TASK_ABORTED, _) | (0x02, 0x6 | 0x2) => None,
         (0x02, 0xE) => Some(Answer::Miscompare),
         (0x02, 0x7) if (code, qualifier) == (0x27, 0x07) => Some(Answer::OutOfSpace),
         (0x02, 0xB) => Some(Answer::Lost),
@@ -171,8 +210,8 @@ fn volume(request: &Request) -> u32 {
 /// Now and then a host ends what is under way on a LUN: its own commands, or everybody's.
 fn trouble(io: &Io, session: &HostSession, lun: u64) {
     match io.random_u64() % 1000 {
-        0..3 => session.manage(TaskManagementFunction::LogicalUnitReset, lun),
-        3..6 => session.manage(TaskManagementFunction::AbortTaskSet, lun),
+        0..8 => session.manage(TaskManagementFunction::LogicalUnitReset, lun),
+        8..11 => session.manage(TaskManagementFunction::AbortTaskSet, lun),
         _ => {}
     }
 }

@@ -117,7 +117,10 @@ pub fn hosts_reset(seed: u64) -> bool {
 
 /// How often this process has done, cut off and seen what has to do with copies and full pools, by name.
 pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
-    copies::administration().chain(extended_copy::Seen::counts()).chain(full_bin::Seen::counts())
+    copies::administration()
+        .chain(extended_copy::Seen::counts())
+        .chain(lun::Seen::counts())
+        .chain(full_bin::Seen::counts())
 }
 
 /// Who is at work beside the hosts' reads and writes.

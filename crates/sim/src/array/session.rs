@@ -42,8 +42,8 @@ pub struct HostSession {
     aborted: RefCell<BTreeSet<Tag>>,
     /// Commands of our own, for which nobody waits.
     probes: RefCell<BTreeSet<Tag>>,
-    /// Others' resets may end commands without a word.
-    pub others_reset: Cell<bool>,
+    /// Others' resets may end commands without a word: this host wants no TASK ABORTED (TAS 0).
+    pub is_not_told: Cell<bool>,
     /// Functions that ask what became of a command.
     asked: RefCell<BTreeMap<Tag, Tag>>,
     /// Counts connections: a command that was sent on an older one is lost.
@@ -67,7 +67,7 @@ impl HostSession {
             under_way: RefCell::default(),
             aborted: RefCell::default(),
             probes: RefCell::default(),
-            others_reset: Cell::new(false),
+            is_not_told: Cell::new(false),
             asked: RefCell::default(),
             connection: Cell::new(0),
             logged_in: Cell::new(false),
@@ -161,7 +161,7 @@ impl HostSession {
         let Some(index) = under_way.iter().position(|(other, _)| *other == tag) else { return };
         let (_, lun) = under_way.remove(index);
         let sense = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
-        if (sense(2) & 0xF, sense(12), sense(13)) == (0x6, 0x29, 0x03) {
+        if self.is_not_told.get() && (sense(2) & 0xF, sense(12), sense(13)) == (0x6, 0x29, 0x03) {
             // somebody's reset may have ended what is under way; what waited for its data then is told first, and may
             // have been sent before what was ended
             let others = under_way.iter().filter(|(_, other)| *other == lun);
@@ -239,7 +239,7 @@ impl HostSession {
             if self.aborted.borrow_mut().remove(&tag) {
                 return Ended::Aborted;
             }
-            if !self.others_reset.get() {
+            if !self.is_not_told.get() {
                 self.changed.wait().await;
             } else if race(self.changed.wait(), self.io.sleep(SILENCE)).await.is_err() {
                 self.probe(lun, number);

@@ -22,6 +22,8 @@ pub const CACHING_WCE: u8 = 0x04;
 pub const CONTROL_D_SENSE: u8 = 0x04;
 /// SWP of the control page's byte 4: writes are refused.
 pub const CONTROL_SWP: u8 = 0x08;
+/// TAS of the control page's byte 5: commands that another nexus has aborted end with TASK ABORTED.
+pub const CONTROL_TAS: u8 = 0x40;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -210,13 +212,48 @@ pub const fn caching_body(write_cache: bool) -> [u8; 18] {
     body
 }
 
-/// Control (SPC-4 §7.5.8): a task set for each I_T nexus, unrestricted reordering, no log saving.
-pub const fn control_body(descriptor_sense: bool, software_write_protect: bool) -> [u8; 10] {
-    let mut body = [0; 10];
-    body[0] = 0x20 | 0x02 | if descriptor_sense { CONTROL_D_SENSE } else { 0 }; // TST 001b, GLTSD
-    body[1] = 0x10; // QUEUE ALGORITHM MODIFIER: unrestricted reordering
-    body[2] = if software_write_protect { CONTROL_SWP } else { 0 };
-    body
+/// What an initiator may change of the control page (SPC-4 §7.5.8).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Control {
+    /// D_SENSE.
+    pub descriptor_sense: bool,
+    /// SWP.
+    pub software_write_protect: bool,
+    /// TAS.
+    pub task_aborted_status: bool,
+}
+
+impl Control {
+    /// TAS is set: an initiator whose commands another has aborted sends them again at once, instead of waiting
+    /// until they time out.
+    pub const DEFAULT: Control =
+        Control { descriptor_sense: false, software_write_protect: false, task_aborted_status: true };
+
+    /// The bits of the page's body that can be changed.
+    pub const CHANGEABLE: [u8; 10] = {
+        let mut body = [0; 10];
+        (body[0], body[2], body[3]) = (CONTROL_D_SENSE, CONTROL_SWP, CONTROL_TAS);
+        body
+    };
+
+    /// The page's body: a task set for each I_T nexus, unrestricted reordering, no log saving.
+    pub const fn body(self) -> [u8; 10] {
+        let mut body = [0; 10];
+        body[0] = 0x20 | 0x02 | if self.descriptor_sense { CONTROL_D_SENSE } else { 0 }; // TST 001b, GLTSD
+        body[1] = 0x10; // QUEUE ALGORITHM MODIFIER: unrestricted reordering
+        body[2] = if self.software_write_protect { CONTROL_SWP } else { 0 };
+        body[3] = if self.task_aborted_status { CONTROL_TAS } else { 0 };
+        body
+    }
+
+    /// What a body of the page's length says.
+    pub const fn of_body(body: &[u8; 10]) -> Control {
+        Control {
+            descriptor_sense: body[0] & CONTROL_D_SENSE != 0,
+            software_write_protect: body[2] & CONTROL_SWP != 0,
+            task_aborted_status: body[3] & CONTROL_TAS != 0,
+        }
+    }
 }
 
 /// Informational exceptions control (SPC-4 §7.5.13): DEXCPT, none are reported.
@@ -239,10 +276,13 @@ mod tests {
         assert_eq!(list[12..16], [0x08, 0x12, 0x04, 0]);
         let ten = header.emit(HeaderForm::Ten, &page);
         assert_eq!(ten[..8], [0, 34, 0, 0x90, 0, 0, 0, 8]);
-        assert_eq!(
-            emit_page(PAGE_CONTROL, &control_body(true, true))[..6],
-            [0x0A, 0x0A, 0x26, 0x10, 0x08, 0]
-        );
+        let control = |descriptor_sense, software_write_protect, task_aborted_status| {
+            let control = Control { descriptor_sense, software_write_protect, task_aborted_status };
+            assert_eq!(Control::of_body(&control.body()), control);
+            emit_page(PAGE_CONTROL, &control.body())[..6].to_vec()
+        };
+        assert_eq!(control(true, true, false), [0x0A, 0x0A, 0x26, 0x10, 0x08, 0]);
+        assert_eq!(control(false, false, true), [0x0A, 0x0A, 0x22, 0x10, 0, 0x40]);
         assert_eq!(split_page(&list[12..]), Some((0x08, &page[2..], &[][..])));
         assert_eq!(split_page(&page[..19]), None);
     }

@@ -1,0 +1,55 @@
+//! How a session's commands are aborted: by its own initiator, or by somebody else.
+
+use std::rc::Rc;
+
+use base::VolumeId;
+use wire::scsi::{Lun, Status};
+
+use crate::session::{Abort, LunNexus, RunningCommand, Session};
+
+impl Session {
+    /// Marks the commands that `choose` picks as aborted; they are not answered any more.
+    pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
+        self.abort_how(Abort::Silent, choose)
+    }
+
+    fn abort_how(&self, how: Abort, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
+        let chosen = self.at_work(choose);
+        chosen.iter().for_each(|command| command.abort(how));
+        self.aborting.notify();
+        chosen
+    }
+
+    /// Another nexus has aborted what this one has sent to a LUN (SAM-5 §5.6.3): with TAS each command ends with TASK
+    /// ABORTED, otherwise without an answer. What still collects its data ends at once, the rest as soon as it cannot touch
+    /// the volume any more. Gives those back, and whether a unit attention is owed: something was aborted, and ends
+    /// without an answer.
+    pub(crate) fn abort_for_another(&self, number: u16, lun: &LunNexus) -> (Vec<Rc<RunningCommand>>, bool) {
+        let told = lun.nexus.borrow().is_told_of_aborts();
+        let how = if told { Abort::Told } else { Abort::Silent };
+        let commands = self.abort_how(how, |command| command.volume == lun.volume);
+        let mut protocol = self.protocol.borrow_mut();
+        if !told {
+            commands.iter().for_each(|command| protocol.forget(command.task));
+        }
+        let is_its = |field| Lun::parse(field).is_ok_and(|other| other.number() == number);
+        let status = told.then_some(Status::TaskAborted.code());
+        let collecting = protocol.end_collecting(&is_its, status);
+        drop(protocol);
+        lun.tasks.fence();
+        self.output.notify();
+        let owed = !told && (collecting || !commands.is_empty());
+        (commands, owed)
+    }
+
+    /// Has the copies that were sent to another volume and have reached this one go no further. They are answered:
+    /// their initiator is told nothing else about them.
+    pub(crate) fn interrupt(&self, volumes: &[VolumeId]) -> Vec<Rc<RunningCommand>> {
+        let chosen = self.at_work(|command| {
+            !volumes.contains(&command.volume) && volumes.iter().any(|&volume| command.touches(volume))
+        });
+        chosen.iter().for_each(|command| command.stopped.set(true));
+        self.aborting.notify();
+        chosen
+    }
+}
