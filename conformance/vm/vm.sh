@@ -6,9 +6,12 @@
 # 21-23 their orders.
 
 vm_image=${vm_image:-$target/vm}
-# Debian packages beside those that every machine has, and its memory in MiB: set before this is sourced.
+# Debian packages (and +modules of the kernel) beside those that every machine has, its memory in MiB, more arguments for
+# QEMU, and programs that are put into its /usr/bin: set before this is sourced.
 vm_packages=("${vm_packages[@]}")
 vm_memory=${vm_memory:-1024}
+vm_arguments=("${vm_arguments[@]}")
+vm_programs=("${vm_programs[@]}")
 vm_dir=""
 # Software emulation on a busy machine: longer than anything takes.
 vm_patience_seconds=${VM_PATIENCE:-900}
@@ -20,11 +23,12 @@ vm_boot() {
     kernel_options+=" tsc=reliable no_timer_check panic=-1"
     "$tree/conformance/vm/build-image" "$vm_image" "${vm_packages[@]}"
     vm_dir=$work/vm
-    mkdir -p "$vm_dir/added"
+    mkdir -p "$vm_dir/added/usr/bin"
     # An initrd may be several archives, one after the other.
     install -m 755 "$tree/conformance/vm/init" "$tree/conformance/vm/guest.sh" "$vm_dir/added"
+    for n in "${vm_programs[@]}"; do install -m 755 -s "$n" "$vm_dir/added/usr/bin"; done
     cp "$vm_image/root.cpio" "$vm_dir/initrd"
-    (cd "$vm_dir/added" && printf '%s\n' init guest.sh | cpio --quiet -o -H newc -R 0:0) >>"$vm_dir/initrd"
+    (cd "$vm_dir/added" && find init guest.sh usr/bin -type f | cpio --quiet -o -H newc -R 0:0) >>"$vm_dir/initrd"
     arguments=(
         -accel tcg,thread=multi,tb-size=256 -machine q35,usb=off,hpet=off -cpu max -smp 2 -m $vm_memory
         -nodefaults -no-user-config -display none -no-reboot
@@ -32,9 +36,10 @@ vm_boot() {
         -append "$kernel_options"
         -serial "file:$vm_dir/console.log"
         -chardev "pipe,id=monitor,path=$vm_dir/monitor" -mon chardev=monitor
+        -chardev "pipe,id=qmp,path=$vm_dir/qmp" -mon chardev=qmp,mode=control
         -device virtio-rng-pci -device virtio-serial-pci
     )
-    mkfifo "$vm_dir"/monitor.{in,out}
+    mkfifo "$vm_dir"/{monitor,qmp}.{in,out}
     for n in 0 1; do
         arguments+=(-netdev "user,id=net$n,net=10.0.$((n + 2)).0/24,restrict=off"
             -device "virtio-net-pci,id=card$n,netdev=net$n,mac=52:54:00:00:00:0$n,romfile=")
@@ -44,11 +49,13 @@ vm_boot() {
         arguments+=(-chardev "pipe,id=agent$n,path=$vm_dir/agent-$n"
             -device "virtserialport,chardev=agent$n,name=agent$n")
     done
+    arguments+=("${vm_arguments[@]}")
     setsid nice -n "${VM_NICE:-5}" qemu-system-x86_64 "${arguments[@]}" >"$vm_dir/qemu.log" 2>&1 </dev/null &
     echo $! >"$vm_dir/qemu-pid"
     disown
     # Read and write, so that opening waits for nobody.
-    exec 10<>"$vm_dir/monitor.out" 20<>"$vm_dir/monitor.in"
+    exec 10<>"$vm_dir/monitor.out" 20<>"$vm_dir/monitor.in" 14<>"$vm_dir/qmp.out" 24<>"$vm_dir/qmp.in"
+    echo '{"execute":"qmp_capabilities"}' >&24
     exec 11<>"$vm_dir/agent-1.out" 21<>"$vm_dir/agent-1.in"
     exec 12<>"$vm_dir/agent-2.out" 22<>"$vm_dir/agent-2.in"
     exec 13<>"$vm_dir/agent-3.out" 23<>"$vm_dir/agent-3.in"
@@ -96,6 +103,23 @@ vm() {
 # vm_cable CARD on|off
 vm_cable() {
     echo "set_link card$1 $2" >&20
+}
+
+# vm_qmp COMMAND [ARGUMENTS]: asks QEMU itself; arguments are the inside of a JSON object. What it answers is printed.
+vm_qmp() {
+    local line
+    vm_qmp_number=$((${vm_qmp_number:-0} + 1))
+    echo "{\"execute\":\"$1\",\"arguments\":{${2:-}},\"id\":$vm_qmp_number}" >&24
+    while read -r -t 60 line <&14; do
+        case $line in
+        *"\"id\": $vm_qmp_number"[,}]*)
+            echo "$line"
+            case $line in *'"error":'*) return 1 ;; *) return 0 ;; esac
+            ;;
+        esac
+    done
+    echo "QEMU does not answer $1"
+    return 1
 }
 
 vm_kill() {

@@ -105,6 +105,12 @@ pub enum Bench {
         target: Target,
         #[arg(long, default_value = "60")]
         seconds: u64,
+        /// End early when this file exists
+        #[arg(long, value_name = "FILE")]
+        until: Option<PathBuf>,
+        /// At most so many requests a second
+        #[arg(long)]
+        rate: Option<u64>,
     },
 }
 

@@ -87,13 +87,14 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let (bytes, retried) = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
             say(out, &format!("identical: {bytes} bytes\n{}", retry::told(&retried)))
         }
-        Bench::Torture { target, seconds } => {
+        Bench::Torture { target, seconds, until, rate } => {
             let Target::Iscsi(unit) = target else {
                 return Err(format!("{target}: use iscsi://HOST[:PORT]/TARGET/LUN"));
             };
-            let (unit, seconds) = (unit.clone(), *seconds);
+            let unit = unit.clone();
+            let pace = torture::Pace { seconds: *seconds, until: until.clone(), rate: *rate };
             let tally = in_world(move |env| {
-                torture::torture(env, &unit, seconds, &mut |tally| eprintln!("{}", tortured(tally)))
+                torture::torture(env, &unit, pace, &mut |tally| eprintln!("{}", tortured(tally)))
             })?;
             say(out, &format!("{}, no mismatch\n{}", tortured(&tally), retry::told(&tally.retried)))
         }
@@ -101,9 +102,11 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
 }
 
 fn tortured(tally: &torture::Tally) -> String {
-    let torture::Tally { writes, reads, blocks_checked, sessions, refused, .. } = tally;
+    let torture::Tally { writes, reads, blocks_checked, sessions, refused, longest_pause, .. } = tally;
+    let pause = longest_pause.0 / 1_000_000;
     format!(
-        "{writes} writes, {reads} reads, {blocks_checked} blocks checked, {sessions} sessions, {refused} refused"
+        "{writes} writes, {reads} reads, {blocks_checked} blocks checked, {sessions} sessions, {refused} refused, \
+         {pause} ms longest pause"
     )
 }
 

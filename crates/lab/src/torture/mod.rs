@@ -4,6 +4,7 @@
 mod known;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use base::{BLOCK_BYTES, Nanos};
@@ -24,6 +25,16 @@ const REQUEST_BLOCKS_MAX: u64 = 32;
 /// How long nothing need be served: the daemon is killed and started, drives are waited for.
 const PATIENCE: Nanos = Nanos::from_secs(180);
 
+/// How long, and how much.
+#[derive(Clone, Default, Debug)]
+pub struct Pace {
+    pub seconds: u64,
+    /// It ends, too, when this file exists.
+    pub until: Option<PathBuf>,
+    /// Requests a second at most.
+    pub rate: Option<u64>,
+}
+
 /// What was done.
 #[derive(Clone, Default, Debug)]
 pub struct Tally {
@@ -33,6 +44,8 @@ pub struct Tally {
     pub sessions: u64,
     /// Commands that ended with an error that asks for another try.
     pub refused: u64,
+    /// The longest time in which nothing succeeded.
+    pub longest_pause: Nanos,
     /// What was met and is no error, such as UNIT ATTENTION.
     pub retried: Retried,
 }
@@ -61,14 +74,16 @@ struct Client<'a> {
     sweep: u64,
     /// When something last succeeded.
     served: Nanos,
-    until: Nanos,
+    began: Nanos,
+    sent: u64,
+    pace: Pace,
 }
 
-/// Tortures a unit that reads as zeros for so many seconds, then reads all of it. What is wrong is the error.
+/// Tortures a unit that reads as zeros for as long as `pace` says, then reads all of it. What is wrong is the error.
 pub fn torture(
     env: &mut World,
     unit: &Unit,
-    seconds: u64,
+    pace: Pace,
     say: &mut dyn FnMut(&Tally),
 ) -> Result<Tally, String> {
     let now = env.now();
@@ -81,7 +96,9 @@ pub fn torture(
         asked: BTreeMap::new(),
         sweep: 0,
         served: now,
-        until: now + Nanos::from_secs(seconds),
+        began: now,
+        sent: 0,
+        pace,
     };
     let mut told = now;
     loop {
@@ -123,11 +140,11 @@ impl Client<'_> {
         }
         let mut last_sweep = false;
         loop {
-            if env.now() >= self.until && !last_sweep {
+            if !last_sweep && self.is_over(env.now()) {
                 // from here on everything is read once more
                 (last_sweep, self.sweep) = (true, 0);
             }
-            while self.asked.len() < DEPTH && session.can_send() {
+            while self.asked.len() < DEPTH && session.can_send() && (last_sweep || self.may_send(env.now())) {
                 if !self.ask(session, last_sweep)? {
                     break;
                 }
@@ -139,6 +156,7 @@ impl Client<'_> {
                 return Err(End::Broken("the target lets nothing in".to_owned()));
             }
             if self.asked.is_empty() {
+                std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
             let (tag, completion) = session.next_completion(env).map_err(End::Broken)?;
@@ -148,6 +166,22 @@ impl Client<'_> {
                 say(&self.tally);
             }
         }
+    }
+
+    fn is_over(&self, now: Nanos) -> bool {
+        now.saturating_sub(self.began) >= Nanos::from_secs(self.pace.seconds)
+            || self.pace.until.as_ref().is_some_and(|file| file.exists())
+    }
+
+    fn may_send(&self, now: Nanos) -> bool {
+        let allowed = |rate| now.saturating_sub(self.began).0 / 1_000_000 * rate / 1000;
+        self.pace.rate.is_none_or(|rate| self.sent < allowed(rate))
+    }
+
+    /// Something succeeded.
+    fn on_success(&mut self, now: Nanos) {
+        self.tally.longest_pause = self.tally.longest_pause.max(now.saturating_sub(self.served));
+        self.served = now;
     }
 
     /// Sends one more request; `false` where there is nothing to ask now.
@@ -184,6 +218,7 @@ impl Client<'_> {
             (session.read(block, count), None)
         };
         self.asked.insert(tag.map_err(End::Broken)?, Asked { first, blocks: length, versions });
+        self.sent += 1;
         Ok(true)
     }
 
@@ -194,7 +229,7 @@ impl Client<'_> {
         if completion.status != 0 {
             return self.on_failure(env, &asked, &completion);
         }
-        self.served = env.now();
+        self.on_success(env.now());
         if let Some(versions) = asked.versions {
             self.tally.writes += 1;
             blocks.zip(versions).for_each(|(block, version)| self.known.written(block, version));
