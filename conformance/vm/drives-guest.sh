@@ -25,6 +25,8 @@ path() {
     serial=$(tr -d - <<<"${1^^}")
     case $1 in
     dm-*) echo "/dev/mapper/$1" ;;
+    kernel-*) readlink -e "$(path "${1#kernel-}")" ;;
+    debug) echo "/dev/$(basename /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*)" ;;
     nvme-*) echo "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_$serial" ;;
     virtio-*) echo "/dev/disk/by-id/virtio-$serial" ;;
     scsi-* | megasas-*) echo "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_$serial" ;;
@@ -90,6 +92,17 @@ daemon_kill() {
     rm $head/pid
 }
 
+clear_processes() {
+    [ ! -e /run/client.pid ] || kill -9 "$(cat /run/client.pid)" 2>/dev/null || true
+    daemon_kill
+}
+# clear_machine: nothing of the last case is left.
+clear_machine() {
+    clear_processes
+    dmsetup remove_all --force
+    rescan
+}
+
 # fresh PROTECTION DRIVE... [-- SPARE...]: an array of its own on drives that are blank, with a volume for the client.
 fresh() {
     local protection=$1 name drives=() spares=()
@@ -100,8 +113,7 @@ fresh() {
         *) if [ ${#spares[@]} -gt 0 ]; then spares+=("$(path "$name")"); else drives+=("$(path "$name")"); fi ;;
         esac
     done
-    [ ! -e /run/client.pid ] || kill -9 "$(cat /run/client.pid)" 2>/dev/null || true
-    daemon_kill
+    clear_processes
     rm -rf $head
     mkdir -p $head
     for name in "${drives[@]}" "${spares[@]:1}"; do blank "$name"; done
@@ -123,6 +135,8 @@ TOML
     dmesg --clear
 }
 blank() {
+    # It would fill its pool; new ones are blank.
+    [ "$1" != /dev/mapper/dm-thin ] || return 0
     blkdiscard -f -z "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
     [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || { echo "$1 cannot be blanked"; return 1; }
 }
@@ -132,7 +146,7 @@ blank() {
 client_start() {
     rm -f /run/client.*
     setsid tangelo bench torture "iscsi://$portal/$(status | jq -r .array.target_name)/1?initiator=$initiator" \
-        --seconds 86400 --rate "${1:-50}" --until /run/client.stop >/run/client.out 2>/run/client.err </dev/null &
+        --seconds 86400 --rate "${1:-30}" --until /run/client.stop >/run/client.out 2>/run/client.err </dev/null &
     echo $! >/run/client.pid
 }
 client_lives() { kill -0 "$(cat /run/client.pid)" 2>/dev/null || { cat /run/client.out /run/client.err; return 1; }; }
@@ -145,6 +159,14 @@ client_stop() {
     grep -q " 0 refused" /run/client.out || { echo "hosts were refused"; return 1; }
     pause=$(sed -n 's/.* \([0-9]*\) ms longest pause.*/\1/p' /run/client.out)
     [ "$pause" -lt $((${1:-10} * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
+}
+
+# client_stop_refused: some of it was refused, because there was no space.
+client_stop_refused() {
+    touch /run/client.stop
+    within eval '! kill -0 "$(cat /run/client.pid)" 2>/dev/null'
+    grep "no mismatch" /run/client.out | sed 's/^/        /' || { tail -n 3 /run/client.err; return 1; }
+    grep -vq " 0 refused" /run/client.out || { echo "hosts were not refused"; return 1; }
 }
 
 # becomes SECONDS EXPRESSION [NAME]: what status says, as JSON, comes to be so within so many seconds; $path is that of NAME.

@@ -62,6 +62,73 @@ drives_of_the_machine() {
     done
 }
 
+# What is to be undone when a case ends in the middle.
+declare -A unplugged=() injected=() throttled=() resized=()
+undo_all() {
+    local name
+    for name in "${!injected[@]}"; do heal "$name" || replug "$name"; done
+    for name in "${!throttled[@]}"; do throttle "$name" 0 0; done
+    for name in "${!resized[@]}"; do resize "$name" $drive_bytes; done
+    for name in "${!unplugged[@]}"; do plug "$name"; done
+}
+
 # unplug NAME, plug NAME: as by hand, out of its slot.
-unplug() { vm_qmp device_del "\"id\":\"$1\""; }
-plug() { vm_qmp device_add "$(device_as_json "$1")"; }
+unplug() {
+    unplugged[$1]=1
+    vm_qmp device_del "\"id\":\"$1\""
+}
+# A device that was told to go may not be gone yet.
+plug() {
+    local _
+    for _ in $(seq 50); do
+        if vm_qmp device_add "$(device_as_json "$1")"; then
+            unset "unplugged[$1]"
+            return 0
+        fi
+        sleep 0.2
+    done
+    return 1
+}
+
+# inject NAME RULE...: from now on QEMU fails operations of the drive, by rules of its blkdebug; heal NAME ends that. A rule is the
+# inside of a JSON object, such as "iotype":"write". The content's file gets a filter above it while the machine works with it.
+inject() {
+    local name=$1 rule rules=""
+    shift
+    injected[$name]=1
+    for rule in "$@"; do rules+="${rules:+,}{\"event\":\"none\",$rule}"; done
+    vm_qmp blockdev-add "\"driver\":\"blkdebug\",\"node-name\":\"$name-bad\",\"image\":\"$name-file\",\"inject-error\":[$rules]" &&
+        content_of "$name" "$name-bad"
+}
+heal() {
+    content_of "$1" "$1-file" && vm_qmp blockdev-del "\"node-name\":\"$1-bad\"" && unset "injected[$1]"
+}
+content_of() { vm_qmp blockdev-reopen "\"options\":[{\"driver\":\"raw\",\"node-name\":\"$1-raw\",\"file\":\"$2\"}]"; }
+# replug NAME: as heal, for a drive whose flushes fail: QEMU cannot change what is under a drive without one.
+replug() {
+    unset "injected[$1]"
+    unplug "$1" && vm "within eval '! is_there $1'" && vm_gone "$1-raw" && vm_gone "$1-bad" &&
+        vm_qmp blockdev-add "\"driver\":\"raw\",\"node-name\":\"$1-raw\",\"file\":\"$1-file\"" && plug "$1" &&
+        vm "rescan; within is_there $1"
+}
+# vm_gone NODE: removed as soon as the device that used it is gone, too.
+vm_gone() {
+    local _
+    for _ in $(seq 100); do
+        vm_qmp blockdev-del "\"node-name\":\"$1\"" && return 0
+        sleep 0.2
+    done
+    return 1
+}
+
+# throttle NAME BYTES OPERATIONS: so much a second and no more; 0 is no limit. One byte a second is a drive that hangs.
+throttle() {
+    if [ "$2$3" = 00 ]; then unset "throttled[$1]"; else throttled[$1]=1; fi
+    vm_qmp block_set_io_throttle "\"id\":\"$1\",\"bps\":$2,\"bps_rd\":0,\"bps_wr\":0,\"iops\":$3,\"iops_rd\":0,\"iops_wr\":0"
+}
+
+# resize NAME BYTES: the drive has another size, and says so.
+resize() {
+    if [ "$2" = $drive_bytes ]; then unset "resized[$1]"; else resized[$1]=1; fi
+    vm_qmp block_resize "\"node-name\":\"$1-raw\",\"size\":$2"
+}
