@@ -186,7 +186,6 @@ becomes 60 'is(\"none\") and whole(5)' $kind-1"
 
 short_cases() {
     play "a drive of each kind goes, and they come back" short_life
-    play "dm-thin: full, says so" thin error_if_no_space
 }
 # One array through it all: each time as many go as status says would be survived.
 short_life() {

@@ -100,6 +100,7 @@ clear_processes() {
 clear_machine() {
     clear_processes
     dmsetup remove_all --force
+    losetup -D 2>/dev/null || true
     rescan
 }
 

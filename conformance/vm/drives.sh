@@ -7,7 +7,7 @@
 drive_kinds=(nvme virtio scsi megasas)
 drives_of_a_kind=3
 drive_bytes=1073741824
-vm_memory=2560
+vm_memory=3584
 vm_image=$target/vm-drives
 vm_packages=(
     jq

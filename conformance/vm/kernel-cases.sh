@@ -73,7 +73,7 @@ modprobe dm_thin_pool
 echo 20 >/sys/module/dm_thin_pool/parameters/no_space_timeout
 dmsetup create thin-meta --table \"0 32768 linear \$(path nvme-3) 0\"
 dmsetup create thin-data --table \"0 262144 linear \$(path nvme-1) 0\"
-dmsetup create thin-pool --table \"0 262144 thin-pool /dev/mapper/thin-meta /dev/mapper/thin-data 128 0 2 skip_block_zeroing $policy\"
+dmsetup create thin-pool --table \"0 262144 thin-pool /dev/mapper/thin-meta /dev/mapper/thin-data 128 0 $policy\"
 dmsetup message thin-pool 0 'create_thin 0'
 dmsetup message thin-pool 0 'create_thin 1'
 dmsetup create dm-thin --table '0 2097152 thin /dev/mapper/thin-pool 0'
@@ -85,7 +85,7 @@ stays 5 'is(\"online\") and pool.health != \"offline\"' dm-thin"
     step "there is space again, and hosts are served" "
 dmsetup remove thin-other
 dmsetup suspend thin-pool
-dmsetup load thin-pool --table \"0 262144 thin-pool /dev/mapper/thin-meta /dev/mapper/thin-data 128 0 2 skip_block_zeroing $policy\"
+dmsetup load thin-pool --table \"0 262144 thin-pool /dev/mapper/thin-meta /dev/mapper/thin-data 128 0 $policy\"
 dmsetup resume thin-pool
 dmsetup message thin-pool 0 'delete 1'
 becomes 60 'is(\"online\") and whole(5) and pool.health == \"healthy\"' dm-thin"
@@ -96,7 +96,7 @@ becomes 60 'is(\"online\") and whole(5) and pool.health == \"healthy\"' dm-thin"
 # loop HOW: a loop device over a file in memory.
 loop() {
     step "an array with a loop device" "modprobe loop
-rm -f /run/loop.img; truncate -s 256M /run/loop.img
+rm -f /run/loop.img; truncate -s 1G /run/loop.img
 losetup /dev/loop0 /run/loop.img
 fresh parity-2 loop0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start; sleep 3"
     step "$1: taken out, spare joins, data safe" "victim=loop0; $2
@@ -107,7 +107,7 @@ becomes 15 'is(\"missing\") or is(\"failed\") or is(\"none\")' \$victim$gone_wel
 # scsi_debug OPTIONS HOW SCRIPT
 debug() {
     step "an array with a drive of scsi_debug ($1)" "modprobe -r scsi_debug 2>/dev/null || true
-modprobe scsi_debug dev_size_mb=256 $1; udevadm settle
+modprobe scsi_debug dev_size_mb=1024 $1; udevadm settle
 fresh parity-2 debug virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start; sleep 3; dmesg --clear"
     step "$2" "victim=debug; $3"
     step "everything acknowledged is read" "client_stop 60; daemon_kill; echo 0 >/sys/bus/pseudo/drivers/scsi_debug/opts; modprobe -r scsi_debug"
@@ -118,7 +118,7 @@ null() {
     step "an array with a drive of null_blk" "modprobe null_blk nr_devices=0 2>/dev/null || true
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
 n=/sys/kernel/config/nullb/n0; [ ! -e \$n ] || { echo 0 >\$n/power; rmdir \$n; }
-mkdir \$n; echo 256 >\$n/size; echo 1 >\$n/memory_backed; echo ${3:-512} >\$n/blocksize; echo 1 >\$n/power; udevadm settle
+mkdir \$n; echo 1024 >\$n/size; echo 1 >\$n/memory_backed; echo ${3:-512} >\$n/blocksize; echo 1 >\$n/power; udevadm settle
 fresh parity-2 nullb0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start; sleep 3"
     step "$1" "victim=nullb0; n=/sys/kernel/config/nullb/n0; $2"
     step "everything acknowledged is read" "client_stop 30; daemon_kill; n=/sys/kernel/config/nullb/n0; echo 0 >\$n/power; rmdir \$n"
@@ -194,10 +194,10 @@ kernel_cases() {
     play "dm: suspended for a moment" hiccup
     play "dm: becomes smaller" dm_shrinks
     play "dm: becomes larger" dm_grows
-    play "dm-thin: full, says so" thin error_if_no_space
-    play "dm-thin: full, waits" thin ""
+    play "dm-thin: full, says so" thin "2 skip_block_zeroing error_if_no_space"
+    play "dm-thin: full, waits" thin "1 skip_block_zeroing"
     play "loop: emptied" loop "size 0" 'truncate -s 0 /run/loop.img; losetup -c /dev/loop0'
-    play "loop: half of it" loop "half its size" 'truncate -s 128M /run/loop.img; losetup -c /dev/loop0'
+    play "loop: half of it" loop "half its size" 'truncate -s 512M /run/loop.img; losetup -c /dev/loop0'
     play "loop: its file is cut off, the device has its size" loop "reads past the end" 'truncate -s 4096 /run/loop.img'
     play "scsi_debug: blocks of 4 KiB" debug "sector_size=4096" "in service" 'becomes 10 "whole(5)" $victim'
     play "scsi_debug: medium errors" debug "" "scrubbed: errors are counted, data safe" 'echo 2 >/sys/bus/pseudo/drivers/scsi_debug/opts
