@@ -123,7 +123,14 @@ fn conformance(tally: &mut Tally) {
     tally.step("release build", || {
         shell::run(cargo().args(["build", "--quiet", "--release", "-p", "tangelo", "-p", "xtask"]))
     });
-    for name in ["userspace-clients", "libiscsi-suite", "bad-luck", "drive-life", "ext4-through-crashes", "real-drives"] {
+    for name in [
+        "userspace-clients",
+        "libiscsi-suite",
+        "bad-luck",
+        "drive-life",
+        "ext4-through-crashes",
+        "real-drives",
+    ] {
         tally
             .step(&format!("conformance/{name}"), || shell::run(&mut program(format!("conformance/{name}"))));
     }
