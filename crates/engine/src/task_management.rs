@@ -8,7 +8,8 @@
 //!
 //! A target reset reaches the logical units of the host that asked for it, and through them the commands of
 //! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
-//! sessions of that host, and of no other.
+//! sessions of that host, and of no other. Where a volume is mapped read-only, a reset reaches the commands of the
+//! session that asks for it, and of no other: who may only read does not stop who writes.
 
 use std::rc::Rc;
 
@@ -22,13 +23,15 @@ use crate::context::Context;
 use crate::message::Call;
 use crate::reinstatement::SessionPlace;
 use crate::reservation;
-use crate::session::{RunningCommand, Session};
+use crate::session::{LunNexus, RunningCommand, Session};
 
 /// A reset of some volumes, for every session of a shard: commands are aborted and what the unit remembers of its
 /// initiators is forgotten; all are told.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reset {
     pub volumes: Vec<VolumeId>,
+    /// These are mapped read-only to whoever asks for it: they are reset for that session alone.
+    pub alone: Vec<VolumeId>,
     /// The session that asked for it: its protocol forgets the commands by itself.
     pub by: SessionPlace,
 }
@@ -39,23 +42,26 @@ pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
 /// A task management request has arrived. Its commands are aborted before this returns; the answer follows.
 pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskManagement) {
     let lun = Lun::parse(request.lun).ok().and_then(|lun| session.lun(lun.number()));
-    let volume = lun.map(|lun| lun.volume);
-    let reset = |volumes| Plan::Reset(Reset { volumes, by: session.place });
-    let every_volume = || session.luns().iter().map(|(_, lun)| lun.volume).collect();
-    let plan = match (request.function, volume) {
+    let reset = |luns: Vec<Rc<LunNexus>>| {
+        let (alone, all): (Vec<_>, Vec<_>) = luns.iter().partition(|lun| lun.read_only);
+        let volumes = |luns: Vec<&Rc<LunNexus>>| luns.iter().map(|lun| lun.volume).collect();
+        Plan::Reset(Reset { volumes: volumes(all), alone: volumes(alone), by: session.place })
+    };
+    let every_lun = || session.luns().into_iter().map(|(_, lun)| lun).collect();
+    let plan = match (request.function, lun) {
         (TaskManagementFunction::AbortTask, _) => {
             Plan::Abort(session.abort(|c| Some(c.task) == request.referenced))
         }
         (TaskManagementFunction::ClearAca, _) => Plan::Refuse(TaskManagementResponse::NotSupported),
         (TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset, _) => {
-            reset(every_volume())
+            reset(every_lun())
         }
         (_, None) => Plan::Refuse(TaskManagementResponse::LunDoesNotExist),
         // every nexus has a task set of its own (TST 001b)
-        (TaskManagementFunction::AbortTaskSet | TaskManagementFunction::ClearTaskSet, Some(volume)) => {
-            Plan::Abort(session.abort(|c| c.volume == volume))
+        (TaskManagementFunction::AbortTaskSet | TaskManagementFunction::ClearTaskSet, Some(lun)) => {
+            Plan::Abort(session.abort(|c| c.volume == lun.volume))
         }
-        (TaskManagementFunction::LogicalUnitReset, Some(volume)) => reset(vec![volume]),
+        (TaskManagementFunction::LogicalUnitReset, Some(lun)) => reset(vec![lun]),
     };
     match plan {
         Plan::Refuse(response) => {
@@ -118,7 +124,7 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
         let own = session.place == reset.by;
         let mut commands = Vec::new();
         for (number, lun) in session.luns() {
-            if reset.volumes.contains(&lun.volume) {
+            if reset.volumes.contains(&lun.volume) || (own && reset.alone.contains(&lun.volume)) {
                 if own {
                     commands.extend(session.abort(|command| command.volume == lun.volume));
                     lun.tasks.fence();
@@ -130,6 +136,9 @@ pub(crate) fn apply(context: &Context, reset: &Reset) -> Aborted {
             }
         }
         commands.extend(session.interrupt(&reset.volumes));
+        if own {
+            commands.extend(session.interrupt(&reset.alone));
+        }
         all.push((session, commands));
     }
     all

@@ -5,7 +5,9 @@ mod common;
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
-use common::host::{Host, inquiry, read_10, sense, task_aborted_status, test_unit_ready, write_10};
+use common::host::{
+    Host, inquiry, read_10, reserve_6, sense, task_aborted_status, test_unit_ready, write_10,
+};
 use engine::Command;
 use engine::command::{NewBacking, NewVolume};
 use iscsi::TaskAttribute;
@@ -187,6 +189,40 @@ fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {
         beta.write(&mut lab, 1, 0, &filled(6));
         lab.pass(STUCK);
         assert_eq!(beta.read(&mut lab, 1, 0, 8), filled(6), "none has landed since");
+    }
+}
+
+/// Who may only read does not end what others write, and not their reservations either.
+#[test]
+fn a_reset_through_a_read_only_mapping_ends_its_own_commands_alone() {
+    for (seed, function) in [(18, Function::LogicalUnitReset), (19, Function::TargetWarmReset)] {
+        let (mut lab, drive) = array(seed, 2);
+        lab.unmap("raw", "beta");
+        lab.map("raw", "beta", 1, true);
+        let alpha = login(&mut lab, 0, ALPHA, &[0]);
+        let beta = login(&mut lab, 1, BETA, &[1]);
+        assert_eq!(alpha.run(&mut lab, reserve_6(0)).status, 0);
+        lab.simulation.world.stick(drive, STUCK);
+        let written = alpha.send(&mut lab, write_10(0, 0, &filled(1)));
+        let waits = beta.send(&mut lab, inquiry(1));
+        a_while(&mut lab);
+        let reset = beta.manage(&mut lab, function, 1, None);
+        assert_eq!(beta.wait_result(&mut lab, reset), TaskManagementResult::Complete);
+        lab.pass(STUCK);
+        assert_eq!(alpha.completion(written).unwrap().status, 0, "{function:?}");
+        assert_eq!(beta.completion(waits).unwrap().status, 0);
+        assert_eq!(
+            alpha.settle(&mut lab, 0),
+            [],
+            "{function:?}: alpha is not told of what does not concern it"
+        );
+        let reserved = beta.run(&mut lab, test_unit_ready(1));
+        assert_eq!(sense(&reserved), (6, 0x29, 0x03), "{function:?}: it has reset what is its own");
+        assert_eq!(
+            beta.run(&mut lab, test_unit_ready(1)).status,
+            0x18,
+            "{function:?}: alpha's reservation stands"
+        );
     }
 }
 

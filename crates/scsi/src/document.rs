@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::rows::ROWS;
-use crate::table::{AluaClass, AttentionRule, Availability, Direction, ReservationClass, Row};
+use crate::table::{AluaClass, AttentionRule, Availability, Direction, ReadOnlyRule, ReservationClass, Row};
 
 /// docs/scsi-commands.md, in full. A test keeps the file equal to it; `UPDATE_DOCS=1 cargo test -p scsi`
 /// writes it anew.
@@ -30,15 +30,17 @@ FIELD IN CDB where it is the service action that does not exist.
   exclusive as well; *decides itself*: the command is about reservations.
 - **ALUA**: the asymmetric access states in which it is served.
 - **Attention**: whether a pending unit attention is reported instead, or the command is carried out.
+- **Read-only**: whether an initiator is served to which the volume is mapped read-only. What *writes*, and what changes
+  what *others* may do (reservations, access states), is refused with DATA PROTECT, WRITE PROTECTED.
 
-| Opcode | Command | Standard | CDB usage | Data | Reservations | ALUA | Attention | Volumes |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| Opcode | Command | Standard | CDB usage | Data | Reservations | ALUA | Attention | Read-only | Volumes |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ";
 
 const NOTES: &str = "
 Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE, SWP and TAS of page 0Ah can be changed, by every initiator for itself;
-saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h,
-B3h. Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
+saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h.
+Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
 
 Asymmetric access: an iSCSI portal group is a target port and a target port group. States are set for a volume by SET TARGET
 PORT GROUPS and by the administrator (TPGS is 11b; `tangelo volume access`), told by 2Ah/06h to every nexus but the one
@@ -49,7 +51,8 @@ Task sets: every initiator has one of its own (TST is 001b), so that CLEAR TASK 
 ABORT TASK SET does. LOGICAL UNIT RESET, TARGET RESET and PREEMPT AND ABORT end others' commands, too. Those end with TASK
 ABORTED (TAS is 1): hosts send them again at once. With TAS 0 they end without an answer, and a unit attention tells of it:
 29h/03h after a reset, 2Fh/00h after PREEMPT AND ABORT. Either way nothing that was aborted changes the volume after its
-initiator or the one that has aborted it is told.
+initiator or the one that has aborted it is told. A reset by an initiator to which the volume is mapped read-only ends that
+initiator's own commands and no others.
 
 Limits: a session may have 128 commands under way, which is its command window, and 32 immediate ones; more of those are
 rejected. The commands of all sessions that one core serves may hold 512 MiB of data, reads' until it is sent; one that
@@ -90,13 +93,21 @@ fn line(out: &mut String, row: &Row) {
         AttentionRule::Reports => "reported",
         AttentionRule::Passes => "carried out",
     };
+    let read_only = match row.read_only {
+        ReadOnlyRule::Harmless => "served",
+        ReadOnlyRule::Own => "served, for itself",
+        ReadOnlyRule::GivesUp => "served, gives up its own",
+        ReadOnlyRule::Destination => "served, if what it writes to is not read-only",
+        ReadOnlyRule::Writes => "refused: writes",
+        ReadOnlyRule::Others => "refused: others",
+    };
     let volumes = match row.availability {
         Availability::Always => "all",
         Availability::Thin => "thin",
     };
     writeln!(
         out,
-        "| {:02X}h{action} | {} | {} | `{}` | {direction} | {reservation} | {alua} | {attention} | {volumes} |",
+        "| {:02X}h{action} | {} | {} | `{}` | {direction} | {reservation} | {alua} | {attention} | {read_only} | {volumes} |",
         row.opcode,
         row.name,
         row.reference,

@@ -6,6 +6,7 @@ use crate::table::AttentionRule::{self, Reports};
 use crate::table::Availability::{self, Always};
 use crate::table::Direction::{self, In, Out};
 use crate::table::Medium::{self, Untouched, Written};
+use crate::table::ReadOnlyRule::{self, Harmless};
 use crate::table::ReservationClass::{self, Allowed};
 use crate::table::Row;
 
@@ -31,6 +32,7 @@ pub(crate) const fn row(
         alua: Active,
         attention: Reports,
         medium: Untouched,
+        read_only: Harmless,
         availability: Always,
         handler,
     }
@@ -74,6 +76,7 @@ pub(crate) const fn reserve_out(action: u8, name: &'static str) -> Row {
         .data(Out)
         .reserved(ReservationClass::Own)
         .alua(ActiveOrStandby)
+        .read_only(ReadOnlyRule::Others)
 }
 
 impl Row {
@@ -101,6 +104,10 @@ impl Row {
         Row { availability, ..self }
     }
 
+    pub(crate) const fn read_only(self, read_only: ReadOnlyRule) -> Row {
+        Row { read_only, ..self }
+    }
+
     pub(crate) const fn medium(self, medium: Medium) -> Row {
         Row { medium, ..self }
     }
@@ -112,6 +119,6 @@ impl Row {
 
     /// Changes the medium.
     pub(crate) const fn writes(self) -> Row {
-        self.data(Out).reserved(ReservationClass::Write).medium(Written)
+        self.data(Out).reserved(ReservationClass::Write).medium(Written).read_only(ReadOnlyRule::Writes)
     }
 }

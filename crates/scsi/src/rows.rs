@@ -9,6 +9,7 @@ use crate::table::AluaClass::{self, ActiveOrStandby};
 use crate::table::AttentionRule::Passes;
 use crate::table::Availability::Thin;
 use crate::table::Direction::{In, Out};
+use crate::table::ReadOnlyRule::{Destination, GivesUp, Others, Own};
 use crate::table::ReservationClass;
 use crate::table::Row;
 
@@ -37,11 +38,14 @@ pub(crate) static ROWS: &[Row] = &[
     row(0x15, "MODE SELECT (6)", "SPC-4 §6.11", &[0x15, 0x11, 0, 0, ALL, 0], mode::select_6)
         .data(Out)
         .reserved(ReservationClass::Write)
-        .alua(ActiveOrStandby),
+        .alua(ActiveOrStandby)
+        .read_only(Own),
     row(0x16, "RESERVE (6)", "SPC-2 §7.21", &[0x16, 0, 0, 0, 0, 0], reserve::reserve)
-        .reserved(ReservationClass::Own),
+        .reserved(ReservationClass::Own)
+        .read_only(Others),
     row(0x17, "RELEASE (6)", "SPC-2 §7.19", &[0x17, 0, 0, 0, 0, 0], reserve::release)
-        .reserved(ReservationClass::Own),
+        .reserved(ReservationClass::Own)
+        .read_only(GivesUp),
     row(0x1A, "MODE SENSE (6)", "SPC-4 §6.13", &[0x1A, 0x08, ALL, ALL, ALL, 0], mode::sense_6)
         .data(In)
         .reserved(ReservationClass::Write)
@@ -143,11 +147,14 @@ pub(crate) static ROWS: &[Row] = &[
     row(0x55, "MODE SELECT (10)", "SPC-4 §6.12", &[0x55, 0x11, 0, 0, 0, 0, 0, ALL, ALL, 0], mode::select_10)
         .data(Out)
         .reserved(ReservationClass::Write)
-        .alua(ActiveOrStandby),
+        .alua(ActiveOrStandby)
+        .read_only(Own),
     row(0x56, "RESERVE (10)", "SPC-2 §7.20", &[0x56, 0, 0, 0, 0, 0, 0, 0, 0, 0], reserve::reserve)
-        .reserved(ReservationClass::Own),
+        .reserved(ReservationClass::Own)
+        .read_only(Others),
     row(0x57, "RELEASE (10)", "SPC-2 §7.18", &[0x57, 0, 0, 0, 0, 0, 0, 0, 0, 0], reserve::release)
-        .reserved(ReservationClass::Own),
+        .reserved(ReservationClass::Own)
+        .read_only(GivesUp),
     row(
         0x5A,
         "MODE SENSE (10)",
@@ -169,7 +176,7 @@ pub(crate) static ROWS: &[Row] = &[
     reserve_in(0x03, "PERSISTENT RESERVE IN: READ FULL STATUS", "SPC-4 §6.15.5", reserve::read_full_status),
     reserve_out(0x00, "PERSISTENT RESERVE OUT: REGISTER"),
     reserve_out(0x01, "PERSISTENT RESERVE OUT: RESERVE"),
-    reserve_out(0x02, "PERSISTENT RESERVE OUT: RELEASE"),
+    reserve_out(0x02, "PERSISTENT RESERVE OUT: RELEASE").read_only(GivesUp),
     reserve_out(0x03, "PERSISTENT RESERVE OUT: CLEAR"),
     reserve_out(0x04, "PERSISTENT RESERVE OUT: PREEMPT"),
     reserve_out(0x05, "PERSISTENT RESERVE OUT: PREEMPT AND ABORT"),
@@ -184,7 +191,8 @@ pub(crate) static ROWS: &[Row] = &[
     )
     .service_action(0x00)
     .data(Out)
-    .reserved(ReservationClass::Write),
+    .reserved(ReservationClass::Write)
+    .read_only(Destination),
     row(
         0x84,
         "RECEIVE COPY RESULTS: COPY STATUS (LID1)",
@@ -372,7 +380,8 @@ pub(crate) static ROWS: &[Row] = &[
     .service_action(0x0A)
     .data(Out)
     .reserved(ReservationClass::Write)
-    .alua(AluaClass::Any),
+    .alua(AluaClass::Any)
+    .read_only(Others),
     row(
         0xA8,
         "READ (12)",

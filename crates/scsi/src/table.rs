@@ -59,6 +59,36 @@ pub(crate) enum Medium {
     Written,
 }
 
+/// What a nexus may do to which the logical unit is mapped read-only: read, and nothing that changes what others read
+/// or may do. Each row has its reason.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ReadOnlyRule {
+    /// Served: it changes nothing. A flush is of this kind.
+    Harmless,
+    /// Served: it changes what this nexus sees, and nobody else (MODE SELECT).
+    Own,
+    /// Served: it gives up what this nexus holds (RELEASE), as after a mapping has become read-only.
+    GivesUp,
+    /// Served: the mapping of what it writes to is looked at, which may be another logical unit (EXTENDED COPY).
+    Destination,
+    /// Refused: it writes.
+    Writes,
+    /// Refused: it changes what other nexuses may do. Who may only read must not shut out who writes.
+    Others,
+}
+
+impl ReadOnlyRule {
+    pub(crate) fn is_served(self) -> bool {
+        match self {
+            ReadOnlyRule::Harmless
+            | ReadOnlyRule::Own
+            | ReadOnlyRule::GivesUp
+            | ReadOnlyRule::Destination => true,
+            ReadOnlyRule::Writes | ReadOnlyRule::Others => false,
+        }
+    }
+}
+
 /// Which logical units have the command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Availability {
@@ -83,6 +113,7 @@ pub(crate) struct Row {
     pub(crate) alua: AluaClass,
     pub(crate) attention: AttentionRule,
     pub(crate) medium: Medium,
+    pub(crate) read_only: ReadOnlyRule,
     pub(crate) availability: Availability,
     pub(crate) handler: fn(&mut Call<'_>) -> Result<Step, Fault>,
 }
@@ -199,6 +230,12 @@ mod tests {
             if row.medium == Medium::Written {
                 assert_eq!(row.reservation, ReservationClass::Write, "{}", row.name);
             }
+            // a new command that takes data, or is about reservations, is not harmless unless somebody has thought so
+            assert_eq!(row.medium == Medium::Written, row.read_only == ReadOnlyRule::Writes, "{}", row.name);
+            let compares = row.name.starts_with("VERIFY");
+            let suspicious = row.reservation == ReservationClass::Own || row.direction == Direction::Out;
+            let harmless = row.read_only == ReadOnlyRule::Harmless;
+            assert!(!(suspicious && harmless) || compares, "{}", row.name);
         }
     }
 

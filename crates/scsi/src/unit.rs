@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   known opcode? ─► long enough? ─► unit attention? ─► access state? ─► reservation? ─► reserved bits?
-//!   ─► write-protected? ─► handler
+//!   ─► mapped read-only? ─► write-protected? ─► handler
 //! ```
 
 use std::sync::Arc;
@@ -167,8 +167,11 @@ impl LogicalUnit {
             return Err(Refusal::CONFLICT);
         }
         row.check_reserved_bits(cdb)?;
+        if nexus.read_only && !row.read_only.is_served() {
+            return Err(Fault::WriteProtected.into());
+        }
         if row.medium == Medium::Written {
-            if self.read_only || nexus.read_only {
+            if self.read_only {
                 return Err(Fault::WriteProtected.into());
             }
             if nexus.control.software_write_protect {

@@ -263,6 +263,10 @@ pub fn inquiry(lun: u16) -> Request {
     request
 }
 
+pub fn reserve_6(lun: u16) -> Request {
+    Request::new(field(lun), cdb(&[0x16, 0, 0, 0, 0, 0]))
+}
+
 /// MODE SELECT (6) of the control page's TAS.
 pub fn task_aborted_status(lun: u16, told: bool) -> Request {
     let tas = if told { 0x40 } else { 0 };

@@ -39,7 +39,6 @@ const PAGES: &[(u8, MakeBody)] = &[
             call.unit.geometry.thin.then(|| (call.space)().map_or(0, |_| call.unit.threshold_exponent())),
         )
     }),
-    (vpd::REFERRALS, |_| vpd::emit_referrals()),
 ];
 
 pub(crate) fn inquiry(call: &mut Call<'_>) -> Result<Step, Fault> {

@@ -323,13 +323,56 @@ fn write_protection_stops_exactly_what_writes() {
             if row.opcode == 0x83 {
                 // its destination is what is written
                 rig.refused_with(&case.cdb, &case.data_out, SenseCode::ThirdPartyDeviceFailure);
-            } else if row.medium == Medium::Written {
+            } else if row.medium == Medium::Written || (rig.nexus.read_only && !row.read_only.is_served()) {
                 rig.refused_with(&case.cdb, &case.data_out, SenseCode::WriteProtected);
             } else {
                 assert_eq!(rig.run(&case.cdb, &case.data_out).status, Status::Good, "{}", row.name);
             }
         }
     }
+}
+
+/// Every opcode and service action that a read-only nexus is refused, and why. What is neither here nor below is served
+/// or does not exist.
+const WRITES: [u8; 12] = [0x0A, 0x2A, 0x2E, 0x41, 0x42, 0x89, 0x8A, 0x8B, 0x8E, 0x93, 0xAA, 0xAE];
+/// RESERVE; PERSISTENT RESERVE OUT but for RELEASE; SET TARGET PORT GROUPS.
+const SHUTS_OUT: [(u8, Option<u8>); 10] = [
+    (0x16, None),
+    (0x56, None),
+    (0x5F, Some(0)),
+    (0x5F, Some(1)),
+    (0x5F, Some(3)),
+    (0x5F, Some(4)),
+    (0x5F, Some(5)),
+    (0x5F, Some(6)),
+    (0x5F, Some(7)),
+    (0xA4, Some(0x0A)),
+];
+
+#[test]
+fn who_may_only_read_can_neither_write_nor_shut_out_others() {
+    let mut refused = 0;
+    for opcode in 0..=255u8 {
+        for action in 0..32u8 {
+            let Some(row) = crate::table::find(opcode, action, true) else { continue };
+            if row.service_action.is_none() && action != 0 {
+                continue;
+            }
+            let case =
+                good_case(opcode, row.service_action).unwrap_or_else(|| panic!("{} has no case", row.name));
+            let mut rig = rig_for(opcode, row.service_action);
+            rig.nexus.read_only = true;
+            let (reservations, access) = (rig.reservations.clone(), rig.nexus.access().clone());
+            if WRITES.contains(&opcode) || SHUTS_OUT.contains(&(opcode, row.service_action)) {
+                rig.refused_with(&case.cdb, &case.data_out, SenseCode::WriteProtected);
+                assert!(rig.reservations == reservations && *rig.nexus.access() == access, "{}", row.name);
+                refused += 1;
+            } else if opcode != 0x83 {
+                assert_eq!(rig.run(&case.cdb, &case.data_out).status, Status::Good, "{}", row.name);
+            }
+        }
+    }
+    assert_eq!(refused, WRITES.len() + SHUTS_OUT.len(), "each that is listed exists");
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::engine_shard::{EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
+use super::onlooker::{self, Onlooker};
 use super::orders::Orders;
 use super::reserve::Holders;
 use super::visit::{Ready, Visit, open_session, set_up};
@@ -151,6 +152,7 @@ impl ArrayBench {
             prepared: self.prepared.clone(),
             shared: self.shared.clone(),
             copies: self.who.copies.is_some() || self.who.filler.is_some(),
+            onlooker: self.has_onlooker(),
         }
     }
 
@@ -170,6 +172,29 @@ impl ArrayBench {
             let copier = Copier { io, outside, records, profile, prng, session, ranges, runs_full };
             let params = InitiatorParams::new(COPIER, Some(&target));
             copier.run(PORTAL.parse().expect("an address"), params).await;
+        });
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
+    }
+
+    /// Whether somebody looks on who may only read: not where the catalog is watched.
+    fn has_onlooker(&self) -> bool {
+        self.who.copies.is_none() && self.who.filler.is_none()
+    }
+
+    fn start_onlooker(&mut self, simulation: &mut Simulation, ready: &Ready) {
+        if !self.has_onlooker() {
+            return;
+        }
+        let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let luns = self.volumes.iter().map(|volume| volume.volume as u16).collect();
+        let (onlooker, ready) =
+            (Onlooker { io: io.clone(), shared: self.shared.clone(), luns }, ready.clone());
+        let tasks = io.clone();
+        tasks.spawn(async move {
+            let Ok(target) = set_up(&io, &ready).await else { return };
+            onlooker.run(PORTAL.parse().expect("an address"), target).await;
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -245,6 +270,7 @@ impl Bench for ArrayBench {
         }
         self.start_copier(simulation, &outside, &ready);
         self.start_filler(simulation, &outside, &ready);
+        self.start_onlooker(simulation, &ready);
         Session { process, lanes }
     }
 
@@ -341,6 +367,8 @@ struct Administrator {
     shared: Rc<Shared>,
     /// Whether somebody makes copies.
     copies: bool,
+    /// Whether somebody looks on.
+    onlooker: bool,
 }
 
 impl Administrator {
@@ -410,18 +438,14 @@ impl Administrator {
         if self.copies {
             all.push((HOST.to_owned(), create_host(HOST, COPIER)));
         }
-        for host in 0..self.hosts {
-            let name = format!("host{host}");
-            all.push((name.clone(), create_host(&name, &initiator_name(host))));
+        let hosts = (0..self.hosts).map(|host| (format!("host{host}"), initiator_name(host), false));
+        let onlooker = (onlooker::HOST.to_owned(), onlooker::INITIATOR.to_owned(), true);
+        for (name, initiator, read_only) in hosts.chain(self.onlooker.then_some(onlooker)) {
+            all.push((name.clone(), create_host(&name, &initiator)));
             for volume in &self.plan.volumes {
                 let (volume, lun) = (format!("volume{}", volume.volume), Some(volume.volume as u16));
-                let map = Command::Map {
-                    volume: volume.clone(),
-                    host: name.clone(),
-                    lun,
-                    read_only: false,
-                    dry_run: false,
-                };
+                let (map, host) = (volume.clone(), name.clone());
+                let map = Command::Map { volume: map, host, lun, read_only, dry_run: false };
                 all.push((format!("{volume} to {name}"), map));
             }
         }

@@ -84,6 +84,11 @@ impl Way {
                     if completion.status == 0 && written.is_some_and(forbidden) {
                         return Answer::Failed("it was carried out under another's reservation".to_owned());
                     }
+                    if completion.status == TASK_ABORTED && !self.interferes {
+                        return Answer::Failed(
+                            "aborted, though nobody resets but who may only read".to_owned(),
+                        );
+                    }
                     if completion.status == TASK_ABORTED && self.io.random_u64().is_multiple_of(2) {
                         Seen::LeftAlone.seen();
                         return Answer::Aborted;

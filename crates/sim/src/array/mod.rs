@@ -8,6 +8,7 @@ mod extended_copy;
 mod full_bin;
 mod growth;
 mod lun;
+mod onlooker;
 mod orders;
 mod reserve;
 mod session;
@@ -120,6 +121,7 @@ pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration()
         .chain(extended_copy::Seen::counts())
         .chain(lun::Seen::counts())
+        .chain(onlooker::Seen::counts())
         .chain(full_bin::Seen::counts())
 }
 

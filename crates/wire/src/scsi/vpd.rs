@@ -15,7 +15,6 @@ pub const THIRD_PARTY_COPY: u8 = 0x8F;
 pub const BLOCK_LIMITS: u8 = 0xB0;
 pub const BLOCK_CHARACTERISTICS: u8 = 0xB1;
 pub const LOGICAL_BLOCK_PROVISIONING: u8 = 0xB2;
-pub const REFERRALS: u8 = 0xB3;
 
 #[derive(FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
 #[repr(C)]
@@ -287,11 +286,6 @@ pub fn emit_ports(ports: &[(u16, &str)]) -> Vec<u8> {
         out.extend_from_slice(&name);
     }
     out
-}
-
-/// The body of the referrals page (SBC-3 §6.6.6): there are none to segments of the logical unit.
-pub fn emit_referrals() -> Vec<u8> {
-    vec![0; 12]
 }
 
 #[cfg(test)]
