@@ -188,7 +188,7 @@ pub trait Directory {
     }
     /// `initiator_name` is in lower case. None: the initiator is unknown.
     fn find_host(&self, initiator_name: &str) -> Option<HostAccess>;
-    /// Every portal that this initiator may use, and its portal group tag. An unspecified address (0.0.0.0, ::) is
-    /// shown as the one that the asking connection came in by.
+    /// Every portal that is listened on and that this initiator may use, and its portal group tag. An unspecified address
+    /// (0.0.0.0, ::) is shown as the one that the asking connection came in by, where that is of its family.
     fn portals(&self, initiator_name: &str) -> Vec<(SocketAddr, u16)>;
 }

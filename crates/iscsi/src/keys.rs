@@ -73,6 +73,13 @@ impl Parameters {
     };
 }
 
+impl Parameters {
+    /// FirstBurstLength does not exceed MaxBurstLength, whether or not either was said (RFC 7143 §13.14).
+    pub fn within_burst(self) -> Parameters {
+        Parameters { first_burst_bytes: self.first_burst_bytes.min(self.max_burst_bytes), ..self }
+    }
+}
+
 type Number = fn(&mut Parameters) -> &mut u32;
 type Switch = fn(&mut Parameters) -> &mut bool;
 
@@ -131,6 +138,9 @@ const fn least(low: u32, high: u32, number: Number) -> Rule {
     Rule::Least { low, high, number }
 }
 
+/// The key on which the answer to FirstBurstLength depends.
+pub(crate) const MAX_BURST_LENGTH: &str = "MaxBurstLength";
+
 /// Every key we know.
 pub(crate) const KEYS: &[Key] = &[
     key("HeaderDigest", Rule::Digest(|p| &mut p.header_digest)),
@@ -146,7 +156,7 @@ pub(crate) const KEYS: &[Key] = &[
     normal("InitialR2T", Rule::Or(|p| &mut p.initial_r2t)),
     normal("ImmediateData", Rule::And(|p| &mut p.immediate_data)),
     key("MaxRecvDataSegmentLength", Rule::Segment),
-    normal("MaxBurstLength", least(SEGMENT_MIN, SEGMENT_MAX, |p| &mut p.max_burst_bytes)),
+    normal(MAX_BURST_LENGTH, least(SEGMENT_MIN, SEGMENT_MAX, |p| &mut p.max_burst_bytes)),
     normal("FirstBurstLength", least(SEGMENT_MIN, SEGMENT_MAX, |p| &mut p.first_burst_bytes)),
     key("DefaultTime2Wait", Rule::Greatest { low: 0, high: 3600, number: |p| &mut p.time_to_wait_seconds }),
     key("DefaultTime2Retain", least(0, 3600, |p| &mut p.time_to_retain_seconds)),
@@ -215,7 +225,8 @@ impl From<&'static str> for Answer {
     }
 }
 
-/// Answers an offer of one key, and notes what was agreed on in `agreed`. `ours` is how far we go.
+/// Answers an offer of one key, and notes what was agreed on in `agreed`. `ours` is how far we go; FirstBurstLength goes no
+/// further than MaxBurstLength, which is therefore answered before it.
 /// [`Rule::Login`], [`Rule::Text`] and [`Rule::Target`] keys are the caller's.
 pub(crate) fn answer(
     key: &Key,
@@ -230,6 +241,7 @@ pub(crate) fn answer(
     if key.normal_only && kind == SessionKind::Discovery {
         return IRRELEVANT.into();
     }
+    ours.first_burst_bytes = ours.first_burst_bytes.min(agreed.max_burst_bytes);
     match key.rule {
         Rule::Digest(switch) => {
             let known = |word: &str| match word {

@@ -67,7 +67,9 @@ fn answers() {
         ("MaxBurstLength", "0x400", "1024"),
         ("MaxBurstLength", "511", "Reject"),
         ("MaxBurstLength", "+1024", "Reject"),
-        ("FirstBurstLength", "262144", "65536"),
+        ("FirstBurstLength", "262144", "262144"),
+        ("FirstBurstLength", "16776192", "262144"),
+        ("FirstBurstLength", "65536", "65536"),
         ("DefaultTime2Wait", "2", "2"),
         ("DefaultTime2Wait", "3601", "Reject"),
         ("DefaultTime2Retain", "20", "0"),
@@ -152,6 +154,7 @@ proptest! {
         prop_assert_eq!(target.send_segment_bytes, wanted.receive_segment_bytes);
         target.send_segment_bytes = initiator.send_segment_bytes;
         prop_assert_eq!(target, initiator);
+        prop_assert!(target.first_burst_bytes <= target.max_burst_bytes);
         prop_assert_eq!(target.max_burst_bytes, wanted.max_burst_bytes.min(ours.max_burst_bytes));
         prop_assert_eq!(target.initial_r2t, wanted.initial_r2t || ours.initial_r2t);
         prop_assert_eq!(target.immediate_data, wanted.immediate_data && ours.immediate_data);

@@ -281,11 +281,16 @@ impl Login {
 
     fn on_offers(&mut self, offers: &[(&str, &str)], answers: &mut Vec<u8>) {
         let kind = self.names.as_ref().map_or(SessionKind::Normal, |names| names.kind);
+        let mut agree = |name, value| match keys::find(name) {
+            None => keys::NOT_UNDERSTOOD.into(),
+            Some(key) => keys::answer(key, value, kind, Parameters::TARGET, &mut self.agreed),
+        };
+        // in whatever order they come, FirstBurstLength is answered by what MaxBurstLength has come to
+        for &(name, value) in offers.iter().filter(|(name, _)| *name == keys::MAX_BURST_LENGTH) {
+            agree(name, value);
+        }
         for &(name, value) in offers {
-            let answer = match keys::find(name) {
-                None => keys::NOT_UNDERSTOOD.into(),
-                Some(key) => keys::answer(key, value, kind, Parameters::TARGET, &mut self.agreed),
-            };
+            let answer = agree(name, value);
             match answer {
                 Answer::Nothing => {}
                 Answer::Word(word) => emit_pair(answers, name, word),
@@ -325,7 +330,7 @@ impl Login {
                 portal_group_tag: params.portal_group_tag,
                 kind: names.kind,
             },
-            agreed: self.agreed,
+            agreed: self.agreed.within_burst(),
             connection_id: request.connection_id,
             cmd_sn: request.cmd_sn,
             response: response(request, Some(LoginStage::FullFeature), LoginStatus::Success),

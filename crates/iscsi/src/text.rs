@@ -158,12 +158,60 @@ impl Session {
             return;
         }
         emit_pair(out, "TargetName", target);
-        for (address, tag) in portals {
-            let address = match address.ip().is_unspecified() {
-                true => SocketAddr::new(params.local_address.ip(), address.port()),
-                false => address,
-            };
+        for (address, tag) in reachable(&portals, params.local_address) {
             emit_pair(out, "TargetAddress", &format!("{address},{tag}"));
         }
+    }
+}
+
+/// The addresses at which the target is found, each once. A wildcard stands for the addresses of its own family (sockets of
+/// the other do not take them); of those the one is known by which the asking connection came in.
+fn reachable(portals: &[(SocketAddr, u16)], local: SocketAddr) -> Vec<(SocketAddr, u16)> {
+    let is_named = |address| portals.iter().any(|(named, _)| *named == address);
+    let mut found: Vec<(SocketAddr, u16)> = Vec::new();
+    for &(portal, tag) in portals {
+        let address = match portal.ip().is_unspecified() {
+            false => portal,
+            true if portal.is_ipv4() != local.is_ipv4() => continue,
+            true => SocketAddr::new(local.ip(), portal.port()),
+        };
+        // a socket of that very address is preferred to a wildcard's
+        let shadowed = address != portal && is_named(address);
+        if !shadowed && !found.iter().any(|(other, _)| *other == address) {
+            found.push((address, tag));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_listened_on_is_named_and_nothing_twice() {
+        let show = |local: &str, portals: &[(&str, u16)]| {
+            let portals: Vec<_> =
+                portals.iter().map(|(address, tag)| (address.parse().unwrap(), *tag)).collect();
+            let found = reachable(&portals, local.parse().unwrap());
+            found.iter().map(|(address, tag)| format!("{address},{tag}")).collect::<Vec<_>>()
+        };
+        let both = [("0.0.0.0:3260", 1), ("[::]:3260", 1)];
+        assert_eq!(show("192.0.2.7:3260", &both), ["192.0.2.7:3260,1"]);
+        assert_eq!(show("[2001:db8::5]:3260", &both), ["[2001:db8::5]:3260,1"]);
+        // of another family, nothing is known that is listened on
+        assert_eq!(show("192.0.2.7:3260", &[("[::]:3261", 2), ("192.0.2.7:3260", 1)]), ["192.0.2.7:3260,1"]);
+        assert_eq!(
+            show("[2001:db8::5]:9", &[("0.0.0.0:3260", 1), ("10.0.0.1:3260", 2)]),
+            ["10.0.0.1:3260,2"]
+        );
+        // by another port of the same address
+        let ports = [("0.0.0.0:3260", 1), ("0.0.0.0:3261", 2)];
+        assert_eq!(show("192.0.2.7:3260", &ports), ["192.0.2.7:3260,1", "192.0.2.7:3261,2"]);
+        // named and meant by a wildcard: whoever connects to it meets the named one, and its group
+        let named = [("0.0.0.0:3260", 1), ("192.0.2.7:3260", 2)];
+        assert_eq!(show("192.0.2.7:3260", &named), ["192.0.2.7:3260,2"]);
+        let twice = [("10.0.0.1:3260", 1), ("10.0.0.1:3260", 1)];
+        assert_eq!(show("10.0.0.1:3260", &twice), ["10.0.0.1:3260,1"]);
     }
 }

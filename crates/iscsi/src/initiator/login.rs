@@ -206,6 +206,7 @@ impl Initiator {
             return Ok(());
         }
         self.parameters.receive_segment_bytes = wanted.receive_segment_bytes;
+        self.parameters = self.parameters.within_burst();
         let parameters = self.parameters;
         self.phase = Phase::FullFeature;
         self.assembler.header_digest = parameters.header_digest;

@@ -146,8 +146,30 @@ fn check_agreement(agreed: &Parameters, wanted: &Parameters) {
     assert_eq!(agreed.initial_r2t, wanted.initial_r2t);
     assert_eq!(agreed.immediate_data, wanted.immediate_data);
     assert_eq!(agreed.max_burst_bytes, wanted.max_burst_bytes);
-    assert_eq!(agreed.first_burst_bytes, wanted.first_burst_bytes.min(65_536));
+    assert_eq!(agreed.first_burst_bytes, wanted.first_burst_bytes.min(262_144));
     assert_eq!(agreed.max_outstanding_r2t, wanted.max_outstanding_r2t.min(8));
+}
+
+/// What open-iscsi offers: a write of 256 KiB comes whole, and waits for nothing.
+#[test]
+fn a_write_of_the_usual_first_burst_takes_no_further_round_trip() {
+    let wanted = Parameters {
+        initial_r2t: false,
+        first_burst_bytes: 262_144,
+        max_burst_bytes: 16_776_192,
+        receive_segment_bytes: 262_144,
+        ..Parameters::DEFAULT
+    };
+    for (length, whole) in [(65_536, true), (262_144, true), (262_656, false)] {
+        let mut pair = Pair::session(wanted);
+        let mut write = Request::new(0, [0; 16]);
+        write.data_out = vec![6; length].into();
+        pair.initiator.command(write).unwrap();
+        let mut input = bytes::BytesMut::from(&pair.initiator.take_output().concat()[..]);
+        pair.target.on_receive(&mut input, &crate::harness::Hosts, base::Nanos(1), &mut || 0);
+        pair.collect_effects();
+        assert_eq!((pair.commands.len() == 1, pair.target.has_output()), (whole, !whole), "{length}");
+    }
 }
 
 /// Payload is borrowed, not copied: what leaves is the memory that the engine gave, and what the engine

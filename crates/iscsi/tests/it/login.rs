@@ -34,7 +34,7 @@ fn golden_transcript_of_a_linux_login() {
         lines(data),
         "HeaderDigest=None\nDataDigest=None\nDefaultTime2Wait=2\nDefaultTime2Retain=0\nIFMarker=No\n\
          OFMarker=No\nErrorRecoveryLevel=0\nInitialR2T=No\nImmediateData=Yes\nMaxBurstLength=1048576\n\
-         FirstBurstLength=65536\nMaxOutstandingR2T=1\nMaxConnections=1\nDataPDUInOrder=Yes\n\
+         FirstBurstLength=262144\nMaxOutstandingR2T=1\nMaxConnections=1\nDataPDUInOrder=Yes\n\
          DataSequenceInOrder=Yes\nX-com.example.a=NotUnderstood\nMaxRecvDataSegmentLength=262144"
     );
     let Some(Effect::LoggedIn(identity)) = raw.effects.first() else { panic!("{:?}", raw.effects) };
@@ -43,6 +43,21 @@ fn golden_transcript_of_a_linux_login() {
     assert_eq!(identity.isid, [0x80, 0, 0, 0, 0, 9]);
     assert_eq!(identity.target_name.as_deref(), Some(TARGET));
     assert_eq!((identity.portal_group_tag, identity.kind), (1, SessionKind::Normal));
+}
+
+/// RFC 7143 §13.14, in whatever order they come.
+#[test]
+fn the_first_burst_is_within_the_burst() {
+    for (offers, answer) in [
+        ("MaxBurstLength=65536\nFirstBurstLength=262144", "MaxBurstLength=65536\nFirstBurstLength=65536\n"),
+        ("FirstBurstLength=262144\nMaxBurstLength=8192", "FirstBurstLength=8192\nMaxBurstLength=8192\n"),
+        ("FirstBurstLength=4096\nMaxBurstLength=8192", "FirstBurstLength=4096\nMaxBurstLength=8192\n"),
+    ] {
+        let mut raw = Raw::new();
+        let names = format!("InitiatorName={HOST}\nTargetName={TARGET}\n{offers}");
+        let answers = raw.login(0x87, &names);
+        assert!(lines(&answers[0].1).contains(answer), "{}", lines(&answers[0].1));
+    }
 }
 
 #[test]
