@@ -25,6 +25,8 @@ pub const SCHEDULE_KEEPS_MAX: u32 = 1000;
 pub const HOSTS_MAX: usize = 1024;
 /// Mappings of one array.
 pub const MAPPINGS_MAX: usize = 16384;
+/// LUN numbers that were freed last and are remembered, of all hosts.
+pub const FREED_LUNS_MAX: usize = 1024;
 /// LUNs of one host: single-level (peripheral and flat) addressing, SAM-5 §4.7.
 pub const LUN_MAX: u16 = 16383;
 /// Pools of one array.
@@ -102,8 +104,8 @@ pub const LBA_STATUS_REQUESTS_MAX: usize = 64;
 pub const RECEIVE_SEGMENT_BYTES_MAX: usize = 256 << 10;
 /// Text that a login may gather over several PDUs.
 pub const LOGIN_TEXT_BYTES_MAX: usize = 64 << 10;
-/// Connections that may be in login at once, per shard; a login that takes longer than
-/// [`LOGIN_NS_MAX`] is dropped.
+/// Connections that may be in login at once, per shard, with discovery sessions; the next one takes the place of one of
+/// them. A login that takes longer than [`LOGIN_NS_MAX`] is dropped.
 pub const LOGINS_PER_SHARD_MAX: usize = 128;
 pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
 /// Idle time after which an initiator is probed with NOP-In, and after which it is given up.

@@ -210,7 +210,7 @@ pub enum Change {
         host: String,
         unmap: bool,
     },
-    /// At the lowest free LUN where none is given.
+    /// Where no LUN is given, at the one that the volume had, or the lowest that no volume of the host has or had.
     Map {
         volume: String,
         host: String,
@@ -289,6 +289,7 @@ impl Catalog {
             Change::Map { volume, host, lun, read_only } => next.map(volume, host, *lun, *read_only)?,
             Change::Unmap { volume, host } => next.unmap(volume, host)?,
         }
+        next.note_freed(&self.mappings);
         next.version += 1;
         Ok(next)
     }
@@ -373,7 +374,8 @@ impl Catalog {
         host.initiators = update.initiators.clone().unwrap_or(host.initiators);
         update.chap.apply_to(&mut host.chap);
         update.mutual.apply_to(&mut host.mutual);
-        for mapping in self.mappings.iter_mut().filter(|mapping| mapping.host.as_str() == name) {
+        let all = self.mappings.iter_mut().chain(&mut self.freed_luns);
+        for mapping in all.filter(|mapping| mapping.host.as_str() == name) {
             mapping.host = host.name.clone();
         }
         self.bin.iter_mut().for_each(|binned| binned.rename_host(name, &host.name));
@@ -392,6 +394,7 @@ impl Catalog {
             return Err(CatalogError::HostMapped { host: self.hosts[index].name.clone(), volumes });
         }
         self.mappings.retain(|mapping| mapping.host.as_str() != name);
+        self.freed_luns.retain(|freed| freed.host.as_str() != name);
         self.bin.iter_mut().for_each(|binned| binned.forget_host(name));
         self.hosts.remove(index);
         Ok(())
@@ -418,7 +421,7 @@ impl Catalog {
             Some(lun) => {
                 u16::try_from(lun).ok().filter(|&lun| lun <= LUN_MAX).ok_or(CatalogError::LunRange { lun })?
             }
-            None => self.lowest_free_lun(host.as_str())?,
+            None => self.default_lun(host.as_str(), volume.id)?,
         };
         if let Some(other) = self.lun(host.as_str(), lun).and_then(|mapping| self.volume(mapping.volume)) {
             return Err(CatalogError::LunInUse { host, lun, volume: other.name.clone() });
@@ -427,14 +430,6 @@ impl Catalog {
         let mapping = Mapping { host, lun, volume: volume.id, read_only };
         self.mappings.insert(place, mapping);
         Ok(())
-    }
-
-    fn lowest_free_lun(&self, host: &str) -> Result<u16, CatalogError> {
-        let taken =
-            self.luns_of(host).enumerate().take_while(|(index, mapping)| *index == usize::from(mapping.lun));
-        let lun = taken.count();
-        check_room("mapping", lun, usize::from(LUN_MAX) + 1)?;
-        Ok(lun as u16)
     }
 
     fn unmap(&mut self, volume: &str, host: &str) -> Result<(), CatalogError> {

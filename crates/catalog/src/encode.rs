@@ -2,8 +2,8 @@
 
 use base::BLOCK_BYTES;
 use base::limits::{
-    CATALOG_BYTES_MAX, DELETED_POOLS_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX,
-    SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+    CATALOG_BYTES_MAX, DELETED_POOLS_MAX, FREED_LUNS_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX,
+    SCHEDULES_MAX, SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
 };
 use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
@@ -14,8 +14,8 @@ use crate::model::{Catalog, VolumeKind};
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
 /// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
-/// 8: pools that were deleted are remembered.
-pub const SCHEMA_VERSION: u32 = 8;
+/// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered.
+pub const SCHEMA_VERSION: u32 = 9;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -66,6 +66,7 @@ impl Catalog {
             ("schedules", self.schedules.len(), SCHEDULES_MAX),
             ("hosts", self.hosts.len(), HOSTS_MAX),
             ("mappings", self.mappings.len(), MAPPINGS_MAX),
+            ("freed LUNs", self.freed_luns.len(), FREED_LUNS_MAX),
         ];
         for (what, count, max) in counts {
             require(count <= max, || format!("{count} {what}, {max} are possible"))?;
@@ -143,7 +144,7 @@ impl Catalog {
             require(known, || "a mapping of nothing".to_owned())?;
             require(mapping.lun <= LUN_MAX, || format!("LUN {}", mapping.lun))?;
         }
-        Ok(())
+        self.check_freed().map_err(damaged)
     }
 }
 

@@ -212,7 +212,7 @@ impl CatalogError {
             ),
             InitiatorInUse { .. } => "an initiator can be in one host only; remove it there first".to_owned(),
             MutualAlone => "give --chap-user and --chap-secret-file too".to_owned(),
-            LunInUse { .. } => "choose another --lun, or leave it out to get the lowest free one".to_owned(),
+            LunInUse { .. } => "choose another --lun, or leave it out to get one that is free".to_owned(),
             AlreadyMapped { volume, host, .. } => {
                 format!("`tangelo unmap {volume} {host}` first to change it")
             }

@@ -14,6 +14,7 @@ mod change;
 mod copied;
 mod encode;
 mod error;
+mod freed;
 mod identity;
 mod model;
 mod name;

@@ -164,6 +164,10 @@ pub struct Catalog {
     pub(crate) hosts: Vec<Host>,
     /// In order of host and LUN.
     pub(crate) mappings: Vec<Mapping>,
+    /// Mappings that are no more, whose numbers no other volume was given since. Oldest first, the last
+    /// [`base::limits::FREED_LUNS_MAX`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) freed_luns: Vec<Mapping>,
 }
 
 impl Catalog {
@@ -186,6 +190,7 @@ impl Catalog {
             schedules: Vec::new(),
             hosts: Vec::new(),
             mappings: Vec::new(),
+            freed_luns: Vec::new(),
         }
     }
 

@@ -63,7 +63,7 @@ pub enum Command {
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
     /// → [`Reply::Changed`]
     HostDelete { name: String, unmap: bool, dry_run: bool },
-    /// `lun`: the lowest free one where not given. → [`Reply::Changed`]
+    /// `lun`: where not given, the lowest that no other volume of this host had. → [`Reply::Changed`]
     Map { volume: String, host: String, lun: Option<u16>, read_only: bool, dry_run: bool },
     /// → [`Reply::Changed`]
     Unmap { volume: String, host: String, dry_run: bool },

@@ -286,11 +286,6 @@ impl Sessions {
         self.by_number.borrow().len()
     }
 
-    /// Connections that have not logged in yet.
-    pub(crate) fn logins(&self) -> usize {
-        self.by_number.borrow().values().filter(|session| !session.is_logged_in()).count()
-    }
-
     /// Discovery sessions may exist side by side: any number but 0 will do.
     fn discovery_tsih(&self) -> u16 {
         let tsih = self.next_tsih.get().checked_add(1).unwrap_or(1);

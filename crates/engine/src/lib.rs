@@ -17,6 +17,7 @@ mod connection;
 mod context;
 mod copy;
 mod figures;
+mod guests;
 mod lanes;
 mod listener;
 mod mail;

@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::Nanos;
-use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
 use env::{IoError, ListenerHandle};
 
 use crate::command::PortalOptions;
@@ -48,10 +47,9 @@ async fn accept(context: Rc<Context>, listener: ListenerHandle) {
         match context.io.accept(listener).await {
             Ok((handle, peer, local)) => {
                 let sessions = &context.sessions;
-                let full =
-                    sessions.len() >= CONNECTIONS_PER_SHARD_MAX || sessions.logins() >= LOGINS_PER_SHARD_MAX;
                 let portal = portal_of(&context, listener);
-                let portal = portal.filter(|_| !full && context.stage.get() == Stage::Serving);
+                let portal = portal.filter(|_| context.stage.get() == Stage::Serving);
+                let portal = portal.filter(|_| sessions.has_room_for(peer.ip()));
                 let Some(portal) = portal else {
                     // a connection that fails to close is closed
                     let _ = context.io.close_connection(handle).await;

@@ -80,6 +80,8 @@ pub(crate) struct Session {
     pub(crate) protocol: RefCell<Connection>,
     pub(crate) login: RefCell<Option<Login>>,
     luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
+    /// The volume that each LUN was last, also of those that it has not any more.
+    known: RefCell<BTreeMap<u16, VolumeId>>,
     commands: RefCell<HashMap<TaskTag, Rc<RunningCommand>>>,
     /// Memory of commands that have ended, for the next: no more than were at work at once.
     spare: RefCell<Vec<Rc<RunningCommand>>>,
@@ -131,6 +133,7 @@ impl Session {
             protocol: RefCell::new(protocol),
             login: RefCell::new(None),
             luns: RefCell::new(BTreeMap::new()),
+            known: RefCell::default(),
             commands: RefCell::default(),
             spare: RefCell::default(),
             command_ended: Notify::new(io),
@@ -175,8 +178,9 @@ impl Session {
         self.input.notify();
     }
 
-    pub(crate) fn is_logged_in(&self) -> bool {
-        self.login.borrow().is_some()
+    /// Where it came from.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        self.peer
     }
 
     /// The LUN, where this session has it.
@@ -358,6 +362,11 @@ impl Session {
                 }
             };
             lun.adopt(unit);
+            // whoever has known another volume by this number must look again before it goes on
+            let before = self.known.borrow_mut().insert(mapping.lun, mapping.volume);
+            if before.is_some_and(|before| before != mapping.volume) {
+                lun.nexus.borrow_mut().raise(UnitAttention::InquiryDataChanged);
+            }
             new.insert(mapping.lun, lun);
         }
         changed |= !old.is_empty();
@@ -393,6 +402,7 @@ impl Session {
             if let Some(unit) = units.get(mapping.volume) {
                 let lun = LunNexus::new(&self.io, unit, mapping.read_only, name.clone());
                 luns.insert(mapping.lun, Rc::new(lun));
+                self.known.borrow_mut().insert(mapping.lun, mapping.volume);
             }
         }
         drop(luns);

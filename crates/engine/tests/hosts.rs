@@ -114,6 +114,36 @@ fn discovery_names_the_target_and_its_portals() {
     assert_eq!(targets[0].addresses, [format!("{},1", common::PORTAL)]);
 }
 
+/// Whoever has known another volume by a number is told to look again before anything goes there.
+#[test]
+fn another_volume_at_the_same_lun_is_told() {
+    let mut lab = array(16, 2);
+    let alpha = Host::log_in(&mut lab, 1, ALPHA, 1);
+    [0, 300].iter().for_each(|&lun| drop(alpha.settle(&mut lab, lun)));
+    lab.create_memory_volume("c", MIB);
+    lab.unmap("a", "alpha");
+    // it is not given again by itself
+    lab.change(map_anywhere("c", "alpha"));
+    assert_eq!(alpha.luns(&mut lab), [1, 300]);
+    assert_eq!(alpha.settle(&mut lab, 1), [(0x29, 0x00), (0x3F, 0x0E)], "no other volume was there");
+    lab.unmap("c", "alpha");
+    lab.map("c", "alpha", 0, false);
+    let wrong = alpha.run(&mut lab, write_10(0, 0, &[1; 512]));
+    assert_eq!(sense(&wrong), (6, 0x29, 0x00), "nothing is written");
+    assert_eq!(alpha.settle(&mut lab, 0), [(0x3F, 0x03), (0x3F, 0x0E)]);
+    // its own again, for which nothing has changed but that it is there
+    lab.unmap("c", "alpha");
+    lab.change(map_anywhere("c", "alpha"));
+    assert_eq!(alpha.settle(&mut lab, 0), [(0x29, 0x00), (0x3F, 0x0E)]);
+    let anew = Host::log_in(&mut lab, 0, ALPHA, 2);
+    assert_eq!(anew.settle(&mut lab, 0), [(0x29, 0x00)], "a new session has known no other");
+}
+
+fn map_anywhere(volume: &str, host: &str) -> Command {
+    let (volume, host) = (volume.to_owned(), host.to_owned());
+    Command::Map { volume, host, lun: None, read_only: false, dry_run: false }
+}
+
 #[test]
 fn a_change_of_mappings_is_told_and_takes_effect_at_once() {
     let mut lab = array(6, 3);

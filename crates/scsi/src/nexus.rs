@@ -39,12 +39,14 @@ pub enum UnitAttention {
     CommandsCleared,
     /// 38h/07h: a thin pool crossed a threshold.
     ThinProvisioningThreshold,
+    /// 3Fh/03h: behind this LUN there is another volume than there was.
+    InquiryDataChanged,
     /// 3Fh/0Eh: this initiator's set of LUNs changed.
     ReportedLunsChanged,
 }
 
 impl UnitAttention {
-    pub const ALL: [UnitAttention; 12] = [
+    pub const ALL: [UnitAttention; 13] = [
         UnitAttention::PowerOnOrReset,
         UnitAttention::BusDeviceReset,
         UnitAttention::NexusLoss,
@@ -56,6 +58,7 @@ impl UnitAttention {
         UnitAttention::CapacityChanged,
         UnitAttention::CommandsCleared,
         UnitAttention::ThinProvisioningThreshold,
+        UnitAttention::InquiryDataChanged,
         UnitAttention::ReportedLunsChanged,
     ];
 
@@ -72,6 +75,7 @@ impl UnitAttention {
             UnitAttention::CapacityChanged => SenseCode::CapacityChanged,
             UnitAttention::CommandsCleared => SenseCode::CommandsCleared,
             UnitAttention::ThinProvisioningThreshold => SenseCode::ThinProvisioningThreshold,
+            UnitAttention::InquiryDataChanged => SenseCode::InquiryDataChanged,
             UnitAttention::ReportedLunsChanged => SenseCode::ReportedLunsChanged,
         }
     }

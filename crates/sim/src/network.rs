@@ -73,13 +73,15 @@ impl Network {
         Network { prng, listeners, ends, next_port: PORTS_FROM, goes_round: false }
     }
 
-    /// The next port that nobody has: round and round, as kernels give them.
-    fn free_address(&mut self) -> SocketAddr {
+    /// The next port of a machine that nobody has: round and round, as kernels give them. Each machine has an address of
+    /// its own.
+    fn free_address(&mut self, machine: u16) -> SocketAddr {
         loop {
             let port = self.next_port.checked_add(1);
             self.goes_round |= port.is_none();
             self.next_port = port.unwrap_or(PORTS_FROM);
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.next_port));
+            let [high, low] = machine.to_be_bytes();
+            let address = SocketAddr::from((Ipv4Addr::new(10, 1, high, low), self.next_port));
             if !self.goes_round || !self.has(address) {
                 return address;
             }
@@ -266,7 +268,8 @@ impl Inner {
                 let Some(index) = self.network.listener_at(address) else {
                     return Outcome::Failed(IoError::Refused);
                 };
-                let local = self.network.free_address();
+                let machine = self.processes[owner.0.0 as usize].machine;
+                let local = self.network.free_address(machine);
                 let end = self.network.connect(local, address, owner);
                 self.network.listeners[index].backlog.push_back(end + 1);
                 self.match_accepts(index);
@@ -289,7 +292,8 @@ impl Inner {
 
     fn listen(&mut self, owner: (ProcessId, u16), mut address: SocketAddr) -> Outcome {
         if address.port() == 0 {
-            address.set_port(self.network.free_address().port());
+            let machine = self.processes[owner.0.0 as usize].machine;
+            address.set_port(self.network.free_address(machine).port());
         }
         let taken = |other: &Listener| other.open && other.address == address && other.owner.0 != owner.0;
         if self.network.listeners.iter().any(taken) {

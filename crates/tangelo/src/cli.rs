@@ -406,7 +406,7 @@ pub struct HostSet {
 pub struct Map {
     pub volume: String,
     pub host: String,
-    /// The number the host sees it at [default: the lowest free one]
+    /// The number the host sees it at [default: the lowest that no other volume of this host had]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(base::limits::LUN_MAX)))]
     pub lun: Option<u16>,
     /// Refuse the host's writes

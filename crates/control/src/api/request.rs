@@ -215,7 +215,7 @@ impl fmt::Debug for NewChap {
 pub struct NewMapping {
     pub volume: String,
     pub host: String,
-    /// 0 to 16383; the lowest free one where not given.
+    /// 0 to 16383; where not given, the lowest that no other volume of this host had.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lun: Option<u16>,
     #[serde(default)]

@@ -243,6 +243,36 @@ async fn send(io: Io, shared: Rc<Shared>, connection: ConnectionHandle) {
     }
 }
 
+/// Connections that say nothing.
+pub struct Silent(Rc<Cell<usize>>);
+
+impl Silent {
+    pub fn connect(lab: &mut Lab, machine: u16, address: SocketAddr, count: usize) -> Silent {
+        let (_, shards, _) = lab.simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let (open, tried) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+        for _ in 0..count {
+            let (io, open, tried) = (io.clone(), open.clone(), tried.clone());
+            let silent = async move {
+                let connected = io.connect(address).await;
+                tried.set(tried.get() + 1);
+                let Ok((connection, _)) = connected else { return };
+                open.set(open.get() + 1);
+                let _ended = io.receive(connection, BytesMut::with_capacity(64)).await;
+                open.set(open.get() - 1);
+            };
+            drop(lab.simulation.start(&shards[0], silent));
+        }
+        lab.wait(|| tried.get() == count);
+        Silent(open)
+    }
+
+    /// How many are left.
+    pub fn open(&self) -> usize {
+        self.0.get()
+    }
+}
+
 fn field(lun: u16) -> u64 {
     Lun::new(lun).unwrap().emit()
 }
