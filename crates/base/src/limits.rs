@@ -107,6 +107,13 @@ pub const LOGIN_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Connections that may be in login at once, per shard, with discovery sessions; the next one takes the place of one of
 /// them. A login that takes longer than [`LOGIN_NS_MAX`] is dropped.
 pub const LOGINS_PER_SHARD_MAX: usize = 128;
+/// Sessions of one host, and from one address, on all shards. A host that has none is let in all the same.
+pub const SESSIONS_PER_HOST_MAX: usize = 256;
+pub const SESSIONS_PER_ADDRESS_MAX: usize = 512;
+/// Sessions on one shard, beyond which only hosts are let in that have none.
+pub const SESSIONS_PER_SHARD_MAX: usize = CONNECTIONS_PER_SHARD_MAX - LOGINS_PER_SHARD_MAX;
+/// Addresses of which a shard remembers that they gave wrong secrets.
+pub const GUESSERS_MAX: usize = 1024;
 pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
 /// Idle time after which an initiator is probed with NOP-In, and after which it is given up.
 pub const NOP_IDLE_NS: u64 = 15_000_000_000;
@@ -124,6 +131,8 @@ pub const SHARD_QUEUE_MAX: usize = 4096;
 const _: () = assert!(RECEIVE_SEGMENT_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(TRANSFER_BYTES_MAX.is_multiple_of(crate::units::BLOCK_BYTES));
 const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
+const _: () = assert!(SESSIONS_PER_HOST_MAX <= SESSIONS_PER_ADDRESS_MAX);
+const _: () = assert!(SESSIONS_PER_ADDRESS_MAX < SESSIONS_PER_SHARD_MAX);
 const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
 const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);

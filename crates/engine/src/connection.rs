@@ -17,10 +17,12 @@ use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, 
 use task::race;
 use wire::iscsi::LoginStatus;
 
+use crate::admission::Turn;
 use crate::command::PortalOptions;
 use crate::context::{Context, MANAGER};
+use crate::guests::Source;
 use crate::message::{Answer, Call};
-use crate::reinstatement::{SessionKey, SessionPlace};
+use crate::reinstatement::{Claim, SessionKey, SessionPlace};
 use crate::session::{Login, Session};
 use crate::{reservation, scsi_command, task_management};
 
@@ -59,6 +61,7 @@ pub(crate) async fn serve(
     context.sessions.insert(&session);
     let sender = io.spawn_join(send(context.clone(), session.clone()));
     let ticker = io.spawn_join(tick(context.clone(), session.clone()));
+    wait_for_turn(&context, &session).await;
     receive(&context, &session).await;
     session.end();
     session.wait_for_all().await;
@@ -74,6 +77,15 @@ pub(crate) async fn serve(
     session.gone.open();
     sender.await;
     ticker.await;
+}
+
+/// Whoever comes from where secrets were wrong waits before it is heard.
+async fn wait_for_turn(context: &Context, session: &Session) {
+    match context.guesses.turn(Source::of(session.peer().ip()), context.io.now()) {
+        Turn::Now => {}
+        Turn::At(turn) => drop(race(context.io.sleep_until(turn), session.ending.pass()).await),
+        Turn::Never => session.drop_now(),
+    }
 }
 
 /// Feeds the protocol until the session has ended.
@@ -153,7 +165,10 @@ fn carry_out_one(context: &Rc<Context>, session: &Rc<Session>, effect: Effect) {
             session.login_pending.set(true);
             context.io.spawn(log_in(context.clone(), session.clone(), identity));
         }
-        Effect::Close(_) => session.end(),
+        Effect::Close(reason) => {
+            note_guess(context, session, reason);
+            session.end();
+        }
     }
 }
 
@@ -163,10 +178,22 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
         SessionKind::Discovery => context.sessions.discovery_tsih(),
         SessionKind::Normal => {
             let key = SessionKey::of(&identity);
-            let answer = context.ask(MANAGER, Call::Register(key.clone(), session.place)).await;
-            let Answer::Registered(tsih) = answer else { unreachable!("the answer to a registration") };
-            *session.registered.borrow_mut() = Some(key);
-            tsih
+            let claim = claim(&context, &session, &identity);
+            let answer = context.ask(MANAGER, Call::Register(key.clone(), session.place, claim)).await;
+            let Answer::Registered(result) = answer else { unreachable!("the answer to a registration") };
+            match result {
+                Ok(tsih) => {
+                    *session.registered.borrow_mut() = Some(key);
+                    tsih
+                }
+                Err(_) => {
+                    session.protocol.borrow_mut().refuse_login(LoginStatus::OutOfResources);
+                    carry_out(&context, &session);
+                    session.login_pending.set(false);
+                    session.input.notify();
+                    return;
+                }
+            }
         }
     };
     if !session.ended.get() {
@@ -191,6 +218,26 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
     }
     session.login_pending.set(false);
     session.input.notify();
+}
+
+/// A login that fails for want of the right secret slows down the next from there.
+fn note_guess(context: &Context, session: &Session, reason: CloseReason) {
+    let (class, detail) = LoginStatus::AuthenticationFailed.codes();
+    if reason == (CloseReason::LoginRefused { class, detail }) {
+        context.guesses.note_failure(Source::of(session.peer().ip()), context.io.now());
+    }
+}
+
+/// By whom and from where a session is asked for.
+fn claim(context: &Context, session: &Session, identity: &SessionIdentity) -> Claim {
+    let replica = context.replica.borrow();
+    let host = replica.catalog.host_of_initiator(&identity.initiator_name);
+    let initiators = host.into_iter().flat_map(|host| &host.initiators);
+    Claim {
+        initiators: initiators.map(|initiator| initiator.as_str().to_ascii_lowercase()).collect(),
+        source: Source::of(session.peer().ip()),
+        on_shard: context.sessions.normal(),
+    }
 }
 
 /// Sends whatever is ready, as one send, until the session has ended; then closes the socket.

@@ -13,6 +13,7 @@ use iscsi::{Budget, CloseReason};
 use scsi::{AccessStates, Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
+use crate::admission::Guesses;
 use crate::array::Array;
 use crate::command::{CommandError, CommandErrorKind, PortalOptions};
 use crate::connection::Sessions;
@@ -58,6 +59,8 @@ pub(crate) struct Context {
     serving: Rc<Runners<Served>>,
     /// What is listened on, by the address that was had.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
+    /// Where wrong secrets came from.
+    pub(crate) guesses: Guesses,
     /// Who is logged in where; shard 0's counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
@@ -94,6 +97,7 @@ impl Context {
             runners: Rc::default(),
             serving: Rc::default(),
             listeners: RefCell::new(Vec::new()),
+            guesses: Guesses::default(),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),
             changing_access: RefCell::default(),
@@ -206,7 +210,9 @@ impl Context {
                 listener::stop(&self, |address| addresses.contains(&address)).await;
                 Answer::Done
             }
-            Call::Register(key, place) => Answer::Registered(self.register.register(&self, key, place).await),
+            Call::Register(key, place, claim) => {
+                Answer::Registered(self.register.register(&self, key, place, claim).await)
+            }
             Call::Unregister(key, place) => {
                 self.register.unregister(&key, place);
                 Answer::Done

@@ -14,7 +14,7 @@ use crate::session::Session;
 
 /// Whom an address belongs to: an IPv6 address counts as its network, in which anybody has any number of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct Source([u8; 8]);
+pub struct Source([u8; 8]);
 
 impl Source {
     pub(crate) fn of(address: IpAddr) -> Source {
@@ -46,6 +46,15 @@ impl Session {
 }
 
 impl Sessions {
+    /// Sessions that carry commands.
+    pub(crate) fn normal(&self) -> usize {
+        let is_normal = |session: &Rc<Session>| {
+            let login = session.login.borrow();
+            login.as_ref().is_some_and(|login| login.identity.kind == SessionKind::Normal)
+        };
+        self.all().iter().filter(|session| is_normal(session)).count()
+    }
+
     /// Whether a connection from this address is taken. A guest may have to go for it.
     pub(crate) fn has_room_for(&self, newcomer: IpAddr) -> bool {
         let guests: Vec<Rc<Session>> = self.all().into_iter().filter(|session| session.is_guest()).collect();

@@ -11,6 +11,7 @@
 
 mod aborting;
 mod access;
+mod admission;
 mod array;
 pub mod command;
 mod connection;

@@ -10,11 +10,12 @@ use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError
 use scsi::Refusal;
 
 use crate::access;
+use crate::admission::SessionLimit;
 use crate::array::space::Spaces;
 use crate::array::{CopyAsk, CopyGrant};
 use crate::command::{Command, PortalOptions, ReplyChannel, SessionStatus};
 use crate::lanes::DriveUse;
-use crate::reinstatement::{SessionKey, SessionPlace};
+use crate::reinstatement::{Claim, SessionKey, SessionPlace};
 use crate::replica::Replica;
 use crate::reservation::{Announcement, Ask};
 use crate::task_management::Reset;
@@ -71,7 +72,7 @@ pub enum Call {
     Unlisten(Vec<SocketAddr>),
     /// To shard 0: a session wants to begin. Answered when the older session that it replaces has ended.
     /// → [`Answer::Registered`]
-    Register(SessionKey, SessionPlace),
+    Register(SessionKey, SessionPlace, Claim),
     /// To shard 0: a session has ended. → [`Answer::Done`]
     Unregister(SessionKey, SessionPlace),
     /// From shard 0: end this session. Answered when its commands have ended. → [`Answer::Done`]
@@ -134,8 +135,8 @@ pub enum Answer {
     Recorded(bool),
     /// The bound addresses, in the order asked for.
     Listening(Vec<Result<SocketAddr, IoError>>),
-    /// The session's TSIH.
-    Registered(u16),
+    /// The session's TSIH, or why the host gets no further session.
+    Registered(Result<u16, SessionLimit>),
     Sessions(Vec<SessionStatus>),
     Reserved(Result<(), Refusal>),
     /// `None`: its data is to be copied.

@@ -3,10 +3,14 @@
 mod common;
 
 use base::Nanos;
-use base::limits::LOGINS_PER_SHARD_MAX;
+use base::limits::{LOGINS_PER_SHARD_MAX, SESSIONS_PER_HOST_MAX};
 use common::host::{Host, Silent};
 use common::{Lab, portal};
-use iscsi::initiator::InitiatorParams;
+use engine::Command;
+use engine::command::{NewChap, NewHost};
+use iscsi::initiator::{Event, Fault, InitiatorParams};
+use iscsi::{Chap, Secret};
+use wire::iscsi::LoginStatus;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 /// The machine that hosts are on, and another one.
@@ -66,4 +70,72 @@ fn discovery_sessions_shut_nobody_out() {
     lab.pass(Nanos::from_millis(100));
     let open = strangers.iter().filter(|stranger| !stranger.is_closed()).count();
     assert!((LOGINS_PER_SHARD_MAX - 1..=LOGINS_PER_SHARD_MAX).contains(&open), "{open}");
+}
+
+/// One initiator with ever other ISIDs.
+fn session(lab: &mut Lab, initiator: &str, number: u16) -> Host {
+    let target = lab.status().target_name;
+    let mut params = InitiatorParams::new(initiator, Some(&target));
+    params.isid[4..].copy_from_slice(&number.to_be_bytes());
+    let host = Host::start(lab, portal(0), params);
+    lab.wait(|| host.is_logged_in() || host.is_closed());
+    host
+}
+
+#[test]
+fn one_host_does_not_take_every_session() {
+    let mut lab = array(5);
+    lab.create_host("beta", "iqn.2001-04.com.example:beta");
+    let all = SESSIONS_PER_HOST_MAX as u16;
+    let mut sessions: Vec<Host> = (0..all).map(|number| session(&mut lab, ALPHA, number)).collect();
+    assert!(sessions.iter().all(Host::is_logged_in));
+    assert_eq!(lab.status().problems, []);
+    for number in [all, all + 1] {
+        let refused = session(&mut lab, ALPHA, number);
+        let told =
+            |event: &Event| matches!(event, Event::Failed(Fault::LoginRefused(LoginStatus::OutOfResources)));
+        assert!(refused.events().iter().any(told), "{:?}", refused.events());
+    }
+    let problems = lab.status().problems;
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].subject, "host alpha");
+    assert!(problems[0].reason.contains("2 logins"), "{}", problems[0].reason);
+    // another host is not concerned, and one that is there already may come anew
+    assert!(session(&mut lab, "iqn.2001-04.com.example:beta", 1).is_logged_in());
+    assert!(session(&mut lab, ALPHA, 7).is_logged_in());
+    sessions.swap_remove(3).log_out(&mut lab);
+    assert!(session(&mut lab, ALPHA, all).is_logged_in());
+    lab.pass(Nanos::from_secs(601));
+    assert_eq!(lab.status().problems, [], "that was long ago");
+}
+
+/// The secret is tried from one machine while its owner logs in from another.
+#[test]
+fn guessing_a_secret_gets_slower_and_holds_up_nobody_else() {
+    let mut lab = array(6);
+    let chap = Some(NewChap { user: "user".into(), secret: "the right secret".into() });
+    let (name, initiator) = ("gamma".to_owned(), "iqn.2001-04.com.example:gamma".to_owned());
+    let host = NewHost { name, initiators: vec![initiator.clone()], chap, mutual_chap: None };
+    lab.change(Command::HostCreate { host, dry_run: false });
+    let target = lab.status().target_name;
+    let attempt = |lab: &mut Lab, machine: u16, secret: &str| {
+        let mut params = InitiatorParams::new(&initiator, Some(&target));
+        params.chap = Some(Chap { user: "user".into(), secret: Secret(secret.as_bytes().to_vec()) });
+        let began = lab.simulation.world.now();
+        let host = Host::start_from(lab, machine, portal(0), params);
+        lab.wait(|| host.is_logged_in() || host.is_closed());
+        (host.is_logged_in(), lab.simulation.world.now() - began)
+    };
+    let soon = Nanos::from_millis(90);
+    for number in 0..12 {
+        let (let_in, took) = attempt(&mut lab, OTHER, "a wrong one, surely");
+        assert!(!let_in);
+        assert_eq!(took < soon, number < 3, "{number}: {took:?}");
+        assert!(number < 10 || took > Nanos::from_secs(4), "{number}: {took:?}");
+    }
+    let (let_in, took) = attempt(&mut lab, HOSTS, "the right secret");
+    assert!(let_in && took < soon, "{took:?}");
+    // where guesses came from, it takes its time, and works
+    let (let_in, took) = attempt(&mut lab, OTHER, "the right secret");
+    assert!(let_in && took > Nanos::from_secs(4), "{took:?}");
 }

@@ -17,6 +17,7 @@ mod judge;
 mod keeper;
 mod layers;
 mod locate;
+mod login_problems;
 mod loss;
 mod members;
 mod outlook;

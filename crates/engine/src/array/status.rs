@@ -35,6 +35,7 @@ impl Array {
         problems.extend(pool_problems.into_iter().flatten());
         problems.extend(self.schedule_problems());
         problems.extend(self.spare_problems());
+        problems.extend(self.login_problems());
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
         let state = self.state.borrow();
         let catalog = &state.catalog;

@@ -42,7 +42,13 @@ pub struct Host {
 impl Host {
     /// Begins to connect to a portal and to log in.
     pub fn start(lab: &mut Lab, address: SocketAddr, params: InitiatorParams) -> Host {
-        let (process, shards, _) = lab.simulation.start_task_process::<()>(1, 1, |_, _| Box::new(|_, ()| {}));
+        Host::start_from(lab, 1, address, params)
+    }
+
+    /// The same, on this machine.
+    pub fn start_from(lab: &mut Lab, machine: u16, address: SocketAddr, params: InitiatorParams) -> Host {
+        let (process, shards, _) =
+            lab.simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
         let shard = shards.into_iter().next().unwrap();
         let io = shard.borrow().io().clone();
         let shared = Rc::new(Shared {
