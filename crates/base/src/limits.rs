@@ -108,8 +108,8 @@ pub const LOGIN_TEXT_BYTES_MAX: usize = 64 << 10;
 /// them. A login that takes longer than [`LOGIN_NS_MAX`] is dropped.
 pub const LOGINS_PER_SHARD_MAX: usize = 128;
 /// Sessions of one host, and from one address, on all shards. A host that has none is let in all the same.
-pub const SESSIONS_PER_HOST_MAX: usize = 256;
-pub const SESSIONS_PER_ADDRESS_MAX: usize = 512;
+pub const SESSIONS_PER_HOST_MAX: usize = 512;
+pub const SESSIONS_PER_ADDRESS_MAX: usize = 768;
 /// Sessions on one shard, beyond which only hosts are let in that have none.
 pub const SESSIONS_PER_SHARD_MAX: usize = CONNECTIONS_PER_SHARD_MAX - LOGINS_PER_SHARD_MAX;
 /// Addresses of which a shard remembers that they gave wrong secrets.
