@@ -4,32 +4,29 @@
 
 RANDOM=$seed
 echo "seed $seed, $minutes minutes"
-all_drives=()
-for kind in "${drive_kinds[@]}"; do
-    for n in $(seq $drives_of_a_kind); do all_drives+=("$kind-$n"); done
-done
 declare -A harmed=() counts=()
 count() { counts[$1]=$((${counts[$1]:-0} + 1)); }
-pick() { shuf -n "$1" --random-source=<(yes $RANDOM); }
-below() { echo $((RANDOM % $1)); }
+# draw N: a number below N, in $drawn, and not by a subshell, whose numbers do not follow from the seed.
+draw() { drawn=$((RANDOM % $1)); }
+# pick COUNT SALT: so many of the lines.
+pick() { shuf -n "$1" --random-source=<(yes "$2"); }
+one_of() { draw $# && picked=${*:drawn+1:1}; }
+pause() { draw "$1" && sleep "$drawn"; }
+one_in() { draw "$1" && [ "$drawn" = 0 ]; }
 
-# Members of the pool in this state, by name, and what would be survived.
-members='
+# members STATE: of the pool, by name; claim: how many failures would be survived, says status.
 members() {
-    local name
-    status >/run/status
-    for name in '"${all_drives[*]}"'; do
-        ! jq -e --arg path "$(path "$name")" --arg state "$1" "[.array.pools[0].drives[] | select(.path == \$path and .state == \$state)] != []" \
-            /run/status >/dev/null || echo "$name"
-    done
+    vm "status | jq -r '.array.pools[0].drives[] | select(.state == \"$1\") | .path'" |
+        sed -E 's/.*(NVME|VIRTIO|SCSI|MEGASAS)([0-9])$/\L\1-\2/'
 }
-claim() { status | jq "if .summary.data_safe then .array.pools[0].failures_survivable else 0 end"; }
-'
+claim() { vm "status | jq 'if .summary.data_safe then .array.pools[0].failures_survivable else 0 end'"; }
 
 # harm NAME: one of the things that happen to drives.
 harm() {
     local how
-    how=$(printf '%s\n' pulled unplugged hangs writes reads sectors protected offline slow | pick 1)
+    one_of pulled unplugged hangs writes reads sectors protected offline slow
+    how=$picked
+    draw 64
     case $how-$1 in
     offline-nvme* | offline-virtio*) how=pulled ;;
     esac
@@ -43,7 +40,7 @@ harm() {
     slow) throttle "$1" 0 20 ;;
     writes) inject "$1" '"iotype":"write","errno":5' ;;
     reads) inject "$1" '"iotype":"read","errno":5' ;;
-    sectors) inject "$1" "\"iotype\":\"read\",\"errno\":5,\"sector\":$(($(below 64) * 4096))" '"iotype":"write","errno":5,"once":true' ;;
+    sectors) inject "$1" "\"iotype\":\"read\",\"errno\":5,\"sector\":$((drawn * 4096))" '"iotype":"write","errno":5,"once":true' ;;
     protected) vm "blockdev --setro $(printf '$(path %s)' "$1")" ;;
     offline) vm "echo offline >/sys/block/$(printf '$(device %s)' "$1")/device/state" ;;
     esac
@@ -64,32 +61,37 @@ unharm() {
     # The kernel may have given up what did not answer.
     vm "is_there $1 || rescan; within is_there $1"
 }
-# strike: as many drives as status says would be survived, or fewer.
+# strike: as many drives as status says would be survived, or fewer. What it cannot know yet, a drive that is harmed and still
+# online, counts.
 strike() {
-    local victims name claim
-    claim=$(vm "$members claim")
-    echo "claims $claim"
+    local victims=() name claim
+    claim=$(claim)
+    for name in $(members online); do
+        if [ -n "${harmed[$name]:-}" ]; then claim=$((claim - 1)); else victims+=("$name"); fi
+    done
+    echo "claims $claim more"
     [ "$claim" -gt 0 ] || return 0
-    mapfile -t victims < <(vm "$members members online" | pick $((1 + $(below "$claim"))))
+    draw "$claim"
+    mapfile -t victims < <(printf '%s\n' "${victims[@]}" | pick $((1 + drawn)) $RANDOM)
     for name in "${victims[@]}"; do harm "$name" || return 1; done
 }
 round() {
     strike || return 1
-    [ "$(below 4)" -gt 0 ] || { count "kill -9" && vm 'daemon_kill; daemon_start' || return 1; }
-    sleep "$(below 12)"
+    ! one_in 4 || { count "kill -9" && vm 'daemon_kill; daemon_start' || return 1; }
+    pause 12
     # in the middle of the repair of the first
-    [ "$(below 2)" -gt 0 ] || strike || return 1
-    sleep "$(below 30)"
+    ! one_in 2 || strike || return 1
+    pause 30
     vm client_lives || return 1
     # Half of the time it has to recover before anything comes back.
-    [ "$(below 2)" -gt 0 ] || vm "becomes 240 '(pool.failures_survivable >= 1) and .summary.data_safe'" || return 1
+    ! one_in 2 || vm "becomes 240 '(pool.failures_survivable >= 1) and .summary.data_safe'" || return 1
     local name
     for name in "${!harmed[@]}"; do unharm "$name" || return 1; done
     vm "daemon_lives && client_lives && becomes 300 'survives(2) and pool.repair == null and .summary.data_safe'" || return 1
-    vm "$members"'
+    vm '
 t drive list -o json >/run/list
 for path in $(jq -r ".drives[] | select(.state == \"unused\" or .state == \"failed\") | .path" /run/list); do
-    [ "$(members online | wc -l)" -ge 6 ] && { t drive wipe "$path" --yes && t drive spare p "$path" || true; } || t drive add p "$path" --force "$path" || true
+    [ "$(status | jq "[.array.pools[0].drives[] | select(.state == \"online\")] | length")" -ge 6 ] && { t drive wipe "$path" --yes && t drive spare p "$path" || true; } || t drive add p "$path" --force "$path" || true
 done
 becomes 300 "survives(2) and pool.repair == null and .summary.data_safe"'
 }

@@ -26,7 +26,7 @@ path() {
     case $1 in
     dm-*) echo "/dev/mapper/$1" ;;
     kernel-*) readlink -e "$(path "${1#kernel-}")" ;;
-    debug) echo "/dev/$(basename /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*)" ;;
+    debug) [ ! -e /sys/bus/pseudo/drivers/scsi_debug ] || echo "/dev/$(basename /sys/bus/pseudo/drivers/scsi_debug/adapter0/host*/target*/*:*/block/*)" ;;
     nvme-*) echo "/dev/disk/by-id/nvme-QEMU_NVMe_Ctrl_$serial" ;;
     virtio-*) echo "/dev/disk/by-id/virtio-$serial" ;;
     scsi-* | megasas-*) echo "/dev/disk/by-id/scsi-0QEMU_QEMU_HARDDISK_$serial" ;;
@@ -79,9 +79,12 @@ table_of_kind() {
 }
 
 daemon_start() {
+    [ ! -e $head/log ] || mv $head/log $head/log-before
     setsid tangelo serve --config $head/tangelo.toml >>$head/log 2>&1 </dev/null &
     echo $! >$head/pid
-    within grep -q "serving iSCSI on" $head/log
+    # One that has ended need not be waited for.
+    within eval 'grep -q "serving iSCSI on" $head/log || ! daemon_lives'
+    daemon_lives || { cat $head/log; return 1; }
 }
 daemon_lives() { kill -0 "$(cat $head/pid)" 2>/dev/null; }
 daemon_kill() {
@@ -136,8 +139,8 @@ TOML
     dmesg --clear
 }
 blank() {
-    # It would fill its pool; new ones are blank.
-    [ "$1" != /dev/mapper/dm-thin ] || return 0
+    # These are made anew for each array; and a thin one would fill its pool.
+    case $1 in /dev/mapper/dm-thin | /dev/loop* | /dev/nullb* | "$(path debug)") return 0 ;; esac
     blkdiscard -f -z "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
     [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || { echo "$1 cannot be blanked"; return 1; }
 }
