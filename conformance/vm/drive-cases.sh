@@ -133,7 +133,7 @@ jq -c '\"        errors: \\([pool.drives[].errors.read]), scrub: \\(pool.scrub.l
 # hangs KIND: no answer to anything, for 60 s.
 hangs() {
     local kind=$1
-    step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; client_start; sleep 2"
+    step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; patient $kind-1; client_start; sleep 2"
     qmp_step "it hangs" throttle "$kind-1" 1 0
     step "MISSING, spare joins, data safe" "becomes 25 'is(\"missing\")' $kind-1
 client_lives
@@ -147,7 +147,7 @@ becomes 90 'is(\"none\") and whole(5)' $kind-1"
 # slow KIND: 20 operations a second.
 slow() {
     local kind=$1
-    step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; client_start; sleep 2"
+    step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; patient $kind-1; client_start; sleep 2"
     qmp_step "it is slow" throttle "$kind-1" 0 20
     step "emptied, the spare in its place, data safe" "becomes 180 'is(\"draining\") or is(\"none\")' $kind-1
 client_lives

@@ -36,8 +36,8 @@ harm() {
     case $how in
     pulled) vm "remove $1" ;;
     unplugged) unplug "$1" ;;
-    hangs) throttle "$1" 1 0 ;;
-    slow) throttle "$1" 0 20 ;;
+    hangs) vm "patient $1" && throttle "$1" 1 0 ;;
+    slow) vm "patient $1" && throttle "$1" 0 20 ;;
     writes) inject "$1" '"iotype":"write","errno":5' ;;
     reads) inject "$1" '"iotype":"read","errno":5' ;;
     sectors) inject "$1" "\"iotype\":\"read\",\"errno\":5,\"sector\":$((drawn * 4096))" '"iotype":"write","errno":5,"once":true' ;;

@@ -55,6 +55,15 @@ rescan() {
     for host in /sys/class/scsi_host/host*; do echo "- - -" >"$host/scan"; done
     udevadm settle
 }
+# patient NAME: the kernel waits ten minutes for an answer.
+patient() {
+    local of
+    of=/sys/block/$(device "$1")
+    case $1 in
+    nvme-*) echo 600000 >"$of/queue/io_timeout" ;;
+    scsi-* | megasas-*) echo 600 >"$of/device/timeout" ;;
+    esac
+}
 is_there() { [ -n "$(device "$1")" ]; }
 
 # map_over NAME: makes dm-NAME, the whole of the drive; table NAME TABLE...: what dm-NAME does from now on.
@@ -141,7 +150,8 @@ TOML
 blank() {
     # These are made anew for each array; and a thin one would fill its pool.
     case $1 in /dev/mapper/dm-thin | /dev/loop* | /dev/nullb* | "$(path debug)") return 0 ;; esac
-    blkdiscard -f -z "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
+    # What is discarded reads as zeros with QEMU, and takes no room below it; what is written as zeros does.
+    blkdiscard -f "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
     [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || { echo "$1 cannot be blanked"; return 1; }
 }
 

@@ -51,8 +51,8 @@ drives_of_the_machine() {
             chassis=$((chassis + 1))
             truncate -s $drive_bytes "$work/drives/$name.img"
             vm_arguments+=(
-                -blockdev "driver=file,node-name=$name-file,filename=$work/drives/$name.img,cache.no-flush=on"
-                -blockdev "driver=raw,node-name=$name-raw,file=$name-file"
+                -blockdev "driver=file,node-name=$name-file,filename=$work/drives/$name.img,cache.no-flush=on,discard=unmap"
+                -blockdev "driver=raw,node-name=$name-raw,file=$name-file,discard=unmap,detect-zeroes=unmap"
             )
             case $kind in
             nvme | virtio) vm_arguments+=(-device "pcie-root-port,id=port-$name,chassis=$chassis") ;;
@@ -97,18 +97,20 @@ inject() {
     shift
     injected[$name]=1
     for rule in "$@"; do rules+="${rules:+,}{\"event\":\"none\",$rule}"; done
-    vm_qmp blockdev-add "\"driver\":\"blkdebug\",\"node-name\":\"$name-bad\",\"image\":\"$name-file\",\"inject-error\":[$rules]" &&
+    vm_qmp blockdev-add "\"driver\":\"blkdebug\",\"discard\":\"unmap\",\"node-name\":\"$name-bad\",\"image\":\"$name-file\",\"inject-error\":[$rules]" &&
         content_of "$name" "$name-bad"
 }
 heal() {
     content_of "$1" "$1-file" && vm_qmp blockdev-del "\"node-name\":\"$1-bad\"" && unset "injected[$1]"
 }
-content_of() { vm_qmp blockdev-reopen "\"options\":[{\"driver\":\"raw\",\"node-name\":\"$1-raw\",\"file\":\"$2\"}]"; }
+content_of() { vm_qmp blockdev-reopen "\"options\":[{\"node-name\":\"$1-raw\",\"file\":\"$2\",$raw_options}]"; }
+# What is zero takes no room on this side.
+raw_options='"driver":"raw","discard":"unmap","detect-zeroes":"unmap"'
 # replug NAME: as heal, for a drive whose flushes fail: QEMU cannot change what is under a drive without one.
 replug() {
     unset "injected[$1]"
     unplug "$1" && vm "within eval '! is_there $1'" && vm_gone "$1-raw" && vm_gone "$1-bad" &&
-        vm_qmp blockdev-add "\"driver\":\"raw\",\"node-name\":\"$1-raw\",\"file\":\"$1-file\"" && plug "$1" &&
+        vm_qmp blockdev-add "\"node-name\":\"$1-raw\",\"file\":\"$1-file\",$raw_options" && plug "$1" &&
         vm "rescan; within is_there $1"
 }
 # vm_gone NODE: removed as soon as the device that used it is gone, too.
@@ -121,10 +123,14 @@ vm_gone() {
     return 1
 }
 
-# throttle NAME BYTES OPERATIONS: so much a second and no more; 0 is no limit. One byte a second is a drive that hangs.
+# throttle NAME BYTES OPERATIONS: so much a second and no more; 0 is no limit. One byte a second is a drive that hangs. The kernel
+# must not lose its patience with it (`patient` in drives-guest.sh): when it aborts what is throttled, or resets the controller, QEMU
+# waits for that, and all of the machine with it.
 throttle() {
     if [ "$2$3" = 00 ]; then unset "throttled[$1]"; else throttled[$1]=1; fi
-    vm_qmp block_set_io_throttle "\"id\":\"$1\",\"bps\":$2,\"bps_rd\":0,\"bps_wr\":0,\"iops\":$3,\"iops_rd\":0,\"iops_wr\":0"
+    local device=$1
+    case $1 in virtio-*) device=/machine/peripheral/$1/virtio-backend ;; esac
+    vm_qmp block_set_io_throttle "\"id\":\"$device\",\"bps\":$2,\"bps_rd\":0,\"bps_wr\":0,\"iops\":$3,\"iops_rd\":0,\"iops_wr\":0"
 }
 
 # resize NAME BYTES: the drive has another size, and says so.

@@ -117,11 +117,11 @@ fresh parity-2 debug virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start;
 null() {
     step "an array with a drive of null_blk" "modprobe null_blk nr_devices=0 2>/dev/null || true
 mountpoint -q /sys/kernel/config || mount -t configfs configfs /sys/kernel/config
-n=/sys/kernel/config/nullb/n0; [ ! -e \$n ] || { echo 0 >\$n/power; rmdir \$n; }
+n=/sys/kernel/config/nullb/nullb0; [ ! -e \$n ] || { echo 0 >\$n/power; rmdir \$n; }
 mkdir \$n; echo 1024 >\$n/size; echo 1 >\$n/memory_backed; echo ${3:-512} >\$n/blocksize; echo 1 >\$n/power; udevadm settle
 fresh parity-2 nullb0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start; sleep 3"
-    step "$1" "victim=nullb0; n=/sys/kernel/config/nullb/n0; $2"
-    step "everything acknowledged is read" "client_stop 30; daemon_kill; n=/sys/kernel/config/nullb/n0; echo 0 >\$n/power; rmdir \$n"
+    step "$1" "victim=nullb0; n=/sys/kernel/config/nullb/nullb0; $2"
+    step "everything acknowledged is read" "client_stop 30; daemon_kill; n=/sys/kernel/config/nullb/nullb0; echo 0 >\$n/power; rmdir \$n"
 }
 
 # scsi_state KIND STATE: what the SCSI layer makes of a device that does not recover.
