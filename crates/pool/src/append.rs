@@ -275,7 +275,7 @@ impl Lane {
             let written = self.io.drive_write(drive, offset_bytes, write.data.clone(), batch.durable).await;
             self.note_latency(column.drive, Access::Write, began);
             let Err(error) = written else { return Written::Done };
-            self.counters.borrow_mut().drive(column.drive).write += 1;
+            self.counters.borrow_mut().failed_write(column.drive, error);
             match error {
                 IoError::NoSpace => self.stall(batch).await,
                 IoError::Media | IoError::TimedOut if attempts == 0 => {
@@ -365,7 +365,7 @@ impl Lane {
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
             Decision::FlushFailed.taken();
-            self.counters.borrow_mut().drive(drive).write += 1;
+            self.counters.borrow_mut().failed_write(drive, error);
             if !self.report_failed_drive(drive, error).await {
                 self.fail();
                 return Err(LaneError::Unavailable);

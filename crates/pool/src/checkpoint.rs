@@ -367,7 +367,7 @@ impl Lane {
         let results = join_all(writes).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {
             let Err(error) = result else { continue };
-            self.counters.borrow_mut().drive(drive).write += 1;
+            self.counters.borrow_mut().failed_write(drive, error);
             if error == env::IoError::NoSpace {
                 return Err(LaneError::Unavailable);
             }

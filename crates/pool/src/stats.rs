@@ -61,6 +61,14 @@ impl LaneCounters {
         }
         &mut self.drive_errors[index]
     }
+
+    /// A write, or a flush, that failed. That there is no space below a drive is no error of the drive; it is asked for again
+    /// and again.
+    pub(crate) fn failed_write(&mut self, drive: u8, error: env::IoError) {
+        if error != env::IoError::NoSpace {
+            self.drive(drive).write += 1;
+        }
+    }
 }
 
 /// A lane's state in numbers. Blocks are of 4 KiB.

@@ -133,7 +133,7 @@ impl Lane {
             let Err(error) = self.io.drive_write(drive, offset_bytes, write.data, true).await else {
                 return true;
             };
-            self.counters.borrow_mut().drive(column.drive).write += 1;
+            self.counters.borrow_mut().failed_write(column.drive, error);
             if error != IoError::NoSpace {
                 self.report_failed_drive(column.drive, error).await;
             }
