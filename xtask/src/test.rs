@@ -124,8 +124,10 @@ fn conformance(tally: &mut Tally) {
         shell::run(cargo().args(["build", "--quiet", "--release", "-p", "tangelo", "-p", "xtask"]))
     });
     for name in [
+        "install",
         "userspace-clients",
         "libiscsi-suite",
+        "api",
         "bad-luck",
         "drive-life",
         "ext4-through-crashes",

@@ -58,7 +58,7 @@ pub const PORTALS_MAX: usize = 32;
 pub const PORTAL_GROUPS_MAX: u16 = 32;
 /// Drives that one head looks at, whether or not they belong to a pool.
 pub const CONFIGURED_DRIVES_MAX: usize = 256;
-/// Clients of the API that are connected at once, and requests that are at work at once.
+/// Clients of the API that are connected at once, and requests that are at work at once, of each of its two sockets.
 pub const API_CONNECTIONS_MAX: usize = 64;
 pub const API_REQUESTS_MAX: usize = 32;
 /// The body of one API request.
@@ -134,7 +134,7 @@ const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
 const _: () = assert!(SESSIONS_PER_HOST_MAX <= SESSIONS_PER_ADDRESS_MAX);
 const _: () = assert!(SESSIONS_PER_ADDRESS_MAX < SESSIONS_PER_SHARD_MAX);
 const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
-const _: () = assert!(API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
+const _: () = assert!(2 * API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);
 const _: () = assert!(2 * COMPARE_AND_WRITE_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(COPY_TARGETS_MAX * 32 + COPY_SEGMENTS_MAX * 28 <= COPY_DESCRIPTORS_BYTES_MAX);

@@ -33,7 +33,7 @@ pub struct PoolSettings {
     /// A drive that does not answer for so long is given up: 1 s to 1 hour; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_seconds: Option<u32>,
-    /// Time from one scrub to the next, 1 minute to 1 year; not set: none by itself.
+    /// Time from one scrub to the next, 1 minute to 1 year; 0: none by itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
     /// How long a deleted volume stays in the bin, 1 minute to 1 year; 0: it goes at once.
@@ -58,6 +58,8 @@ pub struct ScrubRecord {
 const DAY: u32 = 24 * 60 * 60;
 /// How long a deleted volume stays in the bin where nothing was set.
 const BIN_SECONDS: u32 = DAY;
+/// How often a pool is scrubbed by itself where nothing was set.
+const SCRUB_SECONDS: u32 = 30 * DAY;
 
 impl PoolSettings {
     pub(crate) fn is_default(&self) -> bool {
@@ -67,6 +69,11 @@ impl PoolSettings {
     /// How long a deleted volume stays in the bin; 0: not at all.
     pub fn bin_seconds(&self) -> u32 {
         self.bin_seconds.unwrap_or(BIN_SECONDS)
+    }
+
+    /// Time from one scrub to the next; `None`: none by itself.
+    pub fn scrub_every_seconds(&self) -> Option<u32> {
+        Some(self.scrub_every_seconds.unwrap_or(SCRUB_SECONDS)).filter(|&seconds| seconds > 0)
     }
 
     pub(crate) fn check(&self) -> Result<(), CatalogError> {
@@ -86,7 +93,12 @@ impl PoolSettings {
                 1,
                 3600,
             ),
-            ("the time between scrubs, in seconds", self.scrub_every_seconds, 60, 366 * DAY),
+            (
+                "the time between scrubs, in seconds",
+                self.scrub_every_seconds.filter(|&seconds| seconds > 0),
+                60,
+                366 * DAY,
+            ),
             (
                 "the time in the bin, in seconds",
                 self.bin_seconds.filter(|&seconds| seconds > 0),

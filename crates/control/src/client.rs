@@ -15,6 +15,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::api::{ApiError, ErrorCode};
+use crate::secret_file::{self, SecretFileError};
 
 /// How long an answer may take; longer than the server gives itself.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(150);
@@ -40,8 +41,8 @@ pub enum ClientError {
     Refused(#[from] ApiError),
     #[error("nobody answers at {place}: {error}")]
     Unreachable { place: String, error: std::io::Error },
-    #[error("{path}: the token cannot be read: {error}")]
-    Token { path: PathBuf, error: std::io::Error },
+    #[error("{path}: the token: {error}")]
+    Token { path: PathBuf, error: SecretFileError },
     #[error("{path}: the token has characters that cannot be sent")]
     TokenCharacters { path: PathBuf },
     #[error("the connection to {place} broke off: {reason}")]
@@ -185,7 +186,7 @@ impl Server {
 
 fn read_token(path: &Path) -> Result<String, ClientError> {
     let text =
-        std::fs::read_to_string(path).map_err(|error| ClientError::Token { path: path.to_owned(), error })?;
+        secret_file::read(path).map_err(|error| ClientError::Token { path: path.to_owned(), error })?;
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()) {
         return Err(ClientError::TokenCharacters { path: path.to_owned() });

@@ -2,6 +2,7 @@
 //! everything that stands before the array.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::api::*;
 use crate::array::{Answer, Array};
@@ -11,11 +12,17 @@ pub struct FakeArray {
     pub status: Mutex<ArrayStatus>,
     /// Every command that came, oldest first.
     pub asked: Mutex<Vec<Command>>,
+    /// No command is answered any more.
+    pub silent: AtomicBool,
 }
 
 impl FakeArray {
     pub fn new(status: ArrayStatus) -> FakeArray {
-        FakeArray { status: Mutex::new(status), asked: Mutex::new(Vec::new()) }
+        FakeArray {
+            status: Mutex::new(status),
+            asked: Mutex::new(Vec::new()),
+            silent: AtomicBool::new(false),
+        }
     }
 
     fn answer(&self, command: Command) -> Result<Reply, ApiError> {
@@ -124,6 +131,9 @@ fn missing(kind: &str, name: &str) -> ApiError {
 impl Array for FakeArray {
     fn call(&self, command: Command) -> Answer {
         self.asked.lock().expect("no test panics with it").push(command.clone());
+        if self.silent.load(Ordering::Relaxed) {
+            return Box::pin(std::future::pending());
+        }
         let answer = self.answer(command);
         Box::pin(async { answer })
     }

@@ -14,6 +14,8 @@ pub mod client;
 pub mod config;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+pub mod repeats;
+pub mod secret_file;
 pub mod server;
 pub mod size;
 pub mod state;

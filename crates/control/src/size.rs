@@ -13,6 +13,8 @@ pub enum SizeError {
         "the unit \"{0}\" is not known: use B, KiB, MiB, GiB, TiB, PiB (powers of 1024) or kB, MB, GB, TB, PB (powers of 1000)"
     )]
     Unit(String),
+    #[error("\"{0}\" has no unit: write {0}GiB, {0}MiB, or {0}B for bytes")]
+    NoUnit(String),
     #[error("\"{0}\" is not a whole number of bytes")]
     Fraction(String),
     #[error("\"{0}\" is larger than any size can be")]
@@ -20,7 +22,8 @@ pub enum SizeError {
 }
 
 /// Bytes of a text: a decimal number, and a unit. `K`, `M`, `G`, `T` and `P` alone are powers of 1024, as
-/// lvm, zfs and qemu-img have it; no unit means bytes.
+/// lvm, zfs and qemu-img have it. A number without a unit is refused: others take it for MiB or GiB, and it is hardly meant as
+/// bytes.
 pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let trimmed = text.trim();
     let split = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
@@ -33,6 +36,9 @@ pub fn parse_size(text: &str) -> Result<u64, SizeError> {
     let digits = !whole.is_empty() && fraction.bytes().all(|b| b.is_ascii_digit());
     if !digits || number.ends_with('.') {
         return Err(SizeError::Format(text.to_owned()));
+    }
+    if unit.is_empty() {
+        return Err(SizeError::NoUnit(number.to_owned()));
     }
     if whole.len() > 20 || fraction.len() > 15 {
         return Err(SizeError::TooLarge(text.to_owned()));
@@ -90,8 +96,7 @@ mod tests {
     #[test]
     fn what_people_write() {
         let table = [
-            ("0", 0),
-            ("4096", 4096),
+            ("0B", 0),
             ("4096B", 4096),
             ("1k", 1024),
             ("1KiB", 1024),
@@ -114,6 +119,7 @@ mod tests {
         let kind = |text: &str| match parse_size(text).unwrap_err() {
             SizeError::Format(_) => "format",
             SizeError::Unit(_) => "unit",
+            SizeError::NoUnit(_) => "no unit",
             SizeError::Fraction(_) => "fraction",
             SizeError::TooLarge(_) => "large",
         };
@@ -129,10 +135,13 @@ mod tests {
             ("1 bytes", "unit"),
             ("1XiB", "unit"),
             ("0.3k", "fraction"),
-            ("1.5", "fraction"),
+            ("1.5B", "fraction"),
+            ("100", "no unit"),
+            (" 1.5 ", "no unit"),
+            ("8", "no unit"),
             ("99999999999999999999P", "large"),
             ("16384PiB", "large"),
-            ("999999999999999999999", "large"),
+            ("999999999999999999999B", "large"),
         ];
         for (text, expected) in table {
             assert_eq!(kind(text), expected, "{text}");
@@ -161,7 +170,7 @@ mod tests {
 
         #[test]
         fn bytes_are_themselves(bytes: u64) {
-            prop_assert_eq!(parse_size(&bytes.to_string()), Ok(bytes));
+            prop_assert_eq!(parse_size(&format!("{bytes}B")), Ok(bytes));
         }
     }
 }

@@ -20,6 +20,7 @@ use wire::iscsi::LoginStatus;
 use crate::admission::Turn;
 use crate::command::PortalOptions;
 use crate::context::{Context, MANAGER};
+use crate::events::{LoginRefusal, SessionEnd};
 use crate::guests::Source;
 use crate::message::{Answer, Call};
 use crate::reinstatement::{Claim, SessionKey, SessionPlace};
@@ -74,6 +75,7 @@ pub(crate) async fn serve(
         context.ask(MANAGER, Call::Unregister(key, place)).await;
     }
     context.sessions.remove(place);
+    session.tell_end();
     session.gone.open();
     sender.await;
     ticker.await;
@@ -84,7 +86,10 @@ async fn wait_for_turn(context: &Context, session: &Session) {
     match context.guesses.turn(Source::of(session.peer().ip()), context.io.now()) {
         Turn::Now => {}
         Turn::At(turn) => drop(race(context.io.sleep_until(turn), session.ending.pass()).await),
-        Turn::Never => session.drop_now(),
+        Turn::Never => {
+            session.note_refusal(LoginRefusal::Guesses);
+            session.drop_now(SessionEnd::GaveWay);
+        }
     }
 }
 
@@ -166,6 +171,7 @@ fn carry_out_one(context: &Rc<Context>, session: &Rc<Session>, effect: Effect) {
             context.io.spawn(log_in(context.clone(), session.clone(), identity));
         }
         Effect::Close(reason) => {
+            session.note_close(reason);
             note_guess(context, session, reason);
             session.end();
         }
@@ -186,7 +192,8 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
                     *session.registered.borrow_mut() = Some(key);
                     tsih
                 }
-                Err(_) => {
+                Err(limit) => {
+                    session.note_refusal(LoginRefusal::TooManySessions(limit));
                     session.protocol.borrow_mut().refuse_login(LoginStatus::OutOfResources);
                     carry_out(&context, &session);
                     session.login_pending.set(false);
@@ -204,16 +211,21 @@ async fn log_in(context: Rc<Context>, session: Rc<Session>, identity: SessionIde
         let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
         match host {
             Some(host) if identity.kind == SessionKind::Normal && !session.portal.borrow().admits(&host) => {
+                session.note_refusal(LoginRefusal::OtherPortal);
                 session.protocol.borrow_mut().refuse_login(LoginStatus::AuthorizationFailed);
                 carry_out(&context, &session);
             }
             Some(host) => {
                 session.log_in(&replica, &context.units, Login { identity, host });
+                session.tell_login();
                 session.protocol.borrow_mut().complete_login(tsih);
                 carry_out(&context, &session);
             }
             // the host was removed while its initiator logged in
-            None => session.close(CloseReason::Requested),
+            None => {
+                session.note_refusal(LoginRefusal::HostRemoved);
+                session.close(SessionEnd::AccessTakenAway);
+            }
         }
     }
     session.login_pending.set(false);

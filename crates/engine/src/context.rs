@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base::{ShardId, VolumeId};
 use block::Payload;
 use env::ListenerHandle;
-use iscsi::{Budget, CloseReason};
+use iscsi::Budget;
 use scsi::{AccessStates, Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
@@ -17,6 +17,7 @@ use crate::admission::Guesses;
 use crate::array::Array;
 use crate::command::{CommandError, CommandErrorKind, PortalOptions};
 use crate::connection::Sessions;
+use crate::events::{SessionEnd, SessionListener};
 use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::memory::Memory;
@@ -67,6 +68,8 @@ pub(crate) struct Context {
     pub(crate) reservation_turn: Semaphore,
     /// Volumes whose access states are changing, on shard 0.
     pub(crate) changing_access: RefCell<BTreeSet<VolumeId>>,
+    /// Told of what happens at the front door.
+    pub(crate) listener: RefCell<Option<SessionListener>>,
     /// The array's management; on shard 0 only.
     array: OnceCell<Rc<Array>>,
 }
@@ -101,6 +104,7 @@ impl Context {
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),
             changing_access: RefCell::default(),
+            listener: RefCell::default(),
             array: OnceCell::new(),
         })
     }
@@ -245,7 +249,7 @@ impl Context {
         match call {
             Call::EndSession(place) => {
                 if let Some(session) = self.sessions.get(place) {
-                    session.drop_now();
+                    session.drop_now(SessionEnd::Reinstated);
                     session.wait_for_all().await;
                 }
                 Answer::Done
@@ -335,7 +339,7 @@ impl Context {
         self.stage.set(Stage::Quiescing);
         listener::stop(self, |_| true).await;
         let sessions = self.sessions.all();
-        sessions.iter().for_each(|session| session.close(CloseReason::Requested));
+        sessions.iter().for_each(|session| session.close(SessionEnd::Stopping));
         for session in sessions {
             session.gone.pass().await;
         }

@@ -10,6 +10,7 @@ use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
 use iscsi::SessionKind;
 
 use crate::connection::Sessions;
+use crate::events::{LoginRefusal, SessionEnd};
 use crate::session::Session;
 
 /// Whom an address belongs to: an IPv6 address counts as its network, in which anybody has any number of them.
@@ -63,7 +64,8 @@ impl Sessions {
         }
         let sources: Vec<Source> = guests.iter().map(|session| Source::of(session.peer().ip())).collect();
         let Some(index) = gives_way(&sources, Source::of(newcomer)) else { return false };
-        guests[index].drop_now();
+        guests[index].note_refusal(LoginRefusal::GaveWay);
+        guests[index].drop_now(SessionEnd::GaveWay);
         true
     }
 }

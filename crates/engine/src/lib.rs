@@ -17,6 +17,7 @@ pub mod command;
 mod connection;
 mod context;
 mod copy;
+mod events;
 mod figures;
 mod guests;
 mod lanes;
@@ -40,7 +41,10 @@ mod unit;
 
 use bytes::Bytes;
 
+pub use admission::SessionLimit;
 pub use command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel};
+pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
+pub use iscsi::LoginFault;
 pub use memory::Memory;
 pub use message::ShardMessage;
 pub use shard::Shard;

@@ -18,6 +18,7 @@ use wire::scsi::reservation::initiator_port_name;
 
 use crate::command::{PortalOptions, SessionStatus};
 use crate::context::Context;
+use crate::events::{LoginRefusal, SessionEnd, SessionListener};
 use crate::reinstatement::{SessionKey, SessionPlace};
 use crate::replica::Replica;
 pub(crate) use crate::running::{Abort, RunningCommand};
@@ -111,6 +112,10 @@ pub(crate) struct Session {
     /// Open when the session is gone: no command at work, and its identity given up.
     pub(crate) gone: Gate,
     pub(crate) counters: Counters,
+    /// Why it ends, and why it could not log in; told when it is over.
+    pub(crate) end_noted: Cell<Option<SessionEnd>>,
+    pub(crate) refusal_noted: Cell<Option<LoginRefusal>>,
+    pub(crate) listener: Option<SessionListener>,
 }
 
 impl Session {
@@ -150,21 +155,29 @@ impl Session {
             hasty: Cell::new(false),
             gone: Gate::new(io, false),
             counters: Counters::default(),
+            end_noted: Cell::new(None),
+            refusal_noted: Cell::new(None),
+            listener: context.listener.borrow().clone(),
         }
     }
 
+    pub(crate) fn local(&self) -> SocketAddr {
+        self.local
+    }
+
     /// Asks the protocol to end the session; the initiator is told where it can be.
-    pub(crate) fn close(&self, reason: CloseReason) {
+    pub(crate) fn close(&self, why: SessionEnd) {
         if !self.ended.get() {
-            self.protocol.borrow_mut().close(reason);
+            self.note_end(why);
+            self.protocol.borrow_mut().close(CloseReason::Requested);
         }
         self.end();
     }
 
     /// Ends the session without waiting for the peer to take anything.
-    pub(crate) fn drop_now(&self) {
+    pub(crate) fn drop_now(&self, why: SessionEnd) {
         self.hasty.set(true);
-        self.close(CloseReason::Requested);
+        self.close(why);
     }
 
     /// Nothing begins any more, and what is at work is not answered.
@@ -334,7 +347,7 @@ impl Session {
             return Vec::new(); // a stranger's discovery
         }
         let Some(host) = host.filter(|host| host.name.as_str() == login.host) else {
-            self.close(CloseReason::Requested);
+            self.close(SessionEnd::AccessTakenAway);
             return self.abort(|_| true);
         };
         if login.identity.kind == SessionKind::Discovery {
@@ -342,7 +355,7 @@ impl Session {
         }
         let group = login.identity.portal_group_tag;
         if !self.portal.borrow().admits(&login.host) || !replica.groups.contains(&group) {
-            self.close(CloseReason::Requested);
+            self.close(SessionEnd::AccessTakenAway);
             return self.abort(|_| true);
         }
         let mut old = std::mem::take(&mut *self.luns.borrow_mut());

@@ -36,7 +36,7 @@ pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
         slow_latency_ms: (patience.slow_latency.0 / 1_000_000) as u32,
         slow_seconds: (patience.slow_time.0 / 1_000_000_000) as u32,
         hung_seconds: (patience.hung_time.0 / 1_000_000_000) as u32,
-        scrub_every_seconds: settings.scrub_every_seconds,
+        scrub_every_seconds: settings.scrub_every_seconds(),
         bin_seconds: settings.bin_seconds(),
     }
 }
@@ -54,10 +54,7 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
         slow_latency_ms: new.slow_latency_ms.or(before.slow_latency_ms),
         slow_seconds: new.slow_seconds.or(before.slow_seconds),
         hung_seconds: new.hung_seconds.or(before.hung_seconds),
-        scrub_every_seconds: match new.scrub_every_seconds {
-            Some(0) => None,
-            other => other.or(before.scrub_every_seconds),
-        },
+        scrub_every_seconds: new.scrub_every_seconds.or(before.scrub_every_seconds),
         bin_seconds: new.bin_seconds.or(before.bin_seconds),
     }
 }
@@ -107,9 +104,11 @@ pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
         0 => "drives that do not answer: waited for".to_owned(),
         seconds => format!("drives that do not answer: given up after {}{hung_choice}", period(seconds)),
     });
-    lines.push(match settings.scrub_every_seconds {
-        Some(seconds) => format!("scrub: every {}", period(seconds)),
-        None => "scrub: by hand only (default)".to_owned(),
+    lines.push(match now.scrub_every_seconds {
+        Some(seconds) => {
+            format!("scrub: every {}{}", period(seconds), choice(settings.scrub_every_seconds.is_some()))
+        }
+        None => "scrub: by hand only".to_owned(),
     });
     let bin_choice = choice(settings.bin_seconds.is_some());
     lines.push(match now.bin_seconds {
@@ -143,7 +142,13 @@ mod tests {
         assert_eq!((status(&set).read_errors, set.scrub_every_seconds), (9, Some(604_800)));
         assert!(lines(&set).contains(&"scrub: every 7 d".to_owned()), "{:?}", lines(&set));
         let off = changed(&set, &NewSettings { scrub_every_seconds: Some(0), ..NewSettings::default() });
-        assert_eq!((off.read_errors, off.scrub_every_seconds), (Some(9), None));
+        assert_eq!((off.read_errors, status(&off).scrub_every_seconds), (Some(9), None));
+        assert!(lines(&off).contains(&"scrub: by hand only".to_owned()), "{:?}", lines(&off));
+        assert!(
+            lines(&defaults).contains(&"scrub: every 30 d (default)".to_owned()),
+            "{:?}",
+            lines(&defaults)
+        );
         assert_eq!(changed(&set, &NewSettings { defaults: true, ..NewSettings::default() }), defaults);
     }
 }

@@ -18,6 +18,7 @@ use task::Executor;
 
 use crate::StartParameters;
 use crate::context::{Context, Stage};
+use crate::events::SessionListener;
 use crate::memory::Memory;
 use crate::message::ShardMessage;
 
@@ -44,6 +45,11 @@ impl Shard {
             context.clone().start_array(parameters);
         }
         Shard { executor, context, events: Vec::new(), operations: Vec::new(), started: false }
+    }
+
+    /// From now on, has somebody be told what happens at this shard's front door.
+    pub fn tell_sessions(&mut self, listener: SessionListener) {
+        *self.context.listener.borrow_mut() = Some(listener);
     }
 
     /// One turn. With `may_wait` it waits for an event where there is nothing to do; without, it only takes

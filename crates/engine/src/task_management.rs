@@ -14,12 +14,13 @@
 use std::rc::Rc;
 
 use base::VolumeId;
-use iscsi::{CloseReason, TaskManagement, TaskManagementFunction, TaskManagementResponse};
+use iscsi::{TaskManagement, TaskManagementFunction, TaskManagementResponse};
 use scsi::UnitAttention;
 use wire::scsi::Lun;
 
 use crate::connection::carry_out;
 use crate::context::Context;
+use crate::events::SessionEnd;
 use crate::message::Call;
 use crate::reinstatement::SessionPlace;
 use crate::reservation;
@@ -112,7 +113,7 @@ pub(crate) fn end_sessions_of(context: &Rc<Context>, host: &str) {
     for session in context.sessions.all() {
         let its = session.login.borrow().as_ref().is_some_and(|login| login.host == host);
         if its {
-            session.close(CloseReason::Requested);
+            session.close(SessionEnd::TargetReset);
         }
     }
 }

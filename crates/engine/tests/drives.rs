@@ -322,11 +322,18 @@ fn settings_hold_and_scrubs_come_by_the_clock() {
     let pool = bench.pool();
     assert_eq!((pool.settings.repair_share_percent, pool.settings.read_errors), (30, 7));
     assert_eq!(pool.scrub.last, None);
+    assert!(pool.activity.iter().any(|line| line.starts_with("never scrubbed")), "{:?}", pool.activity);
     bench.lab.pass(Nanos::from_secs(1830));
     let first = bench.pool().scrub.last.expect("one was due");
     bench.lab.pass(Nanos::from_secs(1830));
     let second = bench.pool().scrub.last.expect("there is one");
     assert!(second.complete && second.ended_ms > first.ended_ms);
+    let never = NewSettings { scrub_every_seconds: Some(0), ..NewSettings::default() };
+    bench.upkeep(set(never));
+    assert_eq!(bench.pool().settings.scrub_every_seconds, None);
+    let defaults = NewSettings { defaults: true, ..NewSettings::default() };
+    bench.upkeep(set(defaults));
+    assert_eq!(bench.pool().settings.scrub_every_seconds, Some(30 * 24 * 60 * 60), "once a month");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn refusals_name_what_is_wrong_and_what_to_do() {
         (volume("b", NewBacking::Pool("fast".into()), Some(MIB)), CommandErrorKind::NotFound, "\"fast\""),
         (
             volume("b", NewBacking::Raw("/dev/none".into()), None),
-            CommandErrorKind::Io,
+            CommandErrorKind::NotFound,
             "/dev/none: not found",
         ),
     ];

@@ -212,7 +212,7 @@ fn what_is_in_use_is_not_wiped() {
     let mut lab = Lab::with_pool(7, 1);
     let wipe = |path: &str| Command::DriveWipe { path: path.into(), dry_run: false };
     assert_eq!(lab.command(wipe("/dev/nvme0n1")).unwrap_err().kind, CommandErrorKind::InUse);
-    assert_eq!(lab.command(wipe("/dev/none")).unwrap_err().kind, CommandErrorKind::Io);
+    assert_eq!(lab.command(wipe("/dev/none")).unwrap_err().kind, CommandErrorKind::NotFound);
     lab.simulation.world.add_drive(DriveOptions::new("/dev/raw", 64 * MIB));
     let volume = NewVolume {
         name: "raw".into(),

@@ -198,7 +198,7 @@ fn nothing_is_overwritten_unless_it_is_named() {
         assert!(error.message.contains(text), "{error} does not say {text}");
         assert!(!error.hint.is_empty() || kind == CommandErrorKind::Invalid, "{error}");
     };
-    use CommandErrorKind::{AlreadyExists, InUse, Invalid, Io};
+    use CommandErrorKind::{AlreadyExists, InUse, Invalid, NotFound};
     let first = &paths[..3];
     refused(&mut lab, pool("a", "parity-1", first), InUse, "/dev/sda holds an ext2/3/4 file system");
     assert_eq!(lab.simulation.world.peek(drives[0], 0), ext4);
@@ -208,7 +208,7 @@ fn nothing_is_overwritten_unless_it_is_named() {
     refused(
         &mut lab,
         pool("a", "mirror-2", &[paths[1].clone(), "/dev/none".into()]),
-        Io,
+        NotFound,
         "/dev/none: not found",
     );
     let wrong = NewPool { force: vec!["/dev/sdz".into()], ..pool("a", "parity-1", first) };

@@ -152,6 +152,23 @@ pub enum CloseReason {
     Requested,
 }
 
+/// What was wrong with a login; more than the initiator is told.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LoginFault {
+    /// No host has an initiator of this name.
+    UnknownInitiator,
+    /// It wants a target of another name.
+    UnknownTarget,
+    /// The host must prove itself, and does not offer to.
+    ChapNotOffered,
+    /// The name or the secret that it gave is not the host's.
+    WrongSecret,
+    /// It asked for a proof that this host has no secret for.
+    NoMutualSecret,
+    /// Anything else, with the status that it is told (RFC 7143 §11.13.5).
+    Other { class: u8, detail: u8 },
+}
+
 /// A shared secret; never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub Vec<u8>);

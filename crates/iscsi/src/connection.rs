@@ -12,7 +12,9 @@ use base::{Nanos, limits};
 use bytes::{Bytes, BytesMut};
 use wire::iscsi::{AsyncEvent, AsyncMessage, Lengths, LoginStatus, RejectReason};
 
-use crate::api::{CloseReason, CommandResponse, Directory, Effect, TaskManagementResponse, TaskTag};
+use crate::api::{
+    CloseReason, CommandResponse, Directory, Effect, LoginFault, TaskManagementResponse, TaskTag,
+};
 use crate::budget::Budget;
 use crate::frame::{Assembler, FrameError, Pdu};
 use crate::link::Link;
@@ -51,6 +53,10 @@ pub struct Connection {
     /// When a NOP-In went out that nothing has followed.
     probed: Option<Nanos>,
     login_deadline: Nanos,
+    /// As the initiator calls itself.
+    claimed: Option<String>,
+    /// Why its login was refused.
+    fault: Option<LoginFault>,
 }
 
 impl Connection {
@@ -63,6 +69,8 @@ impl Connection {
             heard: now,
             probed: None,
             login_deadline: now + Nanos(limits::LOGIN_NS_MAX),
+            claimed: None,
+            fault: None,
         }
     }
 
@@ -143,6 +151,12 @@ impl Connection {
         match &mut self.phase {
             Phase::Login(login) => {
                 let step = login.on_pdu(&mut self.link, &self.params, &pdu, directory, random);
+                if let (None, Some(name)) = (&self.claimed, login.claimed_initiator()) {
+                    self.claimed = Some(name.to_owned());
+                }
+                if let LoginStep::Refused(status) = step {
+                    self.fault = Some(login.fault(status));
+                }
                 self.after_login_step(step);
             }
             Phase::FullFeature(session) => {
@@ -170,6 +184,7 @@ impl Connection {
             (FrameError::HeaderDigest, _) => self.end(CloseReason::HeaderDigestError),
             (FrameError::Length { header }, Phase::Login(login)) => {
                 let step = login.refuse(&mut self.link, &header, LoginStatus::InitiatorError);
+                self.fault = Some(login.fault(LoginStatus::InitiatorError));
                 self.after_login_step(step);
             }
             (FrameError::Length { header }, Phase::FullFeature(session)) => {
@@ -217,6 +232,16 @@ impl Connection {
             (Phase::FullFeature(_), Some(probed)) => probed + Nanos(limits::NOP_ANSWER_NS_MAX),
             (Phase::FullFeature(_), None) => self.heard + Nanos(limits::NOP_IDLE_NS),
         }
+    }
+
+    /// As the initiator calls itself, in lower case, where it has said so; proved only where it is logged in.
+    pub fn claimed_initiator(&self) -> Option<&str> {
+        self.claimed.as_deref()
+    }
+
+    /// What was wrong with the login, where the protocol has refused it.
+    pub fn login_fault(&self) -> Option<LoginFault> {
+        self.fault
     }
 
     pub fn next_effect(&mut self) -> Option<Effect> {

@@ -27,8 +27,9 @@ mod tasks;
 mod text;
 
 pub use api::{
-    Chap, CloseReason, Command, CommandResponse, Directory, Effect, HostAccess, Secret, SessionIdentity,
-    SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction, TaskManagementResponse, TaskTag,
+    Chap, CloseReason, Command, CommandResponse, Directory, Effect, HostAccess, LoginFault, Secret,
+    SessionIdentity, SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction,
+    TaskManagementResponse, TaskTag,
 };
 pub use budget::{Budget, Held};
 pub use connection::{Connection, ConnectionParams};

@@ -13,7 +13,7 @@ use wire::iscsi::{
     emit_pair, task_tag,
 };
 
-use crate::api::{CloseReason, Directory, SessionIdentity, SessionKind};
+use crate::api::{CloseReason, Directory, LoginFault, SessionIdentity, SessionKind};
 use crate::connection::ConnectionParams;
 use crate::frame::Pdu;
 use crate::keys::{self, Answer, KEYS, Parameters};
@@ -30,6 +30,8 @@ pub(crate) struct Login {
     /// Gathered over requests with the C bit.
     text: Vec<u8>,
     names: Option<Names>,
+    /// As the initiator calls itself, known to us or not.
+    claimed: Option<String>,
     security: Security,
     agreed: Parameters,
     /// One bit per row of [`KEYS`].
@@ -103,6 +105,7 @@ impl Login {
             stage: LoginStage::SecurityNegotiation,
             text: Vec::new(),
             names: None,
+            claimed: None,
             security: Security::new(Default::default()),
             agreed: Parameters::DEFAULT,
             seen: 0,
@@ -255,6 +258,7 @@ impl Login {
         };
         let initiator = declared.initiator_name.filter(|name| is_name(name));
         let initiator = initiator.ok_or(LoginStatus::MissingParameter)?.to_ascii_lowercase();
+        self.claimed = Some(initiator.clone());
         let target = declared.target_name.map(str::to_ascii_lowercase);
         if kind == SessionKind::Normal && target.is_none() {
             return Err(LoginStatus::MissingParameter);
@@ -342,6 +346,21 @@ impl Login {
         let numbers = link.status_numbers(window(request.cmd_sn));
         let response = LoginResponse { numbers, ..response(request, next, LoginStatus::Success) };
         link.push_text(&response.emit(Lengths::data(text.len())), text);
+    }
+
+    pub fn claimed_initiator(&self) -> Option<&str> {
+        self.claimed.as_deref()
+    }
+
+    /// What is behind this status.
+    pub fn fault(&self, status: LoginStatus) -> LoginFault {
+        let (class, detail) = status.codes();
+        match status {
+            LoginStatus::AuthorizationFailed => LoginFault::UnknownInitiator,
+            LoginStatus::NotFound => LoginFault::UnknownTarget,
+            LoginStatus::AuthenticationFailed => self.security.fault(),
+            _ => LoginFault::Other { class, detail },
+        }
     }
 
     /// Says no, and that is the end of the connection. `header`: of the offending PDU.

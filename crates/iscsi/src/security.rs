@@ -8,7 +8,7 @@
 
 use wire::iscsi::{LoginStatus, emit_pair};
 
-use crate::api::{Chap, HostAccess};
+use crate::api::{Chap, HostAccess, LoginFault};
 use crate::chap::{self, Algorithm};
 
 /// The keys of one login text that concern authentication.
@@ -55,11 +55,13 @@ enum State {
 pub(crate) struct Security {
     state: State,
     access: HostAccess,
+    /// The initiator is who it says, and wants us to prove ourselves, which we cannot.
+    no_mutual_secret: bool,
 }
 
 impl Security {
     pub fn new(access: HostAccess) -> Security {
-        Security { state: State::Start, access }
+        Security { state: State::Start, access, no_mutual_secret: false }
     }
 
     /// Whether the initiator may go on to the next stage.
@@ -74,6 +76,15 @@ impl Security {
     /// Whether an exchange is under way.
     pub fn has_begun(&self) -> bool {
         !matches!(self.state, State::Start)
+    }
+
+    /// Why the initiator is not authenticated.
+    pub fn fault(&self) -> LoginFault {
+        match self.state {
+            _ if self.no_mutual_secret => LoginFault::NoMutualSecret,
+            State::Challenged { .. } => LoginFault::WrongSecret,
+            State::Start | State::NeedAlgorithm | State::Done => LoginFault::ChapNotOffered,
+        }
     }
 
     /// One step; answers are appended to `out`.
@@ -146,8 +157,10 @@ impl Security {
             if their_challenge == *challenge {
                 return Err(LoginStatus::AuthenticationFailed); // our own challenge, reflected
             }
-            let Chap { user, secret } =
-                self.access.mutual.as_ref().ok_or(LoginStatus::AuthenticationFailed)?;
+            let Some(Chap { user, secret }) = &self.access.mutual else {
+                self.no_mutual_secret = true;
+                return Err(LoginStatus::AuthenticationFailed);
+            };
             let response = algorithm.respond(their_identifier, &secret.0, &their_challenge);
             emit_pair(out, "CHAP_N", user);
             emit_pair(out, "CHAP_R", &chap::to_hex(&response));

@@ -157,24 +157,48 @@ fn chunk_bytes_for(smallest_bytes: u64) -> u64 {
     (1 << wanted.ilog2()).clamp(1 << 20, CHUNK_BYTES_MAX)
 }
 
-/// Makes a pool of drives whose content nobody needs (that is for the caller to make sure of), and claims it.
+/// A pool that can be made: everything that can be checked without writing has been. There is no other way to make one, so
+/// a check without the act and the act are the same check.
+#[derive(Debug)]
+pub struct PlannedPool {
+    membership: Membership,
+    drives: Vec<(DriveHandle, DriveInfo)>,
+}
+
+impl PlannedPool {
+    pub fn check(
+        io: &Io,
+        drives: Vec<(DriveHandle, DriveInfo)>,
+        options: &CreateOptions,
+    ) -> Result<PlannedPool, PoolError> {
+        let membership = plan(io, &drives, options)?;
+        Ok(PlannedPool { membership, drives })
+    }
+
+    /// Makes the pool, of drives whose content nobody needs (that is for the caller to make sure of), and claims it.
+    pub async fn make(self, io: &Io) -> Result<Membership, PoolError> {
+        let PlannedPool { mut membership, drives } = self;
+        // nothing of an older pool stays behind, whatever happens next
+        for (handle, info) in &drives {
+            let erased = erase_labels(io, *handle).await;
+            erased.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
+        }
+        write_first_roots(io, &membership, &drives).await?;
+        membership.generation = FIRST_GENERATION;
+        membership.write_first_labels(io).await?;
+        // from the first copy of the second label on there is a pool
+        membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
+        Ok(membership)
+    }
+}
+
+/// Makes a pool, and claims it.
 pub async fn create(
     io: &Io,
     drives: Vec<(DriveHandle, DriveInfo)>,
     options: CreateOptions,
 ) -> Result<Membership, PoolError> {
-    let mut membership = plan(io, &drives, &options)?;
-    // nothing of an older pool stays behind, whatever happens next
-    for (handle, info) in &drives {
-        let erased = erase_labels(io, *handle).await;
-        erased.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
-    }
-    write_first_roots(io, &membership, &drives).await?;
-    membership.generation = FIRST_GENERATION;
-    membership.write_first_labels(io).await?;
-    // from the first copy of the second label on there is a pool
-    membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
-    Ok(membership)
+    PlannedPool::check(io, drives, &options)?.make(io).await
 }
 
 fn plan(

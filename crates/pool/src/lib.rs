@@ -79,7 +79,7 @@ mod volume;
 mod watch;
 mod write;
 
-pub use create::{CreateOptions, PoolError, claim, create, wipe};
+pub use create::{CreateOptions, PlannedPool, PoolError, claim, create, wipe};
 pub use decision::decisions;
 pub use evidence::Patience;
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};

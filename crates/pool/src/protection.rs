@@ -61,13 +61,14 @@ impl Protection {
         }
     }
 
-    /// The columns of a segment on `drives` drives, where `wanted` may ask for fewer. Without a wish: a
-    /// mirror's copies, else all drives up to 8.
+    /// The columns of a segment on `drives` drives, never more than there are, where `wanted` may ask for fewer. Without a
+    /// wish: a mirror's copies, else all drives up to 8.
     pub fn width(self, drives: usize, wanted: Option<u8>) -> Result<u8, WidthOutOfRange> {
         let min = self.width_min();
         let max = if self.is_mirror() { min } else { drives.min(WIDTH_MAX) as u8 };
         let width = wanted.unwrap_or(max.min(8));
-        if width < min || width > max { Err(WidthOutOfRange { min, max }) } else { Ok(width) }
+        let fits = (min..=max).contains(&width) && usize::from(width) <= drives;
+        if fits { Ok(width) } else { Err(WidthOutOfRange { min, max }) }
     }
 
     /// The shape of a new segment when `online` drives can take a column: narrower than the pool's width

@@ -29,14 +29,37 @@ pub struct Global {
     #[arg(short, long, global = true, value_enum, default_value_t = Output::Table)]
     pub output: Output,
     /// The daemon's Unix socket
-    #[arg(long, global = true, value_name = "PATH", default_value = DEFAULT_SOCKET, conflicts_with = "server")]
-    pub socket: PathBuf,
+    #[arg(long, global = true, value_name = "PATH", conflicts_with = "server", help = format!("The daemon's Unix socket [default: {DEFAULT_SOCKET}]"))]
+    pub socket: Option<PathBuf>,
     /// The API of a daemon elsewhere, over TCP
     #[arg(long, global = true, value_name = "HOST:PORT", requires = "token_file")]
     pub server: Option<String>,
     /// The file with the token for --server
     #[arg(long, global = true, value_name = "FILE", requires = "server")]
     pub token_file: Option<PathBuf>,
+}
+
+impl Global {
+    /// Refuses what says where the array is, to a command that does not ask it.
+    pub fn check(&self, command: &Command) -> Result<(), String> {
+        let (name, instead) = match command {
+            Command::Serve(_) => {
+                ("serve", ": name the socket that it serves as [api] socket in the head's file")
+            }
+            Command::Bench(_) => ("bench", ""),
+            Command::Completions { .. } => ("completions", ""),
+            Command::Man { .. } => ("man", ""),
+            Command::Complete { .. } => ("complete", ""),
+            _ => return Ok(()),
+        };
+        let given = [("--socket", self.socket.is_some()), ("--server", self.server.is_some())];
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) => {
+                Err(format!("{option} is for commands that ask a daemon, which {name} does not{instead}"))
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 #[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
@@ -86,6 +109,12 @@ pub enum Command {
         #[arg(value_enum)]
         shell: clap_complete::Shell,
     },
+    /// Print the names that can follow these words (for completion scripts)
+    #[command(hide = true)]
+    Complete {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Write the man pages into a directory
     #[command(hide = true)]
     Man { directory: PathBuf },
@@ -96,12 +125,20 @@ pub struct Serve {
     /// The head's file; where none is named, a missing default file means defaults
     #[arg(long, value_name = "FILE", help = format!("The head's file [default: {DEFAULT_PATH}, which need not be there]"))]
     pub config: Option<PathBuf>,
+    /// Only read the file, tell what a start would do, and whether it could; a daemon may run meanwhile
+    #[arg(long)]
+    pub check: bool,
 }
 
 #[derive(Subcommand, Debug)]
 pub enum Drive {
     /// Look at every configured drive
     List,
+    /// Look at one drive
+    Show {
+        /// Its path, or the beginning of its id
+        drive: String,
+    },
     /// Add drives to a pool, which grows by them; what they hold is lost
     Add {
         pool: String,
@@ -170,6 +207,8 @@ pub enum Pool {
     Create(PoolCreate),
     /// List the pools
     List,
+    /// Show a pool with its drives, volumes and settings
+    Show { name: String },
     /// Read everything in a pool, and repair what is wrong
     Scrub {
         name: String,
@@ -333,6 +372,8 @@ pub enum Host {
     Create(HostCreate),
     /// List the hosts
     List,
+    /// Show a host with what it sees and its sessions
+    Show { name: String },
     /// Change a host's initiators and CHAP; sessions that are still valid go on
     Set(HostSet),
     /// Give a host another name; its sessions go on
@@ -406,7 +447,8 @@ pub struct HostSet {
 pub struct Map {
     pub volume: String,
     pub host: String,
-    /// The number the host sees it at [default: the lowest that no other volume of this host had]
+    /// The number the host sees it at [default: the lowest that no other volume of this host had]. From 256 on, clients of
+    /// libiscsi (QEMU's own initiator, iscsi-inq) write 16384 more
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=i64::from(base::limits::LUN_MAX)))]
     pub lun: Option<u16>,
     /// Refuse the host's writes
@@ -428,4 +470,6 @@ pub struct Unmap {
 pub enum Mapping {
     /// List the mappings
     List,
+    /// Show a mapping
+    Show { volume: String, host: String },
 }

@@ -8,10 +8,29 @@ use clap::CommandFactory;
 
 use crate::cli::Cli;
 
+/// For bash: names of what the array has, beside words of the command line. An `@` does not end a word, so that snapshots are
+/// completed as a whole.
+const BASH_NAMES: &str = r#"
+COMP_WORDBREAKS=${COMP_WORDBREAKS//@/}
+_tangelo_names() {
+    _tangelo "$@"
+    local word=${COMP_WORDS[COMP_CWORD]} names
+    case $word in -*) return ;; esac
+    names=$(tangelo complete -- "${COMP_WORDS[@]:1:COMP_CWORD-1}" 2>/dev/null) || return 0
+    if [ -n "$names" ]; then
+        COMPREPLY=($(compgen -W "$names" -- "$word"))
+    fi
+}
+complete -F _tangelo_names -o nosort -o bashdefault -o default tangelo
+"#;
+
 /// The completion script for a shell.
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "tangelo", &mut script);
+    if shell == clap_complete::Shell::Bash {
+        script.extend_from_slice(BASH_NAMES.as_bytes());
+    }
     out.write_all(&script)
 }
 
@@ -40,7 +59,8 @@ token (`--server HOST:PORT --token-file FILE`).
   would affect, and changes nothing.
 - Exit codes: 0 fine, 1 degraded or refused, 2 wrong usage or critical.
 - Sizes carry a unit: `500GiB`, `1.5TiB` (powers of 1024), `1TB` (powers of 1000); `G` alone is `GiB`.
-- `tangelo completions bash` (or `zsh`, `fish`, ...) prints a completion script.
+- `tangelo completions bash` (or `zsh`, `fish`, ...) prints a completion script. That of bash completes names of pools,
+  volumes, snapshots, hosts, schedules and drives, too: it asks the daemon.
 ";
 
     fn describe(command: &mut clap::Command, path: &str, page: &mut String) {
@@ -51,6 +71,29 @@ token (`--server HOST:PORT --token-file FILE`).
         for child in children {
             let path = format!("{path} {}", child.get_name());
             describe(child, &path, page);
+        }
+    }
+
+    /// Bash itself completes, with a program that knows one pool.
+    #[test]
+    fn bash_completes_names() {
+        let mut script = Vec::new();
+        completions(clap_complete::Shell::Bash, &mut script).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("tangelo.bash");
+        fs::write(&path, script).unwrap();
+        let ask = r#"
+            tangelo() { [ "$*" = "complete -- pool show" ] && echo "fast slow"; }
+            . "$1"
+            COMP_WORDS=(tangelo pool show "$2") COMP_CWORD=3
+            _tangelo_names tangelo "$2" show
+            echo "${COMPREPLY[*]}"
+        "#;
+        for (word, expected) in [("", "fast slow"), ("f", "fast")] {
+            let mut bash = std::process::Command::new("bash");
+            let output = bash.args(["-c", ask, "bash"]).arg(&path).arg(word).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            assert_eq!(text.trim(), expected, "{}", String::from_utf8_lossy(&output.stderr));
         }
     }
 

@@ -3,29 +3,35 @@
 
 mod cli;
 mod client;
+mod complete;
 mod generate;
+#[cfg(test)]
+mod hints;
 
 mod serve;
 mod show;
+mod usage;
 
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use crate::cli::{Cli, Command, Output};
+use crate::cli::{Command, Output};
 
 /// Requests of a pool allocate their tasks and buffers: the C library's allocator takes a seventh of such a read.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match usage::parse(std::env::args_os()) {
+        Ok(cli) => cli,
+        Err(error) => return usage::refuse(&error, std::env::args_os()),
+    };
     let (mut out, mut errors) = (io::stdout().lock(), io::stderr());
     let result = match &cli.command {
         Command::Serve(serve) => return serve::run(serve),
         Command::Bench(bench) => return measure(bench, cli.global.output, &mut out),
         Command::Completions { shell } => generate::completions(*shell, &mut out).map(|()| 0),
+        Command::Complete { words } => out.write_all(complete::names(words).as_bytes()).map(|()| 0),
         Command::Man { directory } => generate::man_pages(directory).map(|()| 0),
         _ => client::run(&cli, &mut out, &mut errors),
     };

@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -146,6 +147,7 @@ fn an_array_without_a_pool_lives_through_stops_and_kills() {
     let head = Head::new("");
     std::fs::File::create(head.path("old.img")).unwrap().set_len(64 << 20).unwrap();
     std::fs::write(head.path("secret"), "a-secret-of-1\n").unwrap();
+    std::fs::set_permissions(head.path("secret"), std::fs::Permissions::from_mode(0o600)).unwrap();
     let daemon = head.start();
     head.done("volume create scratch --memory --size 64MiB");
     head.done("volume create nothing --null --size 1TiB --block-size 4096");
@@ -166,6 +168,18 @@ fn an_array_without_a_pool_lives_through_stops_and_kills() {
     assert!(!before.to_string().contains("a-secret"), "a secret was told");
     let log = daemon.stop();
     assert!(!log.contains("a-secret"), "a secret was logged");
+    for what in [
+        "create volume scratch, 64 MiB",
+        "create host pve1 with iqn.1993-08.org.debian:01:abc",
+        "map volume scratch to host pve1 as LUN 5 (hosts affected: pve1)",
+    ] {
+        let line = log.lines().find(|line| line.contains(what));
+        assert!(
+            line.is_some_and(|line| line.contains(" (process ") && line.contains("INFO")),
+            "{what}:\n{log}"
+        );
+    }
+    assert!(!log.contains("planned"), "a dry run was logged");
 
     let daemon = head.start();
     assert_eq!(identity(&head.done("status")), identity(&before));
@@ -326,7 +340,7 @@ fn refusals_have_codes_and_change_nothing() {
     let table = [
         ("volume create v --null --size 1GiB", 1, "already_exists"),
         ("volume create w --pool fast --size 1GiB", 1, "not_found"),
-        ("volume create w --raw /nonexistent/device", 1, "io"),
+        ("volume create w --raw /nonexistent/device", 1, "not_found"),
         ("volume create a/b --null --size 1GiB", 2, "invalid"),
         ("volume create w --null --size 2PiB", 2, "invalid"),
         ("volume delete v", 1, "in_use"),

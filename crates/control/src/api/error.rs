@@ -17,6 +17,8 @@ pub enum ErrorCode {
     NotFound,
     /// 405: not with this method.
     MethodNotAllowed,
+    /// 408: the request's body took too long.
+    TooSlow,
     /// 409: that name, LUN or initiator is taken.
     AlreadyExists,
     /// 409: still mapped, or holding data that somebody may want.
@@ -40,6 +42,7 @@ impl ErrorCode {
             ErrorCode::Unauthorized => 401,
             ErrorCode::NotFound => 404,
             ErrorCode::MethodNotAllowed => 405,
+            ErrorCode::TooSlow => 408,
             ErrorCode::AlreadyExists | ErrorCode::InUse => 409,
             ErrorCode::TooLarge => 413,
             ErrorCode::Io => 500,

@@ -7,6 +7,7 @@
 mod copies;
 mod error;
 mod names;
+mod one;
 mod request;
 mod schedules;
 mod status;
@@ -17,6 +18,7 @@ pub use copies::{
 };
 pub use error::{ApiError, ErrorCode};
 pub use names::{DriveWipe, HostUpdate, Named, NewName};
+pub use one::{OneDrive, OneHost, OneMapping, OnePool, OneSchedule, OneSnapshot, OneVolume};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,
 };

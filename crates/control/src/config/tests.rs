@@ -72,6 +72,7 @@ fn what_is_refused_and_where_and_why() {
             "memory = \"lots\"\n",
             "1: \"lots\" is not a size: write a number and a unit, such as 500GiB, 1.5TiB or 1TB",
         ),
+        ("memory = \"8\"\n", "1: \"8\" has no unit: write 8GiB, 8MiB, or 8B for bytes"),
         ("memory = 4096\n", "1: memory must be a size, such as \"4GiB\", not a number"),
         (
             "volumes = 1\n",

@@ -1,83 +1,176 @@
-//! Accepting clients and serving each on a task of its own, within bounds.
+//! Accepting clients of one socket, and serving each on a task of its own, within bounds.
+//!
+//! Each socket has places of its own. When all are taken, the client that has had no request at work for longest gives way, so
+//! that clients that say nothing keep nobody out.
 
+use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
 use base::limits::API_CONNECTIONS_MAX;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{Notify, watch};
+use tokio::task::{AbortHandle, JoinSet};
 
-use super::{HEADER_TIME_MAX, Listeners, STOP_TIME_MAX, routes};
+use super::HEADER_TIME_MAX;
+use super::client::{Client, Connected};
 
 /// What a turn of the accept loop waits after an error that has to do with this machine (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
-pub(super) async fn serve_all(listeners: Listeners, router: Router, mut stop: watch::Receiver<bool>) {
-    let guarded =
-        listeners.tcp.as_ref().map(|(_, token)| routes::behind_token(router.clone(), token.clone()));
-    let clients = Arc::new(Semaphore::new(API_CONNECTIONS_MAX));
+/// A listening socket of either kind.
+pub(super) trait Listen {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    fn accept_one(&self) -> impl Future<Output = std::io::Result<(Self::Stream, Client)>> + Send;
+}
+
+impl Listen for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept_one(&self) -> std::io::Result<(UnixStream, Client)> {
+        let (stream, _) = self.accept().await?;
+        let client = stream.peer_cred().map(|peer| Client::Local { user: peer.uid(), process: peer.pid() });
+        client.map(|client| (stream, client))
+    }
+}
+
+impl Listen for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept_one(&self) -> std::io::Result<(TcpStream, Client)> {
+        self.accept().await.map(|(stream, address)| (stream, Client::Tcp(address)))
+    }
+}
+
+/// Serves a socket's clients until it is time to stop. Gives those that are still there, which stop by themselves.
+pub(super) async fn serve_socket(
+    listener: &impl Listen,
+    router: &Router,
+    mut stop: watch::Receiver<bool>,
+) -> JoinSet<()> {
+    let mut clients = Clients::default();
     loop {
-        let permit = clients.clone().acquire_owned().await.expect("the semaphore is never closed");
         let accepted = tokio::select! {
             () = stopped(&mut stop) => break,
-            accepted = accept(&listeners) => accepted,
+            () = clients.one_done() => continue,
+            accepted = listener.accept_one() => accepted,
         };
-        let (router, stop) = (router.clone(), stop.clone());
-        match (accepted, &guarded) {
-            (Ok(Client::Unix(stream)), _) => spawn(serve_one(stream, router, stop), permit),
-            (Ok(Client::Tcp(stream)), Some(guarded)) => {
-                spawn(serve_one(stream, guarded.clone(), stop), permit)
-            }
-            (Ok(Client::Tcp(_)), None) => unreachable!("TCP is listened on only with a token"),
-            (Err(error), _) => {
+        let (stream, client) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
                 tracing::warn!("API: a client could not be accepted: {error}");
                 tokio::time::sleep(ACCEPT_RETRY).await;
+                continue;
+            }
+        };
+        tokio::select! {
+            () = stopped(&mut stop) => break,
+            () = clients.room() => clients.admit((stream, client), router.clone(), stop.clone()),
+        }
+    }
+    clients.tasks
+}
+
+/// Those that are connected to one socket.
+#[derive(Default)]
+struct Clients {
+    tasks: JoinSet<()>,
+    /// In the order in which they came.
+    connected: Vec<Place>,
+    /// Told when a request is done.
+    request_done: Arc<Notify>,
+}
+
+struct Place {
+    task: AbortHandle,
+    work: Work,
+}
+
+impl Clients {
+    /// Ready when one more can come; if need be, the oldest of those that have nothing at work has left for it.
+    async fn room(&mut self) {
+        while self.connected.len() >= API_CONNECTIONS_MAX {
+            if let Some(oldest) = self.connected.iter().position(|place| !place.work.is_under_way()) {
+                self.connected.remove(oldest).task.abort();
+                return;
+            }
+            let request_done = self.request_done.clone();
+            tokio::select! {
+                () = self.one_done() => {}
+                () = request_done.notified() => {}
             }
         }
     }
-    drop(listeners);
-    // Each client's permit comes back when it is done.
-    let all = clients.acquire_many(API_CONNECTIONS_MAX as u32);
-    let _ = tokio::time::timeout(STOP_TIME_MAX, all).await;
-}
 
-fn spawn(client: impl Future<Output = ()> + Send + 'static, permit: OwnedSemaphorePermit) {
-    tokio::spawn(async move {
-        client.await;
-        drop(permit);
-    });
-}
+    fn admit<S>(&mut self, (stream, client): (S, Client), router: Router, stop: watch::Receiver<bool>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let work = Work { requests: Arc::default(), done: self.request_done.clone() };
+        let connected = Connected { client, work: work.clone() };
+        let task = self.tasks.spawn(serve_one(stream, router, connected, stop));
+        self.connected.push(Place { task, work });
+        assert!(self.connected.len() <= API_CONNECTIONS_MAX, "clients are bounded");
+    }
 
-enum Client {
-    Unix(tokio::net::UnixStream),
-    Tcp(tokio::net::TcpStream),
-}
-
-async fn accept(listeners: &Listeners) -> std::io::Result<Client> {
-    let tcp = async {
-        match &listeners.tcp {
-            Some((listener, _)) => listener.accept().await.map(|(stream, _)| Client::Tcp(stream)),
-            None => std::future::pending().await,
+    /// Ready when a client is gone.
+    async fn one_done(&mut self) {
+        if self.tasks.join_next().await.is_none() {
+            pending::<()>().await;
         }
-    };
-    tokio::select! {
-        unix = listeners.unix.accept() => unix.map(|(stream, _)| Client::Unix(stream)),
-        tcp = tcp => tcp,
+        self.connected.retain(|place| !place.task.is_finished());
     }
 }
 
-async fn serve_one<S>(stream: S, router: Router, mut stop: watch::Receiver<bool>)
+/// What is at work for a client: requests that are here with their bodies, and not answered. Each request carries it.
+#[derive(Clone)]
+pub(super) struct Work {
+    requests: Arc<AtomicUsize>,
+    done: Arc<Notify>,
+}
+
+impl Work {
+    fn is_under_way(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) > 0
+    }
+
+    /// Until the returned value is dropped.
+    pub(super) fn begin(self) -> UnderWay {
+        self.requests.fetch_add(1, Ordering::Relaxed);
+        UnderWay(self)
+    }
+}
+
+pub(super) struct UnderWay(Work);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        self.0.done.notify_one();
+    }
+}
+
+async fn serve_one<S>(stream: S, router: Router, connected: Connected, mut stop: watch::Receiver<bool>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(64 << 10);
-    let service = TowerToHyperService::new(router);
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(connected.clone());
+        router.call(request)
+    });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     // A client that breaks off, or is no HTTP client, concerns nobody else: its error is dropped.
     tokio::select! {

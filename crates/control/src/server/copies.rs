@@ -161,6 +161,7 @@ pub(super) async fn list_bin(Shared(state): Shared<State>) -> Answer {
     Ok(json_response(&Bin { schema: SCHEMA, bin }))
 }
 
+/// Lists the schedules.
 #[utoipa::path(get, path = "/v1/schedules", tag = "snapshots", responses((status = 200, body = ScheduleList), (status = "default", body = ApiError)))]
 pub(super) async fn list_schedules(Shared(state): Shared<State>) -> Answer {
     let schedules = array_status(&state).await?.schedules;

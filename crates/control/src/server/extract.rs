@@ -5,9 +5,11 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use base::limits::API_BODY_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::BODY_TIME_MAX;
 use crate::api::{ApiError, ErrorCode};
 
 impl IntoResponse for ApiError {
@@ -29,6 +31,25 @@ pub(super) fn json_response<T: Serialize>(value: &T) -> Response {
     ([(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response()
 }
 
+/// The request, when its body is here.
+pub(super) async fn with_whole_body(request: Request) -> Result<Request, ApiError> {
+    let (head, body) = request.into_parts();
+    let whole = axum::body::to_bytes(body, API_BODY_BYTES_MAX);
+    let Ok(whole) = tokio::time::timeout(BODY_TIME_MAX, whole).await else {
+        let message = format!("the request's body was not here within {} seconds", BODY_TIME_MAX.as_secs());
+        return Err(ApiError::new(ErrorCode::TooSlow, message, "try again where the network is better"));
+    };
+    let whole = whole.map_err(|error| {
+        if error.into_inner().is::<http_body_util::LengthLimitError>() {
+            let message = format!("the request's body has more than {API_BODY_BYTES_MAX} bytes");
+            ApiError::new(ErrorCode::TooLarge, message, "")
+        } else {
+            ApiError::invalid("the request's body broke off")
+        }
+    })?;
+    Ok(Request::from_parts(head, whole.into()))
+}
+
 /// A JSON body. Unlike axum's, whatever is wrong with it is an [`ApiError`].
 pub(super) struct Body<T>(pub T);
 
@@ -36,19 +57,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
-            match rejection.into_response().status() {
-                StatusCode::PAYLOAD_TOO_LARGE => {
-                    let max = base::limits::API_BODY_BYTES_MAX;
-                    ApiError::new(
-                        ErrorCode::TooLarge,
-                        format!("the request's body has more than {max} bytes"),
-                        "",
-                    )
-                }
-                _ => ApiError::invalid("the request's body broke off"),
-            }
-        })?;
+        let bytes = Bytes::from_request(request, state).await;
+        let bytes = bytes.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
         let value = serde_json::from_slice(&bytes).map_err(|error| {
             ApiError::new(
                 ErrorCode::Invalid,

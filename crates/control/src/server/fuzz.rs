@@ -14,7 +14,6 @@ use hyper::service::Service;
 use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::service::TowerToHyperService;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
 
 use super::{State, routes};
 use crate::api::{ApiError, Command, ErrorCode};
@@ -45,8 +44,7 @@ thread_local! {
 impl Server {
     fn new() -> Server {
         let array = Arc::new(Refusing::default());
-        let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
-        let router = routes::router(State { array: array.clone(), requests, host_name: "fuzz".into() });
+        let router = routes::router(State::new(array.clone(), "fuzz".into()));
         let runtime = Builder::new_current_thread().enable_time().build().expect("it needs no descriptors");
         Server { runtime, router, array }
     }

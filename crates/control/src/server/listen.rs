@@ -10,6 +10,7 @@ use thiserror::Error;
 use tokio::net::{TcpListener, UnixListener};
 
 use crate::config::{ApiTcp, Config};
+use crate::secret_file;
 use crate::state::lock_file;
 
 /// Bytes that a token has at least and at most.
@@ -40,12 +41,7 @@ impl Token {
     /// The token in a file that only its owner (and group) may read; white space around it does not count.
     pub fn load(path: &Path) -> Result<Token, ListenError> {
         let refuse = |reason: String| ListenError::Token { path: path.to_owned(), reason };
-        let text =
-            fs::read_to_string(path).map_err(|error| refuse(format!("the token cannot be read: {error}")))?;
-        let mode = fs::metadata(path).map_err(|error| refuse(error.to_string()))?.permissions().mode();
-        if mode & 0o007 != 0 {
-            return Err(refuse("everybody on this machine may read or change the token".to_owned()));
-        }
+        let text = secret_file::read(path).map_err(|error| refuse(format!("the token: {error}")))?;
         let token = text.trim();
         if !TOKEN_BYTES.contains(&token.len()) {
             let (min, max) = (TOKEN_BYTES.start(), TOKEN_BYTES.end());
@@ -165,7 +161,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("token");
         let refusal = || Token::load(&path).err().expect("refused").to_string();
-        assert!(refusal().contains("cannot be read"));
+        assert!(refusal().contains("the token: it cannot be read"));
         let write = |text: &str, mode| {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();

@@ -1,15 +1,20 @@
 //! The API server: a Unix socket by default, TCP only behind a token.
 //!
 //! Everything about a client is bounded: how many are connected, how many of their requests are at work, how
-//! long a request's head, body and answer may take, and how large a body may be.
+//! long a request's head, body and answer may take, and how large a body may be. The bounds of the Unix socket are its
+//! own: whatever clients do over TCP, who sits at the machine is served.
 
+mod client;
 mod connection;
 mod copies;
+#[cfg(test)]
+mod crowd_tests;
 mod extract;
 pub mod fuzz;
 mod listen;
 mod metrics;
 mod names;
+mod one;
 mod openapi;
 mod routes;
 #[cfg(test)]
@@ -20,6 +25,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
 
 pub use self::listen::{ListenError, Listeners, Token};
 pub use self::openapi::openapi_json;
@@ -28,7 +34,9 @@ use crate::array::Array;
 
 /// How long a client may take to send a request's head.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a request may take, body and all; making a pool of many drives is the longest.
+/// How long it may take for the body.
+const BODY_TIME_MAX: Duration = Duration::from_secs(10);
+/// How long a request may take that is here with its body; making a pool of many drives is the longest.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long a stopping daemon waits for the requests that are at work.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
@@ -43,13 +51,31 @@ struct State {
     host_name: Arc<str>,
 }
 
+impl State {
+    /// Of one socket.
+    fn new(array: Arc<dyn Array>, host_name: Arc<str>) -> State {
+        let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
+        State { array, requests, host_name }
+    }
+}
+
 /// Serves the API until `stop` turns true; then lets the requests at work finish, for as long as they may take.
 pub async fn serve(listeners: Listeners, array: Arc<dyn Array>, stop: watch::Receiver<bool>) {
-    let host_name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let state = State {
-        array,
-        requests: Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX)),
-        host_name: host_name.into(),
+    let host_name: Arc<str> = rustix::system::uname().nodename().to_string_lossy().into();
+    let router = || routes::router(State::new(array.clone(), host_name.clone()));
+    let local = router();
+    let local = connection::serve_socket(&listeners.unix, &local, stop.clone());
+    let remote = async {
+        let Some((listener, token)) = &listeners.tcp else { return JoinSet::new() };
+        let guarded = routes::behind_token(router(), token.clone());
+        connection::serve_socket(listener, &guarded, stop.clone()).await
     };
-    connection::serve_all(listeners, routes::router(state), stop).await;
+    let (mut local, mut remote) = tokio::join!(local, remote);
+    drop(listeners);
+    let all_done = async {
+        for clients in [&mut local, &mut remote] {
+            while clients.join_next().await.is_some() {}
+        }
+    };
+    let _ = tokio::time::timeout(STOP_TIME_MAX, all_done).await;
 }

@@ -1,14 +1,88 @@
 //! The OpenAPI description, generated from the handlers; docs/openapi.json is a copy, kept by a test.
 
 use utoipa::OpenApi;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
+use utoipa::openapi::tag::TagBuilder;
 
 use super::routes::Description;
 
 /// The description as indented JSON with a line end.
 pub fn openapi_json() -> String {
-    let mut text = Description::openapi().to_pretty_json().expect("the description can be said in JSON");
+    let mut text = description().to_pretty_json().expect("the description can be said in JSON");
     text.push('\n');
     text
+}
+
+/// What belongs together, in the order in which it is shown.
+const TAGS: [(&str, &str); 8] = [
+    ("array", "The array as a whole"),
+    ("drives", "Block devices and files that pools are made of"),
+    ("pools", "Sets of drives with one protection"),
+    ("volumes", "What hosts see as disks"),
+    ("snapshots", "What volumes were at one moment, clones of it, and schedules that take them"),
+    ("bin", "Volumes that were deleted and can be brought back"),
+    ("hosts", "Machines that use volumes"),
+    ("mappings", "Which host sees which volume"),
+];
+
+/// The name of the way in which clients over TCP say who they are.
+const TOKEN: &str = "token";
+
+/// What the handlers say, and what holds for all of them.
+fn description() -> utoipa::openapi::OpenApi {
+    let mut api = Description::openapi();
+    let tag = |(name, text): (&str, &str)| TagBuilder::new().name(name).description(Some(text)).build();
+    api.tags = Some(TAGS.map(tag).into());
+    let variable = |value: &str| ServerVariableBuilder::new().default_value(value);
+    let tcp = ServerBuilder::new()
+        .url("http://{head}:{port}")
+        .description(Some("The API over TCP, where the head's file has [api] tcp"))
+        .parameter("head", variable("tangelo"))
+        .parameter("port", variable("7780"));
+    let local = ServerBuilder::new()
+        .url("http://tangelo")
+        .description(Some("The Unix socket on the head, whatever the name: curl --unix-socket PATH"));
+    api.servers = Some(vec![tcp.build(), local.build()]);
+    let scheme = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
+    let scheme =
+        scheme.description(Some("The content of the head's token_file. The Unix socket needs none."));
+    let components = api.components.get_or_insert_default();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(scheme.build()));
+    api.security =
+        Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new()), SecurityRequirement::default()]);
+    for path in api.paths.paths.values_mut() {
+        let operations = [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete];
+        operations.into_iter().flatten().for_each(finish);
+    }
+    api
+}
+
+/// The first sentence is the summary; refusals have a status of 400 and more.
+fn finish(operation: &mut Operation) {
+    let one_line = |text: Option<String>| text.unwrap_or_default().replace('\n', " ");
+    let text = format!("{} {}", one_line(operation.summary.take()), one_line(operation.description.take()));
+    let (first, rest) = text.trim().split_once(". ").unwrap_or((text.trim(), ""));
+    assert!(!first.is_empty(), "{:?} has no summary", operation.operation_id);
+    operation.summary = Some(first.trim_end_matches('.').to_owned());
+    operation.description = (!rest.is_empty()).then(|| rest.to_owned());
+    let responses = &mut operation.responses.responses;
+    if let Some(refusal) = responses.remove("default") {
+        for codes in ["4XX", "5XX"] {
+            responses.insert(codes.to_owned(), refusal.clone());
+        }
+    }
+    for (code, response) in responses {
+        if let utoipa::openapi::RefOr::T(response) = response {
+            let words = if code == "200" {
+                "It is so"
+            } else {
+                "It was refused; nothing was changed, except as the code says"
+            };
+            response.description = words.to_owned();
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,17 +1,22 @@
 //! The resources. Each handler turns a request into a command for the array, and its answer into JSON.
 
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State as Shared};
+use axum::extract::{Request, State as Shared};
 use axum::http::header;
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
-use base::limits::API_BODY_BYTES_MAX;
 use serde::Deserialize;
 
-use super::extract::{Body, Options, Pieces, json_response};
-use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, names, openapi_json, upkeep};
+use super::client::{Asking, Client, Connected};
+use super::extract::{Body, Options, Pieces, json_response, with_whole_body};
+use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, names, one, openapi_json, upkeep};
 use crate::api::*;
+use crate::repeats::Repeats;
 use crate::summary;
 
 /// Every resource, with the bounds that hold for each request.
@@ -23,6 +28,7 @@ pub(super) fn router(state: State) -> Router {
         .merge(upkeep::router())
         .merge(copies::router())
         .merge(names::router())
+        .merge(one::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
         .route("/v1/volumes/{name}", delete(delete_volume).patch(update_volume))
         .route("/v1/volumes/{name}/access", post(set_access))
@@ -34,34 +40,63 @@ pub(super) fn router(state: State) -> Router {
         .route("/metrics", get(prometheus))
         .fallback(no_such_resource)
         .method_not_allowed_fallback(no_such_method)
-        .layer(DefaultBodyLimit::max(API_BODY_BYTES_MAX))
         .layer(middleware::from_fn_with_state(state.clone(), bounded))
         .with_state(state)
 }
 
 /// The same resources for who knows the token.
 pub(super) fn behind_token(router: Router, token: Token) -> Router {
-    router.layer(middleware::from_fn_with_state(token, check_token))
+    let guard = Guard { token, strangers: Arc::default() };
+    router.layer(middleware::from_fn_with_state(guard, check_token))
 }
 
-async fn check_token(Shared(token): Shared<Token>, request: Request, next: Next) -> Response {
+/// The token, and who has not known it.
+#[derive(Clone)]
+struct Guard {
+    token: Token,
+    strangers: Arc<Mutex<Repeats<IpAddr>>>,
+}
+
+impl Guard {
+    fn log_stranger(&self, request: &Request) {
+        let connected = request.extensions().get::<Connected>();
+        let Some(Connected { client: Client::Tcp(address), .. }) = connected else { return };
+        let said = self.strangers.lock().expect("nobody panics with it").say(address.ip(), Instant::now());
+        match said {
+            Some(0) => tracing::warn!("{address}: refused: no token, or a wrong one"),
+            Some(more) => {
+                tracing::warn!("{address}: refused: no token, or a wrong one ({more} times more from there)")
+            }
+            None => {}
+        }
+    }
+}
+
+async fn check_token(Shared(guard): Shared<Guard>, request: Request, next: Next) -> Response {
     let header =
         request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
     let known = header.split_at_checked("Bearer ".len()).is_some_and(|(scheme, presented)| {
-        scheme.eq_ignore_ascii_case(b"Bearer ") && token.matches(presented)
+        scheme.eq_ignore_ascii_case(b"Bearer ") && guard.token.matches(presented)
     });
     if known {
         return next.run(request).await;
     }
+    guard.log_stranger(&request);
     let hint = "send `Authorization: Bearer TOKEN` with the content of the token_file";
     ApiError::new(ErrorCode::Unauthorized, "no token, or a wrong one", hint).into_response()
 }
 
-/// Bounds how many requests are at work, and for how long.
+/// Bounds how long a request's body may take, how many requests are at work, and for how long.
 async fn bounded(Shared(state): Shared<State>, request: Request, next: Next) -> Response {
+    let (asking, connected) = (Asking::new(&request), request.extensions().get::<Connected>().cloned());
+    let request = match with_whole_body(request).await {
+        Ok(request) => request,
+        Err(refusal) => return refusal.into_response(),
+    };
+    let _under_way = connected.map(|connected| connected.work.begin());
     let work = async {
         let _permit = state.requests.acquire().await.expect("the semaphore is never closed");
-        next.run(request).await
+        asking.while_serving(next.run(request)).await
     };
     match tokio::time::timeout(REQUEST_TIME_MAX, work).await {
         Ok(response) => response,
@@ -129,7 +164,14 @@ pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, ApiError>
 }
 
 pub(super) async fn change(state: &State, command: Command) -> Answer {
-    match state.array.call(command).await? {
+    let (asking, answer) = (Asking::current(), state.array.call(command));
+    // It is carried out, and logged, also where the client has gone meanwhile.
+    let logged = tokio::spawn(async move {
+        let answer = answer.await;
+        asking.log(&answer);
+        answer
+    });
+    match logged.await.expect("no request is given up by the server")? {
         Reply::Changed(changed) => Ok(json_response(&changed)),
         other => unreachable!("the array answered a change with {other:?}"),
     }
@@ -142,7 +184,7 @@ pub(super) async fn change(state: &State, command: Command) -> Answer {
 struct StatusOptions {
     /// The snapshots, too, if there are no more than so many. What each takes is counted for it, which reads from the drives.
     #[serde(default)]
-    snapshots: u64,
+    snapshots: u16,
 }
 
 /// The whole array, with a summary for people.
@@ -154,7 +196,7 @@ async fn status(
     let array = array_status(&state).await?;
     let there: u64 = array.volumes.iter().map(|volume| volume.snapshots).sum();
     let mut status = summary::describe(array, &state.host_name);
-    if (1..=most).contains(&there) {
+    if (1..=u64::from(most)).contains(&there) {
         status.snapshots = Some(copies::all_snapshots(&state, None).await?);
     }
     Ok(json_response(&status))
@@ -169,6 +211,7 @@ async fn list_drives(Shared(state): Shared<State>) -> Answer {
     }
 }
 
+/// Lists the pools.
 #[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = PoolList), (status = "default", body = ApiError)))]
 async fn list_pools(Shared(state): Shared<State>) -> Answer {
     let pools = array_status(&state).await?.pools;
@@ -185,12 +228,14 @@ async fn create_pool(
     change(&state, Command::PoolCreate { pool, dry_run: options.dry_run }).await
 }
 
+/// Lists the volumes.
 #[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses((status = 200, body = VolumeList), (status = "default", body = ApiError)))]
 async fn list_volumes(Shared(state): Shared<State>) -> Answer {
     let volumes = array_status(&state).await?.volumes;
     Ok(json_response(&VolumeList { schema: SCHEMA, volumes }))
 }
 
+/// Makes a volume.
 #[utoipa::path(post, path = "/v1/volumes", tag = "volumes", params(ChangeOptions), request_body = NewVolume, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn create_volume(
     Shared(state): Shared<State>,
@@ -234,12 +279,14 @@ async fn delete_volume(
     change(&state, Command::VolumeDelete { name, unmap, eradicate, dry_run }).await
 }
 
+/// Lists the hosts.
 #[utoipa::path(get, path = "/v1/hosts", tag = "hosts", responses((status = 200, body = HostList), (status = "default", body = ApiError)))]
 async fn list_hosts(Shared(state): Shared<State>) -> Answer {
     let hosts = array_status(&state).await?.hosts;
     Ok(json_response(&HostList { schema: SCHEMA, hosts }))
 }
 
+/// Makes a host known.
 #[utoipa::path(post, path = "/v1/hosts", tag = "hosts", params(ChangeOptions), request_body = NewHost, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn create_host(
     Shared(state): Shared<State>,
@@ -259,12 +306,14 @@ async fn delete_host(
     change(&state, Command::HostDelete { name, unmap: options.unmap, dry_run: options.dry_run }).await
 }
 
+/// Lists which host sees which volume.
 #[utoipa::path(get, path = "/v1/mappings", tag = "mappings", responses((status = 200, body = MappingList), (status = "default", body = ApiError)))]
 async fn list_mappings(Shared(state): Shared<State>) -> Answer {
     let mappings = array_status(&state).await?.mappings;
     Ok(json_response(&MappingList { schema: SCHEMA, mappings }))
 }
 
+/// Gives a volume to a host.
 #[utoipa::path(post, path = "/v1/mappings", tag = "mappings", params(ChangeOptions), request_body = NewMapping, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
 async fn create_mapping(
     Shared(state): Shared<State>,
@@ -285,7 +334,7 @@ async fn delete_mapping(
 }
 
 /// This description.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json")))]
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json"), (status = "default", body = ApiError)))]
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
@@ -303,13 +352,20 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
     info(
         title = "Tangelo",
         description = "The API of a Tangelo array. It is served over a Unix socket, and over TCP with a bearer token.",
-        license(name = "Apache-2.0 OR MIT")
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
     ),
     paths(
         status,
         list_drives,
         list_pools,
         create_pool,
+        one::get_drive,
+        one::get_pool,
+        one::get_volume,
+        one::get_snapshot,
+        one::get_schedule,
+        one::get_host,
+        one::get_mapping,
         names::delete_pool,
         names::rename_pool,
         names::rename_volume,

@@ -46,12 +46,15 @@ impl From<catalog::NameError> for CommandError {
 
 /// A drive or file that could not be used.
 pub(super) fn drive_error(path: &str, error: IoError) -> CommandError {
-    let hint = match error {
-        IoError::NotFound => "check the path",
-        IoError::PermissionDenied => "run as a user that may open it for writing",
-        IoError::Busy => "unmount it, or stop the program that uses it",
-        IoError::NotADrive => "name a block device, or a file of at least 4 KiB",
-        _ => "",
+    use CommandErrorKind::*;
+    let (kind, hint) = match error {
+        IoError::NotFound => (NotFound, "check the path"),
+        IoError::PermissionDenied => (Invalid, "run as a user that may open it for writing"),
+        IoError::Busy => (InUse, "unmount it, or stop the program that uses it"),
+        IoError::NotADrive => (Invalid, "name a block device, or a file of at least 4 KiB"),
+        IoError::ReadOnly => (Invalid, "name a drive that can be written to"),
+        IoError::NoSpace => (Full, "make room below it"),
+        _ => (Io, ""),
     };
-    CommandError::new(CommandErrorKind::Io, format!("{path}: {error}"), hint)
+    CommandError::new(kind, format!("{path}: {error}"), hint)
 }

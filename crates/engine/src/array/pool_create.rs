@@ -4,7 +4,7 @@ use base::limits::DRIVE_BYTES_MIN;
 use base::{ArrayId, PoolId};
 use catalog::Change;
 use env::{DriveHandle, DriveInfo};
-use pool::{Content, CreateOptions, PoolError, Protection};
+use pool::{Content, CreateOptions, PlannedPool, PoolError, Protection};
 use task::join_all;
 
 use super::Array;
@@ -17,20 +17,14 @@ impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
         let protection = self.check_new_pool(&new)?;
         let drives = self.take_drives(&new.drives, &new.force).await?;
-        if dry_run {
-            self.give_up(&drives).await;
-            return Ok(self.describe(&new, protection, &drives)?.reply(true, None));
-        }
-        let planned = match self.describe(&new, protection, &drives) {
-            Ok(planned) => planned,
-            Err(error) => {
+        let (planned, pool) = match self.plan_pool(&new, protection, &drives) {
+            Ok((planned, pool)) if !dry_run => (planned, pool),
+            checked => {
                 self.give_up(&drives).await;
-                return Err(error);
+                return checked.map(|(planned, _)| planned.reply(true, None));
             }
         };
-        let array = self.state.borrow().catalog.array();
-        let options = self.options(&new, protection, array);
-        let membership = match pool::create(&self.context.io, drives.clone(), options).await {
+        let membership = match pool.make(&self.context.io).await {
             Ok(membership) => membership,
             Err(error) => {
                 self.give_up(&drives).await;
@@ -142,24 +136,20 @@ impl Array {
     }
 
     /// What will be done, checked as far as it can be without doing it.
-    fn describe(
+    fn plan_pool(
         &self,
         new: &NewPool,
         protection: Protection,
         drives: &[(DriveHandle, DriveInfo)],
-    ) -> Result<Planned, CommandError> {
-        for (_, info) in drives {
-            if info.size_bytes < DRIVE_BYTES_MIN {
-                let (path, min_bytes) = (info.path.clone(), DRIVE_BYTES_MIN);
-                let error = PoolError::TooSmall { path, size_bytes: info.size_bytes, min_bytes };
-                return Err(pool_error(&new.name, error));
-            }
-        }
+    ) -> Result<(Planned, PlannedPool), CommandError> {
+        let options = self.options(new, protection, self.state.borrow().catalog.array());
+        let pool = PlannedPool::check(&self.context.io, drives.to_vec(), &options);
+        let pool = pool.map_err(|error| pool_error(&new.name, error))?;
         let planned = self.plan(&Change::AttachPool { id: PoolId(0), name: new.name.parse()? })?;
         let line = format!("create pool {}, {protection}, on {} drives", new.name, drives.len());
         let erase =
             |(_, info): &(DriveHandle, DriveInfo)| format!("erase {}, {}", info.path, size(info.size_bytes));
-        Ok(drives.iter().map(erase).fold(planned.line(line), Planned::line))
+        Ok((drives.iter().map(erase).fold(planned.line(line), Planned::line), pool))
     }
 
     fn options(&self, new: &NewPool, protection: Protection, array: ArrayId) -> CreateOptions {

@@ -121,7 +121,7 @@ impl Array {
     fn scrub_is_due(&self, id: PoolId) -> bool {
         let state = self.state.borrow();
         let Some(entry) = state.catalog.pool(id) else { return false };
-        let Some(every) = entry.settings.scrub_every_seconds else { return false };
+        let Some(every) = entry.settings.scrub_every_seconds() else { return false };
         let made = state.online_pool(id).map_or(0, |membership| membership.created_ms);
         let last = entry.last_scrub.map_or(made, |last| last.ended_ms);
         self.context.io.wall_clock_ms().saturating_sub(last) >= u64::from(every) * 1000
@@ -181,7 +181,11 @@ pub(super) fn describe(scrub: &ScrubStatus, now_ms: u64) -> Option<String> {
         let so_far = found(scrub.batches_repaired, scrub.batches_unreadable);
         return Some(format!("scrubbing: {percent} % read, {so_far} so far"));
     }
-    let last = scrub.last?;
+    let Some(last) = scrub.last else {
+        return Some(
+            "never scrubbed: `tangelo pool scrub` reads everything and repairs what is wrong".to_owned(),
+        );
+    };
     let hours = now_ms.saturating_sub(last.ended_ms) / 3_600_000;
     let ago = match hours {
         0 => "less than an hour ago".to_owned(),

@@ -198,7 +198,11 @@ impl Array {
         let mapping = planned.next.luns_of(host).find(|mapping| mapping.volume == id).expect("just mapped");
         let status = super::status::mapping_status(&planned.next, mapping);
         let how = if read_only { ", read-only" } else { "" };
-        let line = format!("map volume {volume} to host {host} as LUN {}{how}", mapping.lun);
+        let line = format!(
+            "map volume {volume} to host {host} as LUN {}{how}{}",
+            mapping.lun,
+            for_libiscsi(mapping.lun)
+        );
         let planned = planned.line(line);
         if dry_run {
             return Ok(planned.reply(true, None));
@@ -238,5 +242,24 @@ impl Array {
             }
             self.state.borrow_mut().raw.push(RawDevice { volume, drive });
         }
+    }
+}
+
+/// libiscsi takes the LUN of its URLs as the first two bytes of the LUN field, without the addressing method that is due from
+/// 256 on; QEMU's own initiator and `iscsi-inq` are built on it.
+fn for_libiscsi(lun: u16) -> String {
+    let field = wire::scsi::Lun::new(lun).expect("the catalog has checked it").emit() >> 48;
+    if field == u64::from(lun) { String::new() } else { format!(" (clients of libiscsi write {field})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::for_libiscsi;
+
+    #[test]
+    fn luns_as_libiscsi_writes_them() {
+        assert_eq!([for_libiscsi(0), for_libiscsi(255)], ["", ""]);
+        assert_eq!(for_libiscsi(256), " (clients of libiscsi write 16640)");
+        assert_eq!(for_libiscsi(16383), " (clients of libiscsi write 32767)");
     }
 }

@@ -28,6 +28,8 @@ struct Shared {
     /// Everything else that has happened, in words.
     events: RefCell<Vec<Event>>,
     logged_in: Cell<bool>,
+    /// The machine hangs: its kernel keeps the connection, and nobody reads from it.
+    hangs: Cell<bool>,
     /// The connection is gone.
     closed: Cell<bool>,
 }
@@ -58,6 +60,7 @@ impl Host {
             results: RefCell::default(),
             events: RefCell::default(),
             logged_in: Cell::new(false),
+            hangs: Cell::new(false),
             closed: Cell::new(false),
         });
         drop(lab.simulation.start(&shard, serve(io, shared.clone(), address)));
@@ -98,6 +101,11 @@ impl Host {
     pub fn kill(self, lab: &mut Lab) {
         lab.simulation.world.kill(self.process);
         lab.simulation.bury();
+    }
+
+    /// From now on it says nothing, whatever it is told.
+    pub fn hang(&self) {
+        self.shared.hangs.set(true);
     }
 
     /// Sends a command; its completion is found by the tag.
@@ -214,6 +222,9 @@ async fn serve(io: Io, shared: Rc<Shared>, address: SocketAddr) {
         input = buffer;
         if result.is_err() || input.len() == before {
             break;
+        }
+        if shared.hangs.get() {
+            continue;
         }
         shared.initiator.borrow_mut().on_receive(&mut input, &mut || io.random_u64());
         take_events(&shared);

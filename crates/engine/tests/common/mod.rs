@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use base::{Nanos, ShardId};
 use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Memory, Reply, Shard, ShardMessage, StartParameters};
+use engine::{Command, CommandError, Memory, Reply, SessionEvent, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -81,6 +81,7 @@ impl Turn for EngineShard {
 /// The answer to a command, when it comes.
 pub type Answer = Arc<Mutex<Option<Result<Reply, CommandError>>>>;
 type Saved = Arc<Mutex<Option<Bytes>>>;
+pub type Told = Arc<Mutex<Vec<SessionEvent>>>;
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 
 /// The machine that the array runs on, and the rest of the world.
@@ -92,6 +93,8 @@ pub struct Lab {
     /// The head's state directory: survives restarts.
     pub saved: Saved,
     pub started: Started,
+    /// What the shards have told of sessions.
+    pub told: Told,
     drives: Vec<String>,
     shard_count: u16,
     memory: Memory,
@@ -124,8 +127,9 @@ impl Lab {
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
-        let saved = Saved::default();
-        let (started, process, outside, parts) = start(&simulation.world, shards, (&drives, memory), &saved);
+        let (saved, told) = (Saved::default(), Told::default());
+        let (started, process, outside, parts) =
+            start(&simulation.world, shards, (&drives, memory), (&saved, &told));
         let mut lab = Lab {
             simulation,
             process,
@@ -133,6 +137,7 @@ impl Lab {
             shards: Vec::new(),
             saved,
             started,
+            told,
             drives,
             shard_count: shards,
             memory,
@@ -171,8 +176,12 @@ impl Lab {
 
     pub fn begin_restart(&mut self) {
         self.simulation.bury();
-        let (started, process, outside, parts) =
-            start(&self.simulation.world, self.shard_count, (&self.drives, self.memory), &self.saved);
+        let (started, process, outside, parts) = start(
+            &self.simulation.world,
+            self.shard_count,
+            (&self.drives, self.memory),
+            (&self.saved, &self.told),
+        );
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
     }
@@ -314,7 +323,7 @@ fn start(
     world: &World,
     shards: u16,
     (drives, memory): (&[String], Memory),
-    saved: &Saved,
+    (saved, told): (&Saved, &Told),
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
     let started = Started::default();
@@ -328,7 +337,9 @@ fn start(
         started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
     });
     let make = |environment: SimEnv<ShardMessage>| {
-        let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
+        let mut shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
+        let told = told.clone();
+        shard.tell_sessions(Arc::new(move |event| told.lock().unwrap().push(event)));
         Rc::new(RefCell::new(EngineShard { environment: PortPerShard(environment), shard }))
     };
     (started, process, outside, environments.into_iter().map(make).collect())

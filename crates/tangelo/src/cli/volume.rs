@@ -13,6 +13,8 @@ pub enum Volume {
     Create(VolumeCreate),
     /// List the volumes
     List,
+    /// Show a volume with its mappings and snapshots
+    Show { name: String },
     /// Make a volume larger or smaller while hosts use it; they are told that its capacity has changed
     Resize {
         name: String,
@@ -135,6 +137,11 @@ pub enum Snapshot {
         /// Only those of this volume
         volume: Option<String>,
     },
+    /// Show a snapshot with its clones
+    Show {
+        #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
+        snapshot: SnapshotOf,
+    },
     /// Give a snapshot another name
     Rename {
         #[arg(value_name = "VOLUME@SNAPSHOT", value_parser = snapshot_of)]
@@ -185,6 +192,8 @@ pub enum Schedule {
     },
     /// List schedules
     List,
+    /// Show a schedule
+    Show { name: String },
     /// Give a schedule another name; the snapshots that it has taken stay its own
     Rename(Rename),
     /// End a schedule; the snapshots that it has taken stay

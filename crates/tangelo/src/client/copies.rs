@@ -15,6 +15,7 @@ pub(super) async fn snapshot(snapshot: &cli::Snapshot, server: &Server) -> Resul
             let new = NewSnapshots { snapshots: new.collect() };
             changed(server.post(&change_path("/v1/snapshots", change), &new).await?)
         }
+        cli::Snapshot::Show { .. } => unreachable!("it has been shown"),
         cli::Snapshot::List { volume } => {
             let only = volume.as_ref().map_or(String::new(), |name| format!("?volume={}", path_piece(name)));
             Ok(show(server.get::<SnapshotList>(&format!("/v1/snapshots{only}")).await?))
@@ -51,6 +52,7 @@ pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Resul
             changed(server.post(&change_path("/v1/schedules", change), &new).await?)
         }
         cli::Schedule::List => Ok(show(server.get::<ScheduleList>("/v1/schedules").await?)),
+        cli::Schedule::Show { .. } => unreachable!("it has been shown"),
         cli::Schedule::Rename(_) => unreachable!("it is carried out elsewhere"),
         cli::Schedule::Delete { name, change } => {
             let path = format!("/v1/schedules/{}", path_piece(name));

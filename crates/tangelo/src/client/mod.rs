@@ -3,6 +3,7 @@
 mod ask;
 mod copies;
 mod names;
+mod one;
 #[cfg(test)]
 mod tests;
 mod upkeep;
@@ -13,14 +14,14 @@ use std::path::{Path, PathBuf};
 use base::BLOCK_BYTES;
 use control::api::*;
 use control::client::{ClientError, Server, is_wrong_usage, path_piece};
+use control::config::DEFAULT_SOCKET;
+use control::secret_file;
 use serde_json::json;
 
 use self::ask::Ask;
 use crate::cli::{self, Cli, Global, Output};
 use crate::show::Show;
 
-/// A secret file has a line; more than this is something else.
-const SECRET_FILE_BYTES_MAX: u64 = 4096;
 /// On the status screen: of more snapshots, only how many there are.
 const STATUS: &str = "/v1/status?snapshots=24";
 
@@ -92,6 +93,9 @@ fn show<T: Show>(answer: T) -> Shown {
 
 async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failure> {
     let server = &server(global);
+    if let Some(shown) = one::show_one(command, server).await {
+        return shown;
+    }
     match command {
         cli::Command::Status => Ok(show(server.get::<Status>(STATUS).await?)),
         cli::Command::Drive(drive) => upkeep::drive(drive, server).await,
@@ -147,9 +151,13 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Mapping(cli::Mapping::List) => {
             Ok(show(server.get::<MappingList>("/v1/mappings").await?))
         }
+        cli::Command::Pool(cli::Pool::Show { .. })
+        | cli::Command::Host(cli::Host::Show { .. })
+        | cli::Command::Mapping(cli::Mapping::Show { .. }) => unreachable!("these have been shown"),
         cli::Command::Serve(_)
         | cli::Command::Bench(_)
         | cli::Command::Completions { .. }
+        | cli::Command::Complete { .. }
         | cli::Command::Man { .. } => {
             unreachable!("these ask nobody")
         }
@@ -192,7 +200,7 @@ fn server(global: &Global) -> Server {
         (Some(authority), Some(token_file)) => {
             Server::Tcp { authority: authority.clone(), token_file: token_file.clone() }
         }
-        _ => Server::Socket(global.socket.clone()),
+        _ => Server::Socket(global.socket.clone().unwrap_or_else(|| DEFAULT_SOCKET.into())),
     }
 }
 
@@ -256,12 +264,7 @@ fn chap(user: &Option<String>, file: &Option<PathBuf>) -> Result<Option<NewChap>
 /// The file's content without the line end that editors leave behind it.
 fn read_secret(path: &Path) -> Result<String, Failure> {
     let refuse = |reason: String| Failure::Usage(format!("{}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.len();
-    if size > SECRET_FILE_BYTES_MAX {
-        return Err(refuse(format!("{size} bytes are too many for a CHAP secret, which has 12 to 255")));
-    }
-    let bytes = std::fs::read(path).map_err(|error| refuse(error.to_string()))?;
-    let text = String::from_utf8(bytes).map_err(|_| refuse("the secret is not UTF-8 text".to_owned()))?;
+    let text = secret_file::read(path).map_err(|error| refuse(format!("the CHAP secret: {error}")))?;
     let line = text.strip_suffix('\n').unwrap_or(&text);
     Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
 }

@@ -2,6 +2,7 @@
 //!
 //! `INSTA_UPDATE=always cargo test -p tangelo` writes them anew; look at the difference before committing.
 
+use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use clap::Parser;
@@ -139,13 +140,38 @@ fn empty_lists() {
     assert_snapshot!(all);
 }
 
+fn write_secret(path: &std::path::Path, text: &str, mode: u32) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn one_of_each() {
+    let fixture = start(degraded());
+    let mut all = String::new();
+    for line in [
+        "pool show fast",
+        "volume show vm-01",
+        "host show pve1",
+        "schedule show nightly",
+        "mapping show vm-01 pve1",
+        "drive show /dev/nvme0n1",
+        "drive show /dev/nvme9n9",
+        "pool show nope",
+        "host show pve1 -o json",
+    ] {
+        all += &format!("$ tangelo {line}\n{}\n", fixture.run(line));
+    }
+    assert_snapshot!(all);
+}
+
 #[test]
 fn changes() {
     let fixture = start(healthy());
     let secret = fixture.directory.path().join("secret");
     let mutual = fixture.directory.path().join("mutual");
-    std::fs::write(&secret, "open-sesame-1\n").unwrap();
-    std::fs::write(&mutual, "open-sesame-2").unwrap();
+    write_secret(&secret, "open-sesame-1\n", 0o600);
+    write_secret(&mutual, "open-sesame-2", 0o640);
     let chap = format!(
         "host create pve3 --iqn iqn.2000-01.io.a iqn.2000-01.io.b --chap-user u --chap-secret-file {} --mutual-chap-user m --mutual-chap-secret-file {}",
         secret.display(),
@@ -214,10 +240,14 @@ fn changes() {
 #[test]
 fn refusals() {
     let fixture = start(healthy());
-    let long = fixture.directory.path().join("long");
-    std::fs::write(&long, vec![b'x'; 5000]).unwrap();
-    let host =
-        format!("host create h --iqn iqn.2000-01.io.a --chap-user u --chap-secret-file {}", long.display());
+    let path = |name: &str| fixture.directory.path().join(name);
+    write_secret(&path("long"), &"x".repeat(9000), 0o600);
+    write_secret(&path("open"), "open-sesame-1\n", 0o644);
+    let host = |secret: &str| {
+        let file = path(secret);
+        format!("host create h --iqn iqn.2000-01.io.a --chap-user u --chap-secret-file {}", file.display())
+    };
+    let (long, open) = (host("long"), host("open"));
     let lines = [
         "volume create vm-01 --pool fast --size 1GiB",
         "volume delete vm-01",
@@ -242,7 +272,8 @@ fn refusals() {
         "host create h",
         "host create h --iqn iqn.2000-01.io.a --chap-user u",
         "host create h --iqn iqn.2000-01.io.a --chap-user u --chap-secret-file /nonexistent/secret",
-        &host,
+        &long,
+        &open,
         "map vm-01 pve1 --lun 16384",
     ];
     let all: String = lines
@@ -262,7 +293,7 @@ fn nobody_answers() {
     let missing = fixture.directory.path().join("missing.sock");
     let missing = missing.to_str().unwrap();
     let token = fixture.directory.path().join("token");
-    std::fs::write(&token, "0123456789abcdef").unwrap();
+    write_secret(&token, "0123456789abcdef", 0o600);
     let all = [
         nobody(&["--socket", missing]),
         nobody(&["--socket", missing, "-o", "json"]),

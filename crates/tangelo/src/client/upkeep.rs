@@ -12,6 +12,7 @@ use crate::cli;
 pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, Failure> {
     let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/drives{what}", path_piece(pool));
     match drive {
+        cli::Drive::Show { .. } => unreachable!("it has been shown"),
         cli::Drive::List => Ok(show(server.get::<DriveList>("/v1/drives").await?)),
         cli::Drive::Add { pool, drives, force, change } => {
             let new = NewDrives { drives: paths(drives, server)?, force: paths(force, server)? };
@@ -79,7 +80,7 @@ fn paths(paths: &[PathBuf], server: &Server) -> Result<Vec<String>, Failure> {
 }
 
 /// A drive of a pool: an id has neither slashes nor dots.
-fn member(name: &str, server: &Server) -> Result<String, Failure> {
+pub(super) fn member(name: &str, server: &Server) -> Result<String, Failure> {
     let is_id = name.len() >= 4 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_id { Ok(name.to_owned()) } else { absolute(std::path::Path::new(name), server) }
 }

@@ -13,8 +13,15 @@ const PART: u64 = 4;
 
 /// What each of so many shards may use.
 pub fn of_each_shard(config: &Config, shards: u16) -> Result<Memory, Failure> {
-    let least = Memory::SHARD_BYTES_MIN as u64 * u64::from(shards);
-    let bytes = config.memory_bytes.unwrap_or_else(|| (available_bytes() / PART).max(least));
+    let (least, most) = (Memory::SHARD_BYTES_MIN as u64 * u64::from(shards), available_bytes());
+    if let Some(bytes) = config.memory_bytes.filter(|&bytes| bytes > most) {
+        return Err(Failure(format!(
+            "memory = \"{}\" is more than this machine, or the service's control group, has: {}",
+            Size(bytes),
+            Size(most)
+        )));
+    }
+    let bytes = config.memory_bytes.unwrap_or_else(|| (most / PART).max(least));
     let memory = Memory::of_budget(bytes, shards).ok_or_else(|| {
         Failure(format!(
             "memory = \"{}\" is too little for {shards} shards: give {} at least, or fewer [cores]",
@@ -83,5 +90,12 @@ mod tests {
             "memory = \"200 MiB\" is too little for 2 shards: give 256 MiB at least, or fewer [cores]"
         );
         assert!(of_each_shard(&Config::default(), 16).is_ok());
+    }
+
+    #[test]
+    fn more_than_there_is_is_refused() {
+        let config = Config { memory_bytes: Some(100 << 40), ..Config::default() };
+        let refused = of_each_shard(&config, 2).unwrap_err().0;
+        assert!(refused.starts_with("memory = \"100 TiB\" is more than this machine"), "{refused}");
     }
 }

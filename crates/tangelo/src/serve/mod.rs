@@ -9,13 +9,18 @@
 //! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
 //! a bug ends it. Being killed at any moment loses nothing that was acknowledged.
 
+mod check;
 mod copies;
+mod cores;
 mod glue;
+mod holders;
 mod keeper;
 mod locate;
+mod log;
 mod memory;
 mod names;
 mod notify;
+mod sessions;
 mod upkeep;
 mod watcher;
 
@@ -23,10 +28,9 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use base::limits::SHARDS_MAX;
-use control::api::{Command, Content, Reply};
+use control::api::{ArrayStatus, Command, Content, Reply};
 use control::array::Array;
-use control::config::{Config, Cores, NamedDrive};
+use control::config::{Config, NamedDrive};
 use control::server::Listeners;
 use control::state::StateDirectory;
 use engine::{CommandError, Shard, ShardMessage, StartParameters};
@@ -52,23 +56,16 @@ impl<E: fmt::Display> From<E> for Failure {
 
 /// Runs the array until a signal ends it. Exit code 0 after an orderly stop, 2 where it could not start.
 pub fn run(serve: &cli::Serve) -> ExitCode {
-    start_logging();
+    if serve.check {
+        return check::run(serve);
+    }
+    log::start();
     match serve_array(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure(reason)) => {
             tracing::error!("{reason}");
             ExitCode::from(2)
         }
-    }
-}
-
-/// Plain lines to the standard error; the journal adds the time itself.
-fn start_logging() {
-    let lines = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_target(false);
-    if std::env::var_os("JOURNAL_STREAM").is_some() {
-        lines.without_time().init();
-    } else {
-        lines.init();
     }
 }
 
@@ -82,6 +79,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let listeners = runtime.block_on(Listeners::open(&config))?;
     let signals = runtime.block_on(async { Signals::new() })?;
 
+    holders::report(&drives);
     let (started, is_started) = oneshot::channel();
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
@@ -157,6 +155,9 @@ async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Ve
     let lines = array.reload(config.iscsi.clone(), paths).await.map_err(Failure)?;
     tracing::info!("the configuration has been read again");
     lines.iter().for_each(|line| tracing::info!("{line}"));
+    if let Ok(Reply::Status(status)) = array.call(Command::Status).await {
+        report_portal_hosts(&status);
+    }
     Ok((config, drives))
 }
 
@@ -214,6 +215,7 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
             error => tracing::error!("{} cannot be listened on: {error}", portal.address),
         }
     }
+    report_portal_hosts(&status);
     watcher.report(&status.problems);
     let file = config.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     for drive in &status.drives {
@@ -236,17 +238,26 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
     }
 }
 
+/// A portal that is for a host that is not there lets nobody in by that name: a slip of the pen, or a host that comes later.
+fn report_portal_hosts(status: &ArrayStatus) {
+    for portal in &status.portals {
+        let known = |name: &String| status.hosts.iter().any(|host| host.name == *name);
+        for name in portal.hosts.iter().filter(|name| !known(name)) {
+            tracing::warn!(
+                "{} is for host {name}, which is not known: `tangelo host create` makes it known, or correct [listen] iscsi",
+                portal.address
+            );
+        }
+    }
+}
+
 fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<ShardMessage>, Failure> {
-    let (count, cores) = match &config.cores {
-        Cores::All => (std::thread::available_parallelism().map_or(1, |cores| cores.get()), Vec::new()),
-        Cores::Count(count) => (*count, Vec::new()),
-        Cores::List(list) => (list.len(), list.clone()),
-    };
-    let count = count.clamp(1, SHARDS_MAX) as u16;
+    let (count, cores) = cores::of_shards(config)?;
     let memory = memory::of_each_shard(config, count)?;
     let options = uring::Options { cores, ..uring::Options::new(count) };
     // Whichever thread turns out to be shard 0 takes them.
     let parameters = Arc::new(Mutex::new(Some(parameters)));
+    let sessions = sessions::listener();
     let shards = uring::spawn_shards(&options, move |mut env: uring::UringEnv<ShardMessage>| {
         use env::Env;
         let parameters = match env.shard().0 {
@@ -254,6 +265,7 @@ fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<S
             _ => None,
         };
         let mut shard = Shard::new(env.shard(), env.shards(), parameters, memory);
+        shard.tell_sessions(sessions.clone());
         while !shard.is_stopped() {
             shard.turn(&mut env, true);
         }

@@ -161,7 +161,7 @@ pub(super) fn written_table(pools: &[Pool], indent: &str, out: &mut String) {
 }
 
 /// How much of the maps is in memory, and how often that was not enough.
-fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
+pub(super) fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
     let mut table = Table::new(&["POOL", "MAP", "MEMORY FOR IT", "IN MEMORY", "LOOKED FOR", "MISSED"]);
     for pool in pools {
         let PoolMap { bytes, memory_bytes, cached_bytes, lookups, misses } = pool.map;

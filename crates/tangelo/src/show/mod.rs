@@ -1,6 +1,7 @@
 //! Answers of the array as people read them. What programs read is the answer's JSON itself.
 
 mod lists;
+mod one;
 mod status;
 mod table;
 

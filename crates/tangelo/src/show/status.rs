@@ -1,6 +1,6 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use control::api::{ArrayStatus, Pool, Status};
+use control::api::{ArrayStatus, Pool, Session, Status};
 use control::size::Size;
 
 use super::lists::{
@@ -40,7 +40,7 @@ impl Show for Status {
     }
 }
 
-fn heading(text: &str, out: &mut String) {
+pub(super) fn heading(text: &str, out: &mut String) {
     out.push_str(&format!("\n{text}:\n"));
 }
 
@@ -141,9 +141,13 @@ fn session_section(array: &ArrayStatus, indent: &str, out: &mut String) {
         return;
     }
     heading("sessions", out);
+    session_table(&array.sessions, indent, out);
+}
+
+pub(super) fn session_table(sessions: &[Session], indent: &str, out: &mut String) {
     let mut table =
         Table::new(&["HOST", "INITIATOR", "FROM", "PORTAL", "SHARD", "COMMANDS", "READ", "WRITTEN"]);
-    for session in &array.sessions {
+    for session in sessions {
         table.row(vec![
             if session.discovery { "(discovery)".to_owned() } else { session.host.clone() },
             session.initiator.clone(),

@@ -1,0 +1,117 @@
+//! What is told of logins, refusals and ends of sessions: exactly what happened, with its reason.
+
+mod common;
+
+use base::Nanos;
+use common::host::Host;
+use common::{Lab, portal};
+use engine::command::{NewChap, NewHost};
+use engine::{Command, LoginFault, LoginRefusal, SessionChange, SessionEnd};
+use iscsi::initiator::InitiatorParams;
+use iscsi::{Chap, Secret};
+use wire::iscsi::TaskManagementFunction;
+
+use SessionChange::{Ended, LoggedIn, Refused};
+
+const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+const GUARDED: &str = "iqn.2001-04.com.example:guarded";
+const STRANGER: &str = "iqn.2001-04.com.example:stranger";
+
+fn array(seed: u64) -> Lab {
+    let mut lab = Lab::new(seed, 2, &[]);
+    lab.create_memory_volume("a", 1 << 20);
+    lab.create_host("alpha", ALPHA);
+    lab.map("a", "alpha", 0, false);
+    let chap = |user: &str, secret: &str| Some(NewChap { user: user.into(), secret: secret.into() });
+    let host = NewHost {
+        name: "guarded".into(),
+        initiators: vec![GUARDED.into()],
+        chap: chap("user", "a long enough secret"),
+        mutual_chap: None,
+    };
+    lab.change(Command::HostCreate { host, dry_run: false });
+    lab
+}
+
+/// What was told since it was last asked: initiator, host, what.
+fn told(lab: &mut Lab) -> Vec<(Option<String>, Option<String>, SessionChange)> {
+    lab.pass(Nanos::from_secs(3));
+    let told = std::mem::take(&mut *lab.told.lock().unwrap());
+    told.into_iter().map(|event| (event.initiator, event.host, event.change)).collect()
+}
+
+fn of(initiator: &str, host: &str, change: SessionChange) -> (Option<String>, Option<String>, SessionChange) {
+    (Some(initiator.to_owned()), (!host.is_empty()).then(|| host.to_owned()), change)
+}
+
+fn fault(fault: LoginFault) -> SessionChange {
+    Refused(LoginRefusal::Fault(fault))
+}
+
+#[test]
+fn ends_of_sessions_are_told_with_their_reasons() {
+    let mut lab = array(1);
+    let session = Host::log_in(&mut lab, 1, ALPHA, 1);
+    assert_eq!(told(&mut lab), [of(ALPHA, "alpha", LoggedIn)]);
+    session.log_out(&mut lab);
+    assert_eq!(told(&mut lab), [of(ALPHA, "alpha", Ended(SessionEnd::LoggedOut))]);
+
+    let _first = Host::log_in(&mut lab, 1, ALPHA, 1);
+    let second = Host::log_in(&mut lab, 0, ALPHA, 1);
+    let reinstated =
+        [LoggedIn, Ended(SessionEnd::Reinstated), LoggedIn].map(|change| of(ALPHA, "alpha", change));
+    let mut found = told(&mut lab);
+    found.sort_by_key(|(_, _, change)| *change == LoggedIn);
+    let mut expected = reinstated.to_vec();
+    expected.sort_by_key(|(_, _, change)| *change == LoggedIn);
+    assert_eq!(found, expected);
+
+    second.hang();
+    lab.pass(Nanos::from_secs(40));
+    assert_eq!(told(&mut lab), [of(ALPHA, "alpha", Ended(SessionEnd::Unresponsive))]);
+
+    let session = Host::log_in(&mut lab, 0, ALPHA, 1);
+    session.kill(&mut lab);
+    let session = Host::log_in(&mut lab, 0, ALPHA, 2);
+    session.manage(&mut lab, TaskManagementFunction::TargetColdReset, 0, None);
+    session.wait_closed(&mut lab);
+    let changes: Vec<_> = told(&mut lab).into_iter().map(|(_, _, change)| change).collect();
+    assert_eq!(
+        changes,
+        [LoggedIn, Ended(SessionEnd::ConnectionLost), LoggedIn, Ended(SessionEnd::TargetReset)]
+    );
+
+    let _session = Host::log_in(&mut lab, 0, ALPHA, 1);
+    lab.change(Command::HostDelete { name: "alpha".into(), unmap: true, dry_run: false });
+    let changes: Vec<_> = told(&mut lab).into_iter().map(|(_, _, change)| change).collect();
+    assert_eq!(changes, [LoggedIn, Ended(SessionEnd::AccessTakenAway)]);
+}
+
+#[test]
+fn refusals_are_told_with_their_reasons() {
+    let mut lab = array(2);
+    let target = lab.status().target_name;
+    Host::try_log_in(&mut lab, 0, STRANGER, 1);
+    assert_eq!(told(&mut lab), [of(STRANGER, "", fault(LoginFault::UnknownInitiator))]);
+
+    let guarded = |lab: &mut Lab, target: &str, chap: Option<(&str, &str)>, mutual: bool| {
+        let mut params = InitiatorParams::new(GUARDED, Some(target));
+        let credentials =
+            |user: &str, secret: &str| Chap { user: user.into(), secret: Secret(secret.as_bytes().to_vec()) };
+        params.chap = chap.map(|(user, secret)| credentials(user, secret));
+        params.mutual = mutual.then(|| credentials("array", "another long secret"));
+        Host::start(lab, portal(1), params);
+        told(lab)
+    };
+    let right = Some(("user", "a long enough secret"));
+    for (target, chap, mutual, expected) in [
+        ("iqn.2001-04.com.example:elsewhere", right, false, fault(LoginFault::UnknownTarget)),
+        (&target, None, false, fault(LoginFault::ChapNotOffered)),
+        (&target, Some(("user", "a wrong guess here")), false, fault(LoginFault::WrongSecret)),
+        (&target, Some(("somebody", "a long enough secret")), false, fault(LoginFault::WrongSecret)),
+        (&target, right, true, fault(LoginFault::NoMutualSecret)),
+    ] {
+        assert_eq!(guarded(&mut lab, target, chap, mutual), [of(GUARDED, "", expected)]);
+    }
+    assert_eq!(guarded(&mut lab, &target, right, false), [of(GUARDED, "guarded", LoggedIn)]);
+}

@@ -1,0 +1,194 @@
+//! One thing as people read it: its line of the list, then what belongs to it.
+
+use control::api::*;
+use control::size::Size;
+
+use super::lists::{
+    bin_table, drive_table, exit_code, has_references, has_written, host_table, map_table, mapping_table,
+    pool_table, references_table, schedule_table, snapshot_table, volume_table, written_table,
+};
+use super::status::{heading, session_table};
+use super::{Show, moment};
+
+const INDENT: &str = "  ";
+
+fn problems(problems: &[Problem], out: &mut String) {
+    for problem in problems {
+        out.push_str(&format!("\n{}\n", problem.reason));
+        if !problem.action.is_empty() {
+            out.push_str(&format!("{INDENT}{}\n", problem.action));
+        }
+    }
+}
+
+/// A section, unless there is nothing in it.
+fn section<T>(title: &str, items: &[T], table: impl Fn(&[T], &str, &mut String), out: &mut String) {
+    if !items.is_empty() {
+        heading(title, out);
+        table(items, INDENT, out);
+    }
+}
+
+impl Show for OneDrive {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        let drive = &self.drive;
+        drive_table(std::slice::from_ref(drive), "", &mut out);
+        let latency = |us: Option<u64>| us.map_or("not known".to_owned(), |us| format!("{us} us"));
+        if drive.pool.is_some() {
+            out.push_str(&format!("\nid: {}\n", drive.id));
+            let (read, write) = (latency(drive.read_latency_us), latency(drive.write_latency_us));
+            out.push_str(&format!("median latency lately: reads {read}, writes {write}\n"));
+        }
+        problems(&self.problems, &mut out);
+        out
+    }
+}
+
+impl Show for OnePool {
+    fn text(&self) -> String {
+        let (mut out, pool) = (String::new(), std::slice::from_ref(&self.pool));
+        pool_table(pool, "", &mut out);
+        problems(&self.problems, &mut out);
+        self.pool.activity.iter().for_each(|line| out.push_str(&format!("\n{line}\n")));
+        out.push_str(&format!("\n{}\n", scrubbed(&self.pool.scrub, &self.pool.settings)));
+        section("drives", &self.pool.drives, drive_table, &mut out);
+        section("volumes", &self.volumes, volume_table, &mut out);
+        section("bin", &self.bin, bin_table, &mut out);
+        if has_written(pool) {
+            section("written since the start", pool, written_table, &mut out);
+        }
+        if self.pool.map.lookups > 0 {
+            section("map", pool, map_table, &mut out);
+        }
+        if has_references(pool) {
+            section("copied by reference", pool, references_table, &mut out);
+        }
+        heading("settings (`tangelo pool set` changes them)", &mut out);
+        settings(&self.pool.settings, &mut out);
+        out
+    }
+
+    fn exit_code(&self) -> u8 {
+        exit_code(self.pool.health)
+    }
+}
+
+/// When a pool was scrubbed, and when it is next.
+fn scrubbed(scrub: &Scrub, settings: &Settings) -> String {
+    let every = match settings.scrub_every_seconds {
+        Some(seconds) => format!("every {}", period(seconds)),
+        None => "only when it is asked for (`tangelo pool scrub`)".to_owned(),
+    };
+    let last = match (&scrub.last, scrub.running) {
+        (_, true) => {
+            format!("is being scrubbed: {} of {} segments", scrub.segments_done, scrub.segments_total)
+        }
+        (None, false) => "never scrubbed".to_owned(),
+        (Some(last), false) => {
+            let whole = if last.complete { "scrubbed" } else { "scrub stopped" };
+            format!(
+                "{whole} {}, {} repaired, {} beyond repair",
+                moment(last.ended_ms),
+                last.repaired,
+                last.unreadable
+            )
+        }
+    };
+    format!("{last}; {every}")
+}
+
+fn period(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
+    let unit = units.iter().find(|(length, _)| seconds.is_multiple_of(*length) && seconds > 0);
+    unit.map_or(format!("{seconds} s"), |(length, unit)| format!("{} {unit}", seconds / length))
+}
+
+fn settings(settings: &Settings, out: &mut String) {
+    let or_off = |seconds: u32| if seconds == 0 { "off".to_owned() } else { period(seconds) };
+    let slow = match settings.slow_factor {
+        0 => "off".to_owned(),
+        factor => format!(
+            "{factor} times its siblings, and over {} ms, for {}",
+            settings.slow_latency_ms,
+            period(settings.slow_seconds)
+        ),
+    };
+    let lines = [
+        ("repair share", format!("{} %", settings.repair_share_percent)),
+        (
+            "errors borne",
+            format!(
+                "{} writes, {} reads, {} checksums within {}",
+                settings.write_errors,
+                settings.read_errors,
+                settings.checksum_errors,
+                period(settings.error_window_seconds)
+            ),
+        ),
+        ("slow drive", slow),
+        ("hung drive", or_off(settings.hung_seconds)),
+        ("bin", or_off(settings.bin_seconds)),
+    ];
+    lines.iter().for_each(|(name, value)| out.push_str(&format!("{INDENT}{name}: {value}\n")));
+}
+
+impl Show for OneVolume {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        volume_table(std::slice::from_ref(&self.volume), "", &mut out);
+        out.push_str(&format!("\nserial: {}\n", self.volume.serial));
+        if let Some(space) = &self.volume.space {
+            out.push_str(&format!("written since the last snapshot: {}\n", Size(space.written_bytes)));
+        }
+        problems(&self.problems, &mut out);
+        section("mappings", &self.mappings, mapping_table, &mut out);
+        section("snapshots", &self.snapshots, snapshot_table, &mut out);
+        section("schedules", &self.schedules, schedule_table, &mut out);
+        out
+    }
+
+    fn exit_code(&self) -> u8 {
+        exit_code(self.volume.health)
+    }
+}
+
+impl Show for OneSnapshot {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        snapshot_table(std::slice::from_ref(&self.snapshot), "", &mut out);
+        if let Some(schedule) = &self.snapshot.schedule {
+            out.push_str(&format!("\ntaken by schedule {schedule}\n"));
+        }
+        if !self.clones.is_empty() {
+            out.push_str(&format!("\nclones: {}\n", self.clones.join(", ")));
+        }
+        out
+    }
+}
+
+impl Show for OneSchedule {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        schedule_table(std::slice::from_ref(&self.schedule), "", &mut out);
+        out
+    }
+}
+
+impl Show for OneHost {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        host_table(std::slice::from_ref(&self.host), "", &mut out);
+        section("mappings", &self.mappings, mapping_table, &mut out);
+        section("sessions", &self.sessions, session_table, &mut out);
+        out
+    }
+}
+
+impl Show for OneMapping {
+    fn text(&self) -> String {
+        let mut out = String::new();
+        mapping_table(std::slice::from_ref(&self.mapping), "", &mut out);
+        out
+    }
+}
