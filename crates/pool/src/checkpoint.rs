@@ -140,18 +140,24 @@ impl Lane {
     async fn write_all(&self) -> Result<(), LaneError> {
         let mut cut = self.cut();
         self.write_pages(&mut cut).await?;
-        let (table, free, extension) = self.plan_table(&cut);
-        match self.write_table(&cut, &table).await {
-            Ok(()) => {
+        loop {
+            let (table, free, extension) = self.plan_table(&cut);
+            let named = self.write_table(&cut, &table).await;
+            if let Ok(true) = named {
                 self.finish_checkpoint(&cut, &table, free, extension);
-                Ok(())
+                return Ok(());
             }
-            Err(error) => {
-                let mut segments = self.segments.borrow_mut();
-                extension.into_iter().for_each(|id| segments.release(id));
-                Err(error)
-            }
+            let mut segments = self.segments.borrow_mut();
+            extension.into_iter().for_each(|id| segments.release(id));
+            named?;
         }
+    }
+
+    /// Whether a segment lacks something that a table calls complete: a drive has gone since with what it had not flushed.
+    fn says_too_much(&self, table: &Table) -> bool {
+        let segments = self.segments.borrow();
+        let mut complete = table.segments.iter().filter(|record| !record.incomplete);
+        complete.any(|record| segments.lacks_something(record.columns.id))
     }
 
     fn cut(&self) -> Cut {
@@ -319,8 +325,8 @@ impl Lane {
         extension
     }
 
-    /// Writes the table into the log, and the roots that name it.
-    async fn write_table(&self, cut: &Cut, table: &Table) -> Result<(), LaneError> {
+    /// Writes the table into the log, and the roots that name it. `false` where no root does, as it is not true any more.
+    async fn write_table(&self, cut: &Cut, table: &Table) -> Result<bool, LaneError> {
         let bytes = table.emit();
         let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
         assert!(blocks.len() <= TABLE_BLOCKS_MAX, "a table of {} bytes", bytes.len());
@@ -336,6 +342,10 @@ impl Lane {
         let entries: Vec<MapEntry> = placed.into_iter().map(|(_, entry)| entry).collect();
         if self.log.borrow().has_volatile() {
             self.flush_drives().await?;
+        }
+        if self.says_too_much(table) {
+            Decision::TableOutdated.taken();
+            return Ok(false);
         }
         let root = {
             let segments = self.segments.borrow();
@@ -356,13 +366,14 @@ impl Lane {
                     .collect::<Vec<SegmentColumns>>(),
             }
         };
-        self.write_root(&root).await
+        self.write_root(&root, &[]).await.map(|()| true)
     }
 
-    /// Writes a root to every drive. Drives that refuse are taken out.
-    pub(crate) async fn write_root(&self, root: &Root) -> Result<(), LaneError> {
+    /// Writes a root to every drive but some. Drives that refuse are taken out.
+    pub(crate) async fn write_root(&self, root: &Root, except: &[u8]) -> Result<(), LaneError> {
         let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
-        let drives = self.online_drives();
+        let mut drives = self.online_drives();
+        drives.retain(|(drive, _)| !except.contains(drive));
         let writes = drives.iter().map(|&(_, handle)| self.write_root_copy(handle, content.clone()));
         let results = join_all(writes).await;
         for ((drive, _), result) in drives.into_iter().zip(results) {

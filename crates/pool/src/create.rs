@@ -356,6 +356,9 @@ pub async fn claim(
             member.state = DriveState::Missing;
             member.since = membership.epoch;
         }
+        if member.returned {
+            member.since = membership.epoch;
+        }
     }
     if !membership.is_serviceable() {
         Decision::ClaimRefusedMissing.taken();

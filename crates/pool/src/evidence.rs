@@ -13,7 +13,7 @@ use base::Nanos;
 
 use crate::decision::Decision;
 use crate::lane::Lane;
-use crate::segments::Segments;
+use crate::segments::{Segment, Segments};
 
 /// How many errors of one kind, within a while, have a drive taken out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,11 +77,13 @@ impl Evidence {
             Fault::Checksum => patience.checksum_errors,
         };
         let recent = &mut self.0[index][fault as usize];
+        let limit = limit.max(1) as usize;
         recent.push_back(now);
-        while recent.front().is_some_and(|&then| then.0 + patience.window.0 < now.0) {
+        // more than the limit says no more than the limit does
+        while recent.len() > limit || recent.front().is_some_and(|&then| then.0 + patience.window.0 < now.0) {
             recent.pop_front();
         }
-        recent.len() >= limit.max(1) as usize
+        recent.len() >= limit
     }
 
     /// Of each drive: how many faults of each kind are not forgiven yet.
@@ -132,21 +134,29 @@ impl Lane {
         let patience = self.options.get().patience;
         self.evidence.borrow().recent(self.io.now(), patience.window)
     }
-
-    /// Which drives this lane could not do without.
-    pub(crate) fn needed_drives(&self, segments: &Segments) -> Vec<bool> {
-        segments.drives().map(|drive| needs(segments, drive, true)).collect()
-    }
 }
 
 fn needs(segments: &Segments, drive: u8, unknown_counts: bool) -> bool {
-    segments.iter().any(|(_, segment)| {
-        let mut columns = segment.columns.columns.iter().flatten();
-        let unknown = unknown_counts && segment.lacking.is_unknown();
-        segment.live > 0
-            && columns.any(|column| column.drive == drive)
-            && (unknown || segments.useless_beside(segment, Some(drive)) >= segment.columns.shape().parity())
-    })
+    segments.iter().any(|(_, segment)| segment_needs(segments, segment, drive, unknown_counts))
+}
+
+fn segment_needs(segments: &Segments, segment: &Segment, drive: u8, unknown_counts: bool) -> bool {
+    let mut columns = segment.columns.columns.iter().flatten();
+    let unknown = unknown_counts && segment.lacking.is_unknown();
+    segment.live > 0
+        && columns.any(|column| column.drive == drive)
+        && (unknown || segments.useless_beside(segment, Some(drive)) >= segment.columns.shape().parity())
+}
+
+/// Notes which drives a segment needs. One of which every column is sound needs none, where there is parity at all: most are.
+pub(crate) fn note_needed(segments: &Segments, segment: &Segment, needed: &mut [bool]) {
+    if segment.lacking.is_nothing() && segments.lost_columns(segment) < segment.columns.shape().parity() {
+        return;
+    }
+    for column in segment.columns.columns.iter().flatten() {
+        let drive = usize::from(column.drive);
+        needed[drive] = needed[drive] || segment_needs(segments, segment, column.drive, true);
+    }
 }
 
 #[cfg(test)]

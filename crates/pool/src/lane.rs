@@ -300,10 +300,10 @@ impl Lane {
         self.segments.borrow().on_drive(drive)
     }
 
-    /// Blocks that are stored, and those that could be without a drive.
-    pub fn space_without(&self, drive: u8) -> (u64, u64) {
+    /// Blocks that are stored, and those that could be without a drive, or with one of so many chunks in its place.
+    pub fn space_without(&self, drive: u8, instead: Option<u32>) -> (u64, u64) {
         let segments = self.segments.borrow();
-        (segments.live(), Shares::capacity_without(drive, &segments, &self.map.borrow()))
+        (segments.live(), Shares::capacity_without(drive, instead, &segments, &self.map.borrow()))
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {

@@ -5,7 +5,7 @@
 //! | no header copy of this pool, lane, epoch and place      | the segment ends here: the next one      |
 //! | sequence before the one expected                        | passed over: replayed already            |
 //! | sequence after the one expected                         | the segment ends here: the next one      |
-//! | the one expected, known to have been durable            | replayed                                 |
+//! | the one expected, known to have been durable            | replayed; what it lacks is noted         |
 //! | the one expected, whole                                 | replayed                                 |
 //! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
 //! | the one expected, torn                                  | dropped, and with it whatever comes after|
@@ -38,6 +38,19 @@ use crate::references::References;
 use crate::segments::{Segment, SegmentState};
 use crate::verify::{BatchCheck, Expect};
 use crate::watch::watch_drives;
+
+/// Batches that are read at once.
+const CHECKED_AT_ONCE: usize = 8;
+
+/// What the drives hold of a batch whose header was found.
+enum Found {
+    /// It counts, although these columns lack something of it.
+    Lacks(Lacking),
+    /// It counts once it has been completed from this data.
+    Repairable(AlignedBuffer),
+    /// It does not count.
+    Torn,
+}
 
 /// Batches on their way to being replayed.
 struct Scan {
@@ -89,12 +102,13 @@ impl Lane {
         assert!(number < membership.lanes);
         let lane = Rc::new(Lane::new(io, number, membership, host, options));
         io.spawn(watch_drives(io.clone(), Rc::downgrade(&lane)));
-        let root = lane.read_newest_root().await?;
+        let (root, known) = lane.read_newest_root().await?;
         let table = lane.read_table(&root).await?;
         lane.restore(&root, &table);
         let scan = lane.scan_tail(&root, &table).await;
         let last = lane.replay(&root, scan).await?;
-        lane.write_verdict(root, last).await?;
+        let outdated = lane.note_outdated(&root, &known);
+        lane.write_verdict(root, last, &outdated).await?;
         lane.seal_tail(&table);
         lane.spawn(lane.clone().run_log());
         // where the file system under the drives is full, that is waited out behind the hosts' reads
@@ -109,13 +123,35 @@ impl Lane {
         }
     }
 
-    /// Records on every drive which batch is the last that counts, in place of the root that said so to this
+    /// Drives that hold an older state than they should, as their own newest roots say: whatever has been written since may lack it.
+    /// Until a checkpoint has said so, the next start has to find it out again.
+    fn note_outdated(&self, root: &Root, known: &[(u8, Sequence)]) -> Vec<u8> {
+        // a verdict is no checkpoint: the start that wrote it was cut off
+        let settled = if root.end == Root::NO_END { root.epoch.0 } else { root.epoch.0.saturating_sub(1) };
+        let membership = self.membership.borrow();
+        let mut segments = self.segments.borrow_mut();
+        let mut outdated = Vec::new();
+        for &(drive, sequence) in known.iter().filter(|(_, sequence)| *sequence < root.sequence) {
+            if membership.members[usize::from(drive)].since.0 <= settled {
+                // the newest root had not come to it when the last process ended
+                continue;
+            }
+            Decision::DriveOutdated.taken();
+            let written =
+                segments.iter_mut().filter(|segment| segment.last > sequence && segment.used_rows > 0);
+            written.for_each(|segment| segment.lacks_on(drive));
+            outdated.push(drive);
+        }
+        outdated
+    }
+
+    /// Records on every drive that is up to date which batch is the last that counts, in place of the root that said so to this
     /// start alone: no later start can decide otherwise, or go back before this root.
-    async fn write_verdict(&self, root: Root, last: Sequence) -> Result<(), PoolError> {
+    async fn write_verdict(&self, root: Root, last: Sequence, outdated: &[u8]) -> Result<(), PoolError> {
         let epoch = self.membership.borrow().epoch;
         let verdict = Root { epoch, generation: root.generation + 1, end: last, ..root };
         self.checkpoint.borrow_mut().generation = verdict.generation;
-        self.write_root(&verdict).await.map_err(|_| PoolError::TooManyFailed)
+        self.write_root(&verdict, outdated).await.map_err(|_| PoolError::TooManyFailed)
     }
 
     /// Writes down what was recovered; from then on the lane takes writes.
@@ -136,12 +172,9 @@ impl Lane {
         Ok(())
     }
 
-    /// The root with the highest (epoch, generation), of all slots of all drives.
-    async fn read_newest_root(&self) -> Result<Root, PoolError> {
-        let handles: Vec<env::DriveHandle> = {
-            let membership = self.membership.borrow();
-            (0..membership.members.len() as u8).filter_map(|drive| membership.handle(drive)).collect()
-        };
+    /// The root with the highest (epoch, generation), of all slots of all drives, and how far each drive's own newest goes.
+    async fn read_newest_root(&self) -> Result<(Root, Vec<(u8, Sequence)>), PoolError> {
+        let (drives, handles): (Vec<u8>, Vec<env::DriveHandle>) = self.online_drives().into_iter().unzip();
         let lane = usize::from(self.number);
         let blocks = ROOT_SLOT_BYTES as usize / BLOCK_BYTES;
         let reads = handles.iter().flat_map(|&handle| [(handle, 0), (handle, 1)]).map(|(handle, slot)| {
@@ -162,11 +195,17 @@ impl Lane {
                 .max_by_key(|&slot| found[slot].as_ref().map(rank));
             newest.map(|slot| self.checkpoint.borrow_mut().slots.insert(handle, slot));
         }
+        let sequence = |slots: &[Option<Root>]| {
+            let newest = slots.iter().flatten().max_by_key(|root| rank(root));
+            newest.map_or(Sequence(0), |root| root.sequence)
+        };
+        let known = drives.into_iter().zip(roots.chunks(2).map(sequence)).collect();
         let mut newest_of_each = roots.chunks(2).map(of_drive);
         if newest_of_each.next().is_some_and(|first| newest_of_each.any(|other| other != first)) {
             Decision::RootsDiffer.taken();
         }
-        roots.into_iter().flatten().max_by_key(rank).ok_or(PoolError::NoRoot { lane: self.number })
+        let newest = roots.into_iter().flatten().max_by_key(rank);
+        newest.map(|root| (root, known)).ok_or(PoolError::NoRoot { lane: self.number })
     }
 
     async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
@@ -317,45 +356,65 @@ impl Lane {
             return Err(PoolError::Damaged { lane: self.number, what: "the end of the log" });
         }
         let total = found.len() as u64;
-        for header in found {
-            let columns = self.segments.borrow().get(header.segment).columns.clone();
-            let check = match header.sequence <= durable {
-                true => {
-                    Decision::BatchDurable.taken();
-                    BatchCheck::Whole
-                }
-                false => self.check_batch(&columns, &header, Expect::Everything).await,
-            };
-            let complete = match check {
-                BatchCheck::Whole => {
-                    if header.sequence > durable {
-                        Decision::BatchWhole.taken();
+        'all: for some in found.chunks(CHECKED_AT_ONCE) {
+            let checks = join_all(some.iter().map(|header| self.check_found(header, durable))).await;
+            for (header, check) in some.iter().zip(checks) {
+                let lacking = match check {
+                    Found::Lacks(lacking) => lacking,
+                    Found::Repairable(data) => self.complete_found(header, data).await,
+                    Found::Torn => {
+                        Decision::BatchTorn.taken();
+                        self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
+                        break 'all;
                     }
-                    true
-                }
-                BatchCheck::Repairable(data, _) => {
-                    self.counters.borrow_mut().completed += 1;
-                    let complete = self.complete_batch(&columns, &header, data).await;
-                    let decision =
-                        if complete { Decision::BatchCompleted } else { Decision::BatchIncomplete };
-                    decision.taken();
-                    complete
-                }
-                BatchCheck::Torn(_) => {
-                    Decision::BatchTorn.taken();
-                    self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
-                    break;
-                }
-            };
-            self.load_touched(&header).await?;
-            self.replay_batch(&header, complete);
-            last = header.sequence;
+                };
+                self.load_touched(header).await?;
+                self.replay_batch(header, lacking);
+                last = header.sequence;
+            }
         }
         self.log.borrow_mut().resume_after(last);
         // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before
         // it is safe
         self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)?;
         Ok(last)
+    }
+
+    /// Reads a batch. One that is known to have been durable counts whatever it lacks, which may be more than any checkpoint says: what
+    /// a drive refused just before the end, and what it missed while it was away.
+    async fn check_found(&self, header: &BatchHeader, durable: Sequence) -> Found {
+        let columns = self.segments.borrow().get(header.segment).columns.clone();
+        if header.sequence > durable {
+            return match self.check_batch(&columns, header, Expect::Everything).await {
+                BatchCheck::Whole => {
+                    Decision::BatchWhole.taken();
+                    Found::Lacks(Lacking::NOTHING)
+                }
+                BatchCheck::Repairable(data, _) => Found::Repairable(data),
+                BatchCheck::Torn(_) => Found::Torn,
+            };
+        }
+        Decision::BatchDurable.taken();
+        Found::Lacks(match self.check_batch(&columns, header, Expect::WhatIsThere).await {
+            BatchCheck::Whole => Lacking::NOTHING,
+            BatchCheck::Repairable(_, lacking) => {
+                Decision::BatchDurableLacks.taken();
+                lacking
+            }
+            BatchCheck::Torn(_) => Lacking::SOMEWHERE,
+        })
+    }
+
+    /// Completes a batch in place; what it lacks afterwards.
+    async fn complete_found(&self, header: &BatchHeader, data: AlignedBuffer) -> Lacking {
+        let columns = self.segments.borrow().get(header.segment).columns.clone();
+        self.counters.borrow_mut().completed += 1;
+        let lacking = self.complete_batch(&columns, header, data).await;
+        match lacking.is_nothing() {
+            true => Decision::BatchCompleted.taken(),
+            false => Decision::BatchIncomplete.taken(),
+        }
+        lacking
     }
 
     /// Has the leaf pages in memory that a batch changes.
@@ -412,7 +471,7 @@ impl Lane {
         }
     }
 
-    fn replay_batch(&self, header: &BatchHeader, complete: bool) {
+    fn replay_batch(&self, header: &BatchHeader, lacking: Lacking) {
         let mut slot = 0;
         for entry in &header.entries {
             let placed = entry.crc().map(|crc| {
@@ -426,21 +485,16 @@ impl Lane {
         let segment = segments.get_mut(header.segment);
         segment.last = header.sequence;
         segment.used_rows = u32::from(header.row) + u32::from(header.rows);
-        if !complete {
-            segment.lacking.add_all(Lacking::SOMEWHERE);
-        }
+        segment.lacking.add_all(lacking);
         self.counters.borrow_mut().replayed += 1;
     }
 
-    /// The tail's segments get no more batches. Where a drive was away while they were written, they may
-    /// lack it. Those that were only set aside are free.
+    /// The tail's segments get no more batches. Drives that are out now may lack something of them should they come back. Those
+    /// that were only set aside are free.
     fn seal_tail(&self, table: &Table) {
         let members = self.membership.borrow().members.clone();
-        let whole = |drive: u8| {
-            members
-                .get(usize::from(drive))
-                .is_some_and(|member| member.state.is_readable() && !member.returned)
-        };
+        let there =
+            |drive: u8| members.get(usize::from(drive)).is_some_and(|member| member.state.is_readable());
         let mut segments = self.segments.borrow_mut();
         for &id in &table.tail {
             let empty = |id: SegmentId| segments.get(id).used_rows == 0 && segments.get(id).live == 0;
@@ -452,7 +506,7 @@ impl Lane {
             segment.last = segment.last.max(Sequence(1));
             let columns = segment.columns.clone();
             for (index, column) in columns.columns.iter().enumerate() {
-                if column.is_some_and(|column| !whole(column.drive)) {
+                if column.is_some_and(|column| !there(column.drive)) {
                     segment.lacking.add(index);
                 }
             }

@@ -119,13 +119,13 @@ impl Segments {
     }
 
     fn count_total(&mut self) {
-        self.extent = self.extent_of(&self.online);
+        self.extent = self.extent_of(&self.online, None);
         self.count_room();
     }
 
-    fn extent_of(&self, online: &[bool]) -> Extent {
+    fn extent_of(&self, online: &[bool], more: Option<usize>) -> Extent {
         let owned = self.owned.iter().zip(online).filter(|(_, online)| **online);
-        let counts: Vec<usize> = owned.map(|(count, _)| *count).collect();
+        let counts: Vec<usize> = owned.map(|(count, _)| *count).chain(more).collect();
         let shape = self.protection.segment_shape(self.width, counts.len());
         Extent { total: fit(&counts, shape.width().min(counts.len())), packed: self.packed_in(shape) }
     }
@@ -135,11 +135,12 @@ impl Segments {
         self.extent
     }
 
-    /// What would fit them without one of them: segments may be narrower then.
-    pub fn extent_without(&self, drive: u8) -> Extent {
+    /// What would fit them without one of them, and with a drive of so many chunks in its place, if one is: segments may be
+    /// narrower then.
+    pub fn extent_without(&self, drive: u8, instead: Option<u32>) -> Extent {
         let mut without = self.online.clone();
         without[usize::from(drive)] = false;
-        self.extent_of(&without)
+        self.extent_of(&without, instead.map(|chunks| own_chunks(chunks, self.lane).len()))
     }
 
     fn count_room(&mut self) {
@@ -375,6 +376,11 @@ impl Segments {
 
     pub fn queue(&self) -> &VecDeque<SegmentId> {
         &self.queue
+    }
+
+    /// Whether a segment, if there is such a one, may lack something.
+    pub fn lacks_something(&self, id: SegmentId) -> bool {
+        self.segments.get(&id).is_some_and(|segment| !segment.lacking.is_nothing())
     }
 
     pub fn get(&self, id: SegmentId) -> &Segment {

@@ -50,9 +50,9 @@ impl Shares {
         Shares::of(segments.extent(), segments, map)
     }
 
-    /// Blocks that could be live at most without a drive.
-    pub fn capacity_without(drive: u8, segments: &Segments, map: &Map) -> u64 {
-        Shares::of(segments.extent_without(drive), segments, map).capacity_blocks
+    /// Blocks that could be live at most without a drive, or with one of so many chunks in its place.
+    pub fn capacity_without(drive: u8, instead: Option<u32>, segments: &Segments, map: &Map) -> u64 {
+        Shares::of(segments.extent_without(drive, instead), segments, map).capacity_blocks
     }
 
     fn of(extent: Extent, segments: &Segments, map: &Map) -> Shares {

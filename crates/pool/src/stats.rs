@@ -1,5 +1,6 @@
 //! What a lane counts.
 
+use crate::evidence::note_needed;
 use crate::lane::{Lane, LaneState};
 use crate::latency::DriveLatency;
 use crate::loss;
@@ -139,7 +140,9 @@ impl Lane {
         let segments = self.segments.borrow();
         let map = self.map.borrow();
         let (mut degraded, mut exposed, mut lost_columns_max, mut exposed_columns_max) = (0, [0; 3], 0, 0);
+        let mut needs_drive = vec![false; segments.drives().count()];
         for (_, segment) in segments.iter().filter(|(_, segment)| segment.used_rows > 0) {
+            note_needed(&segments, segment, &mut needs_drive);
             let lost = segments.lost_columns(segment);
             if segment.live > 0 {
                 lost_columns_max = lost_columns_max.max(lost.min(2));
@@ -161,7 +164,7 @@ impl Lane {
             capacity_blocks: shares.capacity_blocks,
             capacity_without: segments
                 .drives()
-                .map(|drive| Shares::capacity_without(drive, &segments, &map))
+                .map(|drive| Shares::capacity_without(drive, None, &segments, &map))
                 .collect(),
             live_blocks: segments.live(),
             mapped_blocks: map.mapped(),
@@ -175,7 +178,7 @@ impl Lane {
             lost_columns_max,
             exposed_columns_max,
             recent_faults: self.recent_faults(),
-            needs_drive: self.needed_drives(&segments),
+            needs_drive,
             lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
             drive_latency: self.latencies.borrow().all(),

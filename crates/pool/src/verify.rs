@@ -111,19 +111,20 @@ impl Lane {
     }
 
     /// Writes all columns of a batch again, in place and durably: the same bytes where they were right, and
-    /// what was missing. `false` where a column is absent, its drive out, or the file system under it full:
-    /// then cleaning restores the redundancy.
+    /// what was missing. Gives the columns that could not be written, as they are absent, their drive is out, or the file system
+    /// under it full: then cleaning restores the redundancy.
     pub(crate) async fn complete_batch(
         &self,
         columns: &SegmentColumns,
         header: &BatchHeader,
         data: AlignedBuffer,
-    ) -> bool {
+    ) -> Lacking {
         let layout =
             Layout::new(columns.shape(), columns.id, usize::from(header.row), usize::from(header.rows));
         let mut image = AlignedBuffer::zeroed(1);
         header.emit(&mut image);
         let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), header.blocks());
+        let places: Vec<usize> = writes.iter().map(|write| write.column).collect();
         let writes = writes.into_iter().map(|write| async move {
             let Some(column) = columns.columns[write.column] else { return false };
             let offset_bytes = self.membership.borrow().offset_bytes(column, usize::from(header.row));
@@ -139,7 +140,11 @@ impl Lane {
             }
             false
         });
-        join_all(writes).await.into_iter().all(|written| written)
+        let mut lacking = Lacking::NOTHING;
+        let written = join_all(writes).await;
+        let refused = places.into_iter().zip(written).filter(|&(_, written)| !written);
+        refused.for_each(|(column, _)| lacking.add(column));
+        lacking
     }
 }
 

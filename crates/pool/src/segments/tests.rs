@@ -79,14 +79,16 @@ fn lanes_share_drives_without_sharing_chunks() {
 fn without_a_drive_there_may_be_as_many_segments_but_narrower_ones() {
     let mut all = segments(Protection::Parity1, 4, &[100; 4]);
     let Extent { total, packed } = all.extent();
-    let without = all.extent_without(1);
+    let without = all.extent_without(1, None);
     assert_eq!((total, without.total), (100, 100));
     assert!((packed * 2 / 3..packed * 3 / 4).contains(&without.packed), "{} of {packed}", without.packed);
     all.set_online(vec![true, false, true, true]);
     assert_eq!(all.extent(), without, "as was said beforehand");
-    assert_eq!(all.extent_without(1), without);
+    assert_eq!(all.extent_without(1, None), without);
     let mirror = segments(Protection::Mirror2, 2, &[100; 4]);
-    assert_eq!((mirror.extent().total, mirror.extent_without(0).total), (200, 150));
+    assert_eq!((mirror.extent().total, mirror.extent_without(0, None).total), (200, 150));
     let alone = segments(Protection::Stripe, 1, &[100]);
-    assert_eq!(alone.extent_without(0).total, 0);
+    assert_eq!(alone.extent_without(0, None).total, 0);
+    let more = |instead| segments(Protection::Parity1, 4, &[100; 4]).extent_without(1, Some(instead)).total;
+    assert_eq!((more(40), more(100), more(300)), (40, 100, 100), "with another in its place");
 }

@@ -1,9 +1,10 @@
 //! What the pool says of itself must be so.
 
+use base::Nanos;
+
 use super::proof::redundant;
 use super::script::plain_plan;
-use super::{Scenario, Script, counted};
-use crate::fault::FaultRates;
+use super::{Scenario, Script};
 
 pub const CLAIMS_NO_MORE_THAN_IT_SURVIVES: Scenario = Scenario {
     name: "claims-no-more-than-it-survives",
@@ -12,17 +13,102 @@ pub const CLAIMS_NO_MORE_THAN_IT_SURVIVES: Scenario = Scenario {
         let mut script = Script::new(seed, plain_plan(redundant(seed), 6, 300), options);
         script.start()?;
         script.write(0, 200)?;
-        let before = counted("write: a column lost, its drive borne with");
         let refusing = script.drive(0);
-        script.world().set_fault_rates(refusing, FaultRates { write_error: 1000, ..FaultRates::NONE });
-        let written = script.begin_write(20, 7 + seed % 20);
-        script.until("a column to be refused", || {
-            counted("write: a column lost, its drive borne with") > before
-        })?;
-        script.world().set_fault_rates(refusing, FaultRates::NONE);
-        script.until("a write", || written.get())?;
+        script.write_refused_by(refusing, 20, 7 + seed % 20)?;
         // nothing has been repaired yet; the drive that refused is the last to be pulled
-        script.pull_claimed();
+        script.pull_claimed(refusing);
         script.verify()
+    },
+};
+
+pub const LACKING_IS_KNOWN_AFTER_A_RESTART: Scenario = Scenario {
+    name: "lacking-is-known-after-a-restart",
+    property: "what a drive refused to take is known to be lacking after a restart, too, wherever that comes: before a checkpoint \
+               could say so, after a later batch knew it to be durable",
+    run: |seed, options| {
+        let mut options = Some(options);
+        for later in 0..4 {
+            let plan = plain_plan(redundant(seed), 6, 300);
+            let mut script = Script::new(seed * 10 + later, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 200)?;
+            let refusing = script.drive(0);
+            script.write_refused_by(refusing, 20, 7 + seed % 20)?;
+            for batch in 0..later {
+                script.write(100 + batch * 10, 1 + seed % 5)?;
+            }
+            script.crash(seed % 2 == 0);
+            script.start()?;
+            script.pull_claimed(refusing);
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
+
+pub const LACKING_IS_KNOWN_AFTER_A_START_THAT_WAS_CUT_OFF: Scenario = Scenario {
+    name: "lacking-is-known-after-a-start-that-was-cut-off",
+    property: "what a drive missed while it was away is known to be lacking, wherever a start that found it again is cut off",
+    run: |seed, options| {
+        let mut options = Some(options);
+        for cut in 0..24 {
+            let plan = plain_plan(redundant(seed), 6, 300);
+            let mut script = Script::new(seed * 100 + cut, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 200)?;
+            let away = script.drive(0);
+            let writes: Vec<_> = (0..6).map(|block| script.begin_write(block * 9, 7)).collect();
+            script.steps(seed % 11);
+            script.world().vanish(away, None, false);
+            script.until("writes", || writes.iter().all(|written| written.get()))?;
+            script.write(100, 1 + seed % 5)?;
+            script.crash(true);
+            script.world().return_drive(away);
+            script.cut_after(Some(cut * 3));
+            script.begin_start();
+            let opened = script.finish_start();
+            script.cut_after(None);
+            if !script.was_cut() {
+                opened?;
+            }
+            script.crash(true);
+            script.start()?;
+            script.pull_claimed(away);
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
+
+pub const LACKING_IS_KNOWN_OF_WHAT_HAD_NOT_BEEN_FLUSHED: Scenario = Scenario {
+    name: "lacking-is-known-of-what-had-not-been-flushed",
+    property: "a drive that goes while a checkpoint is written, with what it had not flushed, and is back after a restart, is known to \
+               lack it",
+    run: |seed, options| {
+        let mut options = Some(options);
+        for gone in 0..40 {
+            let mut plan = plain_plan(redundant(seed), 6, 300);
+            plan.volumes[0].write_back = true;
+            plan.checkpoint_interval = Nanos::from_millis(5);
+            let mut script = Script::new(seed * 100 + gone, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 200)?;
+            let away = script.drive(0);
+            let checkpoints = |script: &Script| script.bench.lanes()[0].stats().counters.map_blocks_written;
+            let before = checkpoints(&script);
+            while checkpoints(&script) == before {
+                script.steps(1);
+            }
+            script.steps(gone * 2);
+            script.world().vanish(away, None, false);
+            script.write(100, 1 + seed % 5)?;
+            script.pass(Nanos::from_millis(1))?;
+            script.crash(false);
+            script.world().return_drive(away);
+            script.start()?;
+            script.pull_claimed(away);
+            script.verify()?;
+        }
+        Ok(())
     },
 };

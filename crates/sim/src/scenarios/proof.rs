@@ -5,9 +5,8 @@ use pool::Protection;
 
 use super::loss::must;
 use super::script::plain_plan;
-use super::{Scenario, Script, counted};
+use super::{Scenario, Script};
 use crate::drive::{DriveNumber, DriveOptions};
-use crate::fault::FaultRates;
 use crate::seed::Order;
 use crate::workload::Failure;
 
@@ -158,14 +157,7 @@ pub const REFUSED_COLUMN_IS_MADE_UP_FOR: Scenario = Scenario {
         let mut script = Script::new(seed, plain_plan(protection, 5, 300), options);
         script.start()?;
         script.write(0, 200)?;
-        let before = counted("write: a column lost, its drive borne with");
-        let refusing = script.drive(0);
-        script.world().set_fault_rates(refusing, FaultRates { write_error: 1000, ..FaultRates::NONE });
-        let written = script.begin_write(20, 7 + seed % 20);
-        let refused = || counted("write: a column lost, its drive borne with") > before;
-        script.until("a column to be refused", refused)?;
-        script.world().set_fault_rates(refusing, FaultRates::NONE);
-        script.until("a write", || written.get())?;
+        script.write_refused_by(script.drive(0), 20, 7 + seed % 20)?;
         script.converge()?;
         for other in 1..=promised(protection) {
             script.world().vanish(script.drive(other), None, false);

@@ -8,6 +8,7 @@ use base::Nanos;
 use pool::{DriveState, Protection};
 use task::Io;
 
+use super::counted;
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::fault::FaultRates;
 use crate::oracle::SECTORS_PER_BLOCK;
@@ -276,10 +277,21 @@ impl Script {
         self.verify()
     }
 
-    /// As many drives go as the pool says that it would survive.
-    pub fn pull_claimed(&mut self) {
+    /// As many drives go as the pool says that it would survive, this one of them last.
+    pub fn pull_claimed(&mut self, last: DriveNumber) {
         let world = self.world();
-        self.bench.pull_claimed(&world, &mut self.prng);
+        self.bench.pull_claimed(&world, &mut self.prng, Some(last));
+    }
+
+    /// Writes blocks, and one drive refuses its columns of them; it is borne with, and takes what comes later.
+    pub fn write_refused_by(&mut self, drive: DriveNumber, block: u64, blocks: u64) -> Result<(), Failure> {
+        let refused = || counted("write: a column lost, its drive borne with");
+        let before = refused();
+        self.world().set_fault_rates(drive, FaultRates { write_error: 1000, ..FaultRates::NONE });
+        let written = self.begin_write(block, blocks);
+        self.until("a column to be refused", || refused() > before)?;
+        self.world().set_fault_rates(drive, FaultRates::NONE);
+        self.until("a write", || written.get())
     }
 
     /// Unmaps blocks and waits for the answer.

@@ -295,7 +295,7 @@ impl Bench for PoolBench {
         true
     }
 
-    fn pull_claimed(&mut self, world: &World, prng: &mut Prng) -> usize {
+    fn pull_claimed(&mut self, world: &World, prng: &mut Prng, last: Option<DriveNumber>) -> usize {
         let Some(membership) = self.membership() else { return 0 };
         let stats: Vec<pool::LaneStats> = self.lanes().iter().map(|lane| lane.stats()).collect();
         let unread = |lane: &pool::LaneStats| lane.scrub.segments_done < lane.scrub.segments_total;
@@ -311,7 +311,7 @@ impl Bench for PoolBench {
                 |lane: &pool::LaneStats| lane.counters.drive_errors.get(*index).copied().unwrap_or_default();
             stats.iter().map(of).map(|errors| errors.read + errors.write + errors.checksum).sum::<u64>()
         };
-        there.sort_by_key(errors);
+        there.sort_by_key(|index| (Some(self.drives[*index]) == last, errors(index)));
         for &index in there.iter().take(usize::from(claimed)) {
             world.vanish(self.drives[index], None, false);
         }

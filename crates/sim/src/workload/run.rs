@@ -97,8 +97,8 @@ pub trait Bench {
     }
 
     /// Takes away as many drives as the subject says it would survive now, the soundest first: what the others lack is missed
-    /// then. How many those are.
-    fn pull_claimed(&mut self, _world: &World, _prng: &mut Prng) -> usize {
+    /// then; the one that is named comes last. How many those are.
+    fn pull_claimed(&mut self, _world: &World, _prng: &mut Prng, _last: Option<DriveNumber>) -> usize {
         0
     }
 

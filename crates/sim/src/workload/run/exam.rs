@@ -23,7 +23,7 @@ impl Runner<'_> {
         // without space, a scrub does not read what was written last: what has rotted there is not known
         if self.shared.out_of_space.get() == 0 {
             let mut prng = Prng::new(self.simulation.world.events());
-            self.bench.pull_claimed(&self.simulation.world, &mut prng);
+            self.bench.pull_claimed(&self.simulation.world, &mut prng, None);
         }
         let verified = self.start_verification(session);
         self.finish("verification without the drives that it could do without", || {
