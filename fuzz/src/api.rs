@@ -41,6 +41,7 @@ const KINDS: &[Kind] = kinds![
     NewName,
     HostUpdate,
     DriveWipe,
+    DriveClear,
 ];
 
 /// What a body says can be said again, to the same effect.

@@ -33,6 +33,8 @@ pub const LUN_MAX: u16 = 16383;
 pub const POOLS_MAX: usize = 16;
 /// Deleted pools that are remembered, so that a drive which was away does not bring one back.
 pub const DELETED_POOLS_MAX: usize = 64;
+/// Drives that pools have had to do without and that are remembered.
+pub const FAILED_DRIVES_MAX: usize = 64;
 /// Letters of a volume's, host's, pool's or array's name.
 pub const NAME_BYTES_MAX: usize = 63;
 /// An iSCSI name, RFC 7143 §4.2.7.1.

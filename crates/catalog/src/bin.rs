@@ -18,6 +18,9 @@ pub struct Binned {
     pub volume: Volume,
     /// Wall clock, milliseconds since 1970.
     pub deleted_ms: u64,
+    /// For how long it was in the bin while the array ran, as last noted.
+    #[serde(default)]
+    pub held_seconds: u64,
     /// Its own, in the order in which they were taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<Snapshot>,
@@ -82,8 +85,22 @@ impl Catalog {
         let (snapshots, others) = self.snapshots.drain(..).partition(|one| one.volume == volume.id);
         self.snapshots = others;
         let hosts_gone = Vec::new();
-        self.bin.push(Binned { volume, deleted_ms, snapshots, mappings, hosts_gone });
+        let held_seconds = 0;
+        self.bin.push(Binned { volume, deleted_ms, held_seconds, snapshots, mappings, hosts_gone });
         Ok(())
+    }
+
+    /// What the clock on the wall said when it was last believed: milliseconds since 1970.
+    pub fn clock_ms(&self) -> Option<u64> {
+        self.clock_ms
+    }
+
+    pub(crate) fn note_time(&mut self, clock_ms: Option<u64>, held_seconds: &[(VolumeId, u64)]) {
+        self.clock_ms = clock_ms.or(self.clock_ms);
+        for &(volume, seconds) in held_seconds {
+            let binned = self.bin.iter_mut().find(|binned| binned.volume.id == volume);
+            binned.into_iter().for_each(|binned| binned.held_seconds = binned.held_seconds.max(seconds));
+        }
     }
 
     fn binned_index(&self, name: &str) -> Result<usize, CatalogError> {

@@ -1,8 +1,9 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
 use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
-use base::{LayerId, PoolId, VolumeId};
+use base::{DriveId, LayerId, PoolId, VolumeId};
 
+use crate::drive::{DriveName, FailedDrive, KnownDrive};
 use crate::error::CatalogError;
 use crate::model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume};
 use crate::name::{InitiatorName, Name};
@@ -197,6 +198,27 @@ pub enum Change {
         schedule: String,
         volumes: Vec<VolumeId>,
         now_ms: u64,
+        /// None is deleted this time.
+        keep_all: bool,
+    },
+    /// What the clock on the wall says, where it is believed, and for how long volumes have been in the bin.
+    NoteTime {
+        clock_ms: Option<u64>,
+        held_seconds: Vec<(VolumeId, u64)>,
+    },
+    /// What the members of a pool are called and how they are, and drives that it has had to do without.
+    NoteDrives {
+        pool: PoolId,
+        members: Vec<KnownDrive>,
+        failed: Vec<FailedDrive>,
+    },
+    /// Somebody has taken note of what these did.
+    ClearDrives {
+        drives: Vec<DriveId>,
+    },
+    /// Drives that are used anew: what they did is forgotten.
+    ForgiveDrives {
+        drives: Vec<DriveName>,
     },
     CreateHost {
         host: Host,
@@ -280,9 +302,13 @@ impl Catalog {
             Change::ForgetLayers { pool, layers } => next.forget_layers(*pool, layers),
             Change::CreateSchedule { name, volumes, keep } => next.create_schedule(name, volumes, *keep)?,
             Change::DeleteSchedule { schedule } => next.delete_schedule(schedule)?,
-            Change::RunSchedule { schedule, volumes, now_ms } => {
-                next.run_schedule(schedule, volumes, *now_ms)?
+            Change::RunSchedule { schedule, volumes, now_ms, keep_all } => {
+                next.run_schedule(schedule, volumes, *now_ms, *keep_all)?
             }
+            Change::NoteDrives { pool, members, failed } => next.note_drives(*pool, members, failed),
+            Change::ClearDrives { drives } => next.clear_drives(drives),
+            Change::ForgiveDrives { drives } => next.forgive_drives(drives),
+            Change::NoteTime { clock_ms, held_seconds } => next.note_time(*clock_ms, held_seconds),
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
             Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,
@@ -312,8 +338,17 @@ impl Catalog {
         self.deleted_pools.retain(|deleted| deleted.id != id);
         let place = self.pools.partition_point(|pool| pool.id < id);
         let (name, settings) = (name.clone(), PoolSettings::default());
-        self.pools
-            .insert(place, PoolEntry { id, name, settings, last_scrub: None, spares: Spares::default() });
+        self.pools.insert(
+            place,
+            PoolEntry {
+                id,
+                name,
+                settings,
+                last_scrub: None,
+                spares: Spares::default(),
+                members: Vec::new(),
+            },
+        );
         Ok(())
     }
 

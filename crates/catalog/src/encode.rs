@@ -14,8 +14,9 @@ use crate::model::{Catalog, VolumeKind};
 /// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
 /// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
 /// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
-/// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered.
-pub const SCHEMA_VERSION: u32 = 9;
+/// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered. 10: how long volumes have been in the bin,
+/// when the clock was last believed, and what drives are called and did.
+pub const SCHEMA_VERSION: u32 = 10;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -121,6 +122,7 @@ impl Catalog {
         }
         self.check_bin().map_err(damaged)?;
         self.check_schedules().map_err(damaged)?;
+        self.check_drives().map_err(damaged)?;
         self.check_copied_from(&layers).map_err(damaged)?;
         self.check_snapshots(layers).map_err(damaged)
     }

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::KeptAccesses;
 use crate::bin::Binned;
 use crate::copied::CopiedFrom;
+use crate::drive::{FailedDrive, KnownDrive};
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};
 use crate::reservation::KeptReservations;
@@ -118,6 +119,9 @@ pub struct PoolEntry {
     /// Drives that join it by themselves when it has lost one.
     #[serde(default, skip_serializing_if = "Spares::is_empty")]
     pub spares: Spares,
+    /// Its drives, as they were last seen.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<KnownDrive>,
 }
 
 /// A pool that was deleted. Drives that were away then still have its label: it is not opened again by them.
@@ -146,6 +150,9 @@ pub struct Catalog {
     /// The last ones, oldest first, at most [`base::limits::DELETED_POOLS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) deleted_pools: Vec<DeletedPool>,
+    /// Drives that pools have had to do without, the oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) failed_drives: Vec<FailedDrive>,
     /// In order of their ids.
     pub(crate) volumes: Vec<Volume>,
     /// In the order in which they were taken.
@@ -160,6 +167,9 @@ pub struct Catalog {
     /// In order of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schedules: Vec<Schedule>,
+    /// What the clock on the wall said when it was last believed: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) clock_ms: Option<u64>,
     /// In order of their names.
     pub(crate) hosts: Vec<Host>,
     /// In order of host and LUN.
@@ -183,11 +193,13 @@ impl Catalog {
             next_layer_id: 1,
             pools: Vec::new(),
             deleted_pools: Vec::new(),
+            failed_drives: Vec::new(),
             volumes: Vec::new(),
             snapshots: Vec::new(),
             bin: Vec::new(),
             copied_from: Vec::new(),
             schedules: Vec::new(),
+            clock_ms: None,
             hosts: Vec::new(),
             mappings: Vec::new(),
             freed_luns: Vec::new(),

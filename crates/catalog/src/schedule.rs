@@ -75,11 +75,12 @@ impl Retention {
         }
     }
 
-    /// Of moments at which snapshots were taken, oldest first: which are not kept. The newest always is.
+    /// Of moments at which snapshots were taken, in that order, as the clock told them: which are not kept. The last one always is.
     fn expired(&self, taken_ms: &[u64]) -> Vec<usize> {
         let mut kept = vec![false; taken_ms.len()];
         kept.last_mut().into_iter().for_each(|newest| *newest = true);
         for (period, keeps) in self.of() {
+            // the clock may have been set back: what counts is that it told another period than before
             let is_first =
                 |&at: &usize| at == 0 || period.index(taken_ms[at - 1]) != period.index(taken_ms[at]);
             let firsts = (0..taken_ms.len()).rev().filter(is_first).take(keeps as usize);
@@ -121,15 +122,18 @@ impl Catalog {
         schedule.volumes.iter().filter_map(|&volume| self.volume(volume))
     }
 
-    /// Snapshots that a schedule has taken and keeps no longer, of volumes that are not in the bin.
-    fn expired(&self, schedule: &Schedule) -> Vec<&Snapshot> {
+    /// Snapshots that a schedule has taken and keeps no longer, of volumes that are not in the bin. Those that say that they are of the
+    /// future were taken by a clock that was wrong, or it is wrong now: they neither go nor push others out.
+    fn expired(&self, schedule: &Schedule, now_ms: u64) -> Vec<&Snapshot> {
         let mut taken: BTreeMap<VolumeId, Vec<&Snapshot>> = BTreeMap::new();
-        for snapshot in self.snapshots.iter().filter(|one| one.schedule.as_ref() == Some(&schedule.name)) {
+        let by_it = |one: &&Snapshot| one.schedule.as_ref() == Some(&schedule.name);
+        let past = |one: &&Snapshot| one.created_ms <= now_ms + CLOCK_STEP_MS;
+        for snapshot in self.snapshots.iter().filter(by_it).filter(past) {
             taken.entry(snapshot.volume).or_default().push(snapshot);
         }
         let mut expired = Vec::new();
-        for mut taken in taken.into_values() {
-            taken.sort_by_key(|snapshot| snapshot.created_ms);
+        for taken in taken.into_values() {
+            // in the order in which they were taken, whatever the clock said then
             let moments: Vec<u64> = taken.iter().map(|snapshot| snapshot.created_ms).collect();
             expired.extend(schedule.keep.expired(&moments).into_iter().map(|at| taken[at]));
         }
@@ -185,6 +189,7 @@ impl Catalog {
         name: &str,
         volumes: &[VolumeId],
         now_ms: u64,
+        keep_all: bool,
     ) -> Result<(), CatalogError> {
         let index = self.schedule_index(name)?;
         let schedule = self.schedules[index].name.clone();
@@ -197,12 +202,15 @@ impl Catalog {
         let taken = self.snapshots.len() - snapshots.len();
         self.snapshots[taken..].iter_mut().for_each(|one| one.schedule = Some(schedule.clone()));
         self.schedules[index].last_ms = Some(now_ms);
-        self.expire(index);
+        if !keep_all {
+            self.expire(index, now_ms);
+        }
         Ok(())
     }
 
-    fn expire(&mut self, index: usize) {
-        let expired: Vec<Snapshot> = self.expired(&self.schedules[index]).into_iter().cloned().collect();
+    fn expire(&mut self, index: usize, now_ms: u64) {
+        let expired = self.expired(&self.schedules[index], now_ms);
+        let expired: Vec<Snapshot> = expired.into_iter().cloned().collect();
         // the newest first: what stood on it stands on the one below, which may go next
         for gone in expired.iter().rev() {
             self.snapshots.retain(|other| other.layer != gone.layer);
@@ -281,6 +289,17 @@ mod tests {
         let days = [(10, 1), (11, 1), (11, 11), (11, 18), (11, 22), (11, 23)];
         let firsts = days.map(|(month, day)| (2024, month, day, 0));
         assert_eq!(short, [firsts.as_slice(), &[(2024, 11, 23, 21)]].concat());
+    }
+
+    #[test]
+    fn what_was_just_taken_is_kept_whatever_the_clock_said_before() {
+        let keep = Retention { hourly: 2, daily: 2, ..Retention::default() };
+        let year = 9000 * HOUR;
+        // a year ahead, then right again; and a clock that is behind
+        let taken =
+            [START, START + HOUR, START + year, START + year + HOUR, START + 4 * HOUR, START + 5 * HOUR];
+        assert_eq!(keep.expired(&taken), [0, 1, 3], "the first of that day a year ahead, and the last two");
+        assert_eq!(keep.expired(&[START, START + HOUR, 0, HOUR]), [1]);
     }
 
     #[test]

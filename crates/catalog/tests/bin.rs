@@ -213,7 +213,7 @@ fn schedules_take_and_expire_their_own() {
         let schedule = catalog.find_schedule("often").unwrap();
         assert!(schedule.is_due(now_ms));
         let volumes = catalog.scheduled(schedule).map(|volume| volume.id).collect();
-        let run = Change::RunSchedule { schedule: "often".into(), volumes, now_ms };
+        let run = Change::RunSchedule { schedule: "often".into(), volumes, now_ms, keep_all: false };
         catalog = after(catalog, &[run]);
         assert!(!catalog.find_schedule("often").unwrap().is_due(now_ms));
     }
@@ -226,6 +226,7 @@ fn schedules_take_and_expire_their_own() {
         schedule: "often".into(),
         volumes: vec![catalog.find_volume("b").unwrap().id],
         now_ms: 1_700_000_000_000 + 6 * HOUR,
+        keep_all: false,
     };
     catalog = after(catalog, &[run, promote("c")]);
     assert_eq!(snapshots(&catalog, "c"), [often[0]]);
@@ -314,8 +315,12 @@ fn snapshots_and_schedules_change_their_names() {
     let keep = catalog::Retention { hourly: 1, ..catalog::Retention::default() };
     let schedule = Change::CreateSchedule { name: name("hourly"), volumes: vec!["a".into()], keep };
     let id = pool_with_volume().find_volume("a").unwrap().id;
-    let run =
-        |schedule: &str, now_ms| Change::RunSchedule { schedule: schedule.into(), volumes: vec![id], now_ms };
+    let run = |schedule: &str, now_ms| Change::RunSchedule {
+        schedule: schedule.into(),
+        volumes: vec![id],
+        now_ms,
+        keep_all: false,
+    };
     let rename = Change::RenameSchedule { schedule: "hourly".into(), name: name("a-new-one") };
     let catalog = after(pool_with_volume(), &[schedule, run("hourly", 1), snapshot("a", "mine"), rename]);
     assert!(catalog.find_schedule("hourly").is_none());

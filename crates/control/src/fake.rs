@@ -45,6 +45,9 @@ impl FakeArray {
             Command::DriveWipe { wipe, dry_run } => {
                 changed(dry_run, vec![format!("erase {}", wipe.path)], vec![])
             }
+            Command::DriveClear { clear, dry_run } => {
+                changed(dry_run, vec![format!("clear {:?}", clear.drive)], vec![])
+            }
             Command::HostUpdate { name, update, dry_run } => {
                 changed(dry_run, vec![format!("host {name}: {update:?}")], vec![name])
             }

@@ -20,6 +20,14 @@ pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
 
+/// Whether whoever asked has gone: a command that has changed nothing by then changes nothing.
+pub type Caller = Box<dyn Fn() -> bool + Send>;
+
+/// One that waits until it is answered.
+pub fn patient_caller() -> Caller {
+    Box::new(|| false)
+}
+
 /// A command from the administrator.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Command {
@@ -60,6 +68,9 @@ pub enum Command {
     Rename { of: Named, name: String, dry_run: bool },
     /// Erases what a drive that is not in use holds at its beginning and its end. → [`Reply::Changed`]
     DriveWipe { path: String, dry_run: bool },
+    /// Takes note of what a drive did that a pool has had to do without, or all of them: `status` says it no more. The drive stays
+    /// refused. → [`Reply::Changed`]
+    DriveClear { drive: Option<String>, dry_run: bool },
     /// Refused while anything is mapped to the host, unless `unmap` ends those mappings too.
     /// → [`Reply::Changed`]
     HostDelete { name: String, unmap: bool, dry_run: bool },
@@ -225,6 +236,10 @@ pub enum CommandErrorKind {
     Full,
     /// A drive or file could not be opened, read or written.
     Io,
+    /// Given up before it had changed anything: it could not go on in time, or whoever asked has gone.
+    TimedOut,
+    /// Accepted, and not done in time. It goes on by itself.
+    Unfinished,
 }
 
 impl CommandError {

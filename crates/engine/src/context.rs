@@ -134,8 +134,8 @@ impl Context {
                     context.mail.answer(from, id, answer);
                 });
             }
-            ShardMessage::Control(command, reply) => match self.array.get() {
-                Some(array) => array.clone().on_command(command, reply),
+            ShardMessage::Control(command, reply, caller) => match self.array.get() {
+                Some(array) => array.clone().on_command(command, reply, caller),
                 None => reply(Err(CommandError::new(
                     CommandErrorKind::Unavailable,
                     "the command reached a shard that does not manage the array",
@@ -191,7 +191,9 @@ impl Context {
                 self.lanes.adopt(&membership);
                 Answer::Done
             }
-            Call::DriveUse(pool, drive) => Answer::DriveUse(self.lanes.drive_use(pool, drive)),
+            Call::DriveUse(pool, drive, instead) => {
+                Answer::DriveUse(self.lanes.drive_use(pool, drive, instead))
+            }
             Call::Scrub(pool, begin) => {
                 self.lanes.scrub(pool, begin);
                 Answer::Done

@@ -36,7 +36,7 @@ pub(crate) fn home(lane: u16, shards: u16) -> ShardId {
 pub struct DriveUse {
     /// Segments with a column on it.
     pub segments: usize,
-    /// Blocks that the lane stores, and those that it could without the drive.
+    /// Blocks that the lane stores, and those that it could without the drive, or with the one that is to take its place.
     pub stored_blocks: u64,
     pub possible_blocks: u64,
     /// Columns that the most exposed of the lane's blocks have lost.
@@ -144,9 +144,9 @@ impl Lanes {
     }
 
     /// What each lane of the pool has on a drive.
-    pub(crate) fn drive_use(&self, pool: PoolId, drive: u8) -> Vec<DriveUse> {
+    pub(crate) fn drive_use(&self, pool: PoolId, drive: u8, instead: Option<u32>) -> Vec<DriveUse> {
         let of_lane = |lane: Rc<Lane>| {
-            let (stored_blocks, possible_blocks) = lane.space_without(drive);
+            let (stored_blocks, possible_blocks) = lane.space_without(drive, instead);
             let worst_exposed = lane.stats().lost_columns_max;
             let segments = lane.segments_on_drive(drive);
             DriveUse { segments, stored_blocks, possible_blocks, worst_exposed }

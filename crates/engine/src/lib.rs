@@ -42,9 +42,11 @@ mod unit;
 use bytes::Bytes;
 
 pub use admission::SessionLimit;
-pub use command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel};
 pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
 pub use iscsi::LoginFault;
+pub use command::{
+    Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, patient_caller,
+};
 pub use memory::Memory;
 pub use message::ShardMessage;
 pub use shard::Shard;

@@ -13,7 +13,7 @@ use crate::access;
 use crate::admission::SessionLimit;
 use crate::array::space::Spaces;
 use crate::array::{CopyAsk, CopyGrant};
-use crate::command::{Command, PortalOptions, ReplyChannel, SessionStatus};
+use crate::command::{Caller, Command, PortalOptions, ReplyChannel, SessionStatus};
 use crate::lanes::DriveUse;
 use crate::reinstatement::{Claim, SessionKey, SessionPlace};
 use crate::replica::Replica;
@@ -23,7 +23,7 @@ use crate::task_management::Reset;
 /// What shards and the control plane say to a shard.
 pub enum ShardMessage {
     /// From the control plane, to shard 0 only.
-    Control(Command, ReplyChannel),
+    Control(Command, ReplyChannel, Caller),
     /// From a shard that waits for the answer.
     Call { from: ShardId, id: CallId, call: Call },
     /// To the shard that called.
@@ -59,8 +59,9 @@ pub enum Call {
     /// To shard 0: a drive of the pool does not answer or refuses writes. Answered when that is on record and
     /// every lane knows. → [`Answer::Recorded`]
     DriveFailed(PoolId, u8, IoError),
-    /// From shard 0: what the asked shard's lanes have on a drive of the pool. → [`Answer::DriveUse`]
-    DriveUse(PoolId, u8),
+    /// From shard 0: what the asked shard's lanes have on a drive of the pool, and whether it could be done without, or with a drive of
+    /// so many chunks in its place. → [`Answer::DriveUse`]
+    DriveUse(PoolId, u8, Option<u32>),
     /// From shard 0: begin to scrub the pool's lanes, or stop. → [`Answer::Done`]
     Scrub(PoolId, bool),
     /// From shard 0: the array as it is now. Answered when access that it takes away has ended.

@@ -60,7 +60,7 @@ impl Shard {
         env.poll(&mut self.events, wait);
         self.executor.set_now(env.now());
         let io = self.executor.io();
-        io.set_wall_clock_ms(env.wall_clock_ms());
+        io.set_clocks(env.wall_clock_ms(), env.uptime());
         io.refill_random(RANDOM_RESERVOIR, || env.random_u64());
         self.started = true;
         for event in self.events.drain(..) {

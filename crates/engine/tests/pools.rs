@@ -177,10 +177,13 @@ fn a_drive_that_fails_under_way_is_recorded() {
     lab.pass(base::Nanos::from_secs(60));
     let status = lab.status();
     // what stood on it has been rebuilt by now
-    assert_eq!(status.health, Health::Healthy, "{status:?}");
+    assert_eq!(status.pools[0].health, Health::Healthy, "{status:?}");
     assert_eq!((status.pools[0].drives.len(), status.pools[0].failures_survivable), (3, 1));
     lab.kill();
     lab.restart();
+    let problems = lab.status().problems;
+    assert!(problems.len() == 1 && problems[0].reason.contains("was not there any more"), "{problems:?}");
+    lab.change(Command::DriveClear { drive: None, dry_run: false });
     let status = lab.status();
     assert_eq!((status.health, status.volumes.len()), (Health::Healthy, 2));
 }

@@ -133,6 +133,10 @@ impl<M: Send + 'static> Env for SimEnv<M> {
         self.world.wall_clock_ms()
     }
 
+    fn uptime(&self) -> Nanos {
+        self.world.uptime()
+    }
+
     fn random_u64(&mut self) -> u64 {
         self.world.0.borrow_mut().process(self.process).prng.next_u64()
     }

@@ -55,7 +55,7 @@ impl<M: Send + 'static> TaskShard<M> {
         let mut events = Vec::new();
         self.environment.poll(&mut events, Wait::No);
         self.executor.set_now(self.environment.now());
-        self.executor.io().set_wall_clock_ms(self.environment.wall_clock_ms());
+        self.executor.io().set_clocks(self.environment.wall_clock_ms(), self.environment.uptime());
         for event in events {
             match event {
                 Event::Completion(completion) => self.executor.on_completion(completion),

@@ -132,7 +132,9 @@ pub(crate) struct Inner {
     events: u64,
     drive_operations: u64,
     /// How far the clocks on the wall are ahead of what has passed.
-    wall_ahead_ms: u64,
+    wall_ahead_ms: i64,
+    /// For how long the machine has been suspended.
+    suspended_ms: u64,
 }
 
 impl Inner {
@@ -267,19 +269,33 @@ impl World {
             events: 0,
             drive_operations: 0,
             wall_ahead_ms: 0,
+            suspended_ms: 0,
         })))
     }
 
     /// What clocks on the wall show, milliseconds since 1970.
     pub fn wall_clock_ms(&self) -> u64 {
         let inner = self.0.borrow();
-        1_800_000_000_000 + inner.wall_ahead_ms + inner.now.0 / 1_000_000
+        (1_800_000_000_000 + inner.suspended_ms + inner.now.0 / 1_000_000)
+            .saturating_add_signed(inner.wall_ahead_ms)
     }
 
-    /// They are set forward.
-    pub fn skip_wall_clock(&self, ms: u64) {
-        self.note(|| format!("the clocks on the wall go {ms} ms forward"));
-        self.0.borrow_mut().wall_ahead_ms += ms;
+    /// How long the machine has been up.
+    pub fn uptime(&self) -> Nanos {
+        let inner = self.0.borrow();
+        Nanos(inner.now.0 + inner.suspended_ms * 1_000_000)
+    }
+
+    /// The machine is suspended for so long.
+    pub fn suspend(&self, ms: u64) {
+        self.note(|| format!("the machine is suspended for {ms} ms"));
+        self.0.borrow_mut().suspended_ms += ms;
+    }
+
+    /// Somebody, or something, sets the clocks on the wall, forward or back.
+    pub fn set_wall_clock(&self, by_ms: i64) {
+        self.note(|| format!("the clocks on the wall are set by {by_ms} ms"));
+        self.0.borrow_mut().wall_ahead_ms += by_ms;
     }
 
     pub fn now(&self) -> Nanos {

@@ -193,6 +193,17 @@ pub enum Drive {
         #[command(flatten)]
         change: Destruction,
     },
+    /// Take note of what a drive did that its pool has had to do without: `status` says it no more, and it stays refused without --force
+    Clear {
+        /// Path, or the beginning of the id
+        #[arg(required_unless_present = "all")]
+        drive: Option<String>,
+        /// Whatever there is to take note of
+        #[arg(long, conflicts_with = "drive")]
+        all: bool,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Show where a drive is: its bay's light, or its activity light
     Locate {
         path: PathBuf,

@@ -79,6 +79,7 @@ impl Slots {
 struct Inner {
     now: Cell<Nanos>,
     wall_clock_ms: Cell<u64>,
+    uptime: Cell<Nanos>,
     current: Cell<Option<TaskId>>,
     ready: RefCell<VecDeque<TaskId>>,
     spawned: RefCell<Vec<Task>>,
@@ -108,8 +109,14 @@ impl Io {
         self.0.wall_clock_ms.get()
     }
 
-    pub fn set_wall_clock_ms(&self, ms: u64) {
-        self.0.wall_clock_ms.set(ms);
+    /// How long the machine had been up at the start of this turn, the time in which it was suspended included.
+    pub fn uptime(&self) -> Nanos {
+        self.0.uptime.get()
+    }
+
+    pub fn set_clocks(&self, wall_clock_ms: u64, uptime: Nanos) {
+        self.0.wall_clock_ms.set(wall_clock_ms);
+        self.0.uptime.set(uptime);
     }
 
     /// Unpredictable bits from the environment's reservoir, which the shard refills every turn.

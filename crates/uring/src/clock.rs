@@ -7,7 +7,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// The monotonic clock.
 pub fn now() -> Nanos {
-    let time = clock_gettime(ClockId::Monotonic);
+    read(ClockId::Monotonic)
+}
+
+/// The monotonic clock that goes on while the machine is suspended.
+pub fn uptime() -> Nanos {
+    read(ClockId::Boottime)
+}
+
+fn read(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

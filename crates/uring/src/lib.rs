@@ -130,6 +130,10 @@ impl<M: Send + 'static> Env for UringEnv<M> {
         clock::wall_clock_ms()
     }
 
+    fn uptime(&self) -> Nanos {
+        clock::uptime()
+    }
+
     fn random_u64(&mut self) -> u64 {
         self.random.next()
     }

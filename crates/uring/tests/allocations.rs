@@ -108,8 +108,8 @@ mod copies {
 
 fn ask(shard: &Mailbox<ShardMessage>, command: Command) -> Reply {
     let (reply, answer) = channel();
-    let message =
-        ShardMessage::Control(command, Box::new(move |answer| reply.send(answer).expect("we wait")));
+    let reply = Box::new(move |answer| reply.send(answer).expect("we wait"));
+    let message = ShardMessage::Control(command, reply, engine::patient_caller());
     assert!(shard.try_send(message).is_ok(), "the shard takes commands");
     answer.recv().expect("it answers").expect("it can be done")
 }

@@ -31,8 +31,10 @@ pub enum ErrorCode {
     Io,
     /// 503: not now.
     Unavailable,
-    /// 504: not carried out in time; it may still be.
+    /// 504: not carried out in time, and given up: nothing was changed.
     TimedOut,
+    /// 504: accepted, and not done in time. It goes on by itself.
+    Unfinished,
 }
 
 impl ErrorCode {
@@ -47,13 +49,13 @@ impl ErrorCode {
             ErrorCode::TooLarge => 413,
             ErrorCode::Io => 500,
             ErrorCode::Unavailable => 503,
-            ErrorCode::TimedOut => 504,
+            ErrorCode::TimedOut | ErrorCode::Unfinished => 504,
             ErrorCode::Full => 507,
         }
     }
 }
 
-/// Why a request was not carried out. Nothing was changed, except as [`ErrorCode::TimedOut`] says.
+/// Why a request was not carried out. Nothing was changed, except as [`ErrorCode::Unfinished`] says.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiError {
     pub code: ErrorCode,

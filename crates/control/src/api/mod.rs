@@ -17,7 +17,7 @@ pub use copies::{
     Bin, Binned, CopyOrder, CopySpace, NewClone, NewSnapshot, NewSnapshots, Refresh, Snapshot, SnapshotList,
 };
 pub use error::{ApiError, ErrorCode};
-pub use names::{DriveWipe, HostUpdate, Named, NewName};
+pub use names::{DriveClear, DriveWipe, HostUpdate, Named, NewName};
 pub use one::{OneDrive, OneHost, OneMapping, OnePool, OneSchedule, OneSnapshot, OneVolume};
 pub use request::{
     Command, GroupAccess, NewBacking, NewChap, NewHost, NewMapping, NewPool, NewVolume, VolumeUpdate,

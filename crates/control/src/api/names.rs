@@ -42,6 +42,14 @@ pub struct HostUpdate {
     pub no_mutual_chap: bool,
 }
 
+/// What drives did that pools have had to do without, of which somebody takes note.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct DriveClear {
+    /// The drive's path, or the beginning of its id; all where it is left out.
+    pub drive: Option<String>,
+}
+
 /// A drive that is to be erased.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::copies::CopyOrder;
-use super::names::{DriveWipe, HostUpdate, Named};
+use super::names::{DriveClear, DriveWipe, HostUpdate, Named};
 use super::schedules::ScheduleOrder;
 use super::status::AccessState;
 use super::upkeep::{Locating, Upkeep};
@@ -35,6 +35,10 @@ pub enum Command {
     DriveLocate(Locating),
     DriveWipe {
         wipe: DriveWipe,
+        dry_run: bool,
+    },
+    DriveClear {
+        clear: DriveClear,
         dry_run: bool,
     },
     HostUpdate {

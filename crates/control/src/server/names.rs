@@ -20,6 +20,7 @@ pub(super) fn router() -> Router<State> {
         .route("/v1/schedules/{name}/rename", post(rename_schedule))
         .route("/v1/snapshots/{volume}/{name}/rename", post(rename_snapshot))
         .route("/v1/drives/wipe", post(wipe_drive))
+        .route("/v1/drives/clear", post(clear_drives))
 }
 
 async fn rename(state: &State, of: Named, name: String, options: &ChangeOptions) -> Answer {
@@ -122,4 +123,14 @@ pub(super) async fn wipe_drive(
     Body(wipe): Body<DriveWipe>,
 ) -> Answer {
     change(&state, Command::DriveWipe { wipe, dry_run: options.dry_run }).await
+}
+
+/// Takes note of what drives did that pools have had to do without: `status` says it no more. They stay refused without force.
+#[utoipa::path(post, path = "/v1/drives/clear", tag = "drives", params(ChangeOptions), request_body = DriveClear, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+pub(super) async fn clear_drives(
+    Shared(state): Shared<State>,
+    Options(options): Options<ChangeOptions>,
+    Body(clear): Body<DriveClear>,
+) -> Answer {
+    change(&state, Command::DriveClear { clear, dry_run: options.dry_run }).await
 }

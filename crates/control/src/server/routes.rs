@@ -102,8 +102,12 @@ async fn bounded(Shared(state): Shared<State>, request: Request, next: Next) -> 
         Ok(response) => response,
         Err(_) => {
             let message = format!("not answered within {} seconds", REQUEST_TIME_MAX.as_secs());
-            ApiError::new(ErrorCode::TimedOut, message, "it may still be carried out: `tangelo status` tells")
-                .into_response()
+            ApiError::new(
+                ErrorCode::Unfinished,
+                message,
+                "it may still be carried out: `tangelo status` tells",
+            )
+            .into_response()
         }
     }
 }
@@ -374,6 +378,7 @@ async fn prometheus(Shared(state): Shared<State>) -> Answer {
         names::rename_schedule,
         names::rename_snapshot,
         names::wipe_drive,
+        names::clear_drives,
         upkeep::add_drives,
         upkeep::remove_drive,
         upkeep::replace_drive,

@@ -82,7 +82,7 @@ async fn every_described_resource_is_there() {
             count += 1;
         }
     }
-    assert_eq!(count, 53);
+    assert_eq!(count, 54);
 }
 
 #[tokio::test]

@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use base::calendar::Date;
 use base::{LayerId, PoolId};
 use catalog::{Binned, Catalog, Change};
 use pool::LaneStats;
 
 use super::Array;
 use super::change::{Planned, given_back, size};
+use super::clock::moment;
 use crate::command::{BinnedStatus, CommandError, Health, Problem, Reply};
 use crate::lanes::pool_layer;
 use crate::settings::period;
@@ -91,6 +91,7 @@ impl Array {
         let deleted_ms = self.context.io.wall_clock_ms();
         let planned = self.plan(&Change::BinVolume { volume: name.to_owned(), unmap, deleted_ms })?;
         let binned = planned.next.find_binned(name).expect("just put there");
+        let id = binned.volume.id;
         let line = format!(
             "put volume {name}, {}, into the bin for {}{}: `tangelo volume undelete {name}` brings it back",
             size(binned.volume.size_bytes),
@@ -100,6 +101,7 @@ impl Array {
         let planned = planned.line(line);
         if !dry_run {
             self.commit(&planned.next).await?;
+            self.note_binned(id);
         }
         Ok(planned.reply(dry_run, None))
     }
@@ -151,12 +153,16 @@ impl Array {
         pool.care.gave_way.drain(..excess);
     }
 
-    /// Those whose time is up, by the clock on the wall.
+    /// How long a volume stays in the bin yet, while the array runs.
+    fn remaining_seconds(&self, catalog: &Catalog, binned: &Binned) -> u64 {
+        u64::from(bin_seconds(catalog, place(binned).0)).saturating_sub(self.held_seconds(binned))
+    }
+
+    /// Those whose time is up.
     fn overdue(&self) -> Vec<String> {
-        let now = self.context.io.wall_clock_ms();
         let state = self.state.borrow();
         let over = |binned: &&Binned| {
-            eradicated_ms(&state.catalog, binned) <= now && state.is_pool_online(place(binned).0)
+            self.remaining_seconds(&state.catalog, binned) == 0 && state.is_pool_online(place(binned).0)
         };
         state.catalog.bin().iter().filter(over).map(|binned| binned.volume.name.to_string()).collect()
     }
@@ -176,6 +182,7 @@ impl Array {
                 entry.insert(space);
             }
         }
+        let now_ms = self.context.io.wall_clock_ms();
         let status = |binned: &Binned| {
             let (pool, layer) = place(binned);
             BinnedStatus {
@@ -183,7 +190,7 @@ impl Array {
                 pool: catalog.pool(pool).map_or_else(|| pool.to_string(), |entry| entry.name.to_string()),
                 size_bytes: binned.volume.size_bytes,
                 deleted_ms: binned.deleted_ms,
-                eradicated_ms: eradicated_ms(&catalog, binned),
+                eradicated_ms: now_ms.saturating_add(self.remaining_seconds(&catalog, binned) * 1000),
                 snapshots: binned.snapshots.len() as u64,
                 space: spaces[&pool].get(&pool_layer(layer)).copied(),
             }
@@ -195,8 +202,7 @@ impl Array {
 /// What had to go, and when, in plain words.
 pub(super) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = String> + '_ {
     gave_way.iter().map(|(name, ms)| {
-        let Date { year, month, day, hour, minute } = Date::of(*ms);
-        let when = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z");
+        let when = moment(*ms);
         format!("the pool was running full: volume {name} has left the bin for good, {when}")
     })
 }
@@ -225,12 +231,8 @@ fn full_percent(lanes: &[&LaneStats]) -> u128 {
     sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1)
 }
 
-fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {
+pub(super) fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {
     catalog.pool(pool).map(|entry| entry.settings).unwrap_or_default().bin_seconds()
-}
-
-fn eradicated_ms(catalog: &Catalog, binned: &Binned) -> u64 {
-    binned.deleted_ms.saturating_add(u64::from(bin_seconds(catalog, place(binned).0)) * 1000)
 }
 
 fn with_snapshots(binned: &Binned) -> String {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::{BLOCK_BYTES, DriveId, Nanos};
 use env::DriveHandle;
-use pool::{DriveErrors, LaneStats, Membership};
+use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
 use super::change::size;
 use super::judge::Kept;
@@ -12,6 +12,8 @@ use crate::command::RepairStatus;
 
 /// How long a drive that has made errors is pointed out.
 const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);
+/// For so long a drive that is missing may come back before the pool lets it go and a spare joins in its place.
+const MISSING_PATIENCE: Nanos = Nanos::from_secs(30);
 /// How often drives are looked at for one that is missing.
 const LOOK_EVERY: Nanos = Nanos::from_secs(5);
 /// The time over which the rate of repairs is taken.
@@ -72,6 +74,21 @@ impl Care {
     pub(super) fn errs(&self, drive: usize, counted: DriveErrors, now: Nanos) -> bool {
         let (seen, at) = self.seen.get(drive).copied().unwrap_or_default();
         seen != counted || at.is_some_and(|at| now.saturating_sub(at) < ERRORS_SHOWN)
+    }
+
+    /// Notes since when which drives are missing.
+    pub(super) fn see_missing(&mut self, membership: &Membership, now: Nanos) {
+        let missing = membership.members.iter().filter(|member| member.state == DriveState::Missing);
+        let gone: Vec<DriveId> = missing.map(|member| member.id).collect();
+        self.missing.retain(|id, _| gone.contains(id));
+        for id in gone {
+            self.missing.entry(id).or_insert(now);
+        }
+    }
+
+    /// Whether a drive may come back yet, if it is missing.
+    pub(super) fn is_awaited(&self, id: DriveId, now: Nanos) -> bool {
+        self.missing.get(&id).is_none_or(|&since| now.saturating_sub(since) < MISSING_PATIENCE)
     }
 
     pub(super) fn may_look(&mut self, now: Nanos) -> bool {

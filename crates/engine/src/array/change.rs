@@ -28,10 +28,14 @@ impl Array {
 
     /// Makes the catalog durable, then takes it over here and on every shard.
     pub(super) async fn commit(&self, next: &Catalog) -> Result<(), CommandError> {
+        self.waits_for("it waits for another change of the catalog to be stored");
         let storing = self.storing.acquire(1).await;
+        self.go_ahead()?;
+        self.waits_for("it waits for the catalog to be stored in the pools");
         let next = next.clone().after(&self.state.borrow().catalog);
         self.store(next).await?;
         drop(storing);
+        self.waits_for("it waits for all shards to take it over");
         self.broadcast().await;
         Ok(())
     }

@@ -31,7 +31,9 @@ impl Array {
             self.give_up(&taken).await;
             return Ok(done(lines, true, None));
         }
+        let infos: Vec<DriveInfo> = taken.iter().map(|(_, info)| info.clone()).collect();
         self.join(&membership, taken).await?;
+        self.forgive(infos.iter()).await;
         Ok(done(lines, false, self.pool_made(name).await))
     }
 
@@ -72,6 +74,11 @@ impl Array {
         drives: Vec<(DriveHandle, DriveInfo)>,
     ) -> Result<(), CommandError> {
         let (id, io) = (membership.pool, &self.context.io);
+        if let Err(error) = self.go_ahead() {
+            self.give_up(&drives).await;
+            return Err(error);
+        }
+        self.waits_for(format!("it waits for the drives of pool {} to take their labels", membership.name));
         for (position, (handle, info)) in drives.iter().enumerate() {
             let added = self.alter(id, async |membership| match membership.add(io, *handle, info).await {
                 Ok(()) => {
@@ -145,7 +152,7 @@ impl Array {
                 ));
             }
         }
-        self.check_removable(&membership, index, 0).await?;
+        self.check_removable(&membership, index, None).await?;
         let lines = vec![format!("empty {path}, then take it out of pool {name}")];
         if !dry_run {
             self.set_draining(membership.pool, index, true).await?;
@@ -167,18 +174,15 @@ impl Array {
         let path = shown(&member);
         let (drives, force) = ([new.to_owned()], if force { vec![new.to_owned()] } else { Vec::new() });
         let taken = self.take_new_drives(&membership, &drives, &force).await?;
-        if member.state == DriveState::Online {
-            let chunks = (taken[0].1.size_bytes - pool::LABEL_REGION_BYTES) / membership.chunk_bytes;
-            // as large as the old one, it takes all of it
-            if chunks < u64::from(member.chunks)
-                && let Err(error) = self.check_removable(&membership, index, 1).await
-            {
-                self.give_up(&taken).await;
-                return Err(CommandError {
-                    hint: format!("{new} is smaller than {path}; {}", error.hint),
-                    ..error
-                });
-            }
+        let chunks = (taken[0].1.size_bytes - pool::LABEL_REGION_BYTES) / membership.chunk_bytes;
+        let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
+        // as large as the old one, it takes all of it
+        if chunks < member.chunks
+            && let Err(error) = self.check_removable(&membership, index, Some(chunks)).await
+        {
+            self.give_up(&taken).await;
+            let hint = format!("{new} is smaller than {path} was; {}", error.hint);
+            return Err(CommandError { hint, ..error });
         }
         let mut lines = vec![format!("add {new} to pool {name}, erasing what is on it")];
         lines.push(match member.state {
@@ -191,38 +195,41 @@ impl Array {
             self.give_up(&taken).await;
             return Ok(done(lines, true, None));
         }
+        let info = taken[0].1.clone();
         self.join(&membership, taken).await?;
+        self.forgive([&info].into_iter()).await;
         if member.state == DriveState::Online {
             self.set_draining(membership.pool, index, true).await?;
         }
         Ok(done(lines, false, self.pool_made(name).await))
     }
 
-    /// Refuses where the pool could not do without a drive, with `more` drives beside those it has.
+    /// Refuses where the pool could not do without a drive, with one of so many chunks in its place, if one is to be.
     pub(super) async fn check_removable(
         &self,
         membership: &Membership,
         index: usize,
-        more: usize,
+        instead: Option<u32>,
     ) -> Result<(), CommandError> {
         let refuse = |message, hint: &str| Err(CommandError::new(CommandErrorKind::InUse, message, hint));
-        let online = membership.online().into_iter().filter(|&online| online).count() + more;
+        let online = membership.online().into_iter().filter(|&online| online).count();
         let needed = usize::from(membership.protection.width_min());
-        if online <= needed {
+        if online <= needed && instead.is_none() {
             let message = format!(
                 "pool {} has {online} drives in service, and {} needs {needed}",
                 membership.name, membership.protection
             );
             return refuse(message, "add a drive first, or use `tangelo drive replace`");
         }
-        let Some(lanes) = self.drive_use(membership, index as u8).await else {
+        let Some(lanes) = self.drive_use(membership, index as u8, instead).await else {
             return refuse(format!("pool {} is not open as a whole", membership.name), "try again later");
         };
         let short = |lane: &crate::lanes::DriveUse| lane.stored_blocks.saturating_sub(lane.possible_blocks);
         let short: u64 = lanes.iter().map(short).sum();
         if short > 0 {
+            let how = if instead.is_some() { "with this one in its place" } else { "without it" };
             let message = format!(
-                "what pool {} stores would not fit without it: {} too much",
+                "what pool {} stores would not fit {how}: {} too much",
                 membership.name,
                 size(short * BLOCK_BYTES as u64)
             );
@@ -233,6 +240,8 @@ impl Array {
 
     async fn set_draining(&self, id: PoolId, index: usize, drain: bool) -> Result<(), CommandError> {
         let io = &self.context.io;
+        self.go_ahead()?;
+        self.waits_for("it waits for the pool's drives to take their labels");
         let set = self.alter(id, async |membership| match (membership.members[index].state, drain) {
             (DriveState::Online, true) => membership.drain(io, index as u8).await,
             (DriveState::Draining, false) => membership.keep(io, index as u8).await,

@@ -5,7 +5,7 @@ use env::{DriveHandle, DriveInfo, IoError};
 use pool::Content;
 use task::join_all;
 
-use super::{Array, State};
+use super::{Array, State, remembered};
 use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus};
 
 /// A configured drive that belongs to no open pool, as it was found when it was last looked at.
@@ -157,7 +157,11 @@ impl Array {
 /// What there is to know about a drive of no open pool.
 fn note(state: &State, drive: &Drive) -> String {
     let spare = || spare_of(state, drive).map(|pool| format!("spare of pool {pool}"));
-    let note = refusal(state, drive).or_else(spare).or_else(|| departure(state, drive));
+    let failed = || {
+        let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info))?;
+        Some(format!("refused without --force: {}", remembered::what_it_did(failed)))
+    };
+    let note = refusal(state, drive).or_else(failed).or_else(spare).or_else(|| departure(state, drive));
     note.unwrap_or_default()
 }
 

@@ -7,7 +7,7 @@
 
 use std::rc::Rc;
 
-use base::{Nanos, PoolId};
+use base::{DriveId, Nanos, PoolId};
 use pool::{Content, DriveState, LaneStats, Membership};
 use task::race;
 
@@ -37,6 +37,7 @@ impl Array {
 
     /// Looks after every pool once; whether there is something to come back for soon.
     async fn keep_pools(self: &Rc<Self>) -> bool {
+        self.watch_clock().await;
         let stats = self.lane_stats().await;
         let mut busy = false;
         let online = self.state.borrow().online();
@@ -46,6 +47,7 @@ impl Array {
                 stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats).collect();
             busy |= self.take_stock(id, &lanes);
             self.release_handles(&membership);
+            self.remember_drives(id).await;
             // a loss is on record before the pool may have got over it
             self.keep_spares(id).await;
             self.retire_drives(&membership).await;
@@ -71,6 +73,7 @@ impl Array {
         let mut state = self.state.borrow_mut();
         let Some(pool) = state.pool_mut(id) else { return false };
         let Some(membership) = pool.membership.as_mut() else { return false };
+        pool.care.see_missing(membership, now);
         for (index, member) in membership.members.iter_mut().enumerate() {
             let of_lanes = lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index));
             member.counted = of_lanes.fold(pool::DriveErrors::default(), |sum, errors| sum.plus(*errors));
@@ -135,6 +138,8 @@ impl Array {
                     });
                     let _ = kept.await;
                 }
+                // it may be back in a moment
+                DriveState::Missing if self.is_awaited(membership.pool, member.id) => {}
                 DriveState::Missing | DriveState::Failed | DriveState::Draining => {
                     if let Some(handle) = self.retire_if_empty(membership.pool, index as u8).await {
                         let mut state = self.state.borrow_mut();
@@ -153,6 +158,11 @@ impl Array {
                 DriveState::Online | DriveState::Removed => {}
             }
         }
+    }
+
+    fn is_awaited(&self, pool: PoolId, drive: DriveId) -> bool {
+        let now = self.context.io.now();
+        self.state.borrow_mut().pool_mut(pool).is_some_and(|pool| pool.care.is_awaited(drive, now))
     }
 
     /// Looks whether drives that were missing are here again.

@@ -69,8 +69,13 @@ impl Array {
     }
 
     /// What every lane of a pool has on a drive; `None` where not every lane answers.
-    pub(super) async fn drive_use(&self, membership: &Membership, drive: u8) -> Option<Vec<DriveUse>> {
-        let answers = self.context.ask_all(|| Call::DriveUse(membership.pool, drive)).await;
+    pub(super) async fn drive_use(
+        &self,
+        membership: &Membership,
+        drive: u8,
+        instead: Option<u32>,
+    ) -> Option<Vec<DriveUse>> {
+        let answers = self.context.ask_all(|| Call::DriveUse(membership.pool, drive, instead)).await;
         let lanes = answers.into_iter().flat_map(|answer| match answer {
             Answer::DriveUse(lanes) => lanes,
             other => unreachable!("the answer to what is on a drive, not {other:?}"),
@@ -84,7 +89,7 @@ impl Array {
         let io = &self.context.io;
         let retired = self.alter(id, async |membership| {
             // every lane has known its state since before this turn: nothing new is put on it
-            let lanes = self.drive_use(membership, drive).await;
+            let lanes = self.drive_use(membership, drive, None).await;
             if !lanes.is_some_and(|lanes| may_retire(membership, drive, &lanes)) {
                 return Ok(None);
             }

@@ -7,6 +7,7 @@ mod access;
 mod bin;
 mod care;
 mod change;
+mod clock;
 mod copied;
 mod copies;
 mod drive_commands;
@@ -20,6 +21,7 @@ mod locate;
 mod login_problems;
 mod loss;
 mod members;
+mod order;
 mod outlook;
 mod pool_create;
 mod pool_delete;
@@ -28,6 +30,7 @@ mod pools;
 mod portals;
 mod refresh;
 mod reload;
+mod remembered;
 mod rename;
 mod resize;
 mod schedules;
@@ -56,7 +59,9 @@ use task::{Gate, Notify, Semaphore};
 pub(crate) use self::copied::{CopyAsk, CopyGrant};
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::command::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep};
+use crate::command::{
+    Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep,
+};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
@@ -73,12 +78,15 @@ pub(crate) struct Array {
     failure: RefCell<Option<CommandError>>,
     /// Schedules that could not do what they should.
     late: RefCell<Vec<schedules::Late>>,
+    clock: clock::Clock,
     /// What the start could not write, and went on without.
     unsettled: RefCell<Vec<CommandError>>,
     /// Layers of plans that could not be made durable.
     leftover: RefCell<Vec<(PoolId, LayerId)>>,
     /// Changes take turns.
     changes: Semaphore,
+    /// The command whose turn it is.
+    order: RefCell<Option<Rc<order::Order>>>,
     /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
     storing: Semaphore,
     commands_waiting: Cell<usize>,
@@ -154,9 +162,11 @@ impl Array {
             ready: Gate::new(io, false),
             failure: RefCell::new(None),
             late: RefCell::new(Vec::new()),
+            clock: clock::Clock::default(),
             unsettled: RefCell::new(Vec::new()),
             leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
+            order: RefCell::new(None),
             storing: Semaphore::new(io, 1),
             commands_waiting: Cell::new(0),
             spares_seen: Cell::new(None),
@@ -185,20 +195,23 @@ impl Array {
     }
 
     /// Begins a command; the reply follows when it is done. The queue of commands is bounded.
-    pub(crate) fn on_command(self: Rc<Self>, command: Command, reply: ReplyChannel) {
+    pub(crate) fn on_command(self: Rc<Self>, command: Command, reply: ReplyChannel, caller: Caller) {
         if self.commands_waiting.get() >= CONTROL_QUEUE_MAX {
             let message = format!("{CONTROL_QUEUE_MAX} commands are waiting already");
             return reply(Err(CommandError::new(CommandErrorKind::Unavailable, message, "try again later")));
         }
         self.commands_waiting.set(self.commands_waiting.get() + 1);
         self.context.io.clone().spawn(async move {
-            let result = self.clone().carry_out(command).await;
+            self.clone().answer(command, reply, caller).await;
             self.commands_waiting.set(self.commands_waiting.get() - 1);
-            reply(result);
         });
     }
 
-    async fn carry_out(self: Rc<Self>, command: Command) -> Result<Reply, CommandError> {
+    async fn carry_out(
+        self: Rc<Self>,
+        command: Command,
+        order: &Rc<order::Order>,
+    ) -> Result<Reply, CommandError> {
         if command == Command::Status {
             return Ok(Reply::Status(Box::new(self.status().await)));
         }
@@ -213,7 +226,7 @@ impl Array {
             // counting takes as long as there are many; changes need not wait for it
             return self.list_snapshots(volume).await;
         }
-        let turn = self.changes.acquire(1).await;
+        let turn = self.take_turn(order).await?;
         if let Command::DriveLocate { path, seconds } = &command {
             drop(turn);
             return self.clone().locate_drive(path, *seconds).await;
@@ -248,6 +261,7 @@ impl Array {
             Command::HostUpdate { name, update, dry_run } => self.update_host(&name, &update, dry_run).await,
             Command::Rename { of, name, dry_run } => self.rename(&of, &name, dry_run).await,
             Command::DriveWipe { path, dry_run } => self.wipe_drive(&path, dry_run).await,
+            Command::DriveClear { drive, dry_run } => self.clear_drives(drive.as_deref(), dry_run).await,
             Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
             Command::Map { volume, host, lun, read_only, dry_run } => {
                 self.map(&volume, &host, lun, read_only, dry_run).await

@@ -24,6 +24,11 @@ impl Array {
                 return checked.map(|(planned, _)| planned.reply(true, None));
             }
         };
+        if let Err(error) = self.go_ahead() {
+            self.give_up(&drives).await;
+            return Err(error);
+        }
+        self.waits_for("it waits for the drives to take the new pool's labels");
         let membership = match pool.make(&self.context.io).await {
             Ok(membership) => membership,
             Err(error) => {
@@ -90,6 +95,7 @@ impl Array {
                 return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
             }
         }
+        self.waits_for(format!("it waits for drives to be opened and looked at: {}", drives.join(", ")));
         let probes = drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();
         let mut taken = Vec::new();
         let mut refusal = None;
@@ -99,12 +105,13 @@ impl Array {
                     let forced = force.contains(path);
                     refusal = refusal.or_else(|| self.check_not_needed(path, &content).err());
                     refusal = refusal.or_else(|| check_content(path, &content, forced).err());
+                    refusal = refusal.or_else(|| self.check_not_failed(&info, forced).err());
                     taken.push((handle, info));
                 }
                 Err(error) => refusal = refusal.or_else(|| Some(drive_error(path, error))),
             }
         }
-        match refusal {
+        match refusal.or_else(|| self.still_wanted().err()) {
             None => Ok(taken),
             Some(refusal) => {
                 self.give_up(&taken).await;
@@ -196,8 +203,12 @@ fn check_content(path: &str, content: &Content, forced: bool) -> Result<(), Comm
         }
         Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
     };
-    let hint = format!("if nobody needs what is on it, add --force {path}");
-    Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), hint))
+    Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), force_hint(path)))
+}
+
+/// What is said where a drive is refused only for what it holds.
+pub(super) fn force_hint(path: &str) -> String {
+    format!("if nobody needs what is on it, add --force {path}")
 }
 
 fn pool_error(name: &str, error: PoolError) -> CommandError {

@@ -295,7 +295,9 @@ impl View<'_> {
 
     fn drive_status(&self, index: usize, member: &Member) -> DriveStatus {
         let pool = self.pool;
-        let info = pool.infos.iter().find(|info| info.path == member.path);
+        let info = pool.infos.iter().find(|info| info.path == member.path && member.state.is_readable());
+        let known = self.entry.and_then(|entry| entry.members.iter().find(|known| known.id == member.id));
+        let known = known.map(|known| known.name.clone()).unwrap_or_default();
         let errors = member.errors.plus(self.counted(index));
         let [read_latency_us, write_latency_us] = slow::latency_us(self.lanes, index);
         let note = match member.state {
@@ -308,8 +310,8 @@ impl View<'_> {
         DriveStatus {
             path: member.path.clone(),
             size_bytes: info.map_or(0, |info| info.size_bytes),
-            model: info.map(|info| info.model.clone()).unwrap_or_default(),
-            serial: info.map(|info| info.serial.clone()).unwrap_or_default(),
+            model: info.map_or(known.model, |info| info.model.clone()),
+            serial: info.map_or(known.serial, |info| info.serial.clone()),
             content: DriveContent::Member(pool.name.clone()),
             pool: Some(pool.name.clone()),
             state: match member.state {

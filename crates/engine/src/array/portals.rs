@@ -18,10 +18,11 @@ impl Array {
         while self.context.stage.get() == Stage::Serving {
             self.context.io.sleep(TRY_EVERY).await;
             let missing = self.state.borrow().portals.iter().any(|portal| portal.result.is_err());
-            // a change that is under way may be of the portals: next second
-            let Some(_turn) = self.changes.try_acquire(1).filter(|_| missing && !self.stopping.get()) else {
+            if !missing || self.stopping.get() {
                 continue;
-            };
+            }
+            // a change that is under way may be of the portals: next second
+            let Some(_turn) = self.changes.try_acquire(1) else { continue };
             self.try_portals_again().await;
         }
     }

@@ -16,6 +16,8 @@ impl Array {
         portals: Vec<PortalOptions>,
         drives: Vec<String>,
     ) -> Result<Reply, CommandError> {
+        self.go_ahead()?;
+        self.waits_for("it waits for addresses and drives");
         let mut lines = self.change_portals(portals).await;
         self.parameters.drives.replace(drives);
         lines.extend(self.open_found_pools().await?);

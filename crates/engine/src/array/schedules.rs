@@ -104,9 +104,10 @@ impl Array {
             };
         }
         let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
-        let run = Change::RunSchedule { schedule: name.to_owned(), volumes: ids, now_ms };
+        let keep_all = self.is_clock_doubted();
+        let run = Change::RunSchedule { schedule: name.to_owned(), volumes: ids, now_ms, keep_all };
         let planned = self.plan(&run)?;
-        let gone = self.kept_no_longer(name, &volumes, &planned.next);
+        let gone = self.kept_no_longer(name, &planned.next);
         self.take_snapshots(&volumes, &planned).await?;
         for (pool, layer) in gone {
             self.drop_layer(pool, layer).await;
@@ -114,9 +115,8 @@ impl Array {
         Ok(offline.first().map(left_out))
     }
 
-    /// The layers of the snapshots that are none any more in `next`: of what the schedule has taken, and of `volumes`, which it
-    /// takes now.
-    fn kept_no_longer(&self, name: &str, volumes: &[Volume], next: &Catalog) -> Vec<(PoolId, LayerId)> {
+    /// The layers of the snapshots that the schedule has taken and that are none any more in `next`.
+    fn kept_no_longer(&self, name: &str, next: &Catalog) -> Vec<(PoolId, LayerId)> {
         let kept: BTreeSet<LayerId> = next.snapshots().iter().map(|one| one.layer).collect();
         let state = self.state.borrow();
         let by_it = |one: &&Snapshot| one.schedule.as_ref().is_some_and(|by| by.as_str() == name);
@@ -124,9 +124,7 @@ impl Array {
             let (pool, _) = state.catalog.volume(one.volume)?.place()?;
             Some((pool, one.layer))
         });
-        // where the clock was set back, what is being taken may be the oldest
-        let being_taken = volumes.iter().filter_map(Volume::place);
-        taken.chain(being_taken).filter(|(_, layer)| !kept.contains(layer)).collect()
+        taken.filter(|(_, layer)| !kept.contains(layer)).collect()
     }
 
     pub(super) fn schedule_statuses(&self) -> Vec<ScheduleStatus> {

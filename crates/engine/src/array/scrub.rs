@@ -13,6 +13,9 @@ use crate::settings;
 /// How long labels are read before a scrub goes on without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
 
+/// A clock may be set back by less than this.
+const FUTURE_MS: u64 = 60 * 60 * 1000;
+
 impl Array {
     pub(super) async fn scrub_pool(
         &self,
@@ -36,6 +39,7 @@ impl Array {
         }
         let line = format!("{} pool {name}", if stop { "stop scrubbing" } else { "scrub" });
         if !dry_run {
+            self.go_ahead()?;
             self.set_scrubbing(id, !stop).await;
         }
         Ok(done(vec![line], dry_run, self.pool_made_unless(name, dry_run).await))
@@ -124,7 +128,9 @@ impl Array {
         let Some(every) = entry.settings.scrub_every_seconds() else { return false };
         let made = state.online_pool(id).map_or(0, |membership| membership.created_ms);
         let last = entry.last_scrub.map_or(made, |last| last.ended_ms);
-        self.context.io.wall_clock_ms().saturating_sub(last) >= u64::from(every) * 1000
+        let now = self.context.io.wall_clock_ms();
+        // one of the future says nothing: the clock was wrong then, or is now
+        last > now + FUTURE_MS || now.saturating_sub(last) >= u64::from(every) * 1000
     }
 
     /// Changes a pool's settings; where nothing is to be changed, they are told.

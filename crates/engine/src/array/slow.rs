@@ -27,7 +27,7 @@ impl Array {
         if !members().all(|(other, member)| other == index || in_order(member)) {
             return;
         }
-        let stays = in_order(slow) && self.check_removable(membership, index, 0).await.is_err();
+        let stays = in_order(slow) && self.check_removable(membership, index, None).await.is_err();
         if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool) {
             pool.care.slow_stays = stays.then_some(slow.id);
         }

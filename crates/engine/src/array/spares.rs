@@ -17,14 +17,13 @@ use base::{DriveId, Nanos, PoolId};
 use catalog::{CatalogError, Change, Joined, Spares};
 use pool::{DriveState, Member, Membership};
 
-use super::Array;
 use super::change::size;
 use super::drive_commands::done;
 use super::drives::Drive;
+use super::pool_create::force_hint;
+use super::{Array, State, remembered};
 use crate::command::{CommandError, CommandErrorKind, DriveContent, Health, Problem, Reply};
 
-/// For so long a drive that is missing may come back before a spare joins in its place.
-const MISSING_PATIENCE: Nanos = Nanos::from_secs(30);
 /// How often spares are looked at while none is needed.
 const LOOK_EVERY: Nanos = Nanos::from_secs(600);
 /// How long to wait after a spare could not join.
@@ -121,8 +120,9 @@ impl Array {
             let taken = self.take_new_drives(&membership, drives, &[]).await.map_err(|error| {
                 let blank =
                     "a spare must be blank: erase it (`tangelo drive wipe DRIVE`), or name another drive";
-                let hint = if error.hint.contains("--force") { blank.to_owned() } else { error.hint };
-                CommandError { hint, ..error }
+                let holds_something = drives.iter().any(|path| error.hint == force_hint(path));
+                let hint = if holds_something { blank } else { "name another drive" };
+                CommandError { hint: hint.to_owned(), ..error }
             })?;
             self.give_up(&taken).await;
         }
@@ -198,14 +198,8 @@ impl Array {
         let pool = state.pool_mut(id).filter(|pool| pool.offline.is_none())?;
         let care = &mut pool.care;
         let membership = pool.membership.as_ref()?;
-        let missing = |member: &&Member| member.state == DriveState::Missing;
-        let gone: Vec<DriveId> = membership.members.iter().filter(missing).map(|member| member.id).collect();
-        care.missing.retain(|id, _| gone.contains(id));
-        for id in gone {
-            care.missing.entry(id).or_insert(now);
-        }
-        let away =
-            |id| care.missing.get(&id).is_none_or(|&since| now.saturating_sub(since) < MISSING_PATIENCE);
+        care.see_missing(membership, now);
+        let away = |id| care.is_awaited(id, now);
         let condition = |member: &Member| match member.state {
             DriveState::Failed => Condition::Lost,
             DriveState::Missing if away(member.id) => Condition::Away,
@@ -262,7 +256,7 @@ impl Array {
         let state = self.state.borrow();
         let usable = free.into_iter().filter_map(|path| {
             let drive = state.drives.iter().find(|drive| drive.path == path)?;
-            obstacle(Some(drive)).is_none().then(|| (path, drive.size_bytes()))
+            obstacle(&state, Some(drive)).is_none().then(|| (path, drive.size_bytes()))
         });
         usable.collect()
     }
@@ -275,7 +269,7 @@ impl Array {
             for path in &entry.spares.free {
                 let drive = state.drives.iter().find(|drive| drive.path == *path);
                 let looked = drive.is_some() || self.spares_seen.get().is_some();
-                let Some(why) = obstacle(drive).filter(|_| looked) else { continue };
+                let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
                 problems.push(Problem {
                     health: Health::Degraded,
                     subject: format!("drive {path}"),
@@ -300,8 +294,12 @@ pub(super) fn describe(spares: &Spares) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Why a spare cannot join.
-fn obstacle(drive: Option<&Drive>) -> Option<String> {
+fn obstacle(state: &State, drive: Option<&Drive>) -> Option<String> {
     let Some(drive) = drive else { return Some("it is not there".to_owned()) };
+    let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info));
+    if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
+        return Some(remembered::what_it_did(failed));
+    }
     match &drive.content {
         DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => Some(format!(
             "it has {}, the smallest drive has {}",

@@ -37,6 +37,8 @@ impl Array {
             Some(catalog) => catalog,
             None => self.new_catalog()?,
         };
+        self.see_clock();
+        self.name_missing();
         self.settle_pools().await?;
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
         (self.parameters.save_state)(bytes);

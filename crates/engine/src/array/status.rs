@@ -34,8 +34,10 @@ impl Array {
         let mut problems = self.problems();
         problems.extend(pool_problems.into_iter().flatten());
         problems.extend(self.schedule_problems());
+        problems.extend(self.clock_problems());
         problems.extend(self.spare_problems());
         problems.extend(self.login_problems());
+        problems.extend(self.remembered_problems());
         problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
         let state = self.state.borrow();
         let catalog = &state.catalog;

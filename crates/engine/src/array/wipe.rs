@@ -17,6 +17,11 @@ impl Array {
         let (handle, info) = taken.first().expect("one was taken");
         let content = pool::probe(&self.context.io, *handle).await;
         let line = format!("erase {path}, {}, which holds {}", size(info.size_bytes), held(&content));
+        if let Err(error) = self.go_ahead() {
+            self.give_up(&taken).await;
+            return Err(error);
+        }
+        self.waits_for(format!("it waits for {path} to be written"));
         let wiped = match dry_run {
             true => Ok(()),
             false => pool::wipe(&self.context.io, *handle, info.size_bytes).await,

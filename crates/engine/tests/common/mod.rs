@@ -39,6 +39,10 @@ impl Env for PortPerShard {
         self.0.wall_clock_ms()
     }
 
+    fn uptime(&self) -> Nanos {
+        self.0.uptime()
+    }
+
     fn random_u64(&mut self) -> u64 {
         self.0.random_u64()
     }
@@ -229,10 +233,15 @@ impl Lab {
 
     /// Sends a command; the place fills when it is answered.
     pub fn send_command(&mut self, command: Command) -> Answer {
+        self.send_command_from(command, engine::patient_caller())
+    }
+
+    /// The same; `caller` says whether whoever asked has gone.
+    pub fn send_command_from(&mut self, command: Command, caller: engine::Caller) -> Answer {
         let answer = Answer::default();
         let place = answer.clone();
         let reply = Box::new(move |result| *place.lock().unwrap() = Some(result));
-        let mut message = ShardMessage::Control(command, reply);
+        let mut message = ShardMessage::Control(command, reply, caller);
         while let Err(returned) = self.outside.send(ShardId(0), message) {
             message = returned;
             assert!(self.simulation.step(), "the queue to shard 0 stays full");

@@ -36,6 +36,10 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
             let wipe = DriveWipe { path: absolute(drive, server)? };
             Ask::post("/v1/drives/wipe", &wipe).destroy(change, server).await
         }
+        cli::Drive::Clear { drive, change, .. } => {
+            let drive = drive.as_ref().map(|drive| member(drive, server)).transpose()?;
+            changed(server.post(&change_path("/v1/drives/clear", change), &DriveClear { drive }).await?)
+        }
         cli::Drive::Locate { path, seconds } => {
             let locating = Locating { path: absolute(path, server)?, seconds: *seconds };
             changed(server.post("/v1/drives/locate", &locating).await?)

@@ -1,5 +1,7 @@
 //! Between the API's words and the engine's: one command, one answer. No decisions.
 
+use std::sync::Arc;
+
 use control::api;
 use control::array::{Answer, Array};
 use control::config::PortalConfig;
@@ -45,17 +47,21 @@ impl EngineArray {
         }
     }
 
-    /// Sends at once, so that it is carried out even when nobody polls the answer. `drives`: what the command makes
-    /// use of.
+    /// Sends at once. Where the future is dropped before the command has changed anything, it changes nothing. `drives`: what it
+    /// makes use of.
     fn ask(
         &self,
         command: engine::Command,
         drives: Vec<String>,
     ) -> impl Future<Output = Result<Reply, api::ApiError>> + Send + 'static {
         let (to, from) = oneshot::channel();
-        let message = ShardMessage::Control(command, self.keeper.answer(to, drives));
+        let asking = Arc::new(());
+        let waits = Arc::downgrade(&asking);
+        let gone = Box::new(move || waits.strong_count() == 0);
+        let message = ShardMessage::Control(command, self.keeper.answer(to, drives), gone);
         let sent = self.shard.try_send(message).is_ok();
         async move {
+            let _asking = asking;
             let unavailable = |message: &str| {
                 api::ApiError::new(api::ErrorCode::Unavailable, message, "try again in a moment")
             };
@@ -135,6 +141,9 @@ fn engine_command(command: api::Command) -> engine::Command {
         }
         api::Command::PoolDelete { name, eradicate, dry_run } => To::PoolDelete { name, eradicate, dry_run },
         api::Command::DriveWipe { wipe: api::DriveWipe { path }, dry_run } => To::DriveWipe { path, dry_run },
+        api::Command::DriveClear { clear: api::DriveClear { drive }, dry_run } => {
+            To::DriveClear { drive, dry_run }
+        }
         api::Command::HostUpdate { name, update, dry_run } => {
             To::HostUpdate { name, update: names::host_update(update), dry_run }
         }
@@ -173,6 +182,8 @@ fn api_error(error: CommandError) -> api::ApiError {
         CommandErrorKind::Unavailable => api::ErrorCode::Unavailable,
         CommandErrorKind::Full => api::ErrorCode::Full,
         CommandErrorKind::Io => api::ErrorCode::Io,
+        CommandErrorKind::TimedOut => api::ErrorCode::TimedOut,
+        CommandErrorKind::Unfinished => api::ErrorCode::Unfinished,
     };
     api::ApiError::new(code, error.message, error.hint)
 }

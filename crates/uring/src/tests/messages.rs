@@ -135,5 +135,6 @@ fn random_numbers_differ() {
         let numbers: base::HashSet<u64> = (0..1000).map(|_| driver.env.random_u64()).collect();
         assert_eq!(numbers.len(), 1000);
         assert!(driver.env.wall_clock_ms() > 1_700_000_000_000);
+        assert!(driver.env.uptime() > base::Nanos(0));
     });
 }

@@ -278,7 +278,7 @@ impl Administrator {
         }
         self.end_schedule().await?;
         // what is in the bin goes by itself
-        self.records.shared.world.skip_wall_clock(super::state::BIN_MS + 1);
+        self.records.shared.world.suspend(super::state::BIN_MS + 1);
         for snapshot in self.records.state().live_snapshots() {
             self.insist(Order::DeleteSnapshot { snapshot }).await?;
         }

@@ -153,10 +153,10 @@ impl Administrator {
         self.wait_for_schedule().await;
     }
 
-    /// An hour passes on the wall.
+    /// An hour passes.
     pub async fn let_an_hour_pass(&self) {
         self.records.begin_span();
-        self.records.shared.world.skip_wall_clock(HOUR_MS);
+        self.records.shared.world.suspend(HOUR_MS);
         self.wait_for_schedule().await;
     }
 

@@ -1,0 +1,184 @@
+//! Drives as the array remembers them: which a pool has, and which it had to do without.
+//!
+//! A label tells which drive of a pool a drive is, but not what it is called, and nothing of one that is away. What always holds: a drive
+//! that left its pool because of what it did is remembered until it is used anew on purpose, the last [`FAILED_DRIVES_MAX`] of them.
+
+use base::limits::{DRIVES_MAX, FAILED_DRIVES_MAX};
+use base::{DriveId, PoolId};
+use serde::{Deserialize, Serialize};
+
+use crate::model::Catalog;
+use crate::name::Name;
+
+/// What a drive is called, and what it says of itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DriveName {
+    /// The path at which it was last seen.
+    pub path: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub model: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub serial: String,
+}
+
+/// Why a pool goes on without a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trouble {
+    /// It made too many errors.
+    Failed,
+    /// It was not there any more.
+    Missing,
+    /// It was much slower than its siblings.
+    Slow,
+}
+
+/// A member of a pool, as it was last seen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownDrive {
+    #[serde(with = "crate::encode::hexadecimal")]
+    pub id: DriveId,
+    pub name: DriveName,
+    /// What is wrong with it now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+}
+
+/// A drive that a pool has had to do without.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FailedDrive {
+    #[serde(with = "crate::encode::hexadecimal")]
+    pub id: DriveId,
+    pub name: DriveName,
+    pub pool: Name,
+    pub trouble: Trouble,
+    /// Wall clock, milliseconds since 1970.
+    pub since_ms: u64,
+    /// The spare that has joined in its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spare: Option<String>,
+    /// Somebody has taken note.
+    #[serde(default)]
+    pub cleared: bool,
+}
+
+impl DriveName {
+    /// Whether a drive that says this of itself is this one: by its serial number, and where it has none, by its path.
+    pub fn is(&self, other: &DriveName) -> bool {
+        match self.serial.is_empty() && other.serial.is_empty() {
+            true => self.path == other.path,
+            false => (&self.model, &self.serial) == (&other.model, &other.serial),
+        }
+    }
+}
+
+impl Catalog {
+    /// Drives that pools have had to do without, the oldest first.
+    pub fn failed_drives(&self) -> &[FailedDrive] {
+        &self.failed_drives
+    }
+
+    /// The last failure of a drive, if it is remembered.
+    pub fn failure_of(&self, name: &DriveName) -> Option<&FailedDrive> {
+        self.failed_drives.iter().rev().find(|failed| failed.name.is(name))
+    }
+
+    pub(crate) fn note_drives(&mut self, pool: PoolId, members: &[KnownDrive], failed: &[FailedDrive]) {
+        if let Some(entry) = self.pools.iter_mut().find(|entry| entry.id == pool) {
+            entry.members = members.iter().take(DRIVES_MAX).cloned().collect();
+        }
+        for one in failed {
+            match self.failed_drives.iter_mut().find(|known| known.id == one.id) {
+                Some(known) => *known = one.clone(),
+                None => self.failed_drives.push(one.clone()),
+            }
+        }
+        while self.failed_drives.len() > FAILED_DRIVES_MAX {
+            let cleared = self.failed_drives.iter().position(|failed| failed.cleared);
+            self.failed_drives.remove(cleared.unwrap_or(0));
+        }
+    }
+
+    /// Somebody has taken note of these.
+    pub(crate) fn clear_drives(&mut self, drives: &[DriveId]) {
+        let these = self.failed_drives.iter_mut().filter(|failed| drives.contains(&failed.id));
+        these.for_each(|failed| failed.cleared = true);
+    }
+
+    /// A drive is used anew.
+    pub(crate) fn forgive_drives(&mut self, drives: &[DriveName]) {
+        self.failed_drives.retain(|failed| !drives.iter().any(|name| failed.name.is(name)));
+    }
+
+    /// Of a decoded catalog: what is wrong with what it remembers of drives.
+    pub(crate) fn check_drives(&self) -> Result<(), String> {
+        let members = self.pools.iter().map(|entry| entry.members.len()).max().unwrap_or(0);
+        match members <= DRIVES_MAX && self.failed_drives.len() <= FAILED_DRIVES_MAX {
+            true => Ok(()),
+            false => Err("more drives are remembered than there can be".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Change;
+    use base::ArrayId;
+
+    fn name(path: &str, serial: &str) -> DriveName {
+        DriveName { path: path.into(), model: "model".into(), serial: serial.into() }
+    }
+
+    fn failed(id: u128, path: &str, serial: &str) -> FailedDrive {
+        let (name, pool) = (name(path, serial), "fast".parse().unwrap());
+        FailedDrive {
+            id: DriveId(id),
+            name,
+            pool,
+            trouble: Trouble::Failed,
+            since_ms: 4,
+            spare: None,
+            cleared: false,
+        }
+    }
+
+    #[test]
+    fn drives_that_failed_are_known_by_their_serial_numbers() {
+        let empty = Catalog::new(ArrayId(7), "tangelo".parse().unwrap());
+        let attach = Change::AttachPool { id: PoolId(9), name: "fast".parse().unwrap() };
+        let known =
+            KnownDrive { id: DriveId(1), name: name("/dev/a", "S1"), trouble: Some(Trouble::Missing) };
+        let note = Change::NoteDrives {
+            pool: PoolId(9),
+            members: vec![known.clone()],
+            failed: vec![failed(1, "/dev/a", "S1"), failed(2, "/dev/b", "")],
+        };
+        let catalog = empty.apply(&attach).unwrap().apply(&note).unwrap();
+        let catalog = Catalog::decode(&catalog.encode()).unwrap();
+        assert_eq!(catalog.pools()[0].members, [known]);
+        let is_known = |catalog: &Catalog, path, serial| catalog.failure_of(&name(path, serial)).is_some();
+        assert!(is_known(&catalog, "/dev/x", "S1"), "under another path");
+        assert!(!is_known(&catalog, "/dev/a", "S2"), "another drive in its place");
+        assert!(is_known(&catalog, "/dev/b", "") && !is_known(&catalog, "/dev/c", ""));
+        let catalog = catalog.apply(&Change::ClearDrives { drives: vec![DriveId(1)] }).unwrap();
+        assert!(catalog.failed_drives()[0].cleared && is_known(&catalog, "/dev/x", "S1"));
+        let forgive = Change::ForgiveDrives { drives: vec![name("/dev/x", "S1")] };
+        assert!(!is_known(&catalog.apply(&forgive).unwrap(), "/dev/x", "S1"));
+    }
+
+    #[test]
+    fn those_that_nobody_has_taken_note_of_stay_longest() {
+        let mut catalog = Catalog::new(ArrayId(7), "tangelo".parse().unwrap());
+        for id in 0..FAILED_DRIVES_MAX as u128 {
+            catalog.note_drives(PoolId(9), &[], &[failed(id, "/dev/a", &id.to_string())]);
+        }
+        catalog.clear_drives(&[DriveId(5)]);
+        catalog.note_drives(PoolId(9), &[], &[failed(1000, "/dev/a", "new")]);
+        assert_eq!(catalog.failed_drives().len(), FAILED_DRIVES_MAX);
+        assert!(catalog.failed_drives().iter().all(|failed| failed.id != DriveId(5)));
+    }
+}
