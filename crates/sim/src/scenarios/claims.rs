@@ -112,3 +112,39 @@ pub const LACKING_IS_KNOWN_OF_WHAT_HAD_NOT_BEEN_FLUSHED: Scenario = Scenario {
         Ok(())
     },
 };
+
+pub const LACKING_IS_KNOWN_OF_AN_OLDER_STATE: Scenario = Scenario {
+    name: "lacking-is-known-of-an-older-state",
+    property: "a drive that is put back to what it held before lacks what was written since, and is known to, also by a start after one \
+               that was cut off",
+    run: |seed, options| {
+        let mut options = Some(options);
+        for cut in 0..16 {
+            let plan = plain_plan(redundant(seed), 6, 300);
+            let mut script = Script::new(seed * 100 + cut, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 100)?;
+            script.close()?;
+            let old = script.drive(0);
+            let snapshot = script.world().snapshot(old);
+            script.start()?;
+            script.write(50, 200)?;
+            script.close()?;
+            script.world().put_back(old, snapshot);
+            // the first eight go as far as they may
+            script.cut_after((cut >= 8).then_some((cut - 8) * 6));
+            script.begin_start();
+            let opened = script.finish_start();
+            script.cut_after(None);
+            if script.was_cut() {
+                script.crash(true);
+                script.start()?;
+            } else {
+                opened?;
+            }
+            script.pull_claimed(old);
+            script.verify()?;
+        }
+        Ok(())
+    },
+};
