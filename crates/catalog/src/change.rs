@@ -1,9 +1,9 @@
 //! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
 
 use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
-use base::{DriveId, LayerId, PoolId, VolumeId};
+use base::{LayerId, PoolId, VolumeId};
 
-use crate::drive::{DriveName, FailedDrive, KnownDrive};
+use crate::drive::DriveChange;
 use crate::error::CatalogError;
 use crate::model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume};
 use crate::name::{InitiatorName, Name};
@@ -206,20 +206,8 @@ pub enum Change {
         clock_ms: Option<u64>,
         held_seconds: Vec<(VolumeId, u64)>,
     },
-    /// What the members of a pool are called and how they are, and drives that it has had to do without.
-    NoteDrives {
-        pool: PoolId,
-        members: Vec<KnownDrive>,
-        failed: Vec<FailedDrive>,
-    },
-    /// Somebody has taken note of what these did.
-    ClearDrives {
-        drives: Vec<DriveId>,
-    },
-    /// Drives that are used anew: what they did is forgotten.
-    ForgiveDrives {
-        drives: Vec<DriveName>,
-    },
+    /// What is known of drives.
+    Drives(DriveChange),
     CreateHost {
         host: Host,
     },
@@ -305,9 +293,7 @@ impl Catalog {
             Change::RunSchedule { schedule, volumes, now_ms, keep_all } => {
                 next.run_schedule(schedule, volumes, *now_ms, *keep_all)?
             }
-            Change::NoteDrives { pool, members, failed } => next.note_drives(*pool, members, failed),
-            Change::ClearDrives { drives } => next.clear_drives(drives),
-            Change::ForgiveDrives { drives } => next.forgive_drives(drives),
+            Change::Drives(change) => next.change_drives(change),
             Change::NoteTime { clock_ms, held_seconds } => next.note_time(*clock_ms, held_seconds),
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,

@@ -65,6 +65,17 @@ pub struct FailedDrive {
     pub cleared: bool,
 }
 
+/// A change of what is known of drives.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum DriveChange {
+    /// What the members of a pool are called and how they are, and drives that it has had to do without.
+    Note { pool: PoolId, members: Vec<KnownDrive>, failed: Vec<FailedDrive> },
+    /// Somebody has taken note of what these did.
+    Clear(Vec<DriveId>),
+    /// Drives that are used anew: what they did is forgotten.
+    Forgive(Vec<DriveName>),
+}
+
 impl DriveName {
     /// Whether a drive that says this of itself is this one: by its serial number, and where it has none, by its path.
     pub fn is(&self, other: &DriveName) -> bool {
@@ -86,7 +97,15 @@ impl Catalog {
         self.failed_drives.iter().rev().find(|failed| failed.name.is(name))
     }
 
-    pub(crate) fn note_drives(&mut self, pool: PoolId, members: &[KnownDrive], failed: &[FailedDrive]) {
+    pub(crate) fn change_drives(&mut self, change: &DriveChange) {
+        match change {
+            DriveChange::Note { pool, members, failed } => self.note_drives(*pool, members, failed),
+            DriveChange::Clear(drives) => self.clear_drives(drives),
+            DriveChange::Forgive(drives) => self.forgive_drives(drives),
+        }
+    }
+
+    fn note_drives(&mut self, pool: PoolId, members: &[KnownDrive], failed: &[FailedDrive]) {
         if let Some(entry) = self.pools.iter_mut().find(|entry| entry.id == pool) {
             entry.members = members.iter().take(DRIVES_MAX).cloned().collect();
         }
@@ -103,13 +122,13 @@ impl Catalog {
     }
 
     /// Somebody has taken note of these.
-    pub(crate) fn clear_drives(&mut self, drives: &[DriveId]) {
+    fn clear_drives(&mut self, drives: &[DriveId]) {
         let these = self.failed_drives.iter_mut().filter(|failed| drives.contains(&failed.id));
         these.for_each(|failed| failed.cleared = true);
     }
 
     /// A drive is used anew.
-    pub(crate) fn forgive_drives(&mut self, drives: &[DriveName]) {
+    fn forgive_drives(&mut self, drives: &[DriveName]) {
         self.failed_drives.retain(|failed| !drives.iter().any(|name| failed.name.is(name)));
     }
 
@@ -152,11 +171,11 @@ mod tests {
         let attach = Change::AttachPool { id: PoolId(9), name: "fast".parse().unwrap() };
         let known =
             KnownDrive { id: DriveId(1), name: name("/dev/a", "S1"), trouble: Some(Trouble::Missing) };
-        let note = Change::NoteDrives {
+        let note = Change::Drives(DriveChange::Note {
             pool: PoolId(9),
             members: vec![known.clone()],
             failed: vec![failed(1, "/dev/a", "S1"), failed(2, "/dev/b", "")],
-        };
+        });
         let catalog = empty.apply(&attach).unwrap().apply(&note).unwrap();
         let catalog = Catalog::decode(&catalog.encode()).unwrap();
         assert_eq!(catalog.pools()[0].members, [known]);
@@ -164,9 +183,9 @@ mod tests {
         assert!(is_known(&catalog, "/dev/x", "S1"), "under another path");
         assert!(!is_known(&catalog, "/dev/a", "S2"), "another drive in its place");
         assert!(is_known(&catalog, "/dev/b", "") && !is_known(&catalog, "/dev/c", ""));
-        let catalog = catalog.apply(&Change::ClearDrives { drives: vec![DriveId(1)] }).unwrap();
+        let catalog = catalog.apply(&Change::Drives(DriveChange::Clear(vec![DriveId(1)]))).unwrap();
         assert!(catalog.failed_drives()[0].cleared && is_known(&catalog, "/dev/x", "S1"));
-        let forgive = Change::ForgiveDrives { drives: vec![name("/dev/x", "S1")] };
+        let forgive = Change::Drives(DriveChange::Forgive(vec![name("/dev/x", "S1")]));
         assert!(!is_known(&catalog.apply(&forgive).unwrap(), "/dev/x", "S1"));
     }
 

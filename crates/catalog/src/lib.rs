@@ -33,7 +33,7 @@ pub use access::{KeptAccess, KeptAccesses};
 pub use bin::Binned;
 pub use change::{Change, HostUpdate, NewVolume, Setting};
 pub use copied::CopiedFrom;
-pub use drive::{DriveName, FailedDrive, KnownDrive, Trouble};
+pub use drive::{DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;
 pub use identity::{Naa, target_name};

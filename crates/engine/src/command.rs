@@ -6,6 +6,7 @@
 
 mod copies;
 mod names;
+mod reply;
 mod upkeep;
 
 pub use crate::figures::{PoolMap, PoolReferences, PoolWrites};
@@ -14,19 +15,9 @@ use std::net::SocketAddr;
 
 pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
 pub use names::{HostUpdate, Named};
+pub use reply::{Caller, ReplyChannel, patient_caller};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
-
-/// How an answer finds its way back. Called once, on shard 0's thread; must not block.
-pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
-
-/// Whether whoever asked has gone: a command that has changed nothing by then changes nothing.
-pub type Caller = Box<dyn Fn() -> bool + Send>;
-
-/// One that waits until it is answered.
-pub fn patient_caller() -> Caller {
-    Box::new(|| false)
-}
 
 /// A command from the administrator.
 #[derive(Clone, PartialEq, Eq, Debug)]

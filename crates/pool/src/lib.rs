@@ -45,6 +45,7 @@ mod evidence;
 mod exposure;
 mod fit;
 mod format;
+mod found;
 pub mod fuzz;
 mod hold;
 mod lacking;

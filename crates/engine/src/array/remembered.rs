@@ -3,7 +3,7 @@
 //! What went wrong stays in `status` until somebody has taken note of it, and the drive is refused until it is used anew on purpose.
 
 use base::PoolId;
-use catalog::{Change, DriveName, FailedDrive, KnownDrive, Trouble};
+use catalog::{Change, DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 use env::DriveInfo;
 use pool::{DriveState, Member, Membership};
 
@@ -64,7 +64,7 @@ impl Array {
         if drives.is_empty() {
             return;
         }
-        if let Ok(planned) = self.plan(&Change::ForgiveDrives { drives }) {
+        if let Ok(planned) = self.plan(&Change::Drives(DriveChange::Forgive(drives))) {
             // where it cannot be stored, they are refused once more the next time
             let _ = self.commit(&planned.next).await;
         }
@@ -96,7 +96,7 @@ impl Array {
         let lines: Vec<String> = known.iter().map(line).collect();
         if !dry_run && !known.is_empty() {
             let drives = known.iter().map(|failed| failed.id).collect();
-            let planned = self.plan(&Change::ClearDrives { drives })?;
+            let planned = self.plan(&Change::Drives(DriveChange::Clear(drives)))?;
             self.commit(&planned.next).await?;
         }
         Ok(done(lines, dry_run, None))
