@@ -11,6 +11,7 @@ use crate::schedule::Retention;
 use crate::secret::Chap;
 use crate::settings::{PoolSettings, ScrubRecord};
 use crate::spare::Spares;
+use crate::update::HostUpdate;
 
 /// Where a new volume's blocks shall be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,24 +23,6 @@ pub enum NewVolume {
     },
     Null,
     Memory,
-}
-
-/// What to do with an optional setting.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub enum Setting<T> {
-    #[default]
-    Keep,
-    Clear,
-    Set(T),
-}
-
-/// What to change of a host.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct HostUpdate {
-    pub name: Option<Name>,
-    pub initiators: Option<Vec<InitiatorName>>,
-    pub chap: Setting<Chap>,
-    pub mutual: Setting<Chap>,
 }
 
 /// A change of the catalog. Volumes, hosts and pools are named as people name them.
@@ -462,16 +445,6 @@ impl Catalog {
         };
         self.mappings.remove(place);
         Ok(())
-    }
-}
-
-impl<T: Clone> Setting<T> {
-    fn apply_to(&self, value: &mut Option<T>) {
-        match self {
-            Setting::Keep => {}
-            Setting::Clear => *value = None,
-            Setting::Set(new) => *value = Some(new.clone()),
-        }
     }
 }
 

@@ -27,11 +27,12 @@ mod secret;
 mod settings;
 mod snapshot;
 mod spare;
+mod update;
 mod volume;
 
 pub use access::{KeptAccess, KeptAccesses};
 pub use bin::Binned;
-pub use change::{Change, HostUpdate, NewVolume, Setting};
+pub use change::{Change, NewVolume};
 pub use copied::CopiedFrom;
 pub use drive::{DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 pub use encode::SCHEMA_VERSION;
@@ -45,3 +46,4 @@ pub use secret::{Chap, Secret};
 pub use settings::{PoolSettings, ScrubRecord};
 pub use snapshot::Snapshot;
 pub use spare::{Joined, Spares};
+pub use update::{HostUpdate, Setting};

@@ -195,11 +195,8 @@ fn news(state: &State, id: PoolId, now_ms: u64) -> Option<Change> {
     let there = membership.members.iter().filter(|member| member.state != DriveState::Removed);
     let members: Vec<KnownDrive> = there.map(now).collect();
     let failed = failures(state, &membership, &members, now_ms);
-    (members != entry.members || !failed.is_empty()).then_some(Change::NoteDrives {
-        pool: id,
-        members,
-        failed,
-    })
+    let is_news = members != entry.members || !failed.is_empty();
+    is_news.then_some(Change::Drives(DriveChange::Note { pool: id, members, failed }))
 }
 
 /// Drives that have failed, or left because of what they did, and are not on record so.
