@@ -42,11 +42,11 @@ mod unit;
 use bytes::Bytes;
 
 pub use admission::SessionLimit;
-pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
-pub use iscsi::LoginFault;
 pub use command::{
     Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, patient_caller,
 };
+pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
+pub use iscsi::LoginFault;
 pub use memory::Memory;
 pub use message::ShardMessage;
 pub use shard::Shard;
