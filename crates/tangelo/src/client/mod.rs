@@ -144,10 +144,7 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let mapping = NewMapping { volume, host, lun: map.lun, read_only: map.read_only };
             changed(server.post(&change_path("/v1/mappings", &map.change), &mapping).await?)
         }
-        cli::Command::Unmap(unmap) => {
-            let path = format!("/v1/mappings/{}/{}", path_piece(&unmap.host), path_piece(&unmap.volume));
-            changed(server.delete(&change_path(&path, &unmap.change)).await?)
-        }
+        cli::Command::Unmap(mapping) => unmap(mapping, server).await,
         cli::Command::Mapping(cli::Mapping::List) => {
             Ok(show(server.get::<MappingList>("/v1/mappings").await?))
         }
@@ -162,6 +159,11 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             unreachable!("these ask nobody")
         }
     }
+}
+
+async fn unmap(unmap: &cli::Unmap, server: &Server) -> Result<Shown, Failure> {
+    let path = format!("/v1/mappings/{}/{}", path_piece(&unmap.host), path_piece(&unmap.volume));
+    changed(server.delete(&change_path(&path, &unmap.change)).await?)
 }
 
 async fn change_volume(volume: &cli::Volume, server: &Server) -> Result<Shown, Failure> {
