@@ -52,7 +52,7 @@ others() {
 lost_and_replaced='
 becomes 10 "is(\"missing\")" $victim
 client_lives
-becomes 60 "is(\"none\") and whole(5)" $victim
+becomes 300 "is(\"none\") and whole(5)" $victim
 [ "$(status | jq "[.array.pools[0].drives[] | select(.errors.checksum > 0)] | length")" = 0 ]
 '
 # It is back, out of date: said, left alone, taken as a new one.
@@ -62,7 +62,7 @@ back() { t drive list | grep "^ *$(path $victim): refused: pool p goes on withou
 within back
 stays 3 "is(\"none\") and whole(5)" $victim
 t drive add p $(path $victim) --force $(path $victim)
-becomes 60 "is(\"online\") and whole(6)" $victim
+becomes 300 "is(\"online\") and whole(6)" $victim
 '
 
 # pulled HOW KIND...: a drive of each kind is taken out, one after the other, of an array that is at work.
@@ -199,7 +199,7 @@ table nvme-1 0 \$(blockdev --getsz \$(path nvme-1)) error
 becomes 10 'is(\"missing\") and survives(0)' scsi-1
 becomes 30 'is(\"failed\")' dm-nvme-1
 client_lives
-becomes 90 'whole(4)'"
+becomes 300 'whole(4)'"
     qmp_step "virtio plugged in" plug virtio-1
     step "they are back: refused, then taken as new" "rescan
 table nvme-1 \"\$(linear nvme-1)\"
@@ -210,7 +210,7 @@ for victim in nvme-2 virtio-1 scsi-1 dm-nvme-1; do
     becomes 1 'is(\"none\") and pool.health == \"healthy\"' \$victim
     t drive add p \$(path \$victim) --force \$(path \$victim)
 done
-becomes 60 'whole(8)'"
+becomes 300 'whole(8)'"
     step "everything acknowledged is read" client_stop
 }
 long_cases() {

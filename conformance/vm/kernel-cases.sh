@@ -4,7 +4,7 @@
 on_dm="map_over nvme-1; fresh parity-2 dm-nvme-1 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start"
 gone_well='
 client_lives
-becomes 90 "is(\"none\") and whole(5)" $victim
+becomes 300 "is(\"none\") and whole(5)" $victim
 '
 # dm NAME EXPECTED [SECONDS] TABLE...: the table is that of a kind with the drive behind it, or `error`.
 dm() {
