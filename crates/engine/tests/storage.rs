@@ -130,7 +130,8 @@ fn aborted_writes_to_a_pool_do_not_land_later() {
     beta.settle(&mut lab, 0);
     beta.write(&mut lab, 0, 100, &data(3));
     lab.pass(Nanos::from_secs(20));
-    assert!(alpha.completion(stuck).is_none());
+    let aborted = alpha.completion(stuck).expect("TAS is 1: whoever is aborted is told");
+    assert_eq!(aborted.status, 0x40);
     assert!(beta.read(&mut lab, 0, 100, 6144) == data(3));
 }
 
