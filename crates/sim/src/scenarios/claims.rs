@@ -132,7 +132,7 @@ pub const LACKING_IS_KNOWN_OF_AN_OLDER_STATE: Scenario = Scenario {
             script.close()?;
             script.world().put_back(old, snapshot);
             // the first eight go as far as they may
-            script.cut_after((cut >= 8).then_some((cut - 8) * 6));
+            script.cut_after((cut >= 8).then(|| (cut - 8) * 6));
             script.begin_start();
             let opened = script.finish_start();
             script.cut_after(None);
