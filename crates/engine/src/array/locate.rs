@@ -29,7 +29,7 @@ impl Array {
         }
         if self.locating.get() >= LOCATING_MAX {
             let message = format!("{LOCATING_MAX} drives are blinking already");
-            return Err(CommandError::new(CommandErrorKind::Full, message, "wait for one to end"));
+            return Err(CommandError::new(CommandErrorKind::InUse, message, "wait for one to end"));
         }
         let io = &self.context.io;
         let (handle, info) = io.drive_open(path, false).await.map_err(|error| drive_error(path, error))?;
