@@ -89,7 +89,9 @@ impl Way {
                             "aborted, though nobody resets but who may only read".to_owned(),
                         );
                     }
-                    if completion.status == TASK_ABORTED && self.io.random_u64().is_multiple_of(2) {
+                    // what writes may have been carried out, and a second time would undo what others have written since
+                    let again = written.is_none() && self.io.random_u64().is_multiple_of(2);
+                    if completion.status == TASK_ABORTED && !again {
                         Seen::LeftAlone.seen();
                         return Answer::Aborted;
                     }
