@@ -2,6 +2,9 @@
 
 const DAY_MS: u64 = 86_400_000;
 
+/// A wall clock is set back by less than this when it is corrected.
+pub const CLOCK_STEP_MS: u64 = 60 * 60 * 1000;
+
 /// A minute of the Gregorian calendar.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Date {
@@ -27,6 +30,12 @@ impl Date {
         let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
         Date { year: year + era * 400 + next, month, day, hour: seconds / 3600, minute: seconds / 60 % 60 }
     }
+}
+
+/// A moment for people to read.
+pub fn moment(ms: u64) -> String {
+    let Date { year, month, day, hour, minute } = Date::of(ms);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
 }
 
 /// What comes again and again, counted since 1970.

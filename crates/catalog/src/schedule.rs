@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use base::VolumeId;
-use base::calendar::{Date, Period};
+use base::calendar::{CLOCK_STEP_MS, Date, Period};
 use base::limits::{NAME_BYTES_MAX, SCHEDULE_KEEPS_MAX, SCHEDULES_MAX, SNAPSHOTS_AT_ONCE_MAX};
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,6 @@ use crate::snapshot::Snapshot;
 
 /// What is put behind a schedule's name to name its snapshots.
 const MOMENT_BYTES: usize = "-20000101T0000Z".len();
-
-/// A wall clock is set back by less than this when it is corrected.
-const CLOCK_STEP_MS: u64 = 60 * 60 * 1000;
 
 /// How many snapshots are kept: the first of each of the last so many hours, days, weeks and months (UTC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]

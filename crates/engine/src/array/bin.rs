@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
+use base::calendar::moment;
 use base::{LayerId, PoolId};
 use catalog::{Binned, Catalog, Change};
 use pool::LaneStats;
 
 use super::Array;
 use super::change::{Planned, given_back, size};
-use super::clock::moment;
 use crate::command::{BinnedStatus, CommandError, Health, Problem, Reply};
 use crate::lanes::pool_layer;
 use crate::settings::period;

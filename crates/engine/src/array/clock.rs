@@ -7,7 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 
-use base::calendar::Date;
+use base::calendar::{CLOCK_STEP_MS, moment};
 use base::{Nanos, VolumeId};
 use catalog::{Binned, Catalog, Change};
 
@@ -17,8 +17,6 @@ use crate::command::{Health, Problem};
 
 /// Clocks are corrected by less than this in a day.
 const JUMP_MS: u64 = 15 * 60 * 1000;
-/// At a start, a clock may be behind what the array knew last by this much.
-const BEHIND_MS: u64 = 60 * 60 * 1000;
 /// At a start, a clock that is later than what the array knew last by more than this is doubted.
 const AHEAD_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 /// A clock that has run steadily for so long is believed.
@@ -53,7 +51,7 @@ impl Clock {
         let Some((since, said_ms)) = self.steady.get() else {
             self.steady.set(Some((now, says_ms)));
             let fits =
-                known_ms.is_none_or(|known| says_ms + BEHIND_MS >= known && says_ms <= known + AHEAD_MS);
+                known_ms.is_none_or(|known| says_ms + CLOCK_STEP_MS >= known && says_ms <= known + AHEAD_MS);
             if !fits {
                 let expected_ms = known_ms.unwrap_or_default();
                 self.doubt.set(Some(Doubt { expected_ms, says_ms, at_start: true }));
@@ -170,7 +168,7 @@ impl Array {
         }
         let now_ms = self.context.io.wall_clock_ms();
         let state = self.state.borrow();
-        let future = state.catalog.snapshots().iter().filter(|one| one.created_ms > now_ms + BEHIND_MS);
+        let future = state.catalog.snapshots().iter().filter(|one| one.created_ms > now_ms + CLOCK_STEP_MS);
         let latest = future.clone().max_by_key(|one| one.created_ms);
         if let Some(latest) = latest {
             let volume = state.catalog.volume(latest.volume);
@@ -189,12 +187,6 @@ impl Array {
         }
         problems
     }
-}
-
-/// In plain words.
-pub(super) fn moment(ms: u64) -> String {
-    let Date { year, month, day, hour, minute } = Date::of(ms);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 //! What went wrong stays in `status` until somebody has taken note of it, and the drive is refused until it is used anew on purpose.
 
 use base::PoolId;
+use base::calendar::moment;
 use catalog::{Change, DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 use env::DriveInfo;
 use pool::{DriveState, Member, Membership};
 
-use super::clock::moment;
 use super::drive_commands::done;
 use super::{Array, State};
 use crate::command::{CommandError, CommandErrorKind, Health, Problem, Reply};

@@ -1,5 +1,6 @@
 //! Scrubs: begun by hand or by the clock, stopped, and remembered. The reading itself is the lanes'.
 
+use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, PoolId};
 use catalog::{Change, ScrubRecord};
 use pool::LaneStats;
@@ -12,9 +13,6 @@ use crate::settings;
 
 /// How long labels are read before a scrub goes on without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
-
-/// A clock may be set back by less than this.
-const FUTURE_MS: u64 = 60 * 60 * 1000;
 
 impl Array {
     pub(super) async fn scrub_pool(
@@ -130,7 +128,7 @@ impl Array {
         let last = entry.last_scrub.map_or(made, |last| last.ended_ms);
         let now = self.context.io.wall_clock_ms();
         // one of the future says nothing: the clock was wrong then, or is now
-        last > now + FUTURE_MS || now.saturating_sub(last) >= u64::from(every) * 1000
+        last > now + CLOCK_STEP_MS || now.saturating_sub(last) >= u64::from(every) * 1000
     }
 
     /// Changes a pool's settings; where nothing is to be changed, they are told.

@@ -5,7 +5,7 @@ mod one;
 mod status;
 mod table;
 
-use base::calendar::Date;
+use base::calendar::moment;
 use control::api::{Changed, Health};
 use serde::Serialize;
 
@@ -18,12 +18,6 @@ pub trait Show: Serialize {
     fn exit_code(&self) -> u8 {
         0
     }
-}
-
-/// A moment, given in milliseconds since 1970, as date and time (UTC).
-fn moment(ms: u64) -> String {
-    let Date { year, month, day, hour, minute } = Date::of(ms);
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
 }
 
 fn health_word(health: Health) -> &'static str {
