@@ -145,10 +145,6 @@ impl Link {
         self.initiator.task_management(function, field, of)
     }
 
-    pub fn forget(&mut self, tag: Tag) {
-        self.initiator.forget(tag);
-    }
-
     /// Sends what is ready, and does not wait for an answer.
     pub fn push(&mut self) {
         for bytes in self.initiator.take_output() {

@@ -139,13 +139,6 @@ pub fn draw(
     }
 }
 
-/// A read of a common block of this LUN.
-pub fn probe(shared: &Shared, lun: u16) -> Operation {
-    let place = Place { lun, block: COMMON_FIRST };
-    let began = shared.common(place).begin_read();
-    Operation { places: vec![place], work: Work::CommonRead(began) }
-}
-
 pub fn request(operation: &Operation) -> Request {
     let (place, blocks) = (operation.places[0], operation.places.len());
     match operation.work {

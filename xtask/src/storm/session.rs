@@ -3,7 +3,7 @@
 //! ```text
 //!   issued ─► answered                                        its blocks are what it says
 //!     ├────► ended by a function of ours, or with the session  there or not, for ever
-//!     └────► ended by another's reset: a unit attention tells   the same, when nothing has come for a while
+//!     └────► ended by another's reset: TASK ABORTED              the same
 //! ```
 
 use std::collections::BTreeMap;
@@ -19,18 +19,12 @@ use super::tally::Shared;
 
 /// Commands under way.
 const DEPTH: usize = 8;
-/// A command that another's reset may have ended is given up after this.
-const GIVEN_UP_AFTER: Duration = Duration::from_secs(5);
-/// After so much silence somebody may have ended everything that is under way: a new command tells.
-const SILENCE: Duration = Duration::from_millis(400);
 /// Nothing takes longer than this, on any machine.
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
 struct Outstanding {
     operation: Operation,
     sent: Instant,
-    /// Another's reset may have ended it.
-    doubted: Option<Instant>,
 }
 
 /// See the module's words.
@@ -44,8 +38,6 @@ pub struct Session<'a> {
     functions: BTreeMap<Tag, Instant>,
     next_trouble: Instant,
     next_version: u64,
-    /// When something was last answered, or asked for want of an answer.
-    heard: Instant,
 }
 
 impl<'a> Session<'a> {
@@ -60,7 +52,6 @@ impl<'a> Session<'a> {
             functions: BTreeMap::new(),
             next_trouble: Instant::now(),
             next_version: (number as u64 + 1) << 40,
-            heard: Instant::now(),
         })
     }
 
@@ -81,8 +72,7 @@ impl<'a> Session<'a> {
     }
 
     fn issue(&mut self) {
-        let certain = self.outstanding.values().filter(|one| one.doubted.is_none()).count();
-        for _ in certain..DEPTH {
+        for _ in self.outstanding.len()..DEPTH {
             if !self.link.can_send() {
                 return;
             }
@@ -97,7 +87,7 @@ impl<'a> Session<'a> {
 
     fn send(&mut self, operation: Operation) {
         let tag = self.link.send(plan::request(&operation));
-        self.outstanding.insert(tag, Outstanding { operation, sent: Instant::now(), doubted: None });
+        self.outstanding.insert(tag, Outstanding { operation, sent: Instant::now() });
     }
 
     /// Sends, receives, and takes in what has happened.
@@ -107,7 +97,6 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         while let Some(event) = self.link.next_event() {
-            self.heard = Instant::now();
             match event {
                 Event::Completed(tag, completion) => self.on_completion(tag, &completion)?,
                 Event::TaskManagement { tag, result, ended } => self.on_function(tag, result, ended)?,
@@ -116,31 +105,10 @@ impl<'a> Session<'a> {
             }
         }
         let now = Instant::now();
-        if now - self.heard > SILENCE && !self.outstanding.is_empty() {
-            self.heard = now;
-            self.probe();
-        }
-        let lost = |one: &Outstanding| one.doubted.is_some_and(|since| now - since > GIVEN_UP_AFTER);
-        let given_up: Vec<Tag> =
-            self.outstanding.iter().filter(|(_, one)| lost(one)).map(|(&tag, _)| tag).collect();
-        for tag in given_up {
-            self.link.forget(tag);
-            self.end_unanswered(tag);
-            self.shared.tally.given_up.add(1);
-        }
         let stuck = self.outstanding.values().map(|one| one.sent).chain(self.functions.values().copied());
         match stuck.min().filter(|&sent| now - sent > STUCK_AFTER) {
             Some(_) => Err(format!("a request has had no answer for {STUCK_AFTER:?}")),
             None => Ok(()),
-        }
-    }
-
-    /// A read of every LUN, beyond the depth.
-    fn probe(&mut self) {
-        for lun in 0..plan::LUNS {
-            if self.link.can_send() {
-                self.send(plan::probe(self.shared, lun));
-            }
         }
     }
 
@@ -158,11 +126,14 @@ impl<'a> Session<'a> {
                 plan::refused(self.shared, &mut self.own, operation);
                 Ok(())
             }
+            // TASK ABORTED: by another session's function
+            (0x40, _) => {
+                self.shared.tally.ended_by_others.add(1);
+                plan::unanswered(self.shared, &mut self.own, operation);
+                Ok(())
+            }
             (0x02, 0x6) => {
                 self.shared.tally.attentions.add(1);
-                if (code, qualifier) == (0x29, 0x03) {
-                    self.doubt(operation.lun());
-                }
                 plan::refused(self.shared, &mut self.own, operation);
                 Ok(())
             }
@@ -174,14 +145,6 @@ impl<'a> Session<'a> {
             (status, _) => {
                 Err(format!("{operation:?}: status {status:02x}, sense {key:x}/{code:02x}/{qualifier:02x}"))
             }
-        }
-    }
-
-    /// Commands to this LUN may have been ended; what waited for its data then is told first, and may be older.
-    fn doubt(&mut self, lun: u16) {
-        let now = Instant::now();
-        for one in self.outstanding.values_mut().filter(|one| one.operation.lun() == lun) {
-            one.doubted.get_or_insert(now);
         }
     }
 

@@ -32,9 +32,10 @@ pub struct Tally {
     pub miscompares: Count,
     pub busy: Count,
     pub attentions: Count,
-    /// Commands that were ended without an answer, and those of them that only silence told of.
+    /// Commands that were ended without an answer, by functions of their own session or with it.
     pub ended: Count,
-    pub given_up: Count,
+    /// Commands that another session's function ended: TASK ABORTED.
+    pub ended_by_others: Count,
     pub drops: Count,
     aborts: Count,
     abort_sets: Count,
@@ -73,9 +74,9 @@ impl Tally {
                 self.drops.get()
             ),
             format!(
-                "{} commands ended without an answer ({} by another's reset), {} unit attentions, {} times busy",
+                "{} commands ended without an answer, {} with TASK ABORTED, {} unit attentions, {} times busy",
                 self.ended.get(),
-                self.given_up.get(),
+                self.ended_by_others.get(),
                 self.attentions.get(),
                 self.busy.get()
             ),
