@@ -73,58 +73,99 @@ fn sentence(text: &str) -> String {
     if ended { text.to_owned() } else { format!("{text}.") }
 }
 
-/// Whether the data is safe now, and whether it would be after the next failure, naming what it hangs on.
+/// Whether the data is safe now, and whether it would be after the next failure: each pool in one clause, the worst first.
 fn describe_data(pools: &[Pool]) -> String {
-    let named = |wanted: &dyn Fn(&&Pool) -> bool| -> Vec<&str> {
-        pools.iter().filter(wanted).map(|pool| pool.name.as_str()).collect()
-    };
-    let offline = named(&|pool| pool.health == Health::Offline);
-    let fragile = named(&|pool| pool.health != Health::Offline && pool.failures_survivable == 0);
     if pools.is_empty() {
         return "There is no pool, so no data of its own.".to_owned();
     }
-    if !offline.is_empty() {
-        let verb = if offline.len() == 1 { "is" } else { "are" };
-        return format!(
-            "The data of {} {verb} NOT AVAILABLE now. Nothing of it has been overwritten; it is served again when enough of its drives are back.",
-            pool_list(&offline)
-        );
-    }
-    let damaged = named(&|pool| is_damaged(pool));
-    if !damaged.is_empty() {
-        return format!(
-            "Some data of {} is DAMAGED BEYOND REPAIR; hosts get errors where it cannot be read.",
-            pool_list(&damaged)
-        );
-    }
-    let doubtful = named(&|pool| was_damaged(pool));
-    if !doubtful.is_empty() {
-        return format!(
-            "The last scrub found data of {} that could neither be read nor rebuilt. None is known to be lost now; another scrub will tell.",
-            pool_list(&doubtful)
-        );
-    }
-    if !fragile.is_empty() {
-        // why the others would not is the reason of a problem
-        let bare = named(&|pool| pool.health == Health::Healthy && pool.failures_survivable == 0);
-        let why = match bare.as_slice() {
-            [] => String::new(),
-            bare => format!(
-                " Of {} nothing is stored twice: what must not be lost belongs into a pool with parity or mirrors.",
-                pool_list(bare)
-            ),
-        };
-        return format!(
-            "The data is safe now, but {} would NOT SURVIVE the failure of one more drive.{why}",
-            pool_list(&fragile)
-        );
-    }
-    let margin = pools.iter().map(|pool| pool.failures_survivable).min().unwrap_or(0);
-    let drives =
-        if margin == 1 { "any one more drive".to_owned() } else { format!("any {margin} more drives") };
-    let of = if pools.len() == 1 { "" } else { " of each pool" };
+    let mut states: Vec<Safety> = pools.iter().map(Safety::of).collect();
+    states.sort();
+    states.dedup();
+    let clause = |state: &Safety| {
+        let names: Vec<&str> =
+            pools.iter().filter(|pool| Safety::of(pool) == *state).map(|pool| pool.name.as_str()).collect();
+        state.clause(&names, names.len() == pools.len())
+    };
+    let clauses: Vec<String> = states.iter().map(clause).collect();
     let afterwards: String = pools.iter().filter_map(describe_next_failure).collect();
-    format!("The data is safe, and would survive the failure of {drives}{of}.{afterwards}")
+    clauses.join(" ") + &afterwards
+}
+
+/// How safe a pool's data is; the worst first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Safety {
+    Offline,
+    Damaged {
+        survives: bool,
+    },
+    /// The last scrub could not read all of it.
+    Doubtful {
+        survives: bool,
+    },
+    /// `bare`: it never was stored twice; else why it would not survive is the reason of a problem.
+    Fragile {
+        bare: bool,
+    },
+    Safe {
+        margin: u8,
+    },
+}
+
+impl Safety {
+    fn of(pool: &Pool) -> Safety {
+        let survives = pool.failures_survivable > 0;
+        match pool.health {
+            Health::Offline => Safety::Offline,
+            _ if is_damaged(pool) => Safety::Damaged { survives },
+            _ if was_damaged(pool) => Safety::Doubtful { survives },
+            _ if !survives => Safety::Fragile { bare: pool.protection == "stripe" },
+            _ => Safety::Safe { margin: pool.failures_survivable },
+        }
+    }
+
+    /// `all`: there are no pools but these.
+    fn clause(self, names: &[&str], all: bool) -> String {
+        let of = pool_list(names);
+        let rest = |survives: bool| match survives {
+            true => "",
+            false => " The rest of it would NOT SURVIVE the failure of one more drive.",
+        };
+        match self {
+            Safety::Offline => format!(
+                "The data of {of} is NOT AVAILABLE now. The array overwrites nothing of it; it is served again when enough of its drives are back."
+            ),
+            Safety::Damaged { survives } => format!(
+                "Some data of {of} is DAMAGED BEYOND REPAIR; hosts get errors where it cannot be read.{}",
+                rest(survives)
+            ),
+            Safety::Doubtful { survives } => format!(
+                "The last scrub found data of {of} that could neither be read nor rebuilt. None is known to be lost now; another scrub will tell.{}",
+                rest(survives)
+            ),
+            Safety::Fragile { bare } => {
+                let why = match bare {
+                    false => String::new(),
+                    true => format!(
+                        " Of {of} nothing is stored twice: what must not be lost belongs into a pool with parity or mirrors."
+                    ),
+                };
+                let what = match all {
+                    true => format!("The data is safe now, but {of} would"),
+                    false => format!("The data of {of} is safe now, but would"),
+                };
+                format!("{what} NOT SURVIVE the failure of one more drive.{why}")
+            }
+            Safety::Safe { margin } => {
+                let drives = match margin {
+                    1 => "any one more drive".to_owned(),
+                    margin => format!("any {margin} more drives"),
+                };
+                let what = if all { "The data".to_owned() } else { format!("The data of {of}") };
+                let each = if names.len() == 1 { "" } else { " of each pool" };
+                format!("{what} is safe, and would survive the failure of {drives}{each}.")
+            }
+        }
+    }
 }
 
 /// What would be missing to have a pool's redundancy back after the next failure, if anything.
@@ -228,6 +269,7 @@ mod tests {
                 ..pool("a", Healthy, 1)
             }]
         };
+        let striped = |name| Pool { protection: "stripe".to_owned(), ..pool(name, Healthy, 0) };
         let table = [
             (after(true, 0), Some(true), Some(true), "any one more drive."),
             (
@@ -257,14 +299,26 @@ mod tests {
                 vec![pool("a", Healthy, 2), pool("b", Degraded, 1)],
                 Some(true),
                 Some(true),
-                "any one more drive of each pool.",
+                "The data of pool b is safe, and would survive the failure of any one more drive. The data of pool a is safe, and would survive the failure of any 2 more drives.",
             ),
-            (vec![pool("a", Healthy, 0)], Some(true), Some(false), "pool a would NOT SURVIVE"),
             (
-                vec![pool("a", Degraded, 0), pool("b", Healthy, 2), pool("c", Healthy, 0)],
+                vec![pool("a", Healthy, 1), pool("b", Degraded, 1)],
+                Some(true),
+                Some(true),
+                "The data is safe, and would survive the failure of any one more drive of each pool.",
+            ),
+            (vec![pool("a", Healthy, 0)], Some(true), Some(false), ", but pool a would NOT SURVIVE"),
+            (
+                vec![pool("a", Degraded, 0), pool("b", Healthy, 2), striped("c")],
                 Some(true),
                 Some(false),
-                "pools a, c would NOT SURVIVE the failure of one more drive. Of pool c nothing is stored twice",
+                "The data of pool a is safe now, but would NOT SURVIVE the failure of one more drive. The data of pool c is safe now, but would NOT SURVIVE the failure of one more drive. Of pool c nothing is stored twice",
+            ),
+            (
+                vec![pool("a", Healthy, 2), pool("b", Offline, 0), pool("c", Degraded, 0)],
+                Some(false),
+                Some(false),
+                "back. The data of pool c is safe now, but would NOT SURVIVE the failure of one more drive. The data of pool a is safe, and",
             ),
             (
                 vec![pool("a", Healthy, 2), pool("b", Offline, 0)],

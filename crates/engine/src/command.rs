@@ -6,6 +6,7 @@
 
 mod copies;
 mod names;
+mod problem;
 mod reply;
 mod upkeep;
 
@@ -15,6 +16,7 @@ use std::net::SocketAddr;
 
 pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
 pub use names::{HostUpdate, Named};
+pub use problem::{Harm, Problem};
 pub use reply::{Caller, ReplyChannel, patient_caller};
 pub use scsi::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
@@ -285,16 +287,6 @@ pub struct ArrayStatus {
     pub hosts: Vec<HostStatus>,
     pub mappings: Vec<MappingStatus>,
     pub sessions: Vec<SessionStatus>,
-}
-
-/// Something wrong: state, reason, action.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Problem {
-    pub health: Health,
-    /// What it is about, such as `pool fast` or `drive /dev/sdb`.
-    pub subject: String,
-    pub reason: String,
-    pub action: String,
 }
 
 /// A pool.

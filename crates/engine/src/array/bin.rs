@@ -12,7 +12,7 @@ use pool::LaneStats;
 
 use super::Array;
 use super::change::{Planned, given_back, size};
-use crate::command::{BinnedStatus, CommandError, Health, Problem, Reply};
+use crate::command::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
 use crate::lanes::pool_layer;
 use crate::settings::period;
 
@@ -216,6 +216,7 @@ pub(super) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneS
     }
     let volumes = if held == 1 { "1 volume".to_owned() } else { format!("{held} volumes") };
     Some(Problem {
+harm: Harm::Space,
         health: Health::Degraded,
         subject: format!("pool {name}"),
         reason: format!(

@@ -153,7 +153,8 @@ impl Repair {
         last.0.saturating_sub(first.0) >= RATE_OVER && first.1 == last.1
     }
 
-    pub(super) fn status(&self, remaining: &Remaining, drains: bool) -> Option<RepairStatus> {
+    /// `enough`: so many drives are online that all of it can be written anew.
+    pub(super) fn status(&self, remaining: &Remaining, drains: bool, enough: bool) -> Option<RepairStatus> {
         if remaining.blocks == 0 {
             return None;
         }
@@ -175,7 +176,10 @@ impl Repair {
             done_bytes: bytes(done),
             total_bytes: bytes(done + remaining.blocks),
             bytes_per_second: rate,
-            seconds_left: bytes(remaining.blocks).checked_div(rate),
+            // what cannot end as things are has no end to tell
+            seconds_left: bytes(remaining.blocks)
+                .checked_div(rate)
+                .filter(|_| enough && remaining.short_blocks == 0),
             short_bytes: bytes(remaining.short_blocks),
         })
     }
@@ -186,6 +190,7 @@ pub(super) fn describe(repair: &RepairStatus) -> String {
     let (done, total) = (size(repair.done_bytes), size(repair.total_bytes));
     let pace = match repair.seconds_left {
         Some(seconds) => format!("{}/s, {} left", size(repair.bytes_per_second), time(seconds)),
+        None if repair.short_bytes > 0 => format!("{} short", size(repair.short_bytes)),
         None => "waiting".to_owned(),
     };
     format!("{}: {done} of {total} written anew, {pace}", repair.what)
@@ -231,8 +236,21 @@ mod tests {
         }
         let restored = repair.samples.back().unwrap().1;
         let remaining = Remaining { blocks: 2560, worst: 1, short_blocks: 0, restored };
-        let status = repair.status(&remaining, false).unwrap();
+        let status = repair.status(&remaining, false, true).unwrap();
         assert_eq!((status.bytes_per_second, status.seconds_left), (1 << 20, Some(10)));
         assert_eq!(status.what, "rebuilding");
+    }
+
+    #[test]
+    fn what_cannot_end_has_no_time_left() {
+        let samples = [(Nanos::from_secs(0), 0), (Nanos::from_secs(10), 1000)];
+        let repair = Repair { began: Some(0), samples: samples.into() };
+        let said = |short_blocks, enough| {
+            let remaining = Remaining { blocks: 6700, worst: 1, short_blocks, restored: 1000 };
+            describe(&repair.status(&remaining, false, enough).unwrap())
+        };
+        assert!(said(0, true).ends_with("67 s left"), "{}", said(0, true));
+        assert!(said(0, false).ends_with("waiting"), "too few drives are left: {}", said(0, false));
+        assert!(said(256, true).ends_with("1 MiB short"), "{}", said(256, true));
     }
 }

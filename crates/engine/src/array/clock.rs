@@ -13,7 +13,7 @@ use catalog::{Binned, Catalog, Change};
 
 use super::Array;
 use super::bin::bin_seconds;
-use crate::command::{Health, Problem};
+use crate::command::{Harm, Health, Problem};
 
 /// Clocks are corrected by less than this in a day.
 const JUMP_MS: u64 = 15 * 60 * 1000;
@@ -158,6 +158,7 @@ impl Array {
                 false => format!("it has jumped from {expected} to {says}"),
             };
             problems.push(Problem {
+                harm: Harm::Other,
                 health: Health::Degraded,
                 subject: "clock".to_owned(),
                 reason: format!("{what}: until it has run steadily for a day, schedules delete no snapshots"),
@@ -174,6 +175,7 @@ impl Array {
             let volume = state.catalog.volume(latest.volume);
             let name = volume.map_or_else(String::new, |volume| format!("{}@{}", volume.name, latest.name));
             problems.push(Problem {
+harm: Harm::Other,
                 health: Health::Degraded,
                 subject: "clock".to_owned(),
                 reason: format!(

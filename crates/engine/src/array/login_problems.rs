@@ -4,7 +4,7 @@ use base::limits::{SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER
 
 use super::Array;
 use crate::admission::SessionLimit;
-use crate::command::{Health, Problem};
+use crate::command::{Harm, Health, Problem};
 
 impl Array {
     /// For some minutes after the last refusal.
@@ -25,6 +25,7 @@ impl Array {
                 ),
             };
             Problem {
+harm: Harm::Portal,
                 health: Health::Degraded,
                 subject: host.map_or(format!("initiator {initiator}"), |host| format!("host {host}")),
                 reason: format!("{logins} of {initiator} refused: {why}"),

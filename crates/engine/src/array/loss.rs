@@ -4,7 +4,7 @@ use base::BLOCK_BYTES;
 use pool::LaneStats;
 
 use super::change::size;
-use crate::command::{Health, LastScrub, Problem};
+use crate::command::{Harm, Health, LastScrub, Problem};
 
 /// What can neither be read nor rebuilt, as far as is known.
 pub(super) fn lost_bytes(lanes: &[&LaneStats]) -> u64 {
@@ -20,6 +20,7 @@ pub(super) fn problem(subject: &str, lost_bytes: u64, missing: bool) -> Option<P
         false => "restore what hosts cannot read from a backup, or delete it; then scrub",
     };
     (lost_bytes > 0).then(|| Problem {
+harm: Harm::Lost,
         health: Health::Degraded,
         subject: subject.to_owned(),
         reason: format!(
@@ -42,6 +43,7 @@ pub(super) fn with_reason(lost: Option<&Problem>, other: &str) -> String {
 /// What is to be said where the last scrub found some, and none is known of now.
 pub(super) fn doubt(subject: &str, last: Option<LastScrub>) -> Option<Problem> {
     last.filter(|last| last.unreadable > 0).map(|_| Problem {
+        harm: Harm::Lost,
         health: Health::Degraded,
         subject: subject.to_owned(),
         reason:

@@ -9,7 +9,7 @@ use super::change::size;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, loss, members, outlook, scrub, slow, spares};
 use crate::command::{
-    DriveContent, DriveErrors, DriveState, DriveStatus, Health, PoolMap, PoolReferences, PoolStatus,
+    DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
 };
 use crate::message::{Answer, Call};
@@ -69,6 +69,7 @@ struct View<'a> {
 
 /// How a pool is, why, and what to do about it.
 struct Condition {
+    harm: Harm,
     health: Health,
     reason: String,
     action: String,
@@ -83,7 +84,8 @@ impl View<'_> {
         let membership = pool.membership.as_ref();
         let remaining = Remaining::of(lanes);
         let drains = self.members().iter().any(|member| member.state == pool::DriveState::Draining);
-        let repair = pool.care.repair.status(&remaining, drains);
+        let enough = membership.is_none_or(members::enough_online);
+        let repair = pool.care.repair.status(&remaining, drains, enough);
         let condition = self.condition(&remaining, repair.as_ref());
         let served = condition.health != Health::Offline;
         let lost = self.lost_problem().filter(|_| served);
@@ -157,7 +159,8 @@ impl View<'_> {
     }
 
     fn condition(&self, remaining: &Remaining, repair: Option<&RepairStatus>) -> Condition {
-        let condition = |health, reason: &str, action: &str| Condition {
+        let condition = |harm, health, reason: &str, action: &str| Condition {
+            harm,
             health,
             reason: reason.to_owned(),
             action: action.to_owned(),
@@ -167,11 +170,12 @@ impl View<'_> {
         let failed = self.lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
         if let Some(reason) = self.pool.offline.as_deref().or(failed) {
             let reasons = [&[reason.to_owned()], &lost[..]].concat();
-            return condition(Health::Offline, &reasons.join("; "), BRING_BACK);
+            return condition(Harm::Offline, Health::Offline, &reasons.join("; "), BRING_BACK);
         }
         if self.lanes.iter().any(|lane| lane.stalled) {
             let reason = "the file system under its drives is full: writes are refused";
             return condition(
+                Harm::Space,
                 Health::Degraded,
                 reason,
                 "free space in that file system; writes go on by themselves",
@@ -181,13 +185,18 @@ impl View<'_> {
             let segments: usize = self.lanes.iter().map(|lane| lane.segments_degraded).sum();
             if segments > 0 {
                 let reason = format!("{segments} segments lack something that a drive has missed or lost");
-                return condition(Health::Degraded, &reason, "nothing: they are being written anew");
+                return condition(
+                    Harm::Exposed,
+                    Health::Degraded,
+                    &reason,
+                    "nothing: they are being written anew",
+                );
             }
-            return condition(Health::Healthy, "", "");
+            return condition(Harm::Other, Health::Healthy, "", "");
         }
         let (why, action) = self.rebuilding(remaining, repair, !lost.is_empty());
         lost.extend(why);
-        condition(Health::Degraded, &lost.join("; "), action)
+        condition(Harm::Exposed, Health::Degraded, &lost.join("; "), action)
     }
 
     /// How the rebuilding goes, and what to do.
@@ -230,6 +239,7 @@ impl View<'_> {
         let mut problems: Vec<Problem> = lost.or_else(doubt).into_iter().collect();
         if condition.health != Health::Healthy {
             problems.push(Problem {
+                harm: condition.harm,
                 health: condition.health,
                 subject: subject.clone(),
                 reason: condition.reason.clone(),
@@ -243,6 +253,7 @@ impl View<'_> {
         let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
         if condition.health != Health::Offline && full >= FULL_PERCENT {
             problems.push(Problem {
+                harm: Harm::Space,
                 health: Health::Degraded,
                 subject,
                 reason: format!("it is {full} % full; when it is full, writes that need space are refused"),
@@ -286,6 +297,7 @@ impl View<'_> {
             None => (String::new(), "check the drive and its cabling; replace it if they go on"),
         };
         Some(Problem {
+            harm: Harm::Drive,
             health: Health::Degraded,
             subject: format!("drive {}", member.path),
             reason: format!("it has made errors ({errors}); {rebuilt}{stays}"),

@@ -10,7 +10,7 @@ use pool::{DriveState, Member, Membership};
 
 use super::drive_commands::done;
 use super::{Array, State};
-use crate::command::{CommandError, CommandErrorKind, Health, Problem, Reply};
+use crate::command::{CommandError, CommandErrorKind, Harm, Health, Problem, Reply};
 
 impl Array {
     /// Puts on record what the members of a pool are called and which it has had to do without, where that is news.
@@ -110,6 +110,7 @@ impl Array {
             let path = &failed.name.path;
             if !is_member(&state, failed) {
                 problems.push(Problem {
+harm: Harm::Drive,
                     health: Health::Degraded,
                     subject: format!("drive {path}"),
                     reason: what_it_did(failed),
@@ -121,6 +122,7 @@ impl Array {
             let entry = state.catalog.find_pool(failed.pool.as_str());
             if failed.spare.is_some() && entry.is_some_and(|entry| entry.spares.free.is_empty()) {
                 problems.push(Problem {
+harm: Harm::Spare,
                     health: Health::Degraded,
                     subject: format!("pool {}", failed.pool),
                     reason: "no spare is left".to_owned(),

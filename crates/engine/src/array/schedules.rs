@@ -10,7 +10,7 @@ use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use super::Array;
 use crate::command::{
-    CommandError, CommandErrorKind, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
+    CommandError, CommandErrorKind, Harm, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
 };
 
 /// How long to wait after what has failed.
@@ -149,6 +149,7 @@ impl Array {
     /// What schedules could not do.
     pub(super) fn schedule_problems(&self) -> Vec<Problem> {
         let problem = |late: &Late| Problem {
+            harm: Harm::Other,
             health: Health::Degraded,
             subject: format!("schedule {}", late.schedule),
             reason: format!("it cannot do what it should: {}", late.error.message),

@@ -5,7 +5,7 @@ use base::Nanos;
 use pool::{DriveState, LaneStats, Member, Membership};
 
 use super::Array;
-use crate::command::{Health, Problem};
+use crate::command::{Harm, Health, Problem};
 
 impl Array {
     /// Begins to empty a drive that is slow: one at a time, and none while anything else is out of order.
@@ -77,6 +77,7 @@ pub(super) fn problem(member: &Member, lanes: &[&LaneStats], index: usize) -> Op
         }
     };
     Some(Problem {
+        harm: Harm::Drive,
         health: Health::Degraded,
         subject: format!("drive {}", member.path),
         reason: format!("it is {how} slower than its siblings; {what}"),

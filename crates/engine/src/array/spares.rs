@@ -22,7 +22,7 @@ use super::drive_commands::done;
 use super::drives::Drive;
 use super::pool_create::force_hint;
 use super::{Array, State, remembered};
-use crate::command::{CommandError, CommandErrorKind, DriveContent, Health, Problem, Reply};
+use crate::command::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
 
 /// How often spares are looked at while none is needed.
 const LOOK_EVERY: Nanos = Nanos::from_secs(600);
@@ -271,6 +271,7 @@ impl Array {
                 let looked = drive.is_some() || self.spares_seen.get().is_some();
                 let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
                 problems.push(Problem {
+harm: Harm::Spare,
                     health: Health::Degraded,
                     subject: format!("drive {path}"),
                     reason: format!("it is a spare of pool {} and could not join it: {why}", entry.name),

@@ -9,7 +9,7 @@ use catalog::{Catalog, Mapping, VolumeKind};
 
 use super::Array;
 use crate::command::{
-    ArrayStatus, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
+    ArrayStatus, Harm, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
     SessionStatus, VolumeBacking, VolumeStatus,
 };
 use crate::lanes::pool_layer;
@@ -38,7 +38,7 @@ impl Array {
         problems.extend(self.spare_problems());
         problems.extend(self.login_problems());
         problems.extend(self.remembered_problems());
-        problems.sort_by_key(|problem| std::cmp::Reverse(problem.health));
+        Problem::sort(&mut problems);
         let state = self.state.borrow();
         let catalog = &state.catalog;
         let portals = state.portals.iter().map(|portal| match &portal.result {
@@ -49,7 +49,7 @@ impl Array {
         ArrayStatus {
             array_id: catalog.array().to_string(),
             target_name: catalog.target().to_owned(),
-            health: problems.first().map_or(Health::Healthy, |worst| worst.health),
+            health: Problem::health_of(&problems),
             problems,
             shards: self.context.shards,
             uptime_ms: self.context.io.now().saturating_sub(self.began.get()).0 / 1_000_000,
@@ -149,6 +149,7 @@ impl Array {
         let mut problems = Vec::new();
         if let Some(failure) = &*self.failure.borrow() {
             problems.push(Problem {
+                harm: Harm::Array,
                 health: Health::Offline,
                 subject: "array".to_owned(),
                 reason: failure.message.clone(),
@@ -156,6 +157,7 @@ impl Array {
             });
         } else if !self.ready.is_open() {
             problems.push(Problem {
+                harm: Harm::Array,
                 health: Health::Offline,
                 subject: "array".to_owned(),
                 reason: "it is starting".to_owned(),
@@ -163,6 +165,7 @@ impl Array {
             });
         }
         problems.extend(self.unsettled.borrow().iter().map(|error| Problem {
+            harm: Harm::Other,
             health: Health::Degraded,
             subject: "array".to_owned(),
             reason: format!("at the start, {}", error.message),
@@ -172,6 +175,7 @@ impl Array {
         for portal in &state.portals {
             if let Err(error) = portal.result {
                 problems.push(Problem {
+harm: Harm::Portal,
                     health: Health::Degraded,
                     subject: format!("portal {}", portal.options.address),
                     reason: error.to_string(),
@@ -183,6 +187,7 @@ impl Array {
         problems.extend(state.drives.iter().filter_map(|drive| {
             let (_, array) = drive.member_of.filter(|(_, array)| *array != state.catalog.array())?;
             Some(Problem {
+                harm: Harm::Drive,
                 health: Health::Degraded,
                 subject: format!("drive {}", drive.path),
                 reason: format!("it belongs to a pool of another array ({array}) and is left alone"),
@@ -194,6 +199,7 @@ impl Array {
             let Err(error) = raw.drive else { continue };
             let Some(volume) = state.catalog.volume(raw.volume) else { continue };
             problems.push(Problem {
+                harm: Harm::Raw,
                 health: Health::Offline,
                 subject: format!("volume {}", volume.name),
                 reason: format!("its device cannot be used: {error}"),
