@@ -246,6 +246,31 @@ fn a_drive_that_is_pulled_from_an_idle_array_is_missing_and_replaced() {
     }
 }
 
+/// A drive that answers nothing, for longer than the kernel tries: it is given up, the spare joins, and nobody who asks about
+/// drives waits for it. When it answers again, it is there again.
+#[test]
+fn a_drive_that_hangs_holds_up_neither_its_spare_nor_whoever_asks() {
+    for seed in 41..44 {
+        let mut bench = Bench::new(seed, &[GIB, GIB]);
+        bench.spare(&[3], false).unwrap();
+        bench.pass(120);
+        bench.lab.simulation.world.stick(bench.drives[1], Nanos::from_secs(600));
+        for _ in 0..24 {
+            bench.pass(5);
+            let asked = bench.lab.send_command(Command::DriveList);
+            bench.pass(7);
+            assert!(asked.lock().unwrap().is_some(), "`drive list` waits for a drive that hangs");
+        }
+        assert_eq!(bench.members(), [path(0), path(2), path(3)], "{:#?}", bench.pool());
+        bench.wait_healthy();
+        bench.check_data();
+        bench.pass(500);
+        let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
+        let back = drives.iter().find(|drive| drive.path == path(1) && drive.state == DriveState::Unused);
+        assert!(back.is_some(), "{drives:#?}");
+    }
+}
+
 fn problems(bench: &mut Bench) -> Vec<String> {
     let problems = bench.lab.status().problems.into_iter();
     problems.map(|problem| format!("{}: {}", problem.subject, problem.reason)).collect()

@@ -11,17 +11,19 @@
 //! more drives given up than the protection can spare. A lane looks at the drives of its own shard's operations; others find
 //! theirs by themselves.
 //!
-//! A drive that nothing is asked of says nothing when it is pulled. Lane 0 reads a block of each drive at every look, so that
-//! an idle pool notices, too, and its spare joins before the data is needed.
+//! A drive that nothing is asked of says nothing when it is pulled. Lane 0 reads the last block of each drive at every look, so
+//! that an idle pool notices, too, and its spare joins before the data is needed. The last: a device that was made smaller still
+//! has its first.
 
 use std::rc::{Rc, Weak};
 
-use base::{AlignedBuffer, Nanos};
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use env::{DriveHandle, IoError};
 use task::{Io, join_all, race};
 
 use crate::decision::Decision;
 use crate::format::label_offset_bytes;
+use crate::format::table::Column;
 use crate::lane::Lane;
 
 /// How often it is looked.
@@ -37,7 +39,7 @@ pub(crate) async fn watch_drives(io: Io, lane: Weak<Lane>) {
         io.sleep(LOOK_EVERY).await;
         let Some(lane) = lane.upgrade() else { return };
         lane.give_up_hung_drives().await;
-        lane.look_for_pulled_drives().await;
+        lane.look_for_pulled_drives();
     }
 }
 
@@ -66,31 +68,42 @@ impl Lane {
         }
     }
 
-    /// Reads a block of each drive. One at a time of each: what does not answer is not asked again before it has.
-    async fn look_for_pulled_drives(self: &Rc<Self>) {
+    /// Reads a block of each drive that nothing is asked of. What does not answer is not asked again, and is given up with all that
+    /// hangs.
+    fn look_for_pulled_drives(self: &Rc<Self>) {
         if self.number != LOOKING_LANE || self.has_ended() {
             return;
         }
+        for (drive, handle) in self.online_drives() {
+            if self.io.oldest_on_drive(handle).is_none() {
+                self.io.spawn(self.clone().look_at(drive, handle));
+            }
+        }
+    }
+
+    async fn look_at(self: Rc<Self>, drive: u8, handle: DriveHandle) {
         let _running = self.enter();
-        let silent = |handle: &DriveHandle| self.io.oldest_on_drive(*handle).is_none();
-        let drives = self.online_drives().into_iter().filter(|(_, handle)| silent(handle));
-        let looks = drives.map(|(drive, handle)| async move { (drive, self.is_gone(handle).await) });
-        for (drive, gone) in join_all(looks.collect::<Vec<_>>()).await {
-            // what its siblings say of it is on record already
-            let still_in = self.membership.borrow().handle(drive).is_some();
-            if gone && still_in {
-                Decision::PulledWhileIdle.taken();
-                if !self.report_failed_drive(drive, IoError::Gone).await {
-                    self.fail();
-                }
+        let gone = self.is_gone(drive, handle).await;
+        // what its siblings say of it is on record already
+        let still_in = self.membership.borrow().handle(drive).is_some();
+        if gone && still_in {
+            Decision::PulledWhileIdle.taken();
+            if !self.report_failed_drive(drive, IoError::Gone).await {
+                self.fail();
             }
         }
     }
 
     /// Whether a drive says that it is not there. Anything else that is wrong with it is found by those who need it.
-    async fn is_gone(&self, handle: DriveHandle) -> bool {
-        let read = self.io.drive_read(handle, label_offset_bytes(0, 0), AlignedBuffer::zeroed(1));
-        matches!(race(read, self.io.sleep(ANSWER_TIME)).await, Ok((_, Err(IoError::Gone))))
+    async fn is_gone(&self, drive: u8, handle: DriveHandle) -> bool {
+        let last = {
+            let membership = self.membership.borrow();
+            let rows = (membership.chunk_bytes / BLOCK_BYTES as u64) as usize;
+            let chunk = membership.members[usize::from(drive)].chunks.saturating_sub(1);
+            membership.offset_bytes(Column { drive, chunk }, rows - 1)
+        };
+        let (_, read) = self.io.drive_read(handle, last, AlignedBuffer::zeroed(1)).await;
+        read == Err(IoError::Gone)
     }
 
     /// Drives in service on which something has taken longer than is borne. Those that are out already are given up at once.

@@ -155,7 +155,7 @@ impl Drive {
         let first = offset_bytes / BLOCK_BYTES as u64;
         let blocks = buffer.blocks() as u64;
         if first + blocks > self.size_blocks() {
-            return Err(IoError::Media);
+            return Err(IoError::Gone);
         }
         if prng.chance(self.rates.read_error) {
             let at = first + prng.below(blocks.max(1));
@@ -189,7 +189,7 @@ impl Drive {
         self.writes += 1;
         let blocks = write_blocks(offset_bytes, data);
         if blocks.last().is_some_and(|&(last, _)| last >= self.size_blocks()) {
-            return Err(IoError::NoSpace);
+            return Err(IoError::Gone);
         }
         let durable = !self.options.volatile_cache || durable && !self.lies(prng, counts);
         if self.no_space && blocks.iter().any(|&(block, _)| !self.medium.is_allocated(block)) {

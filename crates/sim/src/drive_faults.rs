@@ -39,6 +39,16 @@ impl World {
         }
     }
 
+    /// The drive ends in its middle from now on, as a device that was made smaller: what lay beyond is gone.
+    pub fn halve(&self, drive: DriveNumber) {
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        let halved = &mut inner.drives[drive.0 as usize];
+        halved.options.size_bytes = halved.size_blocks() / 2 * BLOCK_BYTES as u64;
+        inner.counts.add(FaultKind::DriveHalved);
+        inner.trace.line(now, || format!("drive {} has half its size", drive.0));
+    }
+
     /// A drive that vanished is there again, with what it held.
     pub fn return_drive(&self, drive: DriveNumber) {
         self.0.borrow_mut().return_drive(drive);

@@ -6,7 +6,7 @@ use base::Nanos;
 use bytes::Bytes;
 use env::{DriveHandle, IoError, Operation, Outcome};
 
-use crate::drive::{DriveNumber, write_blocks};
+use crate::drive::{Drive, DriveNumber, write_blocks};
 use crate::fault::FaultKind;
 use crate::medium::Mood;
 use crate::world::{EventKind, Handle, InFlight, Inner, ProcessId};
@@ -65,6 +65,11 @@ impl Inner {
     /// A drive that is stuck answers later, one that is gone at once; a handle is closed after all else.
     pub(crate) fn is_drive_operation_held_up(&mut self, id: u64) -> bool {
         let in_flight = &self.operations[&id];
+        if let Operation::DriveOpen { path, .. } = &in_flight.operation {
+            let at = |drive: &&Drive| drive.present && drive.options.path == *path;
+            let opened = self.drives.iter().find(at).map(|drive| drive.stuck_until);
+            return self.is_held_until(id, opened.unwrap_or_default());
+        }
         let Some(named) = drive_of(&in_flight.operation) else { return false };
         if matches!(in_flight.operation, Operation::DriveClose { .. }) {
             let process = in_flight.process;
@@ -78,12 +83,16 @@ impl Inner {
         let in_flight = &self.operations[&id];
         let handle = self.handle(in_flight.process, named);
         let drive = &self.drives[handle.drive.0 as usize];
-        if drive.stuck_until <= self.now || !drive.present {
+        let until = if drive.present { drive.stuck_until } else { Nanos(0) };
+        self.is_held_until(id, until)
+    }
+
+    fn is_held_until(&mut self, id: u64, until: Nanos) -> bool {
+        if until <= self.now {
             return false;
         }
         let delay = Nanos(self.prng.below(1_000_000));
-        let until = self.drives[handle.drive.0 as usize].stuck_until + delay;
-        self.schedule_at(until, EventKind::Operation(id));
+        self.schedule_at(until + delay, EventKind::Operation(id));
         true
     }
 

@@ -1,10 +1,11 @@
 //! Drives: what is found on the configured ones, and which are in use.
 
-use base::{ArrayId, DriveId, Nanos, PoolId};
+use base::{ArrayId, DriveId, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Content;
 use task::join_all;
 
+use super::opening::Probed;
 use super::{Array, State, remembered};
 use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus};
 
@@ -31,22 +32,7 @@ impl Drive {
     }
 }
 
-/// A drive that was opened for writing, and what it holds.
-pub(super) struct Probed {
-    pub(super) handle: DriveHandle,
-    pub(super) info: DriveInfo,
-    pub(super) content: Content,
-}
-
 impl Array {
-    /// Opens a drive for writing and looks at it. The caller closes it.
-    pub(super) async fn open_and_probe(&self, path: &str) -> Result<Probed, IoError> {
-        let io = &self.context.io;
-        let (handle, info) = io.drive_open(path, true).await?;
-        let content = pool::probe(io, handle).await;
-        Ok(Probed { handle, info, content })
-    }
-
     /// As [`Array::open_and_probe`], for a drive of a pool that is being opened: where another process has it, that
     /// is shown, and waited out.
     pub(super) async fn open_member(&self, pool: PoolId, path: &str) -> Result<Probed, IoError> {
@@ -55,26 +41,20 @@ impl Array {
             return opened;
         }
         self.state.borrow_mut().set_offline(pool, format!("it waits for {path}, which is {}", IoError::Busy));
-        let (handle, info) = pool::open_when_free(&self.context.io, path, self.busy_until()).await?;
-        let content = pool::probe(&self.context.io, handle).await;
-        Ok(Probed { handle, info, content })
-    }
-
-    /// Until when drives that are in use are waited for at the start.
-    pub(super) fn busy_until(&self) -> Nanos {
-        self.began.get() + pool::BUSY_PATIENCE
+        self.open_when_free(path).await
     }
 
     /// Looks at a drive without taking it from anybody.
     async fn look_at(&self, path: String) -> Drive {
-        let io = &self.context.io;
-        match io.drive_open(&path, false).await {
+        match self.open_to_look(&path).await {
             Err(error) => {
-                let content = DriveContent::Unreadable(error.to_string());
-                Drive { path, info: None, content, member_of: None, id: None }
+                let why = match error {
+                    IoError::TimedOut => "it does not answer".to_owned(),
+                    error => error.to_string(),
+                };
+                Drive { path, info: None, content: DriveContent::Unreadable(why), member_of: None, id: None }
             }
-            Ok((handle, info)) => {
-                let content = pool::probe(io, handle).await;
+            Ok(Probed { handle, info, content }) => {
                 self.close_drive(handle).await;
                 let (member_of, id) = match &content {
                     Content::Member(label) => (Some((label.pool, label.array)), Some(label.drive)),

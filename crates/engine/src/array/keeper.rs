@@ -12,8 +12,8 @@ use pool::{Content, DriveState, LaneStats, Membership};
 use task::race;
 
 use super::Array;
-use super::drives::Probed;
 use super::members::enough_online;
+use super::opening::Probed;
 
 const BUSY: Nanos = Nanos::from_secs(1);
 const IDLE: Nanos = Nanos::from_secs(5);

@@ -8,6 +8,7 @@ use env::DriveHandle;
 use super::Array;
 use super::drive_commands::done;
 use super::error::drive_error;
+use super::opening::Probed;
 use crate::command::{CommandError, CommandErrorKind, Reply};
 
 /// Drives that blink at once.
@@ -32,7 +33,8 @@ impl Array {
             return Err(CommandError::new(CommandErrorKind::InUse, message, "wait for one to end"));
         }
         let io = &self.context.io;
-        let (handle, info) = io.drive_open(path, false).await.map_err(|error| drive_error(path, error))?;
+        let opened = self.open_to_look(path).await.map_err(|error| drive_error(path, error))?;
+        let Probed { handle, info, .. } = opened;
         self.locating.set(self.locating.get() + 1);
         let array = self.clone();
         io.spawn(async move {

@@ -21,6 +21,7 @@ mod locate;
 mod login_problems;
 mod loss;
 mod members;
+mod opening;
 mod order;
 mod outlook;
 mod pool_create;
@@ -102,6 +103,7 @@ pub(crate) struct Array {
     /// Drives that are made to blink.
     locating: Cell<usize>,
     began: Cell<Nanos>,
+    unanswered: opening::Unanswered,
     state: RefCell<State>,
 }
 
@@ -176,6 +178,7 @@ impl Array {
             copying: RefCell::default(),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
+            unanswered: opening::Unanswered::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),

@@ -9,8 +9,8 @@ use task::join_all;
 
 use super::Array;
 use super::change::{Planned, size};
-use super::drives::Probed;
 use super::error::drive_error;
+use super::opening::Probed;
 use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 
 impl Array {

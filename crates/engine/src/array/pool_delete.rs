@@ -11,7 +11,8 @@ use task::join_all;
 use super::Array;
 use super::change::Planned;
 use super::drive_commands::shown;
-use super::drives::{Drive, Probed};
+use super::drives::Drive;
+use super::opening::Probed;
 use crate::command::{CommandError, Reply};
 
 impl Array {

@@ -10,7 +10,7 @@ use pool::{Content, Member, Membership, PoolError};
 use task::{Io, Semaphore, join_all};
 
 use super::care::Care;
-use super::drives::Probed;
+use super::opening::Probed;
 use super::start::decode;
 use super::{Array, State};
 use crate::command::{CommandError, CommandErrorKind, DriveContent};

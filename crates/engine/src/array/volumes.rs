@@ -113,7 +113,8 @@ impl Array {
         if let Some(volume) = self.raw_volume_at(path) {
             return Err(CatalogError::RawInUse { path: path.to_owned(), volume }.into());
         }
-        self.context.io.drive_open(path, true).await.map_err(|error| drive_error(path, error))
+        let opened = self.open_and_probe(path).await.map_err(|error| drive_error(path, error))?;
+        Ok((opened.handle, opened.info))
     }
 
     /// The raw volume that is this device.
@@ -232,7 +233,7 @@ impl Array {
             raw.collect()
         };
         for (volume, path, size_bytes) in wanted {
-            let mut drive = pool::open_when_free(&self.context.io, &path, self.busy_until()).await;
+            let mut drive = self.open_when_free(&path).await.map(|opened| (opened.handle, opened.info));
             if let Ok((handle, info)) = &drive
                 && info.size_bytes < size_bytes
             {

@@ -35,7 +35,7 @@ pub const HUNG_DRIVE_IS_GIVEN_UP: Scenario = Scenario {
 
 pub const PULLED_FROM_AN_IDLE_POOL: Scenario = Scenario {
     name: "pulled-from-an-idle-pool",
-    property: "drives that are pulled while nothing is asked of them are noticed within ten seconds, and what stood on them is rebuilt",
+    property: "drives that are pulled, made smaller, or hang while nothing is asked of them are noticed within ten seconds (30 where they hang), and what stood on them is rebuilt",
     run: |seed, options| {
         let protection = Protection::ALL[1 + (seed % 4) as usize];
         let mut script = Script::new(seed, plain_plan(protection, 6, 400), options);
@@ -44,9 +44,14 @@ pub const PULLED_FROM_AN_IDLE_POOL: Scenario = Scenario {
         script.pass(Nanos::from_secs(120))?;
         let before = counted("drive: gone, found by looking");
         for drive in 0..usize::from(protection.parity()) {
-            script.world().vanish(script.drive(drive), None, false);
+            let (world, drive) = (script.world(), script.drive(drive));
+            match seed % 3 {
+                0 => world.halve(drive),
+                1 => world.stick(drive, Nanos::from_secs(600)),
+                _ => world.vanish(drive, None, false),
+            }
         }
-        script.pass(Nanos::from_secs(10))?;
+        script.pass(Nanos::from_secs(if seed % 3 == 1 { 30 } else { 10 }))?;
         if counted("drive: gone, found by looking") == before {
             return Err(Failure::Broken("nobody has noticed that drives are gone".to_owned()));
         }
