@@ -1,25 +1,18 @@
-//! The log task: places batches in segments, writes their columns, and commits them in order.
+//! The log task: places batches in segments, and commits them in order.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use base::Nanos;
-use env::IoError;
 use task::join_all;
 
-use crate::batch::{Built, ColumnWrite, build};
+use crate::batch::{Built, build};
 use crate::decision::Decision;
-use crate::evidence::Fault;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::lane::{Lane, LaneError, LaneState};
-use crate::latency::Access;
 use crate::log::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::merge::FORWARDS;
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
-
-/// How often a write is tried again while the file system under a drive is full.
-pub(crate) const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
 
 impl Lane {
     /// Waits until the log takes more entries.
@@ -132,7 +125,7 @@ impl Lane {
             log.settle(&pending.entry, pending.serial);
             self.take_back(u64::from(pending.promised));
             self.unpin_for(&pending.entry, pending.pinned);
-            pending.ticket.fail(LaneError::OutOfSpace);
+            pending.ticket.give_up_one(LaneError::OutOfSpace);
         }
         self.committed.notify();
     }
@@ -228,104 +221,21 @@ impl Lane {
     }
 
     fn start_batch(self: &Rc<Self>, built: Built) {
-        let Built { header, riders, durable, writes } = built;
-        let batch = Rc::new(Batch { header, riders, durable, written: Cell::new(false) });
+        let Built { header, riders, data, durable, writes } = built;
+        let batch = Rc::new(Batch {
+            header: RefCell::new(header),
+            riders: RefCell::new(riders),
+            data: RefCell::new(data),
+            durable: Cell::new(durable),
+            written: Cell::new(false),
+        });
         self.log.borrow_mut().in_flight.push_back(batch.clone());
         self.counters.borrow_mut().batches += 1;
         self.spawn(self.clone().write_batch(batch, writes));
     }
 
-    /// Writes all columns of a batch, then commits it when its turn has come. Columns of drives that fail
-    /// are left out, as many as the protection allows.
-    async fn write_batch(self: Rc<Self>, batch: Rc<Batch>, writes: Vec<ColumnWrite>) {
-        let columns = self.segments.borrow().get(batch.header.segment).columns.clone();
-        let places: Vec<usize> = writes.iter().map(|write| write.column).collect();
-        let writes = writes.into_iter().map(|write| self.write_column(&batch, &columns, write));
-        let written = join_all(writes).await;
-        let absent = columns.columns.iter().filter(|column| column.is_none()).count();
-        let lost = written.iter().filter(|&&written| written == Written::Lost).count();
-        if self.has_ended() {
-            return;
-        }
-        // an absent column is counted even where this batch would not have used it: the bound is the safe one
-        if lost + absent > columns.shape().parity() {
-            return self.fail();
-        }
-        if lost > 0 {
-            let lost = places.iter().zip(&written).filter(|(_, written)| **written == Written::Lost);
-            self.lacks_columns(batch.header.segment, lost.map(|(&column, _)| column));
-            self.want_repairs();
-        }
-        batch.written.set(true);
-        self.advance();
-    }
-
-    async fn write_column(
-        &self,
-        batch: &Batch,
-        columns: &crate::format::table::SegmentColumns,
-        write: ColumnWrite,
-    ) -> Written {
-        let Some(column) = columns.columns[write.column] else { return Written::Absent };
-        let offset_bytes = self.membership.borrow().offset_bytes(column, usize::from(batch.header.row));
-        let mut attempts = 0;
-        loop {
-            let Some(drive) = self.membership.borrow().handle(column.drive) else { return Written::Lost };
-            let began = self.io.now();
-            let written = self.io.drive_write(drive, offset_bytes, write.data.clone(), batch.durable).await;
-            self.note_latency(column.drive, Access::Write, began);
-            let Err(error) = written else { return Written::Done };
-            self.counters.borrow_mut().failed_write(column.drive, error);
-            match error {
-                IoError::NoSpace => self.stall(batch).await,
-                IoError::Media | IoError::TimedOut if attempts == 0 => {
-                    Decision::ColumnRetried.taken();
-                    attempts += 1;
-                }
-                IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
-                    // what it lacks is written anew elsewhere, and until then known to be lacking
-                    Decision::ColumnBorne.taken();
-                    self.want_checkpoint();
-                    return Written::Lost;
-                }
-                _ => {
-                    Decision::ColumnDriveOut.taken();
-                    if !self.report_failed_drive(column.drive, error).await {
-                        self.fail();
-                    }
-                    return Written::Lost;
-                }
-            }
-            if self.has_ended() {
-                return Written::Lost;
-            }
-        }
-    }
-
-    /// The file system under a drive is full: hosts are told at once, the batch is tried again later.
-    async fn stall(&self, batch: &Batch) {
-        if self.state.get() != LaneState::Recovering {
-            if self.state.get() == LaneState::Running {
-                self.state.set(LaneState::Stalled);
-            }
-            let waits = |entry: &Entry| entry.must_be_known() && !self.closing.get();
-            let riders = batch.header.entries.iter().zip(&batch.riders);
-            for (_, rider) in riders.filter(|(entry, _)| !waits(entry)) {
-                rider.ticket.fail(LaneError::OutOfSpace);
-            }
-            for pending in self.log.borrow().pending.iter().filter(|pending| !waits(&pending.entry)) {
-                pending.ticket.fail(LaneError::OutOfSpace);
-            }
-            self.committed.notify();
-            self.space.notify();
-        }
-        Decision::StalledFull.taken();
-        self.full.notify();
-        self.io.sleep(NO_SPACE_RETRY).await;
-    }
-
     /// Commits every batch whose turn has come.
-    fn advance(self: &Rc<Self>) {
+    pub(crate) fn advance(self: &Rc<Self>) {
         loop {
             let batch = {
                 let mut log = self.log.borrow_mut();
@@ -333,7 +243,7 @@ impl Lane {
                 if !front.written.get() {
                     break;
                 }
-                if front.durable && log.has_volatile() {
+                if front.durable.get() && log.has_volatile() {
                     // what was acknowledged before it must not be lost before it
                     if !std::mem::replace(&mut log.flushing, true) {
                         self.spawn(self.clone().flush_then_advance());
@@ -400,26 +310,28 @@ impl Lane {
 
     /// The batch is on the drives, and so are all before it: it takes effect.
     fn commit(&self, batch: &Batch) {
-        let sequence = batch.header.sequence;
+        let (header, riders) = (batch.header.borrow(), batch.riders.borrow());
+        let sequence = header.sequence;
         {
             let mut log = self.log.borrow_mut();
             assert_eq!(log.committed.next(), sequence, "batches are committed in order");
             log.committed = sequence;
-            if batch.header.entries.iter().any(|entry| !entry.is_checkpoint()) {
+            if header.entries.iter().any(|entry| !entry.is_checkpoint()) {
                 log.changed = sequence;
             }
-            if !batch.durable {
+            if !batch.durable.get() {
                 log.volatile = sequence;
             }
         }
         if self.state.get() == LaneState::Stalled {
             self.state.set(LaneState::Running);
+            self.short_of_space.borrow_mut().clear();
         }
         let mut slot = 0;
-        for (entry, rider) in batch.header.entries.iter().zip(&batch.riders) {
+        for (entry, rider) in header.entries.iter().zip(riders.iter()) {
             let placed = entry.crc().map(|crc| {
                 slot += 1;
-                crate::format::page::MapEntry { position: batch.header.position(slot - 1), crc }
+                crate::format::page::MapEntry { position: header.position(slot - 1), crc }
             });
             self.apply(entry, placed, sequence);
             self.finish_rider(entry, rider, placed);
@@ -441,14 +353,6 @@ impl Lane {
         }
         rider.ticket.complete_one();
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Written {
-    Done,
-    /// The segment never had this column.
-    Absent,
-    Lost,
 }
 
 /// Which entries may go into the open segment now, beside a checkpoint's own.

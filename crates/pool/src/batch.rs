@@ -22,6 +22,8 @@ pub(crate) struct ColumnWrite {
 pub(crate) struct Built {
     pub header: BatchHeader,
     pub riders: Vec<Rider>,
+    /// Blocks of the entries that have one, in order.
+    pub data: Bytes,
     pub durable: bool,
     pub writes: Vec<ColumnWrite>,
 }
@@ -53,11 +55,53 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
         let Pending { ticket, tag, pinned, promised, serial, .. } = pending;
         riders.push(Rider { ticket, tag, pinned, promised, serial });
     }
+    let data = data.into_bytes();
+    let writes = writes(shape, &header, &data);
+    Built { header, riders, data, durable, writes }
+}
+
+/// What a batch's columns are to be given.
+pub(crate) fn writes(shape: Shape, header: &BatchHeader, data: &Bytes) -> Vec<ColumnWrite> {
     let mut image = AlignedBuffer::zeroed(1);
     header.emit(&mut image);
     let layout = Layout::new(shape, header.segment, usize::from(header.row), usize::from(header.rows));
-    let writes = column_writes(&layout, image.into_bytes(), data.into_bytes(), blocks);
-    Built { header, riders, durable, writes }
+    column_writes(&layout, image.into_bytes(), data.clone(), data.len() / BLOCK_BYTES)
+}
+
+/// The columns that have a copy of a batch's header.
+pub(crate) fn header_columns(shape: Shape, header: &BatchHeader) -> Vec<usize> {
+    let layout = Layout::new(shape, header.segment, usize::from(header.row), usize::from(header.rows));
+    (0..shape.header_copies()).map(|role| layout.column(role)).collect()
+}
+
+/// Takes entries out of a batch, which stays as long as it was. What was taken out.
+pub(crate) fn take_out(
+    header: &mut BatchHeader,
+    riders: &mut Vec<Rider>,
+    data: &mut Bytes,
+    which: impl Fn(&Entry) -> bool,
+) -> Vec<(Entry, Rider)> {
+    let (mut taken, mut kept_riders) = (Vec::new(), Vec::new());
+    let (entries, old) = (std::mem::take(&mut header.entries), std::mem::take(data));
+    let mut kept = Vec::new();
+    let mut slot = 0;
+    for (entry, rider) in entries.into_iter().zip(riders.drain(..)) {
+        let at = slot * BLOCK_BYTES;
+        slot += usize::from(entry.has_data());
+        if which(&entry) {
+            taken.push((entry, rider));
+            continue;
+        }
+        if entry.has_data() {
+            kept.push(old.slice(at..at + BLOCK_BYTES));
+        }
+        header.entries.push(entry);
+        kept_riders.push(rider);
+    }
+    let mut blocks = AlignedBuffer::uncleared(kept.len());
+    kept.iter().enumerate().for_each(|(slot, block)| blocks.block_mut(slot).copy_from_slice(block));
+    (*data, *riders) = (blocks.into_bytes(), kept_riders);
+    taken
 }
 
 /// One write per column that has something to hold.

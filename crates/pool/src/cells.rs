@@ -148,9 +148,39 @@ impl Lane {
         }
     }
 
-    /// The header of the batch at `row` of a segment: the first copy that is one. Which batch it is, is for
-    /// the caller to check.
+    /// The header of the batch at `row` of a segment, by all its copies. Where they differ, the one with the fewest entries was
+    /// written last: what was refused is taken out of a batch, and a drive may have lost that write. Which batch it is, is for the
+    /// caller to check.
     pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
+        let layout = &Layout::new(columns.shape(), columns.id, row, 1);
+        let copies = (0..columns.shape().header_copies())
+            .map(|role| async move { self.read_rows(columns, layout, role, 0..1).await });
+        let copies = join_all(copies.collect::<Vec<_>>()).await;
+        let headers = copies.into_iter().enumerate().filter_map(|(role, copy)| {
+            let header = BatchHeader::parse(&copy?).ok()?;
+            let ours = self.belongs(&header, columns, row);
+            // a drive that lost a write still holds what stood there before
+            if ours {
+                Some((role, header))
+            } else {
+                Decision::HeaderForeign.taken();
+                None
+            }
+        });
+        let (role, header) = headers.min_by_key(|(_, header)| header.entries.len())?;
+        if role > 0 {
+            Decision::HeaderOtherCopy.taken();
+        }
+        Some(header)
+    }
+
+    /// The first copy of a header that is one, and of a batch that holds this there.
+    async fn read_header_of(
+        &self,
+        columns: &SegmentColumns,
+        row: usize,
+        holds: impl Fn(&BatchHeader) -> bool,
+    ) -> Option<BatchHeader> {
         // where the copies stand does not depend on the number of rows
         let layout = Layout::new(columns.shape(), columns.id, row, 1);
         let copies = 0..columns.shape().header_copies();
@@ -158,7 +188,7 @@ impl Lane {
         for role in soon.into_iter().chain(late) {
             let Some(buffer) = self.read_rows(columns, &layout, role, 0..1).await else { continue };
             match BatchHeader::parse(&buffer) {
-                Ok(header) if self.belongs(&header, columns, row) => {
+                Ok(header) if self.belongs(&header, columns, row) && holds(&header) => {
                     if role > 0 {
                         Decision::HeaderOtherCopy.taken();
                     }
@@ -181,12 +211,19 @@ impl Lane {
             && header.lane == self.number
     }
 
-    /// The header of a batch that is known to be there.
-    async fn header_of(&self, columns: &SegmentColumns, layout: &Layout) -> Result<BatchHeader, Unreadable> {
-        let header = self.read_header(columns, layout.row()).await.ok_or(Unreadable)?;
-        let ours = usize::from(header.rows) == layout.rows()
-            && header.blocks() <= layout.shape().blocks_in(layout.rows());
-        if ours { Ok(header) } else { Err(Unreadable) }
+    /// The header of a batch that is known to be there, with this block in this slot.
+    async fn header_of(
+        &self,
+        columns: &SegmentColumns,
+        layout: &Layout,
+        (slot, crc): (usize, u32),
+    ) -> Result<BatchHeader, Unreadable> {
+        let holds = |header: &BatchHeader| {
+            usize::from(header.rows) == layout.rows()
+                && header.blocks() <= layout.shape().blocks_in(layout.rows())
+                && header.data().nth(slot).is_some_and(|(_, entry)| entry.crc() == Some(crc))
+        };
+        self.read_header_of(columns, layout.row(), holds).await.ok_or(Unreadable)
     }
 
     /// Rebuilds one data block from the rest of its row.
@@ -201,7 +238,7 @@ impl Lane {
         if layout.shape().parity() == 0 {
             return Err(Unreadable);
         }
-        let header = self.header_of(columns, layout).await?;
+        let header = self.header_of(columns, layout, (slot, crc)).await?;
         let reads = layout.roles().map(|role| async move {
             if role == lost { None } else { self.read_rows(columns, layout, role, row..row + 1).await }
         });

@@ -15,7 +15,6 @@ use bytes::Bytes;
 use env::DriveHandle;
 use task::join_all;
 
-use crate::append::NO_SPACE_RETRY;
 use crate::decision::Decision;
 use crate::format::header::Entry;
 use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
@@ -27,6 +26,7 @@ use crate::log::{Pending, Source, Ticket};
 use crate::map::{Layer, stored};
 use crate::position::SegmentId;
 use crate::segments::SegmentState;
+use crate::write_batch::NO_SPACE_RETRY;
 
 /// Pages handed to the log at once.
 const PAGES_AT_ONCE: usize = 256;
@@ -164,7 +164,10 @@ impl Lane {
         let mut log = self.log.borrow_mut();
         let segments = self.segments.borrow();
         let mut map = self.map.borrow_mut();
-        let next = log.in_flight.front().map(|batch| (batch.header.segment, usize::from(batch.header.row)));
+        let next = log.in_flight.front().map(|batch| {
+            let header = batch.header.borrow();
+            (header.segment, usize::from(header.row))
+        });
         let next = next.or(log.place);
         while log.opened.front().is_some_and(|&id| next.is_none_or(|(start, _)| id != start)) {
             log.opened.pop_front();

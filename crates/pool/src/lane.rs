@@ -138,6 +138,8 @@ pub struct Lane {
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    /// Drives below which there was no space for what is tried again.
+    pub(crate) short_of_space: RefCell<std::collections::BTreeSet<u8>>,
     /// A write waits because the file system under a drive is full.
     pub(crate) full: Notify,
     /// Tasks and requests that have not ended.
@@ -207,6 +209,7 @@ impl Lane {
             checkpoint_wanted: Cell::new(false),
             checkpointing: Semaphore::new(io, 1),
             checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
+            short_of_space: RefCell::default(),
             full: Notify::new(io),
             running: Cell::new(0),
             ended: Notify::new(io),

@@ -79,6 +79,7 @@ mod verify;
 mod volume;
 mod watch;
 mod write;
+mod write_batch;
 
 pub use create::{CreateOptions, PlannedPool, PoolError, claim, create, wipe};
 pub use decision::decisions;

@@ -78,6 +78,7 @@ impl Tickets {
         let ticket = match oldest.as_mut().and_then(Rc::get_mut) {
             Some(free) => {
                 (free.outstanding, free.failed) = (Cell::new(0), Cell::new(None));
+                free.given_up = Cell::new(None);
                 oldest.expect("it was there a moment ago")
             }
             None => {
@@ -96,6 +97,8 @@ impl Tickets {
 pub(crate) struct Ticket {
     outstanding: Cell<usize>,
     failed: Cell<Option<LaneError>>,
+    /// Why some will not be.
+    given_up: Cell<Option<LaneError>>,
     /// Where entries went, by the tag given when they were appended; only for those that asked.
     pub placed: RefCell<Vec<(usize, MapEntry)>>,
     notify: Notify,
@@ -106,6 +109,7 @@ impl Ticket {
         Rc::new(Ticket {
             outstanding: Cell::new(0),
             failed: Cell::new(None),
+            given_up: Cell::new(None),
             placed: RefCell::new(Vec::new()),
             notify: Notify::new(io),
         })
@@ -122,6 +126,14 @@ impl Ticket {
         }
     }
 
+    /// An entry will not be committed. Whoever waits is told when the others have been, or will not be either: nothing of
+    /// what was asked for comes to be after the answer.
+    pub fn give_up_one(&self, error: LaneError) {
+        self.given_up.set(Some(error));
+        self.complete_one();
+    }
+
+    /// Nobody knows what comes of it: whoever waits is told at once.
     pub fn fail(&self, error: LaneError) {
         if self.failed.get().is_none() {
             self.failed.set(Some(error));
@@ -129,14 +141,14 @@ impl Ticket {
         }
     }
 
-    /// Ends when every entry is committed, or one failed.
+    /// Ends when every entry is committed, or given up, or one failed.
     pub async fn wait(&self) -> Result<(), LaneError> {
         loop {
             if let Some(error) = self.failed.get() {
                 return Err(error);
             }
             if self.outstanding.get() == 0 {
-                return Ok(());
+                return self.given_up.get().map_or(Ok(()), Err);
             }
             self.notify.wait().await;
         }
@@ -188,12 +200,14 @@ pub(crate) struct Rider {
     pub serial: u64,
 }
 
-/// A batch on its way to the drives.
+/// A batch on its way to the drives. What is in it changes only where there is no space for it.
 pub(crate) struct Batch {
-    pub header: BatchHeader,
+    pub header: RefCell<BatchHeader>,
     /// One per entry of the header, in order.
-    pub riders: Vec<Rider>,
-    pub durable: bool,
+    pub riders: RefCell<Vec<Rider>>,
+    /// Blocks of the entries that have one, in order.
+    pub data: RefCell<Bytes>,
+    pub durable: Cell<bool>,
     pub written: Cell<bool>,
 }
 
@@ -259,8 +273,7 @@ impl Log {
         self.ranges.push(PendingRange { layer, blocks, to, serial: self.serials });
     }
 
-    /// Layers to which entries on their way refer. They may come to be although whoever asked was told that there is no
-    /// space.
+    /// Layers to which entries on their way refer.
     pub fn referred(&self) -> impl Iterator<Item = LayerId> + '_ {
         self.ranges.iter().filter_map(|range| range.to)
     }
@@ -317,7 +330,7 @@ impl Log {
             pending.ticket.fail(LaneError::Unavailable);
         }
         for batch in self.in_flight.drain(..) {
-            for rider in &batch.riders {
+            for rider in batch.riders.borrow().iter() {
                 rider.ticket.fail(LaneError::Unavailable);
             }
         }

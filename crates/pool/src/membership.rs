@@ -5,7 +5,6 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
-use crate::append::NO_SPACE_RETRY;
 use crate::create::{PoolError, chunks_of, erase_labels, read_label};
 use crate::decision::Decision;
 use crate::format::label::{DriveState, Label, LabelDrive};
@@ -13,6 +12,7 @@ use crate::format::table::Column;
 use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
 use crate::protection::Protection;
 use crate::stats::DriveErrors;
+use crate::write_batch::NO_SPACE_RETRY;
 
 /// A drive of the pool.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -6,7 +6,6 @@ use base::LayerId;
 use base::limits::VOLUME_GROWTH_MAX;
 use block::Payload;
 
-use crate::append::NO_SPACE_RETRY;
 use crate::format::header::Entry;
 use crate::hold::HoldId;
 use crate::lane::{Lane, LaneError};
@@ -15,6 +14,7 @@ use crate::map::height_for;
 use crate::merge::FORWARDS;
 use crate::read::Read;
 use crate::references::{Elsewhere, Known, Reference, Spoken};
+use crate::write_batch::NO_SPACE_RETRY;
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]

@@ -122,6 +122,8 @@ pub struct LaneStats {
     pub map_misses: u64,
     /// Writes wait or are refused because the file system under the drives is full.
     pub stalled: bool,
+    /// Below these drives there was none.
+    pub short_of_space: Vec<u8>,
     /// Too many drives have failed.
     pub failed: bool,
 }
@@ -188,6 +190,7 @@ impl Lane {
             map_lookups: map.hits,
             map_misses: map.misses,
             stalled: matches!(self.state.get(), LaneState::Stalled | LaneState::Recovering),
+            short_of_space: self.short_of_space.borrow().iter().copied().collect(),
             failed: self.state.get() == LaneState::Failed,
         }
     }

@@ -1,5 +1,7 @@
 //! What the administrator is shown of pools and their drives.
 
+use std::collections::BTreeSet;
+
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use catalog::PoolEntry;
 use pool::{LaneStats, Member, Membership};
@@ -17,6 +19,7 @@ use crate::settings;
 
 /// A pool with less space left than this is pointed out.
 const FULL_PERCENT: u128 = 95;
+const MAKE_ROOM: &str = "make room there, in the file system or thin pool; writes go on by themselves";
 
 impl Array {
     /// Every pool, with what is wrong with it.
@@ -158,6 +161,17 @@ impl View<'_> {
         self.pool.membership.as_ref().map_or(&[], |membership| &membership.members)
     }
 
+    /// Below which drives there is no space.
+    fn short_of_space(&self) -> String {
+        let short: BTreeSet<u8> = self.lanes.iter().flat_map(|lane| lane.short_of_space.clone()).collect();
+        let path = |&drive: &u8| self.members().get(usize::from(drive)).map(|member| member.path.as_str());
+        let paths: Vec<&str> = short.iter().filter_map(path).collect();
+        match paths[..] {
+            [] => "there is no space below its drives: writes are refused".to_owned(),
+            _ => format!("there is no space below {}: writes are refused", paths.join(", ")),
+        }
+    }
+
     fn condition(&self, remaining: &Remaining, repair: Option<&RepairStatus>) -> Condition {
         let condition = |harm, health, reason: &str, action: &str| Condition {
             harm,
@@ -173,13 +187,7 @@ impl View<'_> {
             return condition(Harm::Offline, Health::Offline, &reasons.join("; "), BRING_BACK);
         }
         if self.lanes.iter().any(|lane| lane.stalled) {
-            let reason = "the file system under its drives is full: writes are refused";
-            return condition(
-                Harm::Space,
-                Health::Degraded,
-                reason,
-                "free space in that file system; writes go on by themselves",
-            );
+            return condition(Harm::Space, Health::Degraded, &self.short_of_space(), MAKE_ROOM);
         }
         if lost.is_empty() && remaining.worst == 0 {
             let segments: usize = self.lanes.iter().map(|lane| lane.segments_degraded).sum();

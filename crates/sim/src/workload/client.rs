@@ -238,7 +238,8 @@ impl Client {
 
     fn out_of_space(&self, ticket: &crate::oracle::WriteTicket) {
         self.shared.out_of_space.set(self.shared.out_of_space.get() + 1);
-        self.shared.oracle.borrow_mut().fail_write(ticket);
+        // it is there or not, and does not land later
+        self.shared.oracle.borrow_mut().abort_write(ticket);
     }
 
     async fn zero(&self, volume: &VolumePlan, sectors: Range<u64>) {
