@@ -6,6 +6,7 @@
 //! ```text
 //! # One header copy is not written.
 //! # scenario: NAME            a named scenario, and any number of them
+//! # matrix: CASE              a case of the crash matrix, cut after every third operation, and any number of them
 //! # seeds: FROM COUNT         seeds of the random workload; the default is 1 300
 //! ```
 
@@ -22,10 +23,11 @@ struct Mutation {
     check: Check,
 }
 
-/// How a mutation is to be caught: by one of these scenarios if there are any, else by one of these seeds.
+/// How a mutation is to be caught: by one of these scenarios and cases if there are any, else by one of these seeds.
 #[derive(PartialEq, Eq)]
 struct Check {
     scenarios: Vec<String>,
+    cases: Vec<String>,
     from: u64,
     count: u64,
 }
@@ -95,11 +97,14 @@ fn read_mutations(names: &[String]) -> Result<Vec<Mutation>> {
 }
 
 fn parse(path: PathBuf, name: String, text: &str) -> Result<Mutation> {
-    let mut check = Check { scenarios: Vec::new(), from: 1, count: 300 };
+    let mut check = Check { scenarios: Vec::new(), cases: Vec::new(), from: 1, count: 300 };
     for line in text.lines().take_while(|line| !line.starts_with("---") && !line.starts_with("diff ")) {
         let line = line.trim_start_matches('#').trim();
         if let Some(names) = line.strip_prefix("scenario:") {
             check.scenarios.extend(names.split_whitespace().map(str::to_owned));
+        }
+        if let Some(names) = line.strip_prefix("matrix:") {
+            check.cases.extend(names.split_whitespace().map(str::to_owned));
         }
         if let Some(numbers) = line.strip_prefix("seeds:") {
             let numbers: Vec<u64> = numbers.split_whitespace().filter_map(|word| word.parse().ok()).collect();
@@ -174,7 +179,14 @@ fn caught(sim: &Path, check: &Check) -> Result<Option<String>> {
             return Ok(Some(format!("scenario {scenario}: {complaint}")));
         }
     }
-    if !check.scenarios.is_empty() {
+    for case in &check.cases {
+        let mut command = program(sim);
+        command.args(["--matrix", "--every", "3", "--case", case]);
+        if let Some(complaint) = first_complaint(&mut command)? {
+            return Ok(Some(complaint));
+        }
+    }
+    if !check.scenarios.is_empty() || !check.cases.is_empty() {
         return Ok(None);
     }
     let mut command = program(sim);
@@ -206,10 +218,11 @@ mod tests {
 
     #[test]
     fn a_patch_says_how_it_is_caught() {
-        let parse = |text| parse(PathBuf::new(), "x".to_owned(), text);
+        let parse = |text: &str| parse(PathBuf::new(), "x".to_owned(), text);
         let mutation = parse("# breaks\n# seeds: 7 40\n# scenario: a b\n--- a/x\n# seeds: 1 1\n").unwrap();
         assert_eq!((mutation.check.from, mutation.check.count), (7, 40));
         assert_eq!(mutation.check.scenarios, ["a", "b"]);
+        assert_eq!(parse("# matrix: c\n").unwrap().check.cases, ["c"]);
         assert_eq!(parse("diff --git").unwrap().check.count, 300);
         assert!(parse("# seeds: 7\n").is_err());
     }

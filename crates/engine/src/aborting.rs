@@ -29,9 +29,6 @@ impl Session {
         let how = if told { Abort::Told } else { Abort::Silent };
         let commands = self.abort_how(how, |command| command.volume == lun.volume);
         let mut protocol = self.protocol.borrow_mut();
-        if !told {
-            commands.iter().for_each(|command| protocol.forget(command.task));
-        }
         let is_its = |field| Lun::parse(field).is_ok_and(|other| other.number() == number);
         let status = told.then_some(Status::TaskAborted.code());
         let collecting = protocol.end_collecting(&is_its, status);

@@ -106,7 +106,6 @@ fn abort(
     let mut commands = if let Some((_, preempting)) = own {
         // a nexus that preempts itself is not told (SAM-5 §5.6.2)
         let commands = session.abort(|command| command.volume == volume && command.task != preempting);
-        commands.iter().for_each(|command| session.protocol.borrow_mut().forget(command.task));
         lun.tasks.fence();
         commands
     } else {

@@ -224,7 +224,11 @@ fn end(
         None => (response, true),
         Some(Abort::Told) if asked => (response, true),
         Some(Abort::Told) => (Some(scsi::task_aborted()), false),
-        Some(Abort::Silent) => return false,
+        Some(Abort::Silent) => {
+            // until now, whoever asks for it to be aborted waits for its end
+            session.protocol.borrow_mut().forget(task);
+            return false;
+        }
     };
     let Some(response) = response else { return false };
     respond(session, task, response);

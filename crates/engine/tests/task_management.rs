@@ -163,6 +163,29 @@ fn whoever_wants_no_task_aborted_gets_none() {
     assert_eq!(beta.completion(again).unwrap().status, TASK_ABORTED);
 }
 
+/// Another host's reset ends a write without an answer. While it is at work, it is there to be aborted: "task does not exist"
+/// would say that it cannot land any more.
+#[test]
+fn aborting_what_another_has_aborted_waits_for_its_end() {
+    let (mut lab, drive) = array(20, 2);
+    let alpha = login(&mut lab, 0, ALPHA, &[0]);
+    let beta = login(&mut lab, 1, BETA, &[1]);
+    assert_eq!(beta.run(&mut lab, task_aborted_status(1, false)).status, 0);
+    lab.simulation.world.stick(drive, STUCK);
+    let write = beta.send(&mut lab, write_10(1, 0, &filled(2)));
+    a_while(&mut lab);
+    let reset = alpha.manage(&mut lab, Function::LogicalUnitReset, 0, None);
+    a_while(&mut lab);
+    let abort = beta.manage(&mut lab, Function::AbortTask, 1, Some(write));
+    a_while(&mut lab);
+    assert_eq!((alpha.result(reset), beta.result(abort)), (None, None), "it is at work");
+    assert_eq!(beta.wait_result(&mut lab, abort), TaskManagementResult::Complete);
+    assert_eq!(beta.settle(&mut lab, 1), [(0x29, 0x03)]);
+    beta.write(&mut lab, 1, 0, &filled(6));
+    lab.pass(STUCK);
+    assert_eq!(beta.read(&mut lab, 1, 0, 8), filled(6), "it has not landed since");
+}
+
 /// Somebody else resets while the array waits for the data of writes: they are in the task set, too.
 #[test]
 fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {

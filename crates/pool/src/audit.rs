@@ -76,7 +76,8 @@ fn miscounted_layer(map: &Map) -> Option<LayerId> {
 
 impl Lane {
     /// Compares what the map names with what is kept of it. `Ok(Some(why))`: they differ. `Ok(None)`: they agree,
-    /// or the lane was never at rest long enough to tell.
+    /// or the lane was never at rest long enough to tell. No request may be under way: what is promised to writes is asked
+    /// for, too.
     pub async fn audit(&self) -> Result<Option<String>, LaneError> {
         for _ in 0..ATTEMPTS {
             let before = self.at_rest();
@@ -141,6 +142,9 @@ impl Lane {
     fn compare(&self, tally: &Tally) -> Option<String> {
         if let Some(position) = tally.twice {
             return Some(format!("{position:?} is named twice"));
+        }
+        if self.promised.get() > 0 {
+            return Some(format!("{} blocks are promised to writes that have ended", self.promised.get()));
         }
         let segments = self.segments.borrow();
         if let Some(drive) = miscounted_drive(&segments) {

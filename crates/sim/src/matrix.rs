@@ -10,7 +10,7 @@ use pool::{DriveState, Protection};
 use crate::drive::DriveOptions;
 use crate::scenarios::{Script, plain_plan};
 use crate::seed::{Options, Order, Plan};
-use crate::workload::{Failure, Stretch};
+use crate::workload::{Checked, Failure, Stretch};
 
 type Step = fn(&mut Script) -> Result<(), Failure>;
 
@@ -30,6 +30,9 @@ pub struct Case {
 pub const CASES: &[Case] = &[
     Case { name: "creation", plan: small, before: nothing, during: create, after: write_and_prove },
     Case { name: "write-overwrite-unmap", plan: small, before: some_data, during: change, after: prove },
+    Case { name: "lone-unmap", plan: small, before: some_data, during: unmap_alone, after: prove },
+    Case { name: "write-back", plan: write_back, before: some_data, during: mix, after: prove },
+    Case { name: "write-during-flush", plan: write_back, before: some_data, during: flush, after: prove },
     Case { name: "checkpoint", plan: busy, before: some_data, during: write_often, after: prove },
     Case { name: "cleaning", plan: tiny, before: fill, during: overwrite, after: prove },
     Case { name: "lost-drive-rebuild", plan: small, before: much_data, during: lose, after: rebuild },
@@ -54,6 +57,12 @@ fn small(protection: Protection) -> Plan {
 
 fn busy(protection: Protection) -> Plan {
     Plan { checkpoint_interval: Nanos::from_millis(1), ..small(protection) }
+}
+
+fn write_back(protection: Protection) -> Plan {
+    let mut plan = small(protection);
+    plan.volumes[0].write_back = true;
+    plan
 }
 
 /// So little room that overwriting soon needs cleaning.
@@ -91,6 +100,55 @@ fn change(script: &mut Script) -> Result<(), Failure> {
         script.write(round * 4 + 2, 3)?;
     }
     script.unmap(0, 20)
+}
+
+/// Nothing that is durable lies beside the unmaps: reads, of which each operation is a cut, come next.
+fn unmap_alone(script: &mut Script) -> Result<(), Failure> {
+    for round in 0..8 {
+        script.unmap(round * 3, 3)?;
+        for block in 28..30 {
+            script.read_from(1, block, 1)?;
+        }
+        script.write(30, 2)?;
+    }
+    Ok(())
+}
+
+/// What is durable by itself between what is not.
+fn mix(script: &mut Script) -> Result<(), Failure> {
+    let (write, compare) =
+        (|durable| Checked::Write { durable }, |durable| Checked::CompareAndWrite { durable });
+    for round in 0..5 {
+        let block = round * 6;
+        script.ask(write(false), block, 4)?;
+        script.begin(compare(false), block + 4, 1);
+        script.ask(compare(true), block + 1, 2)?;
+        script.read_from(1, 31, 1)?;
+        script.unmap(block + 3, 2)?;
+        script.ask(write(true), block, 1)?;
+        script.read_from(1, 31, 1)?;
+        script.ask(write(false), block + 1, 2)?;
+        script.ask(Checked::Flush, 0, 0)?;
+        script.read_from(1, 31, 1)?;
+    }
+    Ok(())
+}
+
+/// What is committed while drives flush is not flushed; the next flush has to see to it.
+fn flush(script: &mut Script) -> Result<(), Failure> {
+    let write = Checked::Write { durable: false };
+    for round in 0..5 {
+        let block = round * 6;
+        script.ask(write, block, 2)?;
+        let flushed = script.begin(Checked::Flush, 0, 0);
+        let written = [0, 2, 4].map(|more| script.begin(write, block + more, 2));
+        script.until("a flush and writes", || flushed.get() && written.iter().all(|one| one.get()))?;
+        script.ask(Checked::Flush, 0, 0)?;
+        script.read_from(1, 31, 1)?;
+        script.ask(Checked::Write { durable: true }, block + 1, 1)?;
+        script.read_from(1, 31, 1)?;
+    }
+    Ok(())
 }
 
 fn write_often(script: &mut Script) -> Result<(), Failure> {

@@ -4,29 +4,27 @@
 //! that must be there again, told by nothing but the drives.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex};
 
-use base::{BLOCK_BYTES, Nanos};
-use engine::command::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Memory, Reply, Shard, ShardMessage, StartParameters};
+use engine::{Command, Memory, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
-use super::copies::{Administrator as Copier, HOST, Records};
+use super::copies::{Administrator as Copier, Records};
 use super::engine_shard::{EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
-use super::onlooker::{self, Onlooker};
+use super::lun::Rough;
+use super::onlooker::Onlooker;
 use super::orders::Orders;
 use super::reserve::Holders;
+use super::set_up::{Administrator, Made, Started, ToArray};
 use super::visit::{Ready, Visit, open_session, set_up};
-use crate::drive::DriveNumber;
-use crate::environment::{Outside, SimEnv};
+use crate::drive::{DriveNumber, DriveOptions};
+use crate::environment::SimEnv;
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Plan, Trouble, Troubles};
@@ -40,13 +38,7 @@ const HOSTS: u16 = 1;
 const ORDERS_AT_ONCE: u32 = 4;
 pub const PORTAL: &str = "10.0.0.1:3260";
 /// Who makes copies and reads them.
-const COPIER: &str = "iqn.2026-11.test.sim:copier";
-
-type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
-type ToArray = Rc<Outside<ShardMessage>>;
-
-/// What has been acknowledged to the administrator, by name: it must be there for ever.
-type Made = Rc<RefCell<BTreeSet<String>>>;
+pub const COPIER: &str = "iqn.2026-11.test.sim:copier";
 
 /// Who uses the array.
 pub struct Who {
@@ -57,6 +49,9 @@ pub struct Who {
     pub copies: Option<Rc<Records>>,
     /// What is known of the bin, where somebody keeps the pool nearly full.
     pub filler: Option<Rc<full_bin::Records>>,
+    pub rough: Rough,
+    /// Drives of a second pool, if there is one; nothing happens to them but that their machine's power goes.
+    pub second: Vec<DriveOptions>,
 }
 
 /// See the module's words.
@@ -91,6 +86,9 @@ impl ArrayBench {
         orders.add_spares(&plan, world);
         let drives: Vec<DriveNumber> =
             plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
+        for options in &who.second {
+            world.add_drive(options.clone());
+        }
         for volume in &plan.volumes {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
         }
@@ -125,7 +123,12 @@ impl ArrayBench {
         let place = started.clone();
         let mut parameters = Some(StartParameters {
             portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
-            drives: self.orders.paths(&self.plan),
+            drives: self
+                .orders
+                .paths(&self.plan)
+                .into_iter()
+                .chain(self.who.second.iter().map(|options| options.path.clone()))
+                .collect(),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,
@@ -153,6 +156,7 @@ impl ArrayBench {
             shared: self.shared.clone(),
             copies: self.who.copies.is_some() || self.who.filler.is_some(),
             onlooker: self.has_onlooker(),
+            second: self.who.second.clone(),
         }
     }
 
@@ -234,7 +238,13 @@ impl Bench for ArrayBench {
             if host == 0 {
                 let administrator = self.administrator(&io, &outside, started.clone());
                 let (ready, tasks) = (ready.clone(), io.clone());
-                let growing = grow(io.clone(), outside.clone(), self.shared.clone(), self.volumes.clone());
+                let growing = grow(
+                    io.clone(),
+                    outside.clone(),
+                    self.shared.clone(),
+                    self.volumes.clone(),
+                    self.holders.clone(),
+                );
                 let filler =
                     self.who.filler.as_ref().map(|records| full_bin::Filler::new(&io, &outside, records));
                 io.spawn(async move {
@@ -260,7 +270,8 @@ impl Bench for ArrayBench {
                 holders: self.holders.clone(),
                 // what administrators do to drives has seeds of its own
                 // a batch that the full file system has kept back is written when there is room, aborted or not
-                interferes: !self.orders.any() && !self.plan.has(Trouble::NoSpace),
+                interferes: (!self.orders.any() && !self.plan.has(Trouble::NoSpace))
+                    .then_some(self.who.rough),
                 ranges: self.who.ranges,
                 runs_full: self.plan.has(Trouble::NoSpace),
             };
@@ -349,112 +360,4 @@ impl Bench for ArrayBench {
         self.orders_given = Rc::default();
         self.array = None;
     }
-}
-
-pub fn initiator_name(host: u16) -> String {
-    format!("iqn.2026-11.test.sim:host{host}")
-}
-
-/// Sets the array up, and checks in later rounds that everything is there.
-struct Administrator {
-    io: Io,
-    outside: ToArray,
-    started: Started,
-    plan: Plan,
-    hosts: u16,
-    made: Made,
-    prepared: Rc<Cell<bool>>,
-    shared: Rc<Shared>,
-    /// Whether somebody makes copies.
-    copies: bool,
-    /// Whether somebody looks on.
-    onlooker: bool,
-}
-
-impl Administrator {
-    /// The target's name, when hosts can log in.
-    async fn prepare(&self) -> Result<String, String> {
-        loop {
-            if let Some(started) = self.started.lock().expect("one thread").take() {
-                started.map_err(|error| format!("the array does not start: {error}"))?;
-                break;
-            }
-            self.io.sleep(Nanos::from_micros(100)).await;
-        }
-        for (name, command) in self.commands() {
-            self.make(&name, command).await?;
-        }
-        self.prepared.set(true);
-        match command(&self.io, &self.outside, Command::Status).await {
-            Ok(Reply::Status(status)) => {
-                self.shared.growth.borrow().check(&self.plan.volumes, &status)?;
-                Ok(status.target_name)
-            }
-            other => Err(format!("status: {other:?}")),
-        }
-    }
-
-    /// Makes a thing, unless it is there. What was acknowledged once must be there.
-    async fn make(&self, name: &str, wanted: Command) -> Result<(), String> {
-        let answer = command(&self.io, &self.outside, wanted).await;
-        let known = self.made.borrow().contains(name);
-        self.shared.world.note(|| format!("{name}: {answer:?}"));
-        match answer {
-            Ok(_) if known => Err(format!("{name} was acknowledged, and is lost")),
-            Ok(_) => {
-                self.made.borrow_mut().insert(name.to_owned());
-                Ok(())
-            }
-            Err(error) if error.kind == CommandErrorKind::AlreadyExists => {
-                self.made.borrow_mut().insert(name.to_owned());
-                Ok(())
-            }
-            Err(error) => Err(format!("{name}: {error}")),
-        }
-    }
-
-    fn commands(&self) -> Vec<(String, Command)> {
-        let paths: Vec<String> = self.plan.drives.iter().map(|options| options.path.clone()).collect();
-        let pool = NewPool {
-            name: "pool".to_owned(),
-            protection: self.plan.protection.to_string(),
-            width: self.plan.width,
-            drives: paths.clone(),
-            // a pool that was being made when the power went may have left labels behind
-            force: paths,
-        };
-        let mut all = vec![("the pool".to_owned(), Command::PoolCreate { pool, dry_run: false })];
-        for volume in &self.plan.volumes {
-            let name = format!("volume{}", volume.volume);
-            let volume = NewVolume {
-                name: name.clone(),
-                backing: NewBacking::Pool("pool".to_owned()),
-                size_bytes: Some(volume.blocks * BLOCK_BYTES as u64),
-                block_bytes: 512,
-                write_back: volume.write_back,
-            };
-            all.push((name, Command::VolumeCreate { volume, dry_run: false }));
-        }
-        if self.copies {
-            all.push((HOST.to_owned(), create_host(HOST, COPIER)));
-        }
-        let hosts = (0..self.hosts).map(|host| (format!("host{host}"), initiator_name(host), false));
-        let onlooker = (onlooker::HOST.to_owned(), onlooker::INITIATOR.to_owned(), true);
-        for (name, initiator, read_only) in hosts.chain(self.onlooker.then_some(onlooker)) {
-            all.push((name.clone(), create_host(&name, &initiator)));
-            for volume in &self.plan.volumes {
-                let (volume, lun) = (format!("volume{}", volume.volume), Some(volume.volume as u16));
-                let (map, host) = (volume.clone(), name.clone());
-                let map = Command::Map { volume: map, host, lun, read_only, dry_run: false };
-                all.push((format!("{volume} to {name}"), map));
-            }
-        }
-        all
-    }
-}
-
-fn create_host(name: &str, initiator: &str) -> Command {
-    let (name, initiators) = (name.to_owned(), vec![initiator.to_owned()]);
-    let host = NewHost { name, initiators, chap: None, mutual_chap: None };
-    Command::HostCreate { host, dry_run: false }
 }

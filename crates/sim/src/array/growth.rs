@@ -12,6 +12,8 @@ use engine::{Command, ShardMessage};
 use task::Io;
 
 use super::engine_shard::command;
+use super::notices::CAPACITY_CHANGED;
+use super::reserve::Holders;
 use crate::environment::Outside;
 use crate::workload::{Failure, Shared, VolumePlan};
 
@@ -67,6 +69,7 @@ pub async fn grow(
     outside: Rc<Outside<ShardMessage>>,
     shared: Rc<Shared>,
     volumes: Rc<Vec<VolumePlan>>,
+    holders: Rc<Holders>,
 ) {
     for _ in 0..CHANGES {
         io.sleep(Nanos(io.random_u64() % PAUSE_NS_MAX)).await;
@@ -80,10 +83,12 @@ pub async fn grow(
         let name = format!("volume{}", volume.volume);
         let size_bytes = sizes.asked * BLOCK_BYTES as u64;
         let wanted = Command::VolumeResize { name: name.clone(), size_bytes, force: false, dry_run: false };
+        let began = io.now();
         let answer = command(&io, &outside, wanted).await;
         shared.world.note(|| format!("{name} to {} blocks: {answer:?}", sizes.asked));
         match answer {
             Ok(_) => {
+                holders.notices.owe(volume.volume as u16, None, CAPACITY_CHANGED, began, &io);
                 sizes.acknowledged = sizes.asked;
                 shared.growth.borrow_mut().0.insert(volume.volume, sizes);
             }

@@ -10,15 +10,17 @@ use base::Nanos;
 use block::Payload;
 use iscsi::initiator::{Completion, Request as Command};
 use task::Io;
-use wire::iscsi::TaskManagementFunction;
+use wire::iscsi::{Residual, TaskManagementFunction};
 use wire::scsi::Lun;
 use wire::scsi::cdb::FUA;
 use wire::scsi::mode::{Control, PAGE_CONTROL, emit_page};
+use wire::scsi::provisioning::{UnmapRange, emit_unmap};
 
+use super::notices::Code;
 use super::reserve::Holders;
 use super::session::{Ended, HostSession};
 use crate::counts::counted;
-use crate::oracle::SECTOR_BYTES;
+use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK};
 use crate::workload::{Answer, Request, Subject};
 
 /// Pause before a command is sent again that the array could not take yet.
@@ -28,15 +30,27 @@ const NOT_READY_TIME_MAX: Nanos = Nanos::from_secs(60);
 const ABORT_AFTER_NS_MAX: u64 = 1_000_000;
 /// Somebody else has aborted the command.
 pub const TASK_ABORTED: u8 = 0x40;
-/// WRITE SAME (16) without a data-out buffer, unmapping.
+/// WRITE SAME (16), unmapping: with a block of zeros, and without a data-out buffer.
+const WRITE_SAME: u8 = 0x93;
+const UNMAP_BIT: u8 = 0x08;
 const UNMAP_NDOB: u8 = 0x09;
+const UNMAP: u8 = 0x42;
+/// What is answered without telling of unit attentions: INQUIRY, REPORT LUNS, REQUEST SENSE.
+const TELL_NOTHING: [u8; 3] = [0x12, 0xA0, 0x03];
+/// One of so many reads is made once more before, and expects too much or too little.
+const AMISS: u64 = 30;
+/// Sectors that a read expects too many or too few, at most.
+const AMISS_MAX: u64 = 9;
 
 counted! {
     /// What hosts have seen of others' resets.
     Seen: "hosts: " {
-        SentAgain = "TASK ABORTED, sent again",
-        LeftAlone = "TASK ABORTED, not sent again",
+        SentAgain = "a read that was aborted, sent again",
         NotTold = "TASK ABORTED turned off",
+        Unmapped = "UNMAP of several ranges",
+        WroteZeros = "WRITE SAME of a block of zeros",
+        Underflow = "more was expected than there was to read",
+        Overflow = "less was expected than there was to read",
     }
 }
 
@@ -55,8 +69,23 @@ pub struct Way {
     /// Which host this is, and who has reserved what.
     pub host: u16,
     pub holders: Rc<Holders>,
-    /// Whether hosts abort and reset.
-    pub interferes: bool,
+    /// Whether hosts abort and reset, and how often.
+    pub interferes: Option<Rough>,
+}
+
+/// How rough hosts are with each other.
+#[derive(Clone, Copy, Debug)]
+pub struct Rough {
+    /// Of a thousand commands, so many come with a LOGICAL UNIT RESET.
+    pub resets_permille: u64,
+    /// Reservations of each host in a round.
+    pub reservations: u32,
+}
+
+impl Default for Rough {
+    fn default() -> Rough {
+        Rough { resets_permille: 8, reservations: 3 }
+    }
 }
 
 impl Way {
@@ -73,8 +102,8 @@ impl Way {
             if self.session.is_not_told.get() && self.io.random_u64().is_multiple_of(20) {
                 self.turn_task_aborted_off(command.lun).await;
             }
-            if self.interferes {
-                trouble(&self.io, &self.session, command.lun);
+            if let Some(rough) = self.interferes {
+                trouble(&self.io, &self.session, command.lun, rough);
                 abort_at = abort_after(&self.io);
             }
             let sent = self.io.now();
@@ -84,15 +113,19 @@ impl Way {
                     if completion.status == 0 && written.is_some_and(forbidden) {
                         return Answer::Failed("it was carried out under another's reservation".to_owned());
                     }
-                    if completion.status == TASK_ABORTED && !self.interferes {
+                    if completion.status == 0
+                        && let Some(code) = self.missed(&command, sent)
+                    {
+                        return Answer::Failed(format!("it was carried out, and nobody told of {code:x?}"));
+                    }
+                    if completion.status == TASK_ABORTED && self.interferes.is_none() {
                         return Answer::Failed(
                             "aborted, though nobody resets but who may only read".to_owned(),
                         );
                     }
-                    // what writes may have been carried out, and a second time would undo what others have written since
+                    // what writes may have been carried out: it is over, and whoever sends it again says so
                     let again = written.is_none() && self.io.random_u64().is_multiple_of(2);
                     if completion.status == TASK_ABORTED && !again {
-                        Seen::LeftAlone.seen();
                         return Answer::Aborted;
                     }
                     if let Some(answer) = answer(&completion) {
@@ -111,6 +144,14 @@ impl Way {
             }
             self.io.sleep(AGAIN).await;
         }
+    }
+
+    /// What this host should have been told before a command of its was carried out.
+    fn missed(&self, command: &Command, sent: Nanos) -> Option<Code> {
+        if TELL_NOTHING.contains(&command.cdb[0]) {
+            return None;
+        }
+        self.holders.notices.missed(self.host, &self.session, command.lun, sent)
     }
 
     /// MODE SELECT (6): TAS 0 until the next reset. It may be refused.
@@ -156,7 +197,8 @@ impl LunSubject {
                 (volume, cdb_16(0x8A, flags(durable), *first, sectors(data)), data.clone(), 0)
             }
             Request::Zero { volume, sectors } => {
-                (volume, cdb_16(0x93, UNMAP_NDOB, sectors.start, count(sectors)), Vec::new(), 0)
+                let (cdb, data_out) = self.zero(sectors);
+                (volume, cdb, data_out, 0)
             }
             Request::CompareAndWrite { volume, first, expected, data, durable } => {
                 let cdb = compare_and_write(*first, sectors(data) as u8, flags(durable));
@@ -171,6 +213,72 @@ impl LunSubject {
         command.expected_in = expected_in * SECTOR_BYTES as u32;
         command
     }
+
+    /// One of the commands that make a range zeros: CDB and data.
+    fn zero(&self, sectors: &Range<u64>) -> ([u8; 16], Vec<u8>) {
+        let count = (sectors.end - sectors.start) as u32;
+        match self.way.io.random_u64() % 3 {
+            0 => (cdb_16(WRITE_SAME, UNMAP_NDOB, sectors.start, count), Vec::new()),
+            1 => {
+                Seen::WroteZeros.seen();
+                (cdb_16(WRITE_SAME, UNMAP_BIT, sectors.start, count), vec![0; SECTOR_BYTES])
+            }
+            _ => {
+                let list = emit_unmap(&self.ranges(sectors));
+                let mut cdb = [0; 16];
+                cdb[0] = UNMAP;
+                cdb[7..9].copy_from_slice(&(list.len() as u16).to_be_bytes());
+                (cdb, list)
+            }
+        }
+    }
+
+    /// A range as several, which begin anywhere but within a block: last first, or first first.
+    fn ranges(&self, sectors: &Range<u64>) -> Vec<UnmapRange> {
+        let mut ranges = Vec::new();
+        let mut at = sectors.start;
+        while at < sectors.end {
+            let more = SECTORS_PER_BLOCK * (1 + self.way.io.random_u64() % 8);
+            let end = ((at + more) / SECTORS_PER_BLOCK * SECTORS_PER_BLOCK).min(sectors.end);
+            ranges.push(UnmapRange { lba: at, blocks: (end - at) as u32 });
+            at = end;
+        }
+        if ranges.len() > 1 {
+            Seen::Unmapped.seen();
+        }
+        if self.way.io.random_u64().is_multiple_of(2) {
+            ranges.reverse();
+        }
+        ranges.truncate(base::limits::UNMAP_DESCRIPTORS_MAX);
+        ranges
+    }
+}
+
+/// Has reads expect more or less than there is, and sees that they are told so.
+async fn read_amiss(way: Way, command: Command) -> Answer {
+    let drawn = way.io.random_u64();
+    let amiss = (1 + (drawn >> 8) % AMISS_MAX) as u32 * SECTOR_BYTES as u32;
+    let there = command.expected_in;
+    let (expected_in, seen) = match drawn % 2 {
+        0 if there > amiss => (there - amiss, Seen::Overflow),
+        _ => (there + amiss, Seen::Underflow),
+    };
+    let right = Residual::new(u64::from(expected_in), u64::from(there));
+    way.send(Command { expected_in, ..command }, None, move |completion| {
+        let data = completion.data_in.len();
+        match completion.status {
+            0 if completion.residual == right && data == expected_in.min(there) as usize => {
+                seen.seen();
+                Some(Answer::Done)
+            }
+            0 => {
+                let residual = completion.residual;
+                Some(Answer::Failed(format!("{data} bytes with {residual:?}, which is not {right:?}")))
+            }
+            _ => Some(Answer::Aborted),
+        }
+    })
+    .await
 }
 
 /// Sense key, code and qualifier.
@@ -187,6 +295,9 @@ fn is_not_ready(completion: &Completion) -> bool {
 fn answer(request: &Request, completion: &Completion) -> Option<Answer> {
     let (key, code, qualifier) = sense(completion);
     match (completion.status, key) {
+        (0x00, _) if completion.residual != Residual::None => {
+            Some(Answer::Failed(format!("{:?} where nothing is left over", completion.residual)))
+        }
         (0x00, _) => Some(match request {
             Request::Read { .. } => Answer::Data(completion.data_in.to_vec()),
             _ => Answer::Done,
@@ -215,11 +326,12 @@ fn volume(request: &Request) -> u32 {
 }
 
 /// Now and then a host ends what is under way on a LUN: its own commands, or everybody's.
-fn trouble(io: &Io, session: &HostSession, lun: u64) {
-    match io.random_u64() % 1000 {
-        0..8 => session.manage(TaskManagementFunction::LogicalUnitReset, lun),
-        8..11 => session.manage(TaskManagementFunction::AbortTaskSet, lun),
-        _ => {}
+fn trouble(io: &Io, session: &HostSession, lun: u64, rough: Rough) {
+    let drawn = io.random_u64() % 1000;
+    if drawn < rough.resets_permille {
+        session.manage(TaskManagementFunction::LogicalUnitReset, lun);
+    } else if drawn >= 997 {
+        session.manage(TaskManagementFunction::AbortTaskSet, lun);
     }
 }
 
@@ -232,6 +344,14 @@ impl Subject for LunSubject {
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>> {
         let (command, way) = (self.command(&request), self.way.clone());
         let written = (!matches!(request, Request::Read { .. })).then(|| volume(&request));
-        Box::pin(way.send(command, written, move |completion| answer(&request, completion)))
+        Box::pin(async move {
+            if written.is_none()
+                && way.io.random_u64().is_multiple_of(AMISS)
+                && let failed @ Answer::Failed(_) = read_amiss(way.clone(), command.clone()).await
+            {
+                return failed;
+            }
+            way.send(command, written, move |completion| answer(&request, completion)).await
+        })
     }
 }

@@ -8,28 +8,31 @@ mod extended_copy;
 mod full_bin;
 mod growth;
 mod lun;
+mod notices;
 mod onlooker;
 mod orders;
 mod reserve;
 mod session;
+mod set_up;
 mod visit;
 
 use base::Nanos;
 use copies::Records;
 use engine::Memory;
 
+use crate::drive::DriveOptions;
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Options, Plan, PoolTotals, Report};
 use crate::trace::TraceSink;
-use crate::workload::{Failure, Profile, Runner, Shared};
+use crate::workload::{Course, Failure, Profile, Runner, Shared, VolumePlan};
 use crate::world::World;
 
 pub use bench::{ArrayBench, Who};
 pub use copies::Kind;
 pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
-pub use lun::LunSubject;
+pub use lun::{LunSubject, Rough};
 pub use orders::Orders;
 pub use session::{Ended, HostSession};
 
@@ -51,9 +54,26 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
         *interval = (*interval).max(Nanos::from_millis(2));
     }
     let hosts = prng.between(1, 3) as u16;
-    let load =
-        Load { hosts, copies: Copies::draw(seed), ranges: extended_copy::Copies::draw(seed), fills: false };
+    let mut load = Load::of_hosts(hosts);
+    (load.copies, load.ranges) = (Copies::draw(seed), extended_copy::Copies::draw(seed));
+    if load.copies.is_none() && options.trim.volumes.is_none() {
+        load.second = draw_second_pool(seed, &mut plan);
+    }
     run(seed, plan, load, prng, options.trace)
+}
+
+/// Drives of a second pool, where there is one: it has every other volume.
+fn draw_second_pool(seed: u64, plan: &mut Plan) -> Vec<DriveOptions> {
+    let mut prng = Prng::new(seed ^ 0x7365_636F_6E64);
+    if prng.chance(500) {
+        return Vec::new();
+    }
+    if let [only] = plan.volumes[..] {
+        plan.volumes.push(VolumePlan { volume: only.volume + 1, ..only });
+    }
+    let count = usize::from(plan.protection.width_min()) + prng.index(2);
+    let drive = |index| DriveOptions { path: format!("/sim/second{index}"), ..plan.drives[0].clone() };
+    (0..count).map(drive).collect()
 }
 
 /// Three hosts that all want the same few blocks, on both sides of the borders of lanes, while connections break and the
@@ -66,7 +86,45 @@ pub fn run_contended_array(seed: u64, mut plan: Plan, trace: Option<TraceSink>) 
     plan.course.requests = 60;
     plan.course.depth = 4;
     plan.course.rounds = prng.between(1, 2) as u32;
-    run(seed, plan, Load { hosts: 3, copies: None, ranges: None, fills: false }, prng, trace)
+    run(seed, plan, Load::of_hosts(3), prng, trace)
+}
+
+/// Hosts on write-back volumes, while the power goes.
+pub fn run_write_back(
+    seed: u64,
+    mut plan: Plan,
+    profile: Profile,
+    trace: Option<TraceSink>,
+) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.volumes.iter_mut().for_each(|volume| volume.write_back = true);
+    plan.shards = 2;
+    plan.profile = profile;
+    plan.course = Course {
+        rounds: 4,
+        depth: 2,
+        requests: 30,
+        cut_opening_permille: 0,
+        power_permille: 1_000,
+        orderly_permille: 0,
+        fault_interval: None,
+        machine: 0,
+    };
+    run(seed, plan, Load::of_hosts(2), prng, trace)
+}
+
+/// Hosts that are rough with each other: reset what others use, and take it from them.
+pub fn run_rough_hosts(
+    seed: u64,
+    mut plan: Plan,
+    rough: Rough,
+    trace: Option<TraceSink>,
+) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 3;
+    run(seed, plan, Load { rough: Some(rough), ..Load::of_hosts(3) }, prng, trace)
 }
 
 /// An administrator who makes copies, of one kind above all, in which he is cut off again and again.
@@ -80,7 +138,7 @@ pub fn run_copied_array(
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
     plan.shards = 1 + (seed % 3) as u16;
     let copies = Copies { schedules: kind == Kind::Scheduled || kind == Kind::Schedule, wanted: Some(kind) };
-    run(seed, plan, Load { hosts: 2, copies: Some(copies), ranges: None, fills: false }, prng, trace)
+    run(seed, plan, Load { copies: Some(copies), ..Load::of_hosts(2) }, prng, trace)
 }
 
 /// Hosts that copy ranges all the time, onto what all of them write.
@@ -89,7 +147,7 @@ pub fn run_range_copies(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> 
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
     plan.shards = 1 + (seed % 3) as u16;
     let ranges = extended_copy::Copies { count: 60, pause_max: 4_000_000 };
-    run(seed, plan, Load { hosts: 2, copies: None, ranges: Some(ranges), fills: false }, prng, trace)
+    run(seed, plan, Load { ranges: Some(ranges), ..Load::of_hosts(2) }, prng, trace)
 }
 
 /// Hosts that write to a pool which is nearly full, and of which somebody deletes volumes: the bin gives way to them.
@@ -98,7 +156,7 @@ pub fn run_full_bin(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Resu
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes = DRIVE_BYTES);
     plan.shards = 1 + (seed % 3) as u16;
     plan.profile = plan.profile.with_pauses(FULL_BIN_PAUSE_NS_MAX);
-    let report = run(seed, plan, Load { hosts: 2, copies: None, ranges: None, fills: true }, prng, trace)?;
+    let report = run(seed, plan, Load { fills: true, ..Load::of_hosts(2) }, prng, trace)?;
     match report.out_of_space {
         0 => Ok(()),
         count => Err(Failure::Broken(format!("{count} writes were refused although the bin could give way"))),
@@ -121,7 +179,9 @@ pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration()
         .chain(extended_copy::Seen::counts())
         .chain(lun::Seen::counts())
+        .chain(notices::Seen::counts())
         .chain(onlooker::Seen::counts())
+        .chain(reserve::Seen::counts())
         .chain(full_bin::Seen::counts())
 }
 
@@ -134,6 +194,16 @@ struct Load {
     ranges: Option<extended_copy::Copies>,
     /// Somebody keeps the pool nearly full.
     fills: bool,
+    /// Hosts are rough with each other, and no administrator is at work on the drives.
+    rough: Option<Rough>,
+    /// Drives of a second pool.
+    second: Vec<DriveOptions>,
+}
+
+impl Load {
+    fn of_hosts(hosts: u16) -> Load {
+        Load { hosts, copies: None, ranges: None, fills: false, rough: None, second: Vec::new() }
+    }
 }
 
 /// What an administrator does with copies.
@@ -160,8 +230,11 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
     let records =
         load.copies.map(|copies| Records::new(&shared, &plan.volumes, copies.schedules, copies.wanted));
     let filler = load.fills.then(|| full_bin::Records::new(&shared));
-    let who = Who { hosts: load.hosts, ranges: load.ranges, copies: records, filler };
-    let mut bench = ArrayBench::new((plan, memory_of(seed)), &world, &shared, Orders::draw(seed), who);
+    let rough = load.rough.unwrap_or_default();
+    let orders = if load.rough.is_some() { Orders::none() } else { Orders::draw(seed) };
+    let who =
+        Who { hosts: load.hosts, ranges: load.ranges, copies: records, filler, rough, second: load.second };
+    let mut bench = ArrayBench::new((plan, memory_of(seed)), &world, &shared, orders, who);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

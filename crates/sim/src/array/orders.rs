@@ -27,6 +27,11 @@ impl Orders {
         Orders { prng, rate }
     }
 
+    /// There are none.
+    pub fn none() -> Orders {
+        Orders { prng: Prng::new(0), rate: 0 }
+    }
+
     /// Whether this seed has any.
     pub fn any(&self) -> bool {
         self.rate > 0

@@ -13,10 +13,19 @@ use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, T
 use task::{Io, Notify, race};
 use wire::iscsi::{TaskManagementFunction, TaskManagementResult};
 
+use super::lun::sense;
+use super::notices::Code;
+
 /// Pause before another attempt to log in.
 const RECONNECT: Nanos = Nanos::from_millis(5);
 /// After so much silence a new command tells what became of the others.
 const SILENCE: Nanos = Nanos::from_millis(50);
+/// What tells a host that wants no TASK ABORTED: a reset, and what else has ended commands of its.
+const ENDED_SILENTLY: [Code; 2] = [(0x29, 0x03), (0x2F, 0x00)];
+/// The code of unit attentions of resets.
+const RESET_CODE: u8 = 0x29;
+/// Commands after which a CmdSN is 0 again that is to be so soon.
+const SOON: u32 = 64;
 /// Room for one receive.
 const RECEIVE_BYTES: usize = 1 << 16;
 
@@ -46,6 +55,11 @@ pub struct HostSession {
     pub is_not_told: Cell<bool>,
     /// Functions that ask what became of a command.
     asked: RefCell<BTreeMap<Tag, Tag>>,
+    /// Resets of this host's, behind which no command has begun yet: the LUN, and what was under way there.
+    resets: RefCell<Vec<(u64, Vec<Tag>)>>,
+    /// Unit attentions, by LUN, code and qualifier: when the last came.
+    told: RefCell<BTreeMap<(u64, Code), Nanos>>,
+    pub logged_in_at: Cell<Nanos>,
     /// Counts connections: a command that was sent on an older one is lost.
     connection: Cell<u64>,
     logged_in: Cell<bool>,
@@ -69,6 +83,9 @@ impl HostSession {
             probes: RefCell::default(),
             is_not_told: Cell::new(false),
             asked: RefCell::default(),
+            resets: RefCell::default(),
+            told: RefCell::default(),
+            logged_in_at: Cell::new(Nanos(0)),
             connection: Cell::new(0),
             logged_in: Cell::new(false),
             logins: Cell::new(0),
@@ -82,7 +99,8 @@ impl HostSession {
     pub async fn run(self: Rc<Self>) {
         loop {
             if let Ok((connection, _)) = self.io.connect(self.address).await {
-                *self.initiator.borrow_mut() = Initiator::new(self.params.clone());
+                let params = InitiatorParams { cmd_sn: self.first_number(), ..self.params.clone() };
+                *self.initiator.borrow_mut() = Initiator::new(params);
                 self.io.spawn(self.clone().send_output(connection, self.connection.get()));
                 self.receive(connection).await;
                 self.end_connection();
@@ -90,6 +108,16 @@ impl HostSession {
                 self.io.close_connection(connection).await.ok();
             }
             self.io.sleep(RECONNECT).await;
+        }
+    }
+
+    /// A CmdSN to begin with: 1, one that is soon 0 again, or any.
+    fn first_number(&self) -> u32 {
+        let drawn = self.io.random_u64();
+        match drawn % 3 {
+            0 => 1,
+            1 => u32::MAX - (drawn >> 32) as u32 % SOON,
+            _ => (drawn >> 32) as u32,
         }
     }
 
@@ -101,6 +129,8 @@ impl HostSession {
         self.aborted.borrow_mut().clear();
         self.probes.borrow_mut().clear();
         self.asked.borrow_mut().clear();
+        self.resets.borrow_mut().clear();
+        self.told.borrow_mut().clear();
         self.output.notify();
         self.changed.notify();
     }
@@ -133,6 +163,7 @@ impl HostSession {
                 Event::TaskManagement { tag, result, ended } => self.on_function(tag, result, ended),
                 Event::LoggedIn { .. } => {
                     self.logged_in.set(true);
+                    self.logged_in_at.set(self.io.now());
                     self.logins.set(self.logins.get() + 1);
                 }
                 Event::Async(_) | Event::Pong(..) | Event::Targets(_) => {}
@@ -160,17 +191,41 @@ impl HostSession {
         let mut under_way = self.under_way.borrow_mut();
         let Some(index) = under_way.iter().position(|(other, _)| *other == tag) else { return };
         let (_, lun) = under_way.remove(index);
-        let sense = |index: usize| completion.sense.get(index).copied().unwrap_or(0);
-        if self.is_not_told.get() && (sense(2) & 0xF, sense(12), sense(13)) == (0x6, 0x29, 0x03) {
-            // somebody's reset may have ended what is under way; what waited for its data then is told first, and may
+        let (key, code, qualifier) = sense(&completion);
+        let is_attention = completion.status == 0x02 && key == 0x6;
+        if is_attention {
+            self.told.borrow_mut().insert((lun, (code, qualifier)), self.io.now());
+        }
+        if self.is_not_told.get() && is_attention && ENDED_SILENTLY.contains(&(code, qualifier)) {
+            // somebody's reset or preemption may have ended what is under way; what waited for its data then is told first, and may
             // have been sent before what was ended
             let others = under_way.iter().filter(|(_, other)| *other == lun);
             others.for_each(|(tag, lun)| self.ask_after(*tag, *lun));
         }
         drop(under_way);
+        if completion.status == 0 || is_attention {
+            self.begun_after_resets(tag, lun);
+        }
         if !self.probes.borrow_mut().remove(&tag) {
             self.completions.borrow_mut().insert(tag, completion);
         }
+    }
+
+    /// A command has begun: what resets have ended that were sent before it is over.
+    fn begun_after_resets(&self, tag: Tag, lun: u64) {
+        let is_before = |reset: &(u64, Vec<Tag>)| reset.0 == lun && !reset.1.contains(&tag);
+        let (before, others) = self.resets.take().into_iter().partition(is_before);
+        self.resets.replace(others);
+        let before: Vec<(u64, Vec<Tag>)> = before;
+        before.into_iter().flat_map(|(_, ended)| ended).for_each(|tag| self.end(tag));
+    }
+
+    /// Whether a unit attention has come since then: this one, or that of a reset, which takes the place of others.
+    pub fn was_told(&self, lun: u64, code: Code, since: Nanos) -> bool {
+        let told = self.told.borrow();
+        told.iter().any(|(&(of, (one, other)), &at)| {
+            of == lun && at >= since && ((one, other) == code || one == RESET_CODE)
+        })
     }
 
     /// The command is over, without an answer.
@@ -191,7 +246,7 @@ impl HostSession {
     }
 
     fn on_function(&self, tag: Tag, result: TaskManagementResult, ended: Vec<Tag>) {
-        ended.into_iter().for_each(|tag| self.end(tag));
+        ended.iter().for_each(|&tag| self.end(tag));
         let Some(command) = self.asked.borrow_mut().remove(&tag) else { return };
         // an answer would have come before
         if result == TaskManagementResult::TaskDoesNotExist && self.initiator.borrow_mut().forget(command) {
@@ -203,6 +258,11 @@ impl HostSession {
     pub fn manage(&self, function: TaskManagementFunction, lun: u64) {
         if self.logged_in.get() {
             self.initiator.borrow_mut().task_management(function, lun, None);
+            if function == TaskManagementFunction::LogicalUnitReset {
+                let under_way = self.under_way.borrow();
+                let there = under_way.iter().filter(|(_, of)| *of == lun).map(|(tag, _)| *tag).collect();
+                self.resets.borrow_mut().push((lun, there));
+            }
             self.output.notify();
         }
     }

@@ -8,11 +8,12 @@ use base::Nanos;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
-use super::bench::{PORTAL, initiator_name};
+use super::bench::PORTAL;
 use super::extended_copy::{Copies, CopyHost};
-use super::lun::{LunSubject, Way};
+use super::lun::{LunSubject, Rough, Way};
 use super::reserve::{Holders, Locksmith};
 use super::session::HostSession;
+use super::set_up::initiator_name;
 use crate::workload::{Opening, Shared, Subject, VolumePlan};
 
 /// The target's name, when hosts can log in.
@@ -26,7 +27,7 @@ pub struct Visit {
     pub shared: Rc<Shared>,
     pub holders: Rc<Holders>,
     /// Whether hosts abort, reset and reserve.
-    pub interferes: bool,
+    pub interferes: Option<Rough>,
     pub ranges: Option<Copies>,
     /// The file systems under drives run full.
     pub runs_full: bool,
@@ -55,7 +56,7 @@ pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     let params = InitiatorParams::new(&initiator_name(host), Some(&target));
     let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
     // some want no TASK ABORTED; the others trust that each of their commands is answered
-    session.is_not_told.set(interferes && io.random_u64().is_multiple_of(3));
+    session.is_not_told.set(interferes.is_some() && io.random_u64().is_multiple_of(3));
     io.spawn(session.clone().run());
     while session.logins.get() == 0 {
         io.sleep(Nanos::from_micros(100)).await;
@@ -63,21 +64,22 @@ pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
     logins.set(logins.get() + 1);
     let luns: BTreeMap<u32, u16> =
         volumes.iter().map(|volume| (volume.volume, volume.volume as u16)).collect();
-    let locksmith = Locksmith {
-        io: io.clone(),
-        session: session.clone(),
-        shared: shared.clone(),
-        holders: holders.clone(),
-        host,
-        luns: luns.clone(),
-    };
-    if interferes {
+    if let Some(rough) = interferes {
+        let locksmith = Locksmith {
+            io: io.clone(),
+            session: session.clone(),
+            shared: shared.clone(),
+            holders: holders.clone(),
+            host,
+            luns: luns.clone(),
+            times: rough.reservations,
+        };
         io.spawn(locksmith.run());
     }
     let way = Way { io: io.clone(), session, host, holders, interferes };
     if let Some(ranges) = ranges {
         let (way, luns) = (way.clone(), luns.clone());
-        let may_be_refused = interferes || runs_full;
+        let may_be_refused = interferes.is_some() || runs_full;
         let host = CopyHost { shared, way, luns, volumes, may_be_refused, refused: Cell::new(0) };
         io.spawn(host.run(io.clone(), ranges));
     }

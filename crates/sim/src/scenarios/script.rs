@@ -16,8 +16,8 @@ use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
 use crate::seed::{Options, Order, Plan, PoolBench};
 use crate::workload::{
-    Administrator, Answer, Bench, Course, Failure, Profile, Request, Session, Shared, Stretch, Subject,
-    VolumePlan, read_checked, spawn_flagged, verify, write_checked, zero_checked,
+    Administrator, Answer, Bench, Checked, Course, Failure, Profile, Request, Session, Shared, Stretch,
+    Subject, VolumePlan, ask_checked, read_checked, spawn_flagged, verify, write_checked, zero_checked,
 };
 use crate::world::World;
 
@@ -320,6 +320,20 @@ impl Script {
         let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
         let write = write_checked(self.shared.clone(), self.subject(), 1, sectors);
         self.run("a write", write)
+    }
+
+    /// Begins to ask for something; the oracle is told when it is answered.
+    pub fn begin(&mut self, what: Checked, block: u64, blocks: u64) -> Rc<Cell<bool>> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let volume = self.session().lanes[0].volumes[0];
+        let asked = ask_checked(self.shared.clone(), self.subject(), volume, sectors, what);
+        self.spawn(asked)
+    }
+
+    /// Asks for something and waits for the answer.
+    pub fn ask(&mut self, what: Checked, block: u64, blocks: u64) -> Result<(), Failure> {
+        let done = self.begin(what, block, blocks);
+        self.wait("what was asked for", Patience::default(), || done.get())
     }
 
     /// As [`Script::write`], to a volume or a clone of this number.

@@ -4,6 +4,7 @@
 //! keeps one request in flight; a run has as many clients as its queue depth.
 
 mod administrator;
+mod checked;
 mod client;
 mod profile;
 mod run;
@@ -22,6 +23,7 @@ use crate::world::World;
 pub use administrator::{
     Administrator, Copied, Layered, Order, Stretch, VolumeGate, check_freed, run_administrator,
 };
+pub use checked::{Checked, ask_checked};
 pub use client::{read_checked, run_client, verify, write_checked, zero_checked};
 pub use profile::{Profile, VolumePlan};
 pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};

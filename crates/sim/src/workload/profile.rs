@@ -88,6 +88,27 @@ impl Profile {
         }
     }
 
+    /// Compare-and-writes, half of them durable: nothing else is, so that nothing else makes them so.
+    pub fn compares() -> Profile {
+        Profile { durable_permille: 500, ..Profile::only(&[(Kind::CompareAndWrite, 90), (Kind::Read, 10)]) }
+    }
+
+    /// Writes that are as durable as flushes make them.
+    pub fn flushes() -> Profile {
+        Profile { durable_permille: 0, ..Profile::only(&[(Kind::Write, 70), (Kind::Flush, 30)]) }
+    }
+
+    /// Writes and reads of very few blocks.
+    pub fn hot() -> Profile {
+        Profile { hot_permille: 950, hot_blocks: 4, ..Profile::only(&[(Kind::Write, 50), (Kind::Read, 50)]) }
+    }
+
+    /// Anywhere, some of it in a few blocks.
+    fn only(weights: &[(Kind, u64)]) -> Profile {
+        let weights = weights.to_vec();
+        Profile { weights, hot_blocks: 8, hot_permille: 300, contended: false, ..Profile::contended() }
+    }
+
     /// The same, with pauses between a client's requests of so many nanoseconds at most.
     pub fn with_pauses(self, pause_max: u64) -> Profile {
         Profile { pause_max, ..self }

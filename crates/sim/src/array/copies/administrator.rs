@@ -247,7 +247,7 @@ impl Administrator {
 
     pub fn way(&self) -> Way {
         let session = self.session.borrow().clone().expect("it has logged in");
-        let (host, holders, interferes) = (u16::MAX, Rc::default(), false);
+        let (host, holders, interferes) = (u16::MAX, Rc::default(), None);
         Way { io: self.io.clone(), session, host, holders, interferes }
     }
 

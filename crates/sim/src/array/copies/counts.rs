@@ -53,6 +53,7 @@ counted! {
         RefusedToRefresh = "clones that are mapped are not refreshed",
         Viewed = "snapshot read",
         RefusedToShrink = "a volume that holds data is not made smaller",
+        GrownBack = "a volume that got smaller grows again, and is read behind its end",
         Expired = "a schedule's snapshot is kept no longer",
         BinEmptied = "the bin empties itself",
         SpaceIsBack = "all space is back",

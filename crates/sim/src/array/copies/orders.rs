@@ -4,17 +4,20 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::administrator::{Administrator, Outcome};
-use super::counts::Kind;
+use super::counts::{Kind, Sight};
 use super::state::{Order, State, Volume};
 use super::view::lun;
 use crate::array::extended_copy::CopyHost;
-use crate::workload::VolumePlan;
+use crate::oracle::SECTORS_PER_BLOCK;
+use crate::workload::{VolumePlan, read_checked};
 
 /// Own volumes at the same time, those in the bin with them; snapshots of each kind.
 const VOLUMES_MAX: usize = 6;
 const SNAPSHOTS_MAX: usize = 10;
 /// Sizes of own volumes: less than a page of the map, and several of them.
 const BLOCKS: [u64; 3] = [64, 300, 1500];
+/// Blocks that a volume grows again when it has got smaller.
+const GROWN_BACK_MAX: u64 = 300;
 /// What is wanted is so much likelier.
 const WANTED: u64 = 20;
 /// Requests of the own host between orders.
@@ -124,6 +127,9 @@ impl Administrator {
             {
                 self.execute(Order::Map { volume: name.clone(), lun: lun(*number) }).await;
             }
+            Order::Resize { volume, blocks, number, grows: false, .. } if outcome == Outcome::Done => {
+                self.grow_back(volume, *number, *blocks).await;
+            }
             _ => {}
         }
         // nothing is lost without being asked for, and what holds nothing gets smaller
@@ -133,6 +139,23 @@ impl Administrator {
             _ => return,
         };
         self.fail(format!("{order:?}: {what}"));
+    }
+
+    /// A volume that has got smaller grows at once, now and then: there are zeros behind its end.
+    async fn grow_back(&self, volume: &str, number: u32, blocks: u64) {
+        if self.prng.borrow_mut().chance(500) {
+            return;
+        }
+        let larger = blocks + 1 + self.prng.borrow_mut().below(GROWN_BACK_MAX);
+        let grow =
+            Order::Resize { volume: volume.to_owned(), blocks: larger, number, force: false, grows: true };
+        if self.execute(grow).await != Outcome::Done {
+            return;
+        }
+        let Some(lun) = self.records.state().volumes[volume].lun else { return };
+        let behind = blocks * SECTORS_PER_BLOCK..larger * SECTORS_PER_BLOCK;
+        read_checked(self.records.shared.clone(), self.subject(number, lun), number, behind).await;
+        Sight::GrownBack.seen();
     }
 
     /// Of an order to make a volume smaller that is not forced: whether it is certain to hold data behind its new end, and
