@@ -123,6 +123,13 @@ pub const NOP_ANSWER_NS_MAX: u64 = 15_000_000_000;
 
 /// How full a pool must be before its hosts are told, and how often that is looked at.
 pub const SPACE_THRESHOLD_PERCENT: u64 = 90;
+
+/// From so much on `status` warns that a pool runs full.
+pub const SPACE_WARNING_PERCENT: u64 = 80;
+const _: () = assert!(SPACE_WARNING_PERCENT < SPACE_THRESHOLD_PERCENT);
+
+/// Volumes and hosts whose writes were refused lately that each shard remembers.
+pub const SPACE_REFUSALS_MAX: usize = 64;
 pub const SPACE_WATCH_NS: u64 = 10_000_000_000;
 
 /// Commands waiting from the control plane to one shard.

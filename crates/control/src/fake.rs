@@ -312,6 +312,7 @@ pub fn healthy() -> ArrayStatus {
             reason: String::new(),
             failures_survivable: 1,
             next_failure: Some(NextFailure { rebuildable: true, short_bytes: 0 }),
+            provisioned_bytes: 500 << 30,
             capacity_bytes: 5_500_000_000_000,
             used_bytes: 550_000_000_000,
             lost_bytes: 0,

@@ -216,6 +216,7 @@ mod tests {
             reason: String::new(),
             failures_survivable,
             next_failure: None,
+            provisioned_bytes: 0,
             capacity_bytes: 1,
             used_bytes: 0,
             lost_bytes: 0,

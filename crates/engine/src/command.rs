@@ -258,7 +258,7 @@ impl std::error::Error for CommandError {}
 pub enum Health {
     /// All is well.
     Healthy,
-    /// Served in full, with less protection than promised.
+    /// Served, with less protection or less space than there should be.
     Degraded,
     /// Not served.
     Offline,
@@ -305,6 +305,8 @@ pub struct PoolStatus {
     pub failures_survivable: u8,
     /// What the next one would lead to; nothing where it would not be survived.
     pub next_failure: Option<NextFailure>,
+    /// What its volumes say they have, together.
+    pub provisioned_bytes: u64,
     /// Bytes that volumes can hold, parity and reserve already taken off.
     pub capacity_bytes: u64,
     pub used_bytes: u64,

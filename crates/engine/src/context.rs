@@ -22,6 +22,7 @@ use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::memory::Memory;
 use crate::message::{Answer, Call, CallId, ShardMessage};
+use crate::refusals::SpaceRefusals;
 use crate::reinstatement::Register;
 use crate::replica::Replica;
 use crate::runners::Runners;
@@ -62,6 +63,8 @@ pub(crate) struct Context {
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Where wrong secrets came from.
     pub(crate) guesses: Guesses,
+    /// Writes that found no space.
+    pub(crate) space_refusals: SpaceRefusals,
     /// Who is logged in where; shard 0's counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
@@ -101,6 +104,7 @@ impl Context {
             serving: Rc::default(),
             listeners: RefCell::new(Vec::new()),
             guesses: Guesses::default(),
+            space_refusals: SpaceRefusals::default(),
             register: Register::new(io),
             reservation_turn: Semaphore::new(io, 1),
             changing_access: RefCell::default(),
@@ -185,6 +189,7 @@ impl Context {
                 Answer::Done
             }
             Call::LaneStats => Answer::LaneStats(self.lanes.stats()),
+            Call::SpaceRefusals => Answer::SpaceRefusals(self.space_refusals.recent(self.io.now())),
             Call::Layers(pool) => Answer::Layers(self.lanes.layers(pool)),
             Call::KeptBy(pool, layers) => Answer::Kept(self.lanes.kept_by(pool, &layers)),
             Call::Adopt(membership) => {

@@ -26,6 +26,7 @@ mod mail;
 mod memory;
 mod message;
 mod pool_target;
+mod refusals;
 mod reinstatement;
 mod replica;
 mod reservation;

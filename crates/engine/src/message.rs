@@ -50,6 +50,8 @@ pub enum Call {
     CloseLanes(PoolId),
     /// → [`Answer::LaneStats`]
     LaneStats,
+    /// Whose writes to which volumes found no space lately. → [`Answer::SpaceRefusals`]
+    SpaceRefusals,
     /// The layers in the asked shard's lanes of the pool. → [`Answer::Layers`]
     Layers(PoolId),
     /// Blocks that nothing but these layers keeps in the asked shard's lanes of the pool. → [`Answer::Kept`]
@@ -126,6 +128,8 @@ pub enum Answer {
     LaneOpened(Result<(), PoolError>),
     /// One for each open lane.
     LaneStats(Vec<(PoolId, LaneStats)>),
+    /// Volumes, and names of hosts.
+    SpaceRefusals(Vec<(VolumeId, String)>),
     /// For each lane, each of its layers and how many blocks are mapped in it.
     Layers(Vec<(LayerId, LayerSpace)>),
     /// Blocks, in all lanes of the shard.

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use block::{BlockRequest, BlockTarget};
+use block::{BlockRequest, BlockResult, BlockTarget};
 use iscsi::{CommandResponse, TaskAttribute, TaskTag};
 use scsi::{CopyPart, CopyStretch, Naa, Response, Step};
 use smallvec::{SmallVec, smallvec};
@@ -181,6 +181,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
                     break give_up(&unit, &lun, &running, continuation);
                 }
                 let result = target.target.execute(request).await;
+                see_refusal(&context, &session, &target, &result);
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
             Step::Block(request, continuation) => {
@@ -198,6 +199,7 @@ async fn run(job: Job, (unit, mut step): (Rc<Unit>, Step)) {
                     break give_up(&unit, &lun, &running, continuation);
                 }
                 let result = unit.target.execute(request).await;
+                see_refusal(&context, &session, &unit, &result);
                 step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
             }
         }
@@ -234,6 +236,12 @@ fn end(
     respond(session, task, response);
     carry_out(context, session);
     its_own
+}
+
+/// Remembers a write that found no space.
+fn see_refusal(context: &Context, session: &Session, unit: &Unit, result: &BlockResult) {
+    let host = || session.login.borrow().as_ref().map(|login| login.host.clone()).unwrap_or_default();
+    context.space_refusals.see(result, unit.volume, host, context.io.now());
 }
 
 /// What a read brings into memory.

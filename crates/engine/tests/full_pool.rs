@@ -8,7 +8,7 @@ use base::limits::SPACE_THRESHOLD_PERCENT;
 use common::Lab;
 use common::host::{Host, cdb, sense, write_10};
 use engine::Command;
-use engine::command::{NewBacking, NewPool, NewVolume};
+use engine::command::{Health, NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 
@@ -127,9 +127,23 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         }
         assert_eq!(write(&mut lab, &beta, full, &mut warnings), Err(SPACE_ALLOCATION_FAILED));
 
+        // it is said whom that concerns, for as long as it does
+        let status = lab.status();
+        let pool = &status.pools[0];
+        let said =
+            "writes are refused for want of space: of host alpha to volume thin, host beta to volume thin";
+        assert!(pool.health == Health::Degraded && pool.reason.contains(said), "{}", pool.reason);
+        assert_eq!(pool.provisioned_bytes, 4 << 30);
+        lab.pass(Nanos::from_secs(31));
+        let pool = lab.status().pools.remove(0);
+        assert!(pool.health == Health::Degraded && pool.reason.contains("38h/07h"), "{}", pool.reason);
+        assert!(!pool.reason.contains("writes are refused"), "{}", pool.reason);
+
         // a third is given back: nobody has to do anything else
         unmap(&mut lab, &alpha, 0..full / 3);
         lab.pass(Nanos::from_secs(5));
+        let pool = lab.status().pools.remove(0);
+        assert_eq!((pool.health, pool.reason.as_str()), (Health::Healthy, ""));
         assert_eq!(write(&mut lab, &beta, full, &mut warnings), Ok(()));
         assert_eq!(warnings, 1, "one warning until the pool is below the threshold");
         let mut again = 0;

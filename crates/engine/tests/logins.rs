@@ -6,8 +6,8 @@ use base::Nanos;
 use base::limits::{LOGINS_PER_SHARD_MAX, SESSIONS_PER_HOST_MAX};
 use common::host::{Host, Silent};
 use common::{Lab, portal};
-use engine::Command;
 use engine::command::{NewChap, NewHost};
+use engine::{Command, LoginRefusal, SessionChange, SessionEvent, SessionLimit};
 use iscsi::initiator::{Event, Fault, InitiatorParams};
 use iscsi::{Chap, Secret};
 use wire::iscsi::LoginStatus;
@@ -82,6 +82,16 @@ fn session(lab: &mut Lab, initiator: &str, number: u16) -> Host {
     host
 }
 
+/// The refusals that the log has had.
+fn refusals(lab: &Lab) -> Vec<LoginRefusal> {
+    let told = lab.told.lock().unwrap();
+    let refusal = |event: &SessionEvent| match event.change {
+        SessionChange::Refused(refusal) => Some(refusal),
+        _ => None,
+    };
+    told.iter().filter_map(refusal).collect()
+}
+
 #[test]
 fn one_host_does_not_take_every_session() {
     let mut lab = array(5);
@@ -96,6 +106,7 @@ fn one_host_does_not_take_every_session() {
             |event: &Event| matches!(event, Event::Failed(Fault::LoginRefused(LoginStatus::OutOfResources)));
         assert!(refused.events().iter().any(told), "{:?}", refused.events());
     }
+    assert_eq!(refusals(&lab), [LoginRefusal::TooManySessions(SessionLimit::Host); 2]);
     let problems = lab.status().problems;
     assert_eq!(problems.len(), 1);
     assert_eq!(problems[0].subject, "host alpha");
@@ -138,4 +149,10 @@ fn guessing_a_secret_gets_slower_and_holds_up_nobody_else() {
     // where guesses came from, it takes its time, and works
     let (let_in, took) = attempt(&mut lab, OTHER, "the right secret");
     assert!(let_in && took > Nanos::from_secs(4), "{took:?}");
+    // of many at once, those that would wait for too long are turned away, which is told
+    assert!(!refusals(&lab).contains(&LoginRefusal::Guesses));
+    let crowd = Silent::connect(&mut lab, OTHER, portal(0), 8);
+    lab.pass(Nanos::from_secs(1));
+    assert!(crowd.open() < 8);
+    assert!(refusals(&lab).contains(&LoginRefusal::Guesses), "{:?}", refusals(&lab));
 }

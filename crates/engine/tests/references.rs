@@ -171,6 +171,34 @@ fn references(lab: &mut Lab) -> (u64, u64) {
     (copied_bytes / 4096, kept_bytes / 4096)
 }
 
+/// What a copy alone keeps of a source that has unmapped it comes back when the copy is gone, and is not passed over in silence.
+#[test]
+fn what_a_copy_has_kept_is_not_said_to_be_nothing() {
+    let (mut lab, host) = array(1, 2, false);
+    let (sectors, order) = (16 * SECTORS, |name: &str| {
+        let name = name.to_owned();
+        Command::VolumeDelete { name, unmap: true, eradicate: true, dry_run: false }
+    });
+    write(&mut lab, &host, 0, 0, &pattern(1, sectors));
+    copied(&mut lab, &host, (0, 0), (1, 0), sectors);
+    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
+    list.extend(0u64.to_be_bytes());
+    list.extend((sectors as u32).to_be_bytes());
+    list.extend([0; 4]);
+    let mut unmap = Request::new(0, cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24]));
+    unmap.data_out = list.into();
+    assert_eq!(host.run(&mut lab, unmap).status, 0);
+    let before = stored(&mut lab);
+    assert!(before >= 16 * MIB, "{before}: the copy keeps it");
+    let said = lab.change(order("copy")).lines;
+    assert!(said[1].starts_with("at least"), "{said:?}");
+    lab.pass(Nanos::from_secs(30));
+    let after = stored(&mut lab);
+    assert!(after + 15 * MIB < before, "{after} after {before}");
+    let said = lab.change(order("disk")).lines;
+    assert!(!said[1].contains("at least"), "no copy is left: {said:?}");
+}
+
 /// As long as anybody stands on what was copied from, it counts there; then with the copies alone, to the block.
 #[test]
 fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {

@@ -29,7 +29,7 @@ words! {
     pub enum Health {
         /// All is well.
         Healthy,
-        /// Served in full, with less protection than promised.
+        /// Served, with less protection or less space than there should be.
         Degraded,
         /// Not served.
         Offline,
@@ -136,6 +136,9 @@ answer! {
         /// What the next one would lead to; null where it would not be survived.
         #[serde(default)]
         pub next_failure: Option<NextFailure>,
+        /// What its volumes say they have, together; what is in the bin is not counted.
+        #[serde(default)]
+        pub provisioned_bytes: u64,
         /// Bytes that volumes can hold; parity and reserve are already taken off.
         pub capacity_bytes: u64,
         pub used_bytes: u64,

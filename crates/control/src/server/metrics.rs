@@ -61,8 +61,11 @@ const WRITTEN: [Figure<Pool>; 6] = [
 ];
 
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 14] = [
+    let figures: [Figure<Pool>; 15] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
+        ("tangelo_pool_provisioned_bytes", "Bytes that the pool's volumes say they have", |pool| {
+            pool.provisioned_bytes
+        }),
         ("tangelo_pool_capacity_bytes", "Bytes that volumes can hold", |pool| pool.capacity_bytes),
         ("tangelo_pool_used_bytes", "Bytes that volumes hold", |pool| pool.used_bytes),
         ("tangelo_pool_lost_bytes", "Of the used bytes, those that are damaged beyond repair", |pool| {

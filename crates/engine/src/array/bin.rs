@@ -73,7 +73,7 @@ impl Array {
         let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
         let layers = layers.iter().copied().filter(goes).map(pool_layer).collect();
         let blocks = self.kept_by(pool, layers).await;
-        Some(given_back(blocks))
+        Some(given_back(blocks, self.has_copies(pool)))
     }
 
     /// How long what is deleted from a pool stays in the bin; 0: not at all.
@@ -227,7 +227,7 @@ harm: Harm::Space,
     })
 }
 
-fn full_percent(lanes: &[&LaneStats]) -> u128 {
+pub(super) fn full_percent(lanes: &[&LaneStats]) -> u128 {
     let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| u128::from(count(lane))).sum::<u128>();
     sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1)
 }

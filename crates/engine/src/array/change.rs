@@ -107,9 +107,16 @@ fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
     names.into_iter().map(str::to_owned).collect()
 }
 
-/// What people are told of a deletion.
-pub(super) fn given_back(blocks: u64) -> String {
-    format!("{} are given back", size(blocks * BLOCK_BYTES as u64))
+/// What people are told of a deletion; `referred`: copies by reference keep something in its pool.
+pub(super) fn given_back(blocks: u64, referred: bool) -> String {
+    let bytes = size(blocks * BLOCK_BYTES as u64);
+    match referred {
+        false => format!("{bytes} are given back"),
+        // which of them keeps what, only a walk of the map could tell
+        true => format!(
+            "at least {bytes} are given back; what only its copies by reference have kept comes back some seconds later"
+        ),
+    }
 }
 
 /// A size for people to read.

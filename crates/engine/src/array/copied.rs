@@ -178,6 +178,11 @@ impl Array {
         blocks
     }
 
+    /// Whether something in a pool is kept because copies refer to it.
+    pub(super) fn has_copies(&self, pool: PoolId) -> bool {
+        self.state.borrow().catalog.copied_from().iter().any(|kept| kept.pool == pool)
+    }
+
     /// Blocks that nothing but these layers, by the pool's names, keeps there.
     pub(super) async fn kept_by(&self, pool: PoolId, layers: Arc<[LayerId]>) -> u64 {
         let mut blocks = 0;

@@ -70,7 +70,7 @@ impl Array {
         let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
         let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
         let freed_blocks = self.freed_by(place(volume).0, layer).await?;
-        Some(given_back(freed_blocks))
+        Some(given_back(freed_blocks, self.has_copies(place(volume).0)))
     }
 
     async fn carry_out_copy(

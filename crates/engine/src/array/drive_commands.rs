@@ -26,7 +26,8 @@ impl Array {
         let lines = taken.iter().map(|(_, info)| {
             format!("add {} to pool {name}, erasing what is on it, {}", info.path, size(info.size_bytes))
         });
-        let lines: Vec<String> = lines.collect();
+        let mut lines: Vec<String> = lines.collect();
+        lines.extend(self.losses(&taken).await);
         if dry_run {
             self.give_up(&taken).await;
             return Ok(done(lines, true, None));
@@ -185,6 +186,7 @@ impl Array {
             return Err(CommandError { hint, ..error });
         }
         let mut lines = vec![format!("add {new} to pool {name}, erasing what is on it")];
+        lines.extend(self.losses(&taken).await);
         lines.push(match member.state {
             DriveState::Online | DriveState::Draining => {
                 format!("empty {path}, then take it out of the pool")

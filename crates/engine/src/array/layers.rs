@@ -158,7 +158,7 @@ impl Array {
             CommandError::new(
                 CommandErrorKind::Unavailable,
                 message,
-                "restart; `tangelo status` says what is wrong",
+                "reload (`systemctl reload tangelo`) tries again; `tangelo status` says what is wrong",
             )
         })?;
         let state = self.state.borrow();
@@ -206,8 +206,7 @@ fn create(layer: LayerId, parent: Option<LayerId>, size_bytes: u64, lanes: u16) 
 fn lacks_layer(membership: &Membership) -> CommandError {
     let message =
         format!("pool {} lacks a layer of a volume that has snapshots, or is a clone", membership.name);
-    let hint =
-        "it is left as it is: bring back the drives that are missing, of this pool and others, and restart";
+    let hint = "it is left as it is: bring back the drives that are missing, of this pool and others, and reload (`systemctl reload tangelo`)";
     CommandError::new(CommandErrorKind::Unavailable, message, hint)
 }
 

@@ -31,15 +31,6 @@ harm: Harm::Lost,
     })
 }
 
-/// Why the pool is not healthy, with the reason that there is beside the loss.
-pub(super) fn with_reason(lost: Option<&Problem>, other: &str) -> String {
-    match lost {
-        None => other.to_owned(),
-        Some(lost) if other.is_empty() => lost.reason.clone(),
-        Some(lost) => format!("{}; {other}", lost.reason),
-    }
-}
-
 /// What is to be said where the last scrub found some, and none is known of now.
 pub(super) fn doubt(subject: &str, last: Option<LastScrub>) -> Option<Problem> {
     last.filter(|last| last.unreadable > 0).map(|_| Problem {
@@ -61,14 +52,11 @@ mod tests {
     fn what_is_lost_is_said_until_it_is_not() {
         let last = LastScrub { ended_ms: 1, complete: true, repaired: 3, unreadable: 1 };
         assert_eq!(problem("pool fast", 0, true), None);
-        assert_eq!(with_reason(None, "b"), "b");
         let now = problem("pool fast", 8192, false).unwrap();
         assert!(now.reason.contains("damaged beyond repair (8 KiB"), "{now:?}");
         assert!(
             problem("pool fast", 8192, true).unwrap().action.starts_with("bring its missing drives back")
         );
-        assert_eq!(with_reason(Some(&now), ""), now.reason);
-        assert!(with_reason(Some(&now), "b").ends_with("cannot be read; b"));
         assert!(doubt("pool fast", Some(last)).is_some());
         assert_eq!(doubt("pool fast", Some(LastScrub { unreadable: 0, ..last })), None);
         assert_eq!(doubt("pool fast", None), None);

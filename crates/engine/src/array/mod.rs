@@ -3,7 +3,9 @@
 //! Changes take turns. Each is checked against the catalog, made durable, told to every shard, and answered
 //! when every shard has taken it over. What is not durable is not told; what was told is durable.
 
+mod absent;
 mod access;
+mod at_stake;
 mod bin;
 mod care;
 mod change;
@@ -13,6 +15,7 @@ mod copies;
 mod drive_commands;
 mod drives;
 mod error;
+mod fullness;
 mod hosts;
 mod judge;
 mod keeper;
@@ -45,7 +48,7 @@ mod volumes;
 mod wipe;
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -82,6 +85,8 @@ pub(crate) struct Array {
     clock: clock::Clock,
     /// What the start could not write, and went on without.
     unsettled: RefCell<Vec<CommandError>>,
+    /// What was found of pools when they were last tried.
+    tried: RefCell<BTreeMap<PoolId, absent::Tried>>,
     /// Layers of plans that could not be made durable.
     leftover: RefCell<Vec<(PoolId, LayerId)>>,
     /// Changes take turns.
@@ -166,6 +171,7 @@ impl Array {
             late: RefCell::new(Vec::new()),
             clock: clock::Clock::default(),
             unsettled: RefCell::new(Vec::new()),
+            tried: RefCell::default(),
             leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
             order: RefCell::new(None),

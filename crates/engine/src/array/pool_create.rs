@@ -17,7 +17,10 @@ impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
         let protection = self.check_new_pool(&new)?;
         let drives = self.take_drives(&new.drives, &new.force).await?;
-        let (planned, pool) = match self.plan_pool(&new, protection, &drives) {
+        let losses = self.losses(&drives).await;
+        let checked = self.plan_pool(&new, protection, &drives);
+        let checked = checked.map(|(planned, pool)| (losses.into_iter().fold(planned, Planned::line), pool));
+        let (planned, pool) = match checked {
             Ok((planned, pool)) if !dry_run => (planned, pool),
             checked => {
                 self.give_up(&drives).await;
@@ -104,7 +107,7 @@ impl Array {
                 Ok(Probed { handle, info, content }) => {
                     let forced = force.contains(path);
                     refusal = refusal.or_else(|| self.check_not_needed(path, &content).err());
-                    refusal = refusal.or_else(|| check_content(path, &content, forced).err());
+                    refusal = refusal.or_else(|| self.check_content(path, &content, forced).err());
                     refusal = refusal.or_else(|| self.check_not_failed(&info, forced).err());
                     taken.push((handle, info));
                 }
@@ -118,6 +121,23 @@ impl Array {
                 Err(refusal)
             }
         }
+    }
+
+    /// Whether a drive may become a pool's. What it holds is named in the refusal.
+    fn check_content(&self, path: &str, content: &Content, forced: bool) -> Result<(), CommandError> {
+        let found = match content {
+            Content::Blank => return Ok(()),
+            Content::Unreadable(error) => return Err(drive_error(path, *error)),
+            _ if forced => return Ok(()),
+            Content::Foreign(what) => what.clone(),
+            Content::Member(_) => self.described(content).expect("it has a label"),
+            Content::FutureVersion(version) => {
+                let age = if *version > pool::FORMAT_VERSION { "a newer" } else { "an older" };
+                format!("a drive of {age} Tangelo's pool (format version {version})")
+            }
+            Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
+        };
+        Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), force_hint(path)))
     }
 
     /// A drive that a pool counts as lost, but has not got over yet: erased, it could not come back, and as a member
@@ -187,23 +207,6 @@ pub(super) fn check_names(drives: &[String], force: &[String]) -> Result<(), Com
         }
         None => Ok(()),
     }
-}
-
-/// Whether a drive may become a pool's. What it holds is named in the refusal.
-fn check_content(path: &str, content: &Content, forced: bool) -> Result<(), CommandError> {
-    let found = match content {
-        Content::Blank => return Ok(()),
-        Content::Unreadable(error) => return Err(drive_error(path, *error)),
-        _ if forced => return Ok(()),
-        Content::Foreign(what) => what.clone(),
-        Content::Member(label) => format!("a drive of pool {} (array {})", label.pool_name, label.array),
-        Content::FutureVersion(version) => {
-            let age = if *version > pool::FORMAT_VERSION { "a newer" } else { "an older" };
-            format!("a drive of {age} Tangelo's pool (format version {version})")
-        }
-        Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
-    };
-    Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), force_hint(path)))
 }
 
 /// What is said where a drive is refused only for what it holds.

@@ -8,8 +8,9 @@ use pool::{LaneStats, Member, Membership};
 
 use super::care::Remaining;
 use super::change::size;
+use super::fullness::Uses;
 use super::pools::Pool;
-use super::{Array, bin, care, drive_commands, loss, members, outlook, scrub, slow, spares};
+use super::{Array, bin, care, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
 use crate::command::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
@@ -17,8 +18,6 @@ use crate::command::{
 use crate::message::{Answer, Call};
 use crate::settings;
 
-/// A pool with less space left than this is pointed out.
-const FULL_PERCENT: u128 = 95;
 const MAKE_ROOM: &str = "make room there, in the file system or thin pool; writes go on by themselves";
 
 impl Array {
@@ -26,18 +25,21 @@ impl Array {
     pub(super) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let stats = self.lane_stats().await;
         let kept = self.kept_for_copies().await;
+        let mut uses = self.uses(&stats).await;
         let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);
         let state = self.state.borrow();
-        let describe = |pool: &Pool| {
+        let mut describe = |pool: &Pool| {
             let entry = state.catalog.pool(pool.id);
             let clocks = (self.context.io.now(), self.context.io.wall_clock_ms());
             let lanes: Vec<&LaneStats> = of(pool.id).collect();
             let kept_blocks = kept.get(&pool.id).copied().unwrap_or(0);
-            let (status, mut problems) = View { pool, lanes: &lanes, kept_blocks, entry, clocks }.status();
+            let uses = uses.remove(&pool.id).unwrap_or_default();
+            let view = View { pool, lanes: &lanes, kept_blocks, uses, entry, clocks };
+            let (status, mut problems) = view.status();
             problems.extend(bin::problem(&state.catalog, pool.id, &pool.name, &lanes));
             (status, problems)
         };
-        state.pools.iter().map(describe).collect()
+        state.pools.iter().map(&mut describe).collect()
     }
 
     /// How every open lane is, with its pool.
@@ -65,6 +67,7 @@ struct View<'a> {
     lanes: &'a [&'a LaneStats],
     /// Which nothing but references keeps.
     kept_blocks: u64,
+    uses: Uses,
     entry: Option<&'a PoolEntry>,
     /// Now: since the start, and on the wall in milliseconds.
     clocks: (Nanos, u64),
@@ -78,7 +81,11 @@ struct Condition {
     action: String,
 }
 
-const BRING_BACK: &str = "bring its missing drives back, and restart";
+const BRING_BACK: &str =
+    "bring its missing drives back: it is opened by itself when enough of them are there";
+/// Of one that was served: hosts may have been told of errors, so it comes back when somebody says so.
+const RELOAD: &str =
+    "bring its missing drives back, then reload (`systemctl reload tangelo`): it is opened anew";
 pub(super) const TOO_MANY_FAILED: &str = "more drives have failed than its protection allows";
 
 impl View<'_> {
@@ -92,9 +99,16 @@ impl View<'_> {
         let condition = self.condition(&remaining, repair.as_ref());
         let served = condition.health != Health::Offline;
         let lost = self.lost_problem().filter(|_| served);
-        let health = lost.as_ref().map_or(condition.health, |lost| lost.health.max(condition.health));
         let survivable = |membership: &Membership| pool::failures_survivable(membership, lanes);
         let failures_survivable = membership.filter(|_| served).map_or(0, survivable);
+        let next_failure = membership
+            .filter(|_| failures_survivable > 0)
+            .map(|membership| outlook::next_failure(membership, lanes));
+        let subject = format!("pool {}", pool.name);
+        let space = fullness::problems(&subject, lanes, next_failure, &self.uses);
+        let space: Vec<Problem> = space.into_iter().filter(|_| served).collect();
+        let harms = || lost.iter().chain(&space);
+        let health = harms().map(|problem| problem.health).fold(condition.health, Health::max);
         let scrub = Array::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
         let blocks = |count: fn(&LaneStats) -> u64| {
             lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64
@@ -114,11 +128,10 @@ impl View<'_> {
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
             health,
-            reason: loss::with_reason(lost.as_ref(), &condition.reason),
+            reason: reasons(harms(), &condition.reason),
             failures_survivable,
-            next_failure: membership
-                .filter(|_| failures_survivable > 0)
-                .map(|membership| outlook::next_failure(membership, lanes)),
+            next_failure,
+            provisioned_bytes: self.uses.provisioned_bytes,
             capacity_bytes: blocks(|lane| lane.capacity_blocks),
             used_bytes: blocks(|lane| lane.live_blocks),
             lost_bytes: loss::lost_bytes(lanes),
@@ -147,7 +160,7 @@ impl View<'_> {
             scrub,
             activity: activity.filter(|_| served).collect(),
         };
-        let problems = self.problems(&status, &condition, lost);
+        let problems = self.problems(&status, &condition, lost, space);
         (status, problems)
     }
 
@@ -184,7 +197,8 @@ impl View<'_> {
         let failed = self.lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
         if let Some(reason) = self.pool.offline.as_deref().or(failed) {
             let reasons = [&[reason.to_owned()], &lost[..]].concat();
-            return condition(Harm::Offline, Health::Offline, &reasons.join("; "), BRING_BACK);
+            let action = if self.pool.membership.is_some() { RELOAD } else { BRING_BACK };
+            return condition(Harm::Offline, Health::Offline, &reasons.join("; "), action);
         }
         if self.lanes.iter().any(|lane| lane.stalled) {
             return condition(Harm::Space, Health::Degraded, &self.short_of_space(), MAKE_ROOM);
@@ -241,7 +255,13 @@ impl View<'_> {
     }
 
     /// What is wrong with a pool.
-    fn problems(&self, status: &PoolStatus, condition: &Condition, lost: Option<Problem>) -> Vec<Problem> {
+    fn problems(
+        &self,
+        status: &PoolStatus,
+        condition: &Condition,
+        lost: Option<Problem>,
+        space: Vec<Problem>,
+    ) -> Vec<Problem> {
         let subject = format!("pool {}", status.name);
         let doubt = || loss::doubt(&subject, status.scrub.last);
         let mut problems: Vec<Problem> = lost.or_else(doubt).into_iter().collect();
@@ -258,16 +278,7 @@ impl View<'_> {
             .extend(self.members().iter().enumerate().filter_map(|(index, m)| self.drive_problem(index, m)));
         let slow = |(index, member): (usize, &Member)| slow::problem(member, self.lanes, index);
         problems.extend(self.members().iter().enumerate().filter_map(slow));
-        let full = u128::from(status.used_bytes) * 100 / u128::from(status.capacity_bytes.max(1));
-        if condition.health != Health::Offline && full >= FULL_PERCENT {
-            problems.push(Problem {
-                harm: Harm::Space,
-                health: Health::Degraded,
-                subject,
-                reason: format!("it is {full} % full; when it is full, writes that need space are refused"),
-                action: "add a drive, delete volumes, or discard what hosts do not need (fstrim)".to_owned(),
-            });
-        }
+        problems.extend(space);
         problems
     }
 
@@ -347,6 +358,13 @@ impl View<'_> {
             note: note.to_owned(),
         }
     }
+}
+
+/// Why the pool is not healthy: what does harm, then its condition.
+fn reasons<'a>(harms: impl Iterator<Item = &'a Problem>, condition: &str) -> String {
+    let unhealthy = harms.filter(|problem| problem.health != Health::Healthy);
+    let reasons = unhealthy.map(|problem| problem.reason.as_str()).chain([condition]);
+    reasons.filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 fn lost_drive(member: &Member) -> Option<String> {

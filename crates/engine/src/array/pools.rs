@@ -9,6 +9,7 @@ use env::{DriveHandle, DriveInfo, IoError};
 use pool::{Content, Member, Membership, PoolError};
 use task::{Io, Semaphore, join_all};
 
+use super::absent::Tried;
 use super::care::Care;
 use super::opening::Probed;
 use super::start::decode;
@@ -167,6 +168,8 @@ impl Array {
                 }
             }
         }
+        let tried = Tried { paths: found.paths.iter().cloned().collect(), in_use: held > 0 };
+        self.tried.borrow_mut().insert(id, tried);
         {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("just added");
@@ -271,7 +274,7 @@ impl Array {
     }
 
     /// Pools that the catalog knows and no drive has shown.
-    fn add_absent_pools(&self) {
+    pub(super) fn add_absent_pools(&self) {
         let mut state = self.state.borrow_mut();
         let entries = state.catalog.pools().to_vec();
         for entry in entries {
@@ -346,7 +349,7 @@ impl Array {
                 Err(CommandError::new(
                     CommandErrorKind::Unavailable,
                     message,
-                    "bring its drives back, and restart",
+                    "`tangelo status` says what to do",
                 ))
             }
         }
@@ -365,8 +368,8 @@ impl Array {
 /// A pool as drives' labels tell of it.
 pub(super) struct Found {
     pub(super) array: ArrayId,
-    name: String,
-    paths: Vec<String>,
+    pub(super) name: String,
+    pub(super) paths: Vec<String>,
 }
 
 /// The array to which the most drives belong.

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use bytes::Bytes;
+use base::PoolId;
 
 use super::{Array, Portal};
 use crate::command::{Change, CommandError, PortalOptions, Reply};
@@ -21,7 +21,9 @@ impl Array {
         let mut lines = self.change_portals(portals).await;
         self.parameters.drives.replace(drives);
         lines.extend(self.open_found_pools().await?);
+        lines.extend(self.renew_raw_devices().await);
         self.broadcast().await;
+        self.trim_all().await;
         Ok(Reply::Changed(Change { dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
     }
 
@@ -56,28 +58,17 @@ impl Array {
 
     /// Opens those pools of this array that are not open and whose drives are among those looked at now.
     async fn open_found_pools(&self) -> Result<Vec<String>, CommandError> {
+        self.close_failed_pools().await;
         self.look_at_drives().await;
-        let array = self.state.borrow().catalog.array();
-        let mut lines = Vec::new();
-        for (id, found) in self.found_pools().into_iter().filter(|(_, found)| found.array == array) {
-            if self.state.borrow().catalog.deleted_pool(id).is_some() {
-                continue;
-            }
-            if self.state.borrow().online().iter().any(|membership| membership.pool == id) {
-                continue;
-            }
-            self.forget_pool(id);
-            self.claim_pool(id, &found).await;
-            lines.push(format!("open pool {id}"));
-        }
-        if !lines.is_empty() {
-            self.settle_pools().await?;
-            let bytes = Bytes::from(self.state.borrow().catalog.encode());
-            (self.parameters.save_state)(bytes);
-            self.look_at_drives().await;
-            self.tell_spaces().await;
-        }
-        Ok(lines)
+        let found = {
+            let (array, mut found) = (self.state.borrow().catalog.array(), self.found_pools());
+            let state = self.state.borrow();
+            let deleted = |id: PoolId| state.catalog.deleted_pool(id).is_some();
+            let open = |id: PoolId| state.pools.iter().any(|pool| pool.id == id && pool.membership.is_some());
+            found.retain(|&id, found| found.array == array && !deleted(id) && !open(id));
+            found
+        };
+        self.open_pools_found(found).await
     }
 
     /// Listens on these addresses too: here first, which settles port 0, then on the other shards.

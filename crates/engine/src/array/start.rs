@@ -24,6 +24,7 @@ impl Array {
             self.context.io.spawn(self.clone().watch_space());
             self.context.io.spawn(self.clone().keep());
             self.context.io.spawn(self.clone().watch_portals());
+            self.context.io.spawn(self.clone().watch_absent());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);

@@ -169,7 +169,7 @@ impl Array {
             health: Health::Degraded,
             subject: "array".to_owned(),
             reason: format!("at the start, {}", error.message),
-            action: format!("{}; then restart", error.hint),
+            action: format!("{}; then reload (`systemctl reload tangelo`)", error.hint),
         }));
         let state = self.state.borrow();
         for portal in &state.portals {
@@ -203,7 +203,9 @@ harm: Harm::Portal,
                 health: Health::Offline,
                 subject: format!("volume {}", volume.name),
                 reason: format!("its device cannot be used: {error}"),
-                action: "bring the device back as it was, and restart".to_owned(),
+                action:
+                    "bring the device back as it was: it is looked for every few seconds, and taken by itself"
+                        .to_owned(),
             });
         }
         problems

@@ -2,7 +2,7 @@
 
 use base::VolumeId;
 use catalog::{Catalog, CatalogError, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
-use env::{DriveHandle, DriveInfo, IoError};
+use env::{DriveHandle, DriveInfo};
 
 use super::change::{Planned, size};
 use super::error::drive_error;
@@ -233,14 +233,8 @@ impl Array {
             raw.collect()
         };
         for (volume, path, size_bytes) in wanted {
-            let mut drive = self.open_when_free(&path).await.map(|opened| (opened.handle, opened.info));
-            if let Ok((handle, info)) = &drive
-                && info.size_bytes < size_bytes
-            {
-                // what a host believes to be there must be there
-                let _ = self.context.io.drive_close(*handle).await;
-                drive = Err(IoError::NotADrive);
-            }
+            let opened = self.open_when_free(&path).await;
+            let drive = self.as_raw_device(opened, size_bytes).await;
             self.state.borrow_mut().raw.push(RawDevice { volume, drive });
         }
     }

@@ -16,7 +16,12 @@ impl Array {
         let taken = self.take_drives(&paths, &paths).await?;
         let (handle, info) = taken.first().expect("one was taken");
         let content = pool::probe(&self.context.io, *handle).await;
-        let line = format!("erase {path}, {}, which holds {}", size(info.size_bytes), held(&content));
+        let line = format!(
+            "erase {path}, {}, which holds {}",
+            size(info.size_bytes),
+            self.described(&content).unwrap_or_else(|| held(&content))
+        );
+        let losses = self.losses(&taken).await;
         if let Err(error) = self.go_ahead() {
             self.give_up(&taken).await;
             return Err(error);
@@ -29,7 +34,7 @@ impl Array {
         self.give_up(&taken).await;
         wiped.map_err(|error| drive_error(path, error))?;
         self.look_at_drives().await;
-        Ok(done(vec![line], dry_run, None))
+        Ok(done([vec![line], losses].concat(), dry_run, None))
     }
 }
 
@@ -38,7 +43,7 @@ fn held(content: &Content) -> String {
     match content {
         Content::Blank => "nothing".to_owned(),
         Content::Foreign(what) => what.clone(),
-        Content::Member(label) => format!("a drive of pool {} (array {})", label.pool_name, label.array),
+        Content::Member(label) => format!("a drive of pool {}", label.pool_name),
         Content::FutureVersion(_) => "a drive of a pool of another version of Tangelo".to_owned(),
         Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
         Content::Unreadable(error) => format!("something that cannot be read ({error})"),

@@ -293,6 +293,7 @@ fn pool(pool: shard::PoolStatus) -> api::Pool {
             let shard::NextFailure { rebuildable, short_bytes } = next;
             api::NextFailure { rebuildable, short_bytes }
         }),
+        provisioned_bytes: pool.provisioned_bytes,
         capacity_bytes: pool.capacity_bytes,
         used_bytes: pool.used_bytes,
         lost_bytes: pool.lost_bytes,

@@ -113,7 +113,7 @@ pub(super) fn exit_code(health: Health) -> u8 {
 }
 
 pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
-    let heading = ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "SURVIVES"];
+    let heading = ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "PROVISIONED", "SURVIVES"];
     let mut table = Table::new(&heading);
     for pool in pools {
         let percent =
@@ -131,6 +131,7 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
             pool.drives.len().to_string(),
             Size(pool.capacity_bytes).to_string(),
             format!("{} ({percent} %)", Size(pool.used_bytes)),
+            Size(pool.provisioned_bytes).to_string(),
             survives,
         ]);
     }

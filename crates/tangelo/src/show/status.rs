@@ -1,6 +1,6 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use control::api::{ArrayStatus, Pool, Session, Status};
+use control::api::{ArrayStatus, Health, Pool, Session, Status};
 use control::size::Size;
 
 use super::lists::{
@@ -51,7 +51,10 @@ fn sections(status: &Status, out: &mut String) {
         heading("problems", out);
         for problem in &array.problems {
             let (health, subject) = (health_word(problem.health), &problem.subject);
-            out.push_str(&format!("  {subject} is {health}: {}\n", problem.reason));
+            match problem.health {
+                Health::Healthy => out.push_str(&format!("  {subject}: {}\n", problem.reason)),
+                _ => out.push_str(&format!("  {subject} is {health}: {}\n", problem.reason)),
+            }
             if !problem.action.is_empty() {
                 out.push_str(&format!("    {}\n", problem.action));
             }
