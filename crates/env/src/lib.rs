@@ -15,8 +15,8 @@
 mod operation;
 
 pub use operation::{
-    Completion, ConnectionHandle, DriveHandle, DriveInfo, DriveKind, IoError, ListenerHandle, Operation,
-    Outcome, Token,
+    Completion, ConnectionHandle, DriveHandle, DriveIdentity, DriveInfo, DriveKind, IoError, ListenerHandle,
+    Operation, Outcome, Token,
 };
 
 use base::{Nanos, ShardId};

@@ -109,6 +109,16 @@ pub struct DriveInfo {
     /// Model and serial number where the system knows them, else empty.
     pub model: String,
     pub serial: String,
+    pub identity: DriveIdentity,
+}
+
+/// Which device or file it is, by whatever path it was opened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum DriveIdentity {
+    /// The number of a block device (`st_rdev`).
+    Device(u64),
+    /// A file: of its file system, and in it (`st_dev`, `st_ino`).
+    File { file_system: u64, inode: u64 },
 }
 
 /// Why an operation failed.

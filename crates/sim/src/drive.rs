@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use bytes::Bytes;
-use env::{DriveInfo, DriveKind, IoError};
+use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 
 use crate::fault::{FaultCounts, FaultKind, FaultRates};
 use crate::medium::{Block, Medium, Mood};
@@ -94,6 +94,16 @@ impl Drive {
         self.options.size_bytes / BLOCK_BYTES as u64
     }
 
+    /// By its path, of which it has one.
+    fn identity(&self) -> DriveIdentity {
+        let inode = self
+            .options
+            .path
+            .bytes()
+            .fold(0, |sum: u64, byte| (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3));
+        DriveIdentity::File { file_system: 0, inode }
+    }
+
     pub(crate) fn info(&self) -> DriveInfo {
         DriveInfo {
             path: self.options.path.clone(),
@@ -102,6 +112,7 @@ impl Drive {
             volatile_cache: self.options.volatile_cache,
             model: "simulated".to_owned(),
             serial: self.options.path.clone(),
+            identity: self.identity(),
         }
     }
 

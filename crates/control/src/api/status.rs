@@ -41,6 +41,8 @@ words! {
         Unused,
         /// Joins a pool by itself when that has lost a drive.
         Spare,
+        /// Served to hosts as it is, as a raw volume.
+        Exported,
         /// In its pool, and up to date.
         Online,
         /// In its pool's label, but not found.

@@ -127,7 +127,9 @@ fn render_drives(array: &ArrayStatus, page: &mut Page) {
         "gauge",
         "1 where it serves its pool, 0 where it is missing or failed",
     );
-    let of_pool = |drive: &&Drive| !matches!(drive.state, DriveState::Unused | DriveState::Spare);
+    let of_pool = |drive: &&Drive| {
+        !matches!(drive.state, DriveState::Unused | DriveState::Spare | DriveState::Exported)
+    };
     for drive in drives.iter().filter(of_pool) {
         let serves = u64::from(drive.state == DriveState::Online);
         page.sample("tangelo_drive_in_service", &labels_of(drive), serves);

@@ -46,6 +46,7 @@ impl Array {
             if !self.stopping.get() {
                 before = self.try_pools_again(&before).await;
                 self.try_raw_devices_again().await;
+                self.watch_files().await;
             }
         }
     }

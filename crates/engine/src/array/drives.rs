@@ -86,6 +86,7 @@ impl Array {
         }
         paths.retain(|path| self.pool_of_drive(path).is_none());
         let drives = join_all(paths.into_iter().map(|path| self.look_at(path)).collect::<Vec<_>>()).await;
+        let drives = self.distinct(drives);
         self.state.borrow_mut().drives = drives;
     }
 
@@ -121,6 +122,7 @@ impl Array {
             },
             state: match drive.content {
                 DriveContent::Unreadable(_) => DriveState::Missing,
+                _ if state.exported_as(drive).is_some() => DriveState::Exported,
                 _ if spare_of(&state, drive).is_some() => DriveState::Spare,
                 _ => DriveState::Unused,
             },
@@ -136,6 +138,9 @@ impl Array {
 
 /// What there is to know about a drive of no open pool.
 fn note(state: &State, drive: &Drive) -> String {
+    if let Some(volume) = state.exported_as(drive) {
+        return format!("exported as volume {volume}, as it is");
+    }
     let spare = || spare_of(state, drive).map(|pool| format!("spare of pool {pool}"));
     let failed = || {
         let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info))?;

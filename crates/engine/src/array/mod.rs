@@ -17,6 +17,7 @@ mod drives;
 mod error;
 mod fullness;
 mod hosts;
+mod identity;
 mod judge;
 mod keeper;
 mod layers;
@@ -87,6 +88,8 @@ pub(crate) struct Array {
     unsettled: RefCell<Vec<CommandError>>,
     /// What was found of pools when they were last tried.
     tried: RefCell<BTreeMap<PoolId, absent::Tried>>,
+    /// Files of drives that are not where they were, by path.
+    removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
     leftover: RefCell<Vec<(PoolId, LayerId)>>,
     /// Changes take turns.
@@ -172,6 +175,7 @@ impl Array {
             clock: clock::Clock::default(),
             unsettled: RefCell::new(Vec::new()),
             tried: RefCell::default(),
+            removed_files: RefCell::default(),
             leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
             order: RefCell::new(None),

@@ -3,7 +3,7 @@
 use base::limits::DRIVE_BYTES_MIN;
 use base::{ArrayId, PoolId};
 use catalog::Change;
-use env::{DriveHandle, DriveInfo};
+use env::{DriveHandle, DriveIdentity, DriveInfo};
 use pool::{Content, CreateOptions, PlannedPool, PoolError, Protection};
 use task::join_all;
 
@@ -88,15 +88,14 @@ impl Array {
         drives: &[String],
         force: &[String],
     ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
+        let mut known: Vec<(DriveIdentity, &String)> = Vec::new();
         for path in drives {
-            if let Some(pool) = self.pool_of_drive(path) {
-                let message = format!("{path} is a drive of pool {pool}, which is in use");
-                return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
+            let Some(identity) = self.check_not_ours(path).await? else { continue };
+            if let Some((_, first)) = known.iter().find(|(other, _)| *other == identity) {
+                let message = format!("{first} and {path} are the same drive");
+                return Err(CommandError::new(CommandErrorKind::Invalid, message, "name each drive once"));
             }
-            if let Some(volume) = self.raw_volume_at(path) {
-                let message = format!("{path} is exported as volume {volume}");
-                return Err(CommandError::new(CommandErrorKind::InUse, message, "name another drive"));
-            }
+            known.push((identity, path));
         }
         self.waits_for(format!("it waits for drives to be opened and looked at: {}", drives.join(", ")));
         let probes = drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();

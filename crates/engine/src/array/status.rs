@@ -38,6 +38,7 @@ impl Array {
         problems.extend(self.spare_problems());
         problems.extend(self.login_problems());
         problems.extend(self.remembered_problems());
+        problems.extend(self.file_problems());
         Problem::sort(&mut problems);
         let state = self.state.borrow();
         let catalog = &state.catalog;

@@ -1,7 +1,7 @@
 //! Commands about volumes and mappings.
 
 use base::VolumeId;
-use catalog::{Catalog, CatalogError, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
+use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo};
 
 use super::change::{Planned, size};
@@ -102,17 +102,7 @@ impl Array {
             let message = "a raw volume is as large as its device";
             return Err(CommandError::new(CommandErrorKind::Invalid, message, "leave the size out"));
         }
-        if let Some(pool) = self.pool_of_drive(path) {
-            let message = format!("{path} is a drive of pool {pool}");
-            return Err(CommandError::new(
-                CommandErrorKind::InUse,
-                message,
-                "name a device that no pool uses",
-            ));
-        }
-        if let Some(volume) = self.raw_volume_at(path) {
-            return Err(CatalogError::RawInUse { path: path.to_owned(), volume }.into());
-        }
+        self.check_not_ours(path).await?;
         let opened = self.open_and_probe(path).await.map_err(|error| drive_error(path, error))?;
         Ok((opened.handle, opened.info))
     }

@@ -11,17 +11,19 @@ use tokio::sync::oneshot;
 use uring::Mailbox;
 
 use super::keeper::Keeper;
+use super::own_files::OwnFiles;
 use super::{copies, locate, names, upkeep};
 
 /// The array, as shard 0's mailbox.
 pub struct EngineArray {
     shard: Mailbox<ShardMessage>,
     keeper: Keeper,
+    own_files: OwnFiles,
 }
 
 impl EngineArray {
-    pub fn new(shard: Mailbox<ShardMessage>, keeper: Keeper) -> EngineArray {
-        EngineArray { shard, keeper }
+    pub fn new(shard: Mailbox<ShardMessage>, keeper: Keeper, own_files: OwnFiles) -> EngineArray {
+        EngineArray { shard, keeper, own_files }
     }
 
     /// Stops the array in order: hosts, pools, shards.
@@ -76,6 +78,9 @@ impl EngineArray {
 
 impl Array for EngineArray {
     fn call(&self, command: api::Command) -> Answer {
+        if let Err(refusal) = self.own_files.check(&command) {
+            return Box::pin(async move { Err(refusal) });
+        }
         let drives = match &command {
             api::Command::PoolCreate { pool, dry_run: false } => pool.drives.clone(),
             api::Command::Upkeep { upkeep, dry_run: false, .. } => match upkeep {
@@ -256,6 +261,7 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
     let state = match drive.state {
         shard::DriveState::Unused => api::DriveState::Unused,
         shard::DriveState::Spare => api::DriveState::Spare,
+        shard::DriveState::Exported => api::DriveState::Exported,
         shard::DriveState::Online => api::DriveState::Online,
         shard::DriveState::Missing => api::DriveState::Missing,
         shard::DriveState::Failed => api::DriveState::Failed,

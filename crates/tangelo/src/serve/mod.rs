@@ -20,6 +20,7 @@ mod log;
 mod memory;
 mod names;
 mod notify;
+mod own_files;
 mod sessions;
 mod upkeep;
 mod watcher;
@@ -41,6 +42,7 @@ use uring::Shards;
 
 use self::glue::EngineArray;
 use self::keeper::Keeper;
+use self::own_files::OwnFiles;
 use self::watcher::{Watcher, find_drives};
 use crate::cli;
 
@@ -91,7 +93,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
         started: keeper.after_saving(started),
     };
     let shards = start_shards(&config, parameters)?;
-    let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper));
+    let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper, OwnFiles::of(&config)));
     let head = Head { config, remembered, serve };
     runtime.block_on(attend(&head, &drives, listeners, array, signals, is_started))?;
     for thread in shards.threads {

@@ -51,6 +51,7 @@ fn drive_state(state: DriveState) -> &'static str {
     match state {
         DriveState::Unused => "unused",
         DriveState::Spare => "spare",
+        DriveState::Exported => "exported",
         DriveState::Online => "online",
         DriveState::Missing => "MISSING",
         DriveState::Failed => "FAILED",
@@ -113,7 +114,8 @@ pub(super) fn exit_code(health: Health) -> u8 {
 }
 
 pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
-    let heading = ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "PROVISIONED", "SURVIVES"];
+    let heading =
+        ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "PROVISIONED", "SURVIVES"];
     let mut table = Table::new(&heading);
     for pool in pools {
         let percent =

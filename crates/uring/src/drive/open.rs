@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 
 use base::BLOCK_BYTES;
-use env::{DriveInfo, DriveKind, IoError};
+use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Drive, system};
@@ -53,6 +53,10 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
         volatile_cache: known.volatile_cache,
         model: known.model,
         serial: known.serial,
+        identity: match kind {
+            DriveKind::BlockDevice => DriveIdentity::Device(metadata.rdev()),
+            _ => DriveIdentity::File { file_system: metadata.dev(), inode: metadata.ino() },
+        },
     };
     Ok((Drive::new(OwnedFd::from(file), kind, size_bytes, writable), info))
 }
