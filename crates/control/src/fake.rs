@@ -29,6 +29,7 @@ impl FakeArray {
         let status = self.status.lock().expect("no test panics with it").clone();
         match command {
             Command::DriveList => Ok(Reply::Drives(status.every_drive())),
+            Command::Problems => Ok(Reply::Problems(status.problems)),
             Command::Status => Ok(Reply::Status(Box::new(status))),
             Command::PoolCreate { pool, dry_run } => {
                 changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])

@@ -270,7 +270,6 @@ mod tests {
                 ..pool("a", Healthy, 1)
             }]
         };
-        let striped = |name| Pool { protection: "stripe".to_owned(), ..pool(name, Healthy, 0) };
         let table = [
             (after(true, 0), Some(true), Some(true), "any one more drive."),
             (
@@ -296,6 +295,20 @@ mod tests {
                 "survive the failure of any one more drive.",
             ),
             (vec![pool("a", Healthy, 2)], Some(true), Some(true), "any 2 more drives."),
+            (vec![pool("a", Healthy, 0)], Some(true), Some(false), ", but pool a would NOT SURVIVE"),
+        ];
+        for (pools, safe, survives, words) in table {
+            let summary = summarise(&array(pools, Vec::new()));
+            assert_eq!((summary.data_safe, summary.survives_next_failure), (safe, survives), "{words}");
+            assert!(summary.data.contains(words), "{}", summary.data);
+        }
+    }
+
+    #[test]
+    fn each_pool_is_spoken_of() {
+        use Health::*;
+        let striped = |name| Pool { protection: "stripe".to_owned(), ..pool(name, Healthy, 0) };
+        let table = [
             (
                 vec![pool("a", Healthy, 2), pool("b", Degraded, 1)],
                 Some(true),
@@ -308,7 +321,6 @@ mod tests {
                 Some(true),
                 "The data is safe, and would survive the failure of any one more drive of each pool.",
             ),
-            (vec![pool("a", Healthy, 0)], Some(true), Some(false), ", but pool a would NOT SURVIVE"),
             (
                 vec![pool("a", Degraded, 0), pool("b", Healthy, 2), striped("c")],
                 Some(true),

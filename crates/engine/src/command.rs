@@ -73,6 +73,8 @@ pub enum Command {
     Unmap { volume: String, host: String, dry_run: bool },
     /// → [`Reply::Status`]
     Status,
+    /// → [`Reply::Problems`]
+    Problems,
     /// The head's file has changed: listen on these portals, look at these drives. → [`Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.
@@ -177,6 +179,7 @@ pub enum Reply {
     Changed(Change),
     Snapshots(Vec<SnapshotStatus>),
     Status(Box<ArrayStatus>),
+    Problems(Vec<Problem>),
     Stopped,
 }
 

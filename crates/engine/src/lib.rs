@@ -32,6 +32,7 @@ mod replica;
 mod reservation;
 mod runners;
 mod running;
+mod saving;
 mod scsi_command;
 mod session;
 mod settings;
@@ -50,6 +51,7 @@ pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionL
 pub use iscsi::LoginFault;
 pub use memory::Memory;
 pub use message::ShardMessage;
+pub use saving::Saving;
 pub use shard::Shard;
 
 /// What shard 0 starts the array with.
@@ -64,8 +66,8 @@ pub struct StartParameters {
     pub state: Option<Bytes>,
     /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on
     /// shard 0's thread before the reply to the command that changed it; must not block. Whoever keeps it
-    /// passes that reply on when the copy is safe.
-    pub save_state: Box<dyn Fn(Bytes) + Send>,
+    /// passes that reply on when the copy is safe, and tells how it went: hosts' own changes wait for that.
+    pub save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     /// Called once: when hosts are served, or with the reason why they never will be.
     pub started: StartedHook,
 }

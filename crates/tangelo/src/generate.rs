@@ -24,14 +24,47 @@ _tangelo_names() {
 complete -F _tangelo_names -o nosort -o bashdefault -o default tangelo
 "#;
 
+/// For zsh: the same, around the function that completes words. `-` begins an option, which has no name.
+const ZSH_NAMES: &str = r#"
+_tangelo() {
+    local -a names
+    if [[ $PREFIX != -* ]]; then
+        names=(${(f)"$(tangelo complete -- "${(@Q)words[2,CURRENT-1]}" 2>/dev/null)"})
+        (( $#names )) && compadd -a names && return 0
+    fi
+    _tangelo_words "$@"
+}
+"#;
+
+/// For fish: the same, beside the words.
+const FISH_NAMES: &str = r#"
+function __fish_tangelo_names
+    set -l before (commandline -opc)
+    set -e before[1]
+    tangelo complete -- $before 2>/dev/null
+end
+complete -c tangelo -n 'not string match -q -- "-*" (commandline -ct)' -a '(__fish_tangelo_names)'
+"#;
+
 /// The completion script for a shell.
 pub fn completions(shell: clap_complete::Shell, out: &mut dyn Write) -> io::Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "tangelo", &mut script);
-    if shell == clap_complete::Shell::Bash {
-        script.extend_from_slice(BASH_NAMES.as_bytes());
+    match shell {
+        clap_complete::Shell::Bash => script.extend_from_slice(BASH_NAMES.as_bytes()),
+        clap_complete::Shell::Fish => script.extend_from_slice(FISH_NAMES.as_bytes()),
+        clap_complete::Shell::Zsh => script = with_names(&script),
+        _ => {}
     }
     out.write_all(&script)
+}
+
+/// The script for zsh, whose function for words is called from the one that knows names.
+fn with_names(script: &[u8]) -> Vec<u8> {
+    const BEGINS: &str = "\n_tangelo() {";
+    let script = String::from_utf8_lossy(script);
+    let (before, after) = script.split_once(BEGINS).expect("the generated script has its function");
+    format!("{before}{ZSH_NAMES}\n_tangelo_words() {{{after}").into_bytes()
 }
 
 /// A page for the program and one for each command, in section 1.
@@ -59,8 +92,8 @@ token (`--server HOST:PORT --token-file FILE`).
   would affect, and changes nothing.
 - Exit codes: 0 fine, 1 degraded or refused, 2 wrong usage or critical.
 - Sizes carry a unit: `500GiB`, `1.5TiB` (powers of 1024), `1TB` (powers of 1000); `G` alone is `GiB`.
-- `tangelo completions bash` (or `zsh`, `fish`, ...) prints a completion script. That of bash completes names of pools,
-  volumes, snapshots, hosts, schedules and drives, too: it asks the daemon.
+- `tangelo completions bash` (or `zsh`, `fish`, ...) prints a completion script. Those of bash, zsh and fish complete names of
+  pools, volumes, snapshots, hosts, schedules and drives, too: they ask the daemon.
 ";
 
     fn describe(command: &mut clap::Command, path: &str, page: &mut String) {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::{Bytes, BytesMut};
 use engine::command::{Command, NewBacking, NewHost, NewPool, NewVolume, Reply};
-use engine::{Memory, Shard, ShardMessage, StartParameters};
+use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::{Event, Initiator, InitiatorParams, Request};
 use uring::{Mailbox, Options, UringEnv, spawn_shards};
@@ -122,7 +122,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         drives: Vec::new(),
         array_name: "count".to_owned(),
         state: None,
-        save_state: Box::new(|_| {}),
+        save_state: Box::new(|_| Saving::kept()),
         started: Box::new(move |result| started.send(result).expect("we wait")),
     };
     let parameters = Arc::new(Mutex::new(Some(parameters)));

@@ -43,4 +43,5 @@ pub enum Reply {
     Changed(Changed),
     Snapshots(Vec<Snapshot>),
     Status(Box<ArrayStatus>),
+    Problems(Vec<Problem>),
 }

@@ -16,6 +16,8 @@ use super::upkeep::{Locating, Upkeep};
 pub enum Command {
     DriveList,
     Status,
+    /// Of the status, what is wrong alone: for whoever looks every few seconds.
+    Problems,
     PoolCreate {
         pool: NewPool,
         dry_run: bool,

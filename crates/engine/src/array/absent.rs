@@ -12,6 +12,7 @@ use catalog::VolumeKind;
 use env::{DriveHandle, DriveInfo, IoError};
 use task::race;
 
+use super::opening::Probed;
 use super::pool_status::TOO_MANY_FAILED;
 use super::pools::{Found, Pool};
 use super::{Array, RawDevice};
@@ -106,7 +107,7 @@ impl Array {
             self.name_missing();
             self.settle_pools().await?;
             let bytes = Bytes::from(self.state.borrow().catalog.encode());
-            (self.parameters.save_state)(bytes);
+            drop((self.parameters.save_state)(bytes));
             self.look_at_drives().await;
             self.tell_spaces().await;
         }
@@ -148,7 +149,7 @@ impl Array {
     async fn try_raw_devices_again(&self) {
         let mut taken = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
-            if let Ok(drive) = self.open_raw_device(&path, size_bytes, Nanos(0)).await {
+            if let Ok(drive) = self.open_raw_device(&path, size_bytes).await {
                 taken.push((volume, drive));
             }
         }
@@ -196,7 +197,7 @@ impl Array {
         }
         let mut lines = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
-            let drive = self.open_raw_device(&path, size_bytes, Nanos(0)).await;
+            let drive = self.open_raw_device(&path, size_bytes).await;
             let mut state = self.state.borrow_mut();
             let name = state.catalog.volume(volume).map(|volume| volume.name.to_string()).unwrap_or_default();
             match &drive {
@@ -227,14 +228,22 @@ impl Array {
         gone
     }
 
-    /// Opens the device of a raw volume; one that is smaller than the volume is none. One that is in use is waited for until then.
-    pub(super) async fn open_raw_device(
+    async fn open_raw_device(
         &self,
         path: &str,
         size_bytes: u64,
-        until: Nanos,
     ) -> Result<(DriveHandle, DriveInfo), IoError> {
-        let (handle, info) = pool::open_when_free(&self.context.io, path, until).await?;
+        let opened = self.open_and_probe(path).await;
+        self.as_raw_device(opened, size_bytes).await
+    }
+
+    /// What was opened, as the device of a raw volume: one that is smaller than the volume is none.
+    pub(super) async fn as_raw_device(
+        &self,
+        opened: Result<Probed, IoError>,
+        size_bytes: u64,
+    ) -> Result<(DriveHandle, DriveInfo), IoError> {
+        let Probed { handle, info, .. } = opened?;
         if info.size_bytes < size_bytes {
             // what a host believes to be there must be there
             self.close_drive(handle).await;

@@ -44,7 +44,21 @@ impl Array {
     async fn store(&self, next: Catalog) -> Result<(), CommandError> {
         let bytes = Bytes::from(next.encode());
         self.store_catalog(&bytes).await?;
-        (self.parameters.save_state)(bytes);
+        // whoever keeps it answers when it is safe
+        drop((self.parameters.save_state)(bytes));
+        self.state.borrow_mut().catalog = next;
+        Ok(())
+    }
+
+    /// The same for what a host has changed, who is answered by a shard: where no pool has it, the head's copy is waited for.
+    async fn store_for_host(&self, next: Catalog) -> Result<(), Refusal> {
+        let bytes = Bytes::from(next.encode());
+        let in_a_pool = !self.state.borrow().online().is_empty();
+        self.store_catalog(&bytes).await.map_err(|_| Refusal::NOT_KEPT)?;
+        let saving = (self.parameters.save_state)(bytes);
+        if !in_a_pool && !saving.ended(&self.context.io).await {
+            return Err(Refusal::NOT_KEPT);
+        }
         self.state.borrow_mut().catalog = next;
         Ok(())
     }
@@ -62,14 +76,14 @@ impl Array {
             CatalogError::TooMany { .. } => Refusal::NO_ROOM,
             _ => Refusal::NO_SUCH_UNIT,
         })?;
-        self.store(next).await.map_err(|_| Refusal::NOT_KEPT)
+        self.store_for_host(next).await
     }
 
     /// Makes a volume's access states survive a restart, in the same way.
     pub(crate) async fn keep_access(&self, volume: VolumeId, access: KeptAccesses) -> Result<(), Refusal> {
         let _storing = self.storing.acquire(1).await;
         let next = self.state.borrow().catalog.keep_access(volume, access);
-        self.store(next.map_err(|_| Refusal::NO_SUCH_UNIT)?).await.map_err(|_| Refusal::NOT_KEPT)
+        self.store_for_host(next.map_err(|_| Refusal::NO_SUCH_UNIT)?).await
     }
 }
 

@@ -64,7 +64,10 @@ fn uses_of(catalog: &Catalog, refused: &[(VolumeId, String)]) -> BTreeMap<PoolId
     for (volume, (pool, _)) in catalog.volumes().iter().filter_map(|volume| Some((volume, volume.place()?))) {
         let uses = uses.entry(pool).or_default();
         uses.provisioned_bytes = uses.provisioned_bytes.saturating_add(volume.size_bytes);
-        uses.snapshots += catalog.snapshots_of(volume.id).count();
+    }
+    for snapshot in catalog.snapshots() {
+        let Some((pool, _)) = catalog.volume(snapshot.volume).and_then(Volume::place) else { continue };
+        uses.entry(pool).or_default().snapshots += 1;
     }
     for (pool, _) in catalog.bin().iter().filter_map(|binned| binned.volume.place()) {
         uses.entry(pool).or_default().binned += 1;

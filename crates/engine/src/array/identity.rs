@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use catalog::VolumeKind;
-use env::{DriveIdentity, DriveKind};
+use env::{DriveIdentity, DriveKind, IoError};
 use pool::Member;
 
 use super::drives::Drive;
@@ -88,18 +88,19 @@ impl Array {
         if let Some(volume) = self.raw_volume_at(path) {
             return Err(User::Raw { volume: volume.to_string(), path: path.to_owned() }.refusal(path));
         }
-        let Some(identity) = self.identity_of(path).await else { return Ok(None) };
+        // where it cannot be opened, whoever has to open it says why
+        let Ok(identity) = self.identity_of(path).await else { return Ok(None) };
         match self.state.borrow().user_of(identity) {
             Some(user) => Err(user.refusal(path)),
             None => Ok(Some(identity)),
         }
     }
 
-    /// What is at a path now. Nothing where it cannot be opened, which is told by whoever has to open it.
-    async fn identity_of(&self, path: &str) -> Option<DriveIdentity> {
-        let (handle, info) = self.context.io.drive_open(path, false).await.ok()?;
-        self.close_drive(handle).await;
-        Some(info.identity)
+    /// What is at a path now.
+    async fn identity_of(&self, path: &str) -> Result<DriveIdentity, IoError> {
+        let opened = self.open_to_look(path).await?;
+        self.close_drive(opened.handle).await;
+        Ok(opened.info.identity)
     }
 
     /// Each drive once, by the path by which it is a spare, if it is; and without those that are open.
@@ -140,8 +141,12 @@ impl Array {
         };
         let mut removed = BTreeSet::new();
         for (path, identity) in files {
-            if self.identity_of(&path).await != Some(identity) {
-                removed.insert(path);
+            match self.identity_of(&path).await {
+                Ok(found) if found == identity => {}
+                Ok(_) | Err(IoError::NotFound) => drop(removed.insert(path)),
+                // nobody can tell now
+                Err(_) if self.removed_files.borrow().contains(&path) => drop(removed.insert(path)),
+                Err(_) => {}
             }
         }
         *self.removed_files.borrow_mut() = removed;

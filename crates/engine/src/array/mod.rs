@@ -70,7 +70,7 @@ use crate::command::{
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
-use crate::{StartParameters, StartedHook};
+use crate::{Saving, StartParameters, StartedHook};
 
 /// The array, as shard 0 manages it.
 pub(crate) struct Array {
@@ -120,7 +120,7 @@ struct Parameters {
     portals: Vec<PortalOptions>,
     drives: RefCell<Vec<String>>,
     array_name: String,
-    save_state: Box<dyn Fn(Bytes) + Send>,
+    save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     state: RefCell<Option<Bytes>>,
 }
 
@@ -228,6 +228,9 @@ impl Array {
         if command == Command::Status {
             return Ok(Reply::Status(Box::new(self.status().await)));
         }
+        if command == Command::Problems {
+            return Ok(Reply::Problems(self.all_problems().await));
+        }
         self.ready.pass().await;
         if command == Command::Shutdown {
             return self.shut_down().await;
@@ -251,7 +254,7 @@ impl Array {
                 self.parameters.drives.replace(paths);
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::Status | Command::Shutdown | Command::SnapshotList { .. } => {
+            Command::Status | Command::Problems | Command::Shutdown | Command::SnapshotList { .. } => {
                 unreachable!("answered above")
             }
             Command::Reload { portals, drives } => self.reload(portals, drives).await,

@@ -42,7 +42,7 @@ impl Array {
         self.name_missing();
         self.settle_pools().await?;
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
-        (self.parameters.save_state)(bytes);
+        drop((self.parameters.save_state)(bytes));
         self.open_raw_volumes().await;
         self.broadcast().await;
         self.trim_all().await;

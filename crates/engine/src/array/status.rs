@@ -31,15 +31,7 @@ impl Array {
             self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
         let volumes = self.volume_statuses(&volumes).await;
         let bin = self.bin_statuses().await;
-        let mut problems = self.problems();
-        problems.extend(pool_problems.into_iter().flatten());
-        problems.extend(self.schedule_problems());
-        problems.extend(self.clock_problems());
-        problems.extend(self.spare_problems());
-        problems.extend(self.login_problems());
-        problems.extend(self.remembered_problems());
-        problems.extend(self.file_problems());
-        Problem::sort(&mut problems);
+        let problems = self.sorted_problems(pool_problems.into_iter().flatten());
         let state = self.state.borrow();
         let catalog = &state.catalog;
         let portals = state.portals.iter().map(|portal| match &portal.result {
@@ -66,6 +58,25 @@ impl Array {
         }
     }
 
+    /// What is wrong, and nothing else: it is asked for every few seconds.
+    pub(super) async fn all_problems(&self) -> Vec<Problem> {
+        let of_pools = self.pool_statuses().await.into_iter().flat_map(|(_, problems)| problems);
+        self.sorted_problems(of_pools)
+    }
+
+    fn sorted_problems(&self, of_pools: impl Iterator<Item = Problem>) -> Vec<Problem> {
+        let mut problems = self.problems();
+        problems.extend(of_pools);
+        problems.extend(self.schedule_problems());
+        problems.extend(self.clock_problems());
+        problems.extend(self.spare_problems());
+        problems.extend(self.login_problems());
+        problems.extend(self.remembered_problems());
+        problems.extend(self.file_problems());
+        Problem::sort(&mut problems);
+        problems
+    }
+
     /// A volume that was made or changed, as it is now.
     pub(super) async fn made_volume(&self, id: VolumeId) -> Option<Made> {
         self.volume_statuses(&[id]).await.pop().map(Box::new).map(Made::Volume)
@@ -82,9 +93,15 @@ impl Array {
                 entry.insert(self.copy_spaces(pool).await);
             }
         }
+        // in one pass: volumes and snapshots may be thousands each
+        let mut snapshots: BTreeMap<VolumeId, u64> = BTreeMap::new();
+        for snapshot in self.state.borrow().catalog.snapshots() {
+            *snapshots.entry(snapshot.volume).or_default() += 1;
+        }
         let status = |id: &VolumeId| {
             let space = place(id).and_then(|(pool, layer)| spaces.get(&pool)?.get(&layer).copied());
-            Some(VolumeStatus { space, ..self.volume_status(*id)? })
+            let snapshots = snapshots.get(id).copied().unwrap_or(0);
+            Some(VolumeStatus { space, snapshots, ..self.volume_status(*id)? })
         };
         volumes.iter().filter_map(status).collect()
     }
@@ -127,7 +144,7 @@ impl Array {
             reason,
             access: self.volume_access(id),
             clone_of: volume.clone_of.clone(),
-            snapshots: state.catalog.snapshots_of(id).count() as u64,
+            snapshots: 0,
             space: None,
         })
     }

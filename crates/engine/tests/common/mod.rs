@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex};
 use base::{Nanos, ShardId};
 use bytes::Bytes;
 use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Memory, Reply, SessionEvent, Shard, ShardMessage, StartParameters};
+use engine::{
+    Command, CommandError, Memory, Reply, Saving, SessionEvent, Shard, ShardMessage, StartParameters,
+};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -85,6 +87,7 @@ impl Turn for EngineShard {
 /// The answer to a command, when it comes.
 pub type Answer = Arc<Mutex<Option<Result<Reply, CommandError>>>>;
 type Saved = Arc<Mutex<Option<Bytes>>>;
+pub type Slow = Arc<Mutex<Option<Vec<Saving>>>>;
 pub type Told = Arc<Mutex<Vec<SessionEvent>>>;
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 
@@ -96,6 +99,8 @@ pub struct Lab {
     shards: Vec<Rc<RefCell<EngineShard>>>,
     /// The head's state directory: survives restarts.
     pub saved: Saved,
+    /// Where there is a list, copies of the catalog take until somebody says how it went.
+    pub slow: Slow,
     pub started: Started,
     /// What the shards have told of sessions.
     pub told: Told,
@@ -131,15 +136,16 @@ impl Lab {
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
-        let (saved, told) = (Saved::default(), Told::default());
+        let (saved, slow, told) = (Saved::default(), Slow::default(), Told::default());
         let (started, process, outside, parts) =
-            start(&simulation.world, shards, (&drives, memory), (&saved, &told));
+            start(&simulation.world, shards, (&drives, memory), (&saved, &slow, &told));
         let mut lab = Lab {
             simulation,
             process,
             outside,
             shards: Vec::new(),
             saved,
+            slow,
             started,
             told,
             drives,
@@ -184,7 +190,7 @@ impl Lab {
             &self.simulation.world,
             self.shard_count,
             (&self.drives, self.memory),
-            (&self.saved, &self.told),
+            (&self.saved, &self.slow, &self.told),
         );
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
@@ -332,17 +338,23 @@ fn start(
     world: &World,
     shards: u16,
     (drives, memory): (&[String], Memory),
-    (saved, told): (&Saved, &Told),
+    (saved, slow, told): (&Saved, &Slow, &Told),
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
     let started = Started::default();
-    let (place, keep) = (started.clone(), saved.clone());
+    let (place, keep, slow) = (started.clone(), saved.clone(), slow.clone());
     let mut parameters = Some(StartParameters {
         portals: vec![portal(0).into()],
         drives: drives.to_vec(),
         array_name: "test".to_owned(),
         state: saved.lock().unwrap().clone(),
-        save_state: Box::new(move |bytes| *keep.lock().unwrap() = Some(bytes)),
+        save_state: Box::new(move |bytes| {
+            *keep.lock().unwrap() = Some(bytes);
+            slow.lock().unwrap().as_mut().map_or(Saving::kept(), |waiting| {
+                waiting.push(Saving::under_way());
+                waiting.last().expect("just put there").clone()
+            })
+        }),
         started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
     });
     let make = |environment: SimEnv<ShardMessage>| {

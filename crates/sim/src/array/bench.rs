@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use engine::{Command, Memory, Shard, ShardMessage, StartParameters};
+use engine::{Command, Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
@@ -132,7 +132,7 @@ impl ArrayBench {
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,
-            save_state: Box::new(|_| {}),
+            save_state: Box::new(|_| Saving::kept()),
             started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
         });
         for (index, environment) in environments.into_iter().enumerate() {

@@ -105,6 +105,9 @@ impl Array for EngineArray {
                 }
                 Reply::Changed(change) => Ok(api::Reply::Changed(changed(change))),
                 Reply::Status(status) => Ok(api::Reply::Status(Box::new(array_status(*status)))),
+                Reply::Problems(problems) => {
+                    Ok(api::Reply::Problems(problems.into_iter().map(problem).collect()))
+                }
                 Reply::Stopped => unreachable!("the API cannot ask for a shutdown"),
             }
         })
@@ -116,6 +119,7 @@ fn engine_command(command: api::Command) -> engine::Command {
     match command {
         api::Command::DriveList => To::DriveList,
         api::Command::Status => To::Status,
+        api::Command::Problems => To::Problems,
         api::Command::PoolCreate { pool, dry_run } => {
             let api::NewPool { name, protection, width, drives, force } = pool;
             To::PoolCreate { pool: shard::NewPool { name, protection, width, drives, force }, dry_run }

@@ -6,27 +6,53 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use control::state::StateDirectory;
-use engine::{CommandError, CommandErrorKind, Reply};
+use engine::{CommandError, CommandErrorKind, Reply, Saving};
 use tokio::sync::oneshot;
 
 type Outcome = Result<Reply, CommandError>;
 
 enum Message {
-    Save(Bytes),
+    /// The newest catalog.
+    Save,
     Remember(Vec<String>),
     Answer(Outcome, oneshot::Sender<Outcome>),
     /// Anything else that has to wait its turn.
     Then(Box<dyn FnOnce() + Send>),
 }
 
-/// The way to the keeper's thread, which ends with the last clone of it. What waits there is bounded by the
-/// commands at work.
+/// A catalog that is to be saved, and who waits for that. A newer one takes its place.
+#[derive(Default)]
+struct Newest(Mutex<Option<(Bytes, Vec<Saving>)>>);
+
+impl Newest {
+    /// Whether the keeper is to be told: it does not know of one yet.
+    fn put(&self, catalog: Bytes) -> (Saving, bool) {
+        let mut newest = self.0.lock().expect("nobody panics with it");
+        let saving = Saving::under_way();
+        let (_, mut waiting) = newest.take().unwrap_or_default();
+        let is_first = waiting.is_empty();
+        // those for which nobody waits need not be told; one stays for the catalog itself
+        waiting.retain(|saving| !saving.is_forgotten());
+        waiting.push(saving.clone());
+        *newest = Some((catalog, waiting));
+        (saving, is_first)
+    }
+
+    fn take(&self) -> Option<(Bytes, Vec<Saving>)> {
+        self.0.lock().expect("nobody panics with it").take()
+    }
+}
+
+/// The way to the keeper's thread, which ends with the last clone of it. What waits there is bounded: one catalog, and the
+/// answers to commands at work.
 #[derive(Clone)]
 pub struct Keeper {
     messages: Sender<Message>,
+    newest: Arc<Newest>,
 }
 
 impl Keeper {
@@ -35,15 +61,22 @@ impl Keeper {
         let (messages, received) = channel();
         let saved = saved.map(Bytes::copy_from_slice);
         let path = directory.catalog_path();
-        let work = Work { directory, saved, path, failed: None };
+        let newest = Arc::new(Newest::default());
+        let work = Work { directory, newest: newest.clone(), saved, path, failed: None };
         std::thread::Builder::new().name("keeper".to_owned()).spawn(move || work.run(&received))?;
-        Ok(Keeper { messages })
+        Ok(Keeper { messages, newest })
     }
 
     /// For shard 0: takes a catalog to save.
-    pub fn save_state(&self) -> Box<dyn Fn(Bytes) + Send> {
+    pub fn save_state(&self) -> Box<dyn Fn(Bytes) -> Saving + Send> {
         let keeper = self.clone();
-        Box::new(move |catalog| keeper.send(Message::Save(catalog)))
+        Box::new(move |catalog| {
+            let (saving, is_first) = keeper.newest.put(catalog);
+            if is_first {
+                keeper.send(Message::Save);
+            }
+            saving
+        })
     }
 
     /// For shard 0: takes the answer to one command, which makes use of these drives.
@@ -77,6 +110,7 @@ impl Keeper {
 
 struct Work {
     directory: StateDirectory,
+    newest: Arc<Newest>,
     /// What the directory holds.
     saved: Option<Bytes>,
     path: PathBuf,
@@ -88,7 +122,12 @@ impl Work {
     fn run(mut self, messages: &Receiver<Message>) {
         for message in messages {
             match message {
-                Message::Save(catalog) => self.save(catalog),
+                Message::Save => {
+                    if let Some((catalog, waiting)) = self.newest.take() {
+                        self.save(catalog);
+                        waiting.iter().for_each(|saving| saving.finish(self.failed.is_none()));
+                    }
+                }
                 Message::Remember(drives) => self.remember(&drives),
                 // Nobody may be waiting any more: a client that has left.
                 Message::Answer(outcome, to) => drop(to.send(self.qualify(outcome))),
@@ -158,9 +197,26 @@ mod tests {
     fn an_answer_comes_when_the_copy_is_safe() {
         let directory = tempfile::tempdir().unwrap();
         let keeper = Keeper::start(StateDirectory::open(directory.path()).unwrap(), None).unwrap();
-        keeper.save_state()(Bytes::from_static(b"one"));
+        drop(keeper.save_state()(Bytes::from_static(b"one")));
         assert_eq!(ask(&keeper, changed(false)), changed(false));
         assert_eq!(std::fs::read(directory.path().join("catalog.json")).unwrap(), b"one");
+    }
+
+    /// However many changes come while the disk is slow, one catalog waits, and who waits is told of it.
+    #[test]
+    fn what_waits_is_bounded() {
+        let newest = Newest::default();
+        let catalog = |number: u32| Bytes::from(number.to_string());
+        let (first, tells) = newest.put(catalog(0));
+        assert!(tells);
+        for number in 1..10_000 {
+            assert!(!newest.put(catalog(number)).1, "the keeper knows");
+        }
+        let (saved, waiting) = newest.take().unwrap();
+        assert_eq!(saved, catalog(9_999));
+        assert!(waiting.len() <= 3, "{}", waiting.len());
+        assert!(!first.is_forgotten(), "whoever waits is told");
+        assert!(newest.put(catalog(1)).1, "the next one is told");
     }
 
     #[test]
@@ -183,12 +239,12 @@ mod tests {
         let path = parent.path().join("state");
         let keeper = Keeper::start(StateDirectory::open(&path).unwrap(), None).unwrap();
         std::fs::remove_dir_all(&path).unwrap();
-        keeper.save_state()(Bytes::from_static(b"one"));
+        drop(keeper.save_state()(Bytes::from_static(b"one")));
         let error = ask(&keeper, changed(false)).unwrap_err();
         assert!(error.message.contains("could not be saved"), "{error}");
         assert_eq!(ask(&keeper, changed(true)), changed(true), "a dry run has nothing to save");
         std::fs::create_dir(&path).unwrap();
-        keeper.save_state()(Bytes::from_static(b"one"));
+        drop(keeper.save_state()(Bytes::from_static(b"one")));
         assert_eq!(ask(&keeper, changed(false)), changed(false));
         assert_eq!(std::fs::read(path.join("catalog.json")).unwrap(), b"one");
     }

@@ -54,12 +54,12 @@ impl Watcher {
         loop {
             let look = async {
                 tokio::time::sleep(INTERVAL).await;
-                array.call(Command::Status).await
+                array.call(Command::Problems).await
             };
             tokio::select! {
                 value = &mut end => return value,
-                reply = look => if let Ok(Reply::Status(status)) = reply {
-                    self.report(&status.problems);
+                reply = look => if let Ok(Reply::Problems(problems)) = reply {
+                    self.report(&problems);
                 }
             }
         }
