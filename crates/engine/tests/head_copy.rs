@@ -4,66 +4,60 @@ mod common;
 
 use base::Nanos;
 use block::Payload;
-use common::Lab;
 use common::host::{Host, cdb};
-use engine::Command;
-use engine::command::{NewBacking, NewVolume};
+use common::{Lab, portal};
+use engine::{Command, PortalOptions};
 use iscsi::initiator::Request;
-use sim::{DriveOptions, World};
-use wire::scsi::reservation::{ReserveOutList, parse_keys};
+use wire::scsi::port_groups::PortGroupState::{self, ActiveNonOptimized, Standby};
+use wire::scsi::port_groups::{emit_set_port_groups, parse_port_groups};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
+/// The portal group that the host does not come by.
+const OTHER: u16 = 2;
 
-/// REGISTER, to be kept (APTPL).
-fn register(key: u64, action_key: u64) -> Request {
-    let list = ReserveOutList {
-        key,
-        service_action_key: action_key,
-        specify_initiator_ports: false,
-        all_target_ports: false,
-        persist: true,
-    };
-    let mut request = Request::new(0, cdb(&[0x5F, 0, 0, 0, 0, 0, 0, 0, 24, 0]));
-    request.data_out = Payload::from(list.emit(&[]));
+/// SET TARGET PORT GROUPS.
+fn set(state: PortGroupState) -> Request {
+    let list = emit_set_port_groups(&[(OTHER, state)]);
+    let mut request = Request::new(0, cdb(&[0xA4, 0x0A, 0, 0, 0, 0, 0, 0, 0, list.len() as u8, 0, 0]));
+    request.data_out = Payload::from(list);
     request
 }
 
-fn keys(lab: &mut Lab, host: &Host) -> Vec<u64> {
-    let mut request = Request::new(0, cdb(&[0x5E, 0, 0, 0, 0, 0, 0, 4, 0, 0]));
+fn state(lab: &mut Lab, host: &Host) -> PortGroupState {
+    let mut request = Request::new(0, cdb(&[0xA3, 0x0A, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0]));
     request.expected_in = 1024;
-    parse_keys(&host.run(lab, request).data_in.to_vec()).unwrap().1
+    let rows = parse_port_groups(&host.run(lab, request).data_in.to_vec()).unwrap();
+    rows.iter().find(|row| row.group == OTHER).unwrap().state
 }
 
 #[test]
 fn what_a_host_has_changed_is_answered_when_it_is_kept() {
     for (seed, shards) in [(1, 1), (2, 2)] {
-        let world = World::new(seed, None);
-        world.add_drive(DriveOptions::new("/dev/sdx", 64 << 20));
-        let mut lab = Lab::in_world(world, shards, &[]);
-        let volume = NewVolume {
-            name: "old-lun".to_owned(),
-            backing: NewBacking::Raw("/dev/sdx".to_owned()),
-            size_bytes: None,
-            block_bytes: 512,
-            write_back: false,
-        };
-        lab.change(Command::VolumeCreate { volume, dry_run: false });
+        let mut lab = Lab::new(seed, shards, &[]);
+        lab.create_memory_volume("disk", 1 << 20);
         lab.create_host("alpha", ALPHA);
-        lab.map("old-lun", "alpha", 0, false);
+        lab.map("disk", "alpha", 0, false);
+        let mut address = portal(0);
+        address.set_port(address.port() + 100);
+        let second = PortalOptions { address, group: OTHER, hosts: Vec::new() };
+        let portals = vec![PortalOptions::from(portal(0)), second];
+        lab.change(Command::Reload { portals, drives: Vec::new() });
         let host = Host::log_in(&mut lab, shards - 1, ALPHA, 1);
         host.settle(&mut lab, 0);
-        for (kept, before, after) in [(true, 0, 1), (false, 1, 2), (true, 1, 3)] {
+        let mut before = state(&mut lab, &host);
+        for (kept, wanted) in [(true, Standby), (false, ActiveNonOptimized), (true, ActiveNonOptimized)] {
             *lab.slow.lock().unwrap() = Some(Vec::new());
-            let tag = host.send(&mut lab, register(before, after));
+            let tag = host.send(&mut lab, set(wanted));
             lab.pass(Nanos::from_secs(1));
             let saving = lab.slow.lock().unwrap().take().unwrap();
-            assert_eq!(saving.len(), 1);
+            assert_eq!(saving.len(), 1, "seed {seed}: {wanted:?} is to be kept");
             assert!(host.completion(tag).is_none(), "it is not kept yet");
             saving[0].finish(kept);
             lab.pass(Nanos::from_millis(100));
             let status = host.completion(tag).expect("it is known by now").status;
             assert_eq!(status == 0, kept, "{status}");
-            assert_eq!(keys(&mut lab, &host), if kept { vec![after] } else { vec![before] });
+            before = if kept { wanted } else { before };
+            assert_eq!(state(&mut lab, &host), before, "seed {seed}");
         }
     }
 }
