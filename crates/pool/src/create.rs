@@ -68,6 +68,11 @@ pub enum PoolError {
         lane: u16,
         what: &'static str,
     },
+    /// What is whole does not fit the pool, or itself.
+    Misfit {
+        lane: u16,
+        what: &'static str,
+    },
     Recovery {
         lane: u16,
         error: LaneError,
@@ -124,6 +129,9 @@ impl fmt::Display for PoolError {
             PoolError::NoRoot { lane } => write!(f, "lane {lane} has no checkpoint that can be read"),
             PoolError::Damaged { lane, what } => {
                 write!(f, "{what} of lane {lane} can neither be read nor rebuilt")
+            }
+            PoolError::Misfit { lane, what } => {
+                write!(f, "the checkpoint of lane {lane} is whole, and names {what}: it is not believed")
             }
             PoolError::Recovery { lane, error } => write!(f, "lane {lane} could not be recovered: {error}"),
             PoolError::Io { path, error } => write!(f, "{path}: {error}"),

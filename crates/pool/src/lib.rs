@@ -70,6 +70,7 @@ mod references;
 mod request;
 mod ring;
 mod round;
+mod sanity;
 mod scrub;
 mod segments;
 mod space;

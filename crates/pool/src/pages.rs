@@ -52,7 +52,7 @@ impl Lane {
         };
         pins.pin(entry.position.segment());
         let page = match self.read_entry(&columns, entry).await {
-            Ok(buffer) => Page::parse(&buffer, key).ok(),
+            Ok(buffer) => Page::parse(&buffer, key).ok().filter(|page| self.has_segments_of(page)),
             Err(Unreadable) => None,
         };
         let Some(page) = page else {
@@ -61,6 +61,18 @@ impl Lane {
         };
         self.map.borrow_mut().insert_loaded(key, entry, page);
         Ok(())
+    }
+
+    /// Whether all that a page names is there: what says otherwise is not believed, whatever its checksum says.
+    fn has_segments_of(&self, page: &Page) -> bool {
+        let segments = self.segments.borrow();
+        let mut last = None;
+        let stored = (0..PAGE_ENTRIES).map(|index| page.entry(index).position).filter(|at| at.is_stored());
+        stored.map(Position::segment).all(|id| {
+            let known = last == Some(id) || segments.find(id).is_some();
+            last = Some(id);
+            known
+        })
     }
 
     /// Has a page in the cache, or knows that it does not exist (`false`).

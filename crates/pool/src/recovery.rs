@@ -36,6 +36,7 @@ use crate::membership::Membership;
 use crate::merge::forward;
 use crate::position::SegmentId;
 use crate::references::References;
+use crate::sanity::{Known, misfit};
 use crate::segments::{Segment, SegmentState};
 use crate::watch::watch_drives;
 
@@ -186,7 +187,13 @@ impl Lane {
             bytes.extend_from_slice(&block);
         }
         bytes.truncate(root.table_bytes as usize);
-        Table::parse(&bytes).map_err(|_| damaged)
+        let table = Table::parse(&bytes).map_err(|_| damaged)?;
+        let chunks: Vec<u32> = self.membership.borrow().members.iter().map(|member| member.chunks).collect();
+        let known = Known { chunks: &chunks, rows: self.segments.borrow().rows };
+        match misfit(root, &table, &known) {
+            None => Ok(table),
+            Some(what) => Err(PoolError::Misfit { lane: self.number, what }),
+        }
     }
 
     fn restore(&self, root: &Root, table: &Table) {

@@ -94,7 +94,7 @@ pub const REFUSED_WRITES_DO_NOT_LAND_LATER: Scenario = Scenario {
             }
             script.verify()?;
             let refused = script.shared.out_of_space.get();
-            let crashes = goes || (seed + round as u64) % 3 > 0;
+            let crashes = goes || !(seed + round as u64).is_multiple_of(3);
             if crashes {
                 script.crash(round % 2 == 0);
             }
