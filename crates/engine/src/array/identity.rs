@@ -5,10 +5,11 @@
 use std::collections::BTreeSet;
 
 use catalog::VolumeKind;
-use env::{DriveIdentity, DriveKind, IoError};
+use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use pool::Member;
 
 use super::drives::Drive;
+use super::error::drive_error;
 use super::{Array, State};
 use crate::command::{CommandError, CommandErrorKind, Harm, Health, Problem};
 
@@ -80,19 +81,39 @@ impl State {
 }
 
 impl Array {
-    /// Refuses a drive that is one of the array's own, by whatever path. Gives what it is, where it can be opened.
-    pub(super) async fn check_not_ours(&self, path: &str) -> Result<Option<DriveIdentity>, CommandError> {
+    /// Refuses a drive that is one of the array's own.
+    pub(super) fn check_not_ours(&self, path: &str) -> Result<(), CommandError> {
         if let Some(name) = self.pool_of_drive(path) {
             return Err(User::Pool { name, path: path.to_owned() }.refusal(path));
         }
-        if let Some(volume) = self.raw_volume_at(path) {
-            return Err(User::Raw { volume: volume.to_string(), path: path.to_owned() }.refusal(path));
+        match self.raw_volume_at(path) {
+            Some(volume) => {
+                Err(User::Raw { volume: volume.to_string(), path: path.to_owned() }.refusal(path))
+            }
+            None => Ok(()),
         }
-        // where it cannot be opened, whoever has to open it says why
-        let Ok(identity) = self.identity_of(path).await else { return Ok(None) };
+    }
+
+    /// Why a drive could not be opened: what is in use may be so by the array itself, by another path, or by the command that
+    /// asks, which has opened these.
+    pub(super) async fn why_not_opened(
+        &self,
+        path: &str,
+        error: IoError,
+        opened: &[DriveInfo],
+    ) -> CommandError {
+        let identity = match error {
+            IoError::Busy => self.identity_of(path).await.ok(),
+            _ => None,
+        };
+        let Some(identity) = identity else { return drive_error(path, error) };
+        if let Some(first) = opened.iter().find(|info| info.identity == identity) {
+            let message = format!("{} and {path} are the same drive", first.path);
+            return CommandError::new(CommandErrorKind::Invalid, message, "name each drive once");
+        }
         match self.state.borrow().user_of(identity) {
-            Some(user) => Err(user.refusal(path)),
-            None => Ok(Some(identity)),
+            Some(user) => user.refusal(path),
+            None => drive_error(path, error),
         }
     }
 

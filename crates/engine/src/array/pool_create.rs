@@ -3,7 +3,7 @@
 use base::limits::DRIVE_BYTES_MIN;
 use base::{ArrayId, PoolId};
 use catalog::Change;
-use env::{DriveHandle, DriveIdentity, DriveInfo};
+use env::{DriveHandle, DriveInfo};
 use pool::{Content, CreateOptions, PlannedPool, PoolError, Protection};
 use task::join_all;
 
@@ -88,20 +88,17 @@ impl Array {
         drives: &[String],
         force: &[String],
     ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
-        let mut known: Vec<(DriveIdentity, &String)> = Vec::new();
         for path in drives {
-            let Some(identity) = self.check_not_ours(path).await? else { continue };
-            if let Some((_, first)) = known.iter().find(|(other, _)| *other == identity) {
-                let message = format!("{first} and {path} are the same drive");
-                return Err(CommandError::new(CommandErrorKind::Invalid, message, "name each drive once"));
-            }
-            known.push((identity, path));
+            self.check_not_ours(path)?;
         }
         self.waits_for(format!("it waits for drives to be opened and looked at: {}", drives.join(", ")));
         let probes = drives.iter().map(|path| self.open_and_probe(path)).collect::<Vec<_>>();
         let mut taken = Vec::new();
         let mut refusal = None;
-        for (path, result) in drives.iter().zip(join_all(probes).await) {
+        let results = join_all(probes).await;
+        let opened: Vec<DriveInfo> =
+            results.iter().filter_map(|result| Some(result.as_ref().ok()?.info.clone())).collect();
+        for (path, result) in drives.iter().zip(results) {
             match result {
                 Ok(Probed { handle, info, content }) => {
                     let forced = force.contains(path);
@@ -110,7 +107,10 @@ impl Array {
                     refusal = refusal.or_else(|| self.check_not_failed(&info, forced).err());
                     taken.push((handle, info));
                 }
-                Err(error) => refusal = refusal.or_else(|| Some(drive_error(path, error))),
+                Err(error) if refusal.is_none() => {
+                    refusal = Some(self.why_not_opened(path, error, &opened).await);
+                }
+                Err(_) => {}
             }
         }
         match refusal.or_else(|| self.still_wanted().err()) {

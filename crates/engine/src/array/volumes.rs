@@ -5,7 +5,6 @@ use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo};
 
 use super::change::{Planned, size};
-use super::error::drive_error;
 use super::{Array, RawDevice};
 use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
 
@@ -102,9 +101,11 @@ impl Array {
             let message = "a raw volume is as large as its device";
             return Err(CommandError::new(CommandErrorKind::Invalid, message, "leave the size out"));
         }
-        self.check_not_ours(path).await?;
-        let opened = self.open_and_probe(path).await.map_err(|error| drive_error(path, error))?;
-        Ok((opened.handle, opened.info))
+        self.check_not_ours(path)?;
+        match self.open_and_probe(path).await {
+            Ok(opened) => Ok((opened.handle, opened.info)),
+            Err(error) => Err(self.why_not_opened(path, error, &[]).await),
+        }
     }
 
     /// The raw volume that is this device.
