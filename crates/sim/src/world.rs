@@ -84,6 +84,8 @@ pub(crate) struct Inbox {
     /// Senders of the messages that have arrived, in order.
     pub(crate) arrived: VecDeque<u16>,
     turn_scheduled: bool,
+    /// Something else has its core until then.
+    held_up_until: Nanos,
 }
 
 /// What a drive handle of a process stands for.
@@ -174,8 +176,10 @@ impl Inner {
     pub(crate) fn want_turn(&mut self, process: ProcessId, shard: u16) {
         let inbox = &mut self.process(process).inboxes[usize::from(shard)];
         if !std::mem::replace(&mut inbox.turn_scheduled, true) {
+            let held_up_until = inbox.held_up_until;
             let delay = Nanos(self.prng.skewed(200, self.turn_delay.0));
-            self.schedule(delay, EventKind::Turn { process, shard });
+            let at = (self.now + delay).max(held_up_until);
+            self.schedule_at(at, EventKind::Turn { process, shard });
         }
     }
 
@@ -353,6 +357,14 @@ impl World {
     /// Gives a shard a turn soon, because it was given something to do from outside.
     pub fn nudge(&self, process: ProcessId, shard: u16) {
         self.0.borrow_mut().want_turn(process, shard);
+    }
+
+    /// Something else has the core of a shard for so long: it takes no turn.
+    pub fn hold_up(&self, process: ProcessId, shard: u16, time: Nanos) {
+        let mut inner = self.0.borrow_mut();
+        let until = inner.now + time;
+        inner.process(process).inboxes[usize::from(shard)].held_up_until = until;
+        inner.trace.line(until, || format!("p{}.{shard} is held up until now", process.0));
     }
 
     /// Lets the next event happen; the clock moves to it.

@@ -7,6 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use base::Nanos;
 use engine::{Command, Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
@@ -67,6 +68,7 @@ pub struct ArrayBench {
     prepared: Rc<Cell<bool>>,
     clients: Vec<ProcessId>,
     array: Option<(ToArray, Io, u16)>,
+    process: Option<ProcessId>,
     /// Who has reserved what.
     holders: Rc<Holders>,
     logins: Rc<Cell<u64>>,
@@ -104,6 +106,7 @@ impl ArrayBench {
             prepared: Rc::default(),
             clients: Vec::new(),
             array: None,
+            process: None,
             logins: Rc::default(),
             holders: Rc::default(),
             orders,
@@ -228,6 +231,7 @@ impl Bench for ArrayBench {
             self.troubles.heal(&simulation.world);
         }
         let (process, outside, started) = self.start_array(simulation);
+        self.process = Some(process);
         let mut lanes = Vec::new();
         let ready = Ready::default();
         for host in 0..self.who.hosts {
@@ -299,6 +303,12 @@ impl Bench for ArrayBench {
         if !self.prepared.get() {
             return;
         }
+        if let (Some(process), most) = (self.process, self.who.rough.held_up_ns_max)
+            && most > 0
+        {
+            let shard = prng.index(usize::from(self.plan.shards)) as u16;
+            return world.hold_up(process, shard, Nanos(prng.below(most)));
+        }
         self.troubles.inject(world, prng);
         if let Some((index, times)) = self.orders.draw_slowness(&self.plan) {
             world.slow_down(self.drives[index], times);
@@ -358,6 +368,6 @@ impl Bench for ArrayBench {
         self.holders.clear();
         // nobody answers them any more
         self.orders_given = Rc::default();
-        self.array = None;
+        (self.array, self.process) = (None, None);
     }
 }

@@ -46,6 +46,7 @@ counted! {
     /// What hosts have seen of others' resets.
     Seen: "hosts: " {
         SentAgain = "a read that was aborted, sent again",
+        WroteAgain = "a write that was aborted, sent again",
         NotTold = "TASK ABORTED turned off",
         Unmapped = "UNMAP of several ranges",
         WroteZeros = "WRITE SAME of a block of zeros",
@@ -80,11 +81,13 @@ pub struct Rough {
     pub resets_permille: u64,
     /// Reservations of each host in a round.
     pub reservations: u32,
+    /// What goes wrong, if this is not 0: now and then a shard of the array gets no turn for so long at most.
+    pub held_up_ns_max: u64,
 }
 
 impl Default for Rough {
     fn default() -> Rough {
-        Rough { resets_permille: 8, reservations: 3 }
+        Rough { resets_permille: 8, reservations: 3, held_up_ns_max: 0 }
     }
 }
 
@@ -353,5 +356,13 @@ impl Subject for LunSubject {
             }
             way.send(command, written, move |completion| answer(&request, completion)).await
         })
+    }
+
+    fn sends_again(&self) -> bool {
+        let again = self.way.io.random_u64().is_multiple_of(2);
+        if again {
+            Seen::WroteAgain.seen();
+        }
+        again
     }
 }

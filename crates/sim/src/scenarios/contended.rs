@@ -1,5 +1,6 @@
 //! Hosts that are all in each other's way.
 
+use base::Nanos;
 use pool::Protection;
 
 use super::Scenario;
@@ -53,8 +54,9 @@ pub const RESERVATIONS_HOLD_EVERYWHERE: Scenario = Scenario {
         for n in 0..RUNS {
             let mut plan = plan(seed + n);
             (plan.course.rounds, plan.course.requests, plan.course.depth) = (2, 150, 4);
+            plan.course.fault_interval = Some(Nanos::from_micros(700));
             plan.profile = Profile::hot();
-            let rough = Rough { resets_permille: 0, reservations: 30 };
+            let rough = Rough { resets_permille: 0, reservations: 30, held_up_ns_max: 4_000_000 };
             run_rough_hosts(seed * 100 + n, plan, rough, options.trace.take())?;
         }
         Ok(())
@@ -69,7 +71,7 @@ pub const RESETS_ARE_A_FENCE: Scenario = Scenario {
             let mut plan = plan(seed + n);
             (plan.course.rounds, plan.course.requests, plan.course.depth) = (1, 300, 8);
             plan.profile = Profile::hot();
-            let rough = Rough { resets_permille: 60, reservations: 0 };
+            let rough = Rough { resets_permille: 60, reservations: 0, held_up_ns_max: 0 };
             run_rough_hosts(seed * 100 + n, plan, rough, options.trace.take())?;
         }
         Ok(())

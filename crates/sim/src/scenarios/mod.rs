@@ -69,6 +69,7 @@ pub const ALL: &[Scenario] = &[
     space::LOST_MAP_PAGES_STAY,
     space::CHECKPOINTS_READ_NOTHING,
     space::MAP_TEN_TIMES_ITS_MEMORY,
+    space::PROMISED_SPACE_IS_USED_OR_GIVEN_BACK,
     proof::IDLE_POOL_IS_REBUILT,
     proof::DRAINED_DRIVE_IS_NOT_NEEDED,
     proof::ADDED_DRIVE_IS_USED,

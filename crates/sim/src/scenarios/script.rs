@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::future::Future;
+use std::ops::Range;
 use std::rc::Rc;
 
 use base::Nanos;
@@ -324,7 +325,11 @@ impl Script {
 
     /// Begins to ask for something; the oracle is told when it is answered.
     pub fn begin(&mut self, what: Checked, block: u64, blocks: u64) -> Rc<Cell<bool>> {
-        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        self.begin_part(what, block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK)
+    }
+
+    /// The same, for sectors.
+    pub fn begin_part(&mut self, what: Checked, sectors: Range<u64>) -> Rc<Cell<bool>> {
         let volume = self.session().lanes[0].volumes[0];
         let asked = ask_checked(self.shared.clone(), self.subject(), volume, sectors, what);
         self.spawn(asked)

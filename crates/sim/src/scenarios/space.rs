@@ -10,7 +10,7 @@ use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::drive::DriveOptions;
 use crate::oracle::SECTORS_PER_BLOCK;
-use crate::workload::{Answer, Failure, Request};
+use crate::workload::{Answer, Checked, Failure, Request};
 
 fn broken(what: String) -> Failure {
     Failure::Broken(what)
@@ -348,3 +348,31 @@ pub const CHECKPOINTS_READ_NOTHING: Scenario = Scenario {
 fn read_block(block: u64) -> Request {
     Request::Read { volume: 1, sectors: block * SECTORS_PER_BLOCK..(block + 1) * SECTORS_PER_BLOCK }
 }
+
+pub const PROMISED_SPACE_IS_USED_OR_GIVEN_BACK: Scenario = Scenario {
+    name: "promised-space-is-used-or-given-back",
+    property: "what is set aside for a write is used by it, or given back where it begins anew",
+    run: |seed, options| {
+        // hardly a page of the map stays in memory
+        let mut plan = plain_plan(Protection::ALL[(seed % 5) as usize], 5, PAGES * PAGE);
+        plan.map_budget_bytes = 64 << 10;
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        for page in 0..PAGES {
+            script.write(page * PAGE, 2)?;
+        }
+        script.snapshot(1)?;
+        // parts of blocks that the volume has from the snapshot, and whose pages have to be read
+        let write = Checked::Write { durable: false };
+        for page in 0..PAGES {
+            let sector = page * PAGE * SECTORS_PER_BLOCK + page % SECTORS_PER_BLOCK;
+            let written = [0, 1, SECTORS_PER_BLOCK]
+                .map(|more| script.begin_part(write, sector + more..sector + more + 1));
+            script.until("parts of blocks", || written.iter().all(|one| one.get()))?;
+        }
+        script.audit()
+    },
+};
+
+const PAGES: u64 = 40;
+const PAGE: u64 = 256;

@@ -9,7 +9,7 @@ use task::Io;
 use super::administrator::Pass;
 use super::profile::Kind;
 use super::{Answer, Failure, Layered, Profile, Request, Shared, Subject, VolumePlan};
-use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, fill};
+use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK, Sector, WriteTicket, fill};
 use crate::prng::Prng;
 
 /// Blocks that one read of a verification asks for.
@@ -88,6 +88,13 @@ pub async fn zero_checked(shared: Rc<Shared>, subject: Rc<dyn Subject>, volume: 
     let client = Client::new(shared, subject, profile);
     let blocks = sectors.end.div_ceil(SECTORS_PER_BLOCK);
     client.zero(&VolumePlan { volume, blocks, write_back: false }, sectors).await;
+}
+
+/// How a write is over.
+#[derive(PartialEq, Eq)]
+enum Over {
+    Answered,
+    Aborted,
 }
 
 pub(super) struct Client {
@@ -217,6 +224,12 @@ impl Client {
     }
 
     async fn write(&self, volume: &VolumePlan, sectors: Range<u64>, durable: bool) {
+        while self.write_once(volume, sectors.clone(), durable).await == Over::Aborted
+            && self.subject.sends_again()
+        {}
+    }
+
+    async fn write_once(&self, volume: &VolumePlan, sectors: Range<u64>, durable: bool) -> Over {
         let _pass = self.pass(volume, true).await;
         let ticket = self.shared.oracle.borrow_mut().begin_write(volume.volume, sectors.clone());
         let mut data = vec![0; (sectors.end - sectors.start) as usize * SECTOR_BYTES];
@@ -224,37 +237,51 @@ impl Client {
         fill(family, sectors.start, ticket.version, &mut data);
         self.shared.world.note(|| format!("version {} is for sectors {sectors:?}", ticket.version));
         let request = Request::Write { volume: volume.volume, first: sectors.start, data, durable };
-        match self.execute(request).await {
+        let answer = self.execute(request).await;
+        let what = || format!("write volume {} sectors {sectors:?}", volume.volume);
+        self.end_write(ticket, answer, durable, what)
+    }
+
+    /// Tells the oracle what came of a write.
+    fn end_write(
+        &self,
+        ticket: WriteTicket,
+        answer: Answer,
+        durable: bool,
+        what: impl FnOnce() -> String,
+    ) -> Over {
+        match answer {
             Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, durable),
             Answer::OutOfSpace => self.out_of_space(&ticket),
             Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
-            Answer::Aborted => self.shared.oracle.borrow_mut().abort_write(&ticket),
+            Answer::Aborted => {
+                self.shared.oracle.borrow_mut().abort_write(&ticket);
+                return Over::Aborted;
+            }
             answer => {
                 self.shared.oracle.borrow_mut().fail_write(&ticket);
-                self.refuse(|| format!("write volume {} sectors {sectors:?}", volume.volume), &answer);
+                self.refuse(what, &answer);
             }
         }
+        Over::Answered
     }
 
-    fn out_of_space(&self, ticket: &crate::oracle::WriteTicket) {
+    fn out_of_space(&self, ticket: &WriteTicket) {
         self.shared.out_of_space.set(self.shared.out_of_space.get() + 1);
         // it is there or not, and does not land later
         self.shared.oracle.borrow_mut().abort_write(ticket);
     }
 
     async fn zero(&self, volume: &VolumePlan, sectors: Range<u64>) {
+        while self.zero_once(volume, sectors.clone()).await == Over::Aborted && self.subject.sends_again() {}
+    }
+
+    async fn zero_once(&self, volume: &VolumePlan, sectors: Range<u64>) -> Over {
         let _pass = self.pass(volume, true).await;
         let ticket = self.shared.oracle.borrow_mut().begin_zero(volume.volume, sectors.clone());
-        match self.execute(Request::Zero { volume: volume.volume, sectors: sectors.clone() }).await {
-            Answer::Done => self.shared.oracle.borrow_mut().end_write(ticket, false),
-            Answer::OutOfSpace => self.out_of_space(&ticket),
-            Answer::Lost => self.shared.oracle.borrow_mut().fail_write(&ticket),
-            Answer::Aborted => self.shared.oracle.borrow_mut().abort_write(&ticket),
-            answer => {
-                self.shared.oracle.borrow_mut().fail_write(&ticket);
-                self.refuse(|| format!("zero volume {} sectors {sectors:?}", volume.volume), &answer);
-            }
-        }
+        let answer = self.execute(Request::Zero { volume: volume.volume, sectors: sectors.clone() }).await;
+        let what = || format!("zero volume {} sectors {sectors:?}", volume.volume);
+        self.end_write(ticket, answer, false, what)
     }
 
     async fn flush(&self, volume: &VolumePlan) {

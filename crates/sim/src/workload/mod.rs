@@ -97,6 +97,11 @@ pub trait Subject {
     /// Carries out one request; requests run side by side.
     fn execute(&self, request: Request) -> Pin<Box<dyn Future<Output = Answer>>>;
 
+    /// Whether a write that was aborted is sent again. It may have been carried out: it is another write.
+    fn sends_again(&self) -> bool {
+        false
+    }
+
     /// What can be frozen and copied, if anything.
     fn layers(&self) -> Option<Rc<dyn Layered>> {
         None
