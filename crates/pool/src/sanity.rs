@@ -62,7 +62,12 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     if !ids.is_sorted_by(|a, b| a < b) {
         return Some("a layer that is there twice");
     }
-    let named = |layer: &LayerRecord| layer.parent.iter().chain(&layer.merging).all(|&id| find(id).is_some());
+    // what is being emptied reads nothing any more, and may outlive what it stood on
+    let parent = |layer: &LayerRecord| layer.parent.filter(|_| !layer.dropping);
+    let named = |layer: &LayerRecord| {
+        let needed = parent(layer).into_iter().chain(layer.merging);
+        needed.into_iter().all(|id| find(id).is_some())
+    };
     if !layers.iter().all(named) {
         return Some("a layer that stands on one which is not there");
     }
