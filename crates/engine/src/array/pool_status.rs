@@ -147,13 +147,7 @@ impl View<'_> {
                 restored_bytes: blocks(|lane| lane.counters.blocks_restored),
                 map_bytes: blocks(|lane| lane.counters.map_blocks_written),
             },
-            map: PoolMap {
-                bytes: blocks(|lane| lane.live_blocks.saturating_sub(lane.mapped_blocks)),
-                memory_bytes: lanes.iter().map(|lane| lane.map_budget_bytes as u64).sum(),
-                cached_bytes: blocks(|lane| lane.map_pages_cached as u64),
-                lookups: lanes.iter().map(|lane| lane.map_lookups).sum(),
-                misses: lanes.iter().map(|lane| lane.map_misses).sum(),
-            },
+            map: map_status(lanes),
             drives: drives.map(|(index, member)| self.drive_status(index, member)).collect(),
             settings: settings::status(&self.entry.map(|entry| entry.settings).unwrap_or_default()),
             repair: repair.filter(|_| served),
@@ -357,6 +351,19 @@ impl View<'_> {
             id: member.id.to_string(),
             note: note.to_owned(),
         }
+    }
+}
+
+/// What the pool's maps take, and how much of them is at hand.
+fn map_status(lanes: &[&LaneStats]) -> PoolMap {
+    let blocks =
+        |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64;
+    PoolMap {
+        bytes: blocks(|lane| lane.live_blocks.saturating_sub(lane.mapped_blocks)),
+        memory_bytes: lanes.iter().map(|lane| lane.map_budget_bytes as u64).sum(),
+        cached_bytes: blocks(|lane| lane.map_pages_cached as u64),
+        lookups: lanes.iter().map(|lane| lane.map_lookups).sum(),
+        misses: lanes.iter().map(|lane| lane.map_misses).sum(),
     }
 }
 
