@@ -21,8 +21,10 @@ use super::Array;
 
 /// For so long somebody who looks at all drives waits for each of them.
 const LOOK_TIME: Nanos = Nanos::from_secs(5);
-/// For so long a drive that is to be used is waited for.
+/// For so long the keeper waits for a drive that is to be used.
 const TAKE_TIME: Nanos = Nanos::from_secs(10);
+/// For so long a command does, which is given up itself before that.
+const ORDER_TIME: Nanos = Nanos::from_secs(60);
 /// The same at the start, where nobody is served yet: the kernel's own time for a command is 30 s.
 const START_TIME: Nanos = Nanos::from_secs(35);
 
@@ -54,7 +56,8 @@ impl Array {
 
     /// Opens a drive for writing and looks at it. The caller closes it.
     pub(super) async fn open_and_probe(&self, path: &str) -> Result<Probed, IoError> {
-        self.open_within(path, How::Take, TAKE_TIME).await
+        let time = if self.order.borrow().is_some() { ORDER_TIME } else { TAKE_TIME };
+        self.open_within(path, How::Take, time).await
     }
 
     /// The same at the start, where whoever had it may be going.
