@@ -1,4 +1,4 @@
-//! What a person gets who presses the tabulator, in the shells that are installed here.
+//! What a person gets who presses the tabulator. `scripts/install-packages shells` installs the shells.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test is at the edge to the world")]
 
 use std::os::unix::fs::PermissionsExt;
@@ -23,19 +23,18 @@ fn script(shell: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a shell says to this; nothing where there is no such shell.
-fn run(shell: &str, arguments: &[&str], stage: &Path) -> Option<String> {
+/// What a shell says to this.
+fn run(shell: &str, arguments: &[&str], stage: &Path) -> String {
     let path = format!("{}:{}", stage.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new(shell);
     command.args(arguments).env("PATH", path).env("HOME", stage).current_dir(stage).stdin(Stdio::null());
-    let output = match command.output() {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-        output => output.unwrap(),
-    };
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{shell}: {error}; `scripts/install-packages shells` installs it"));
     let said =
         String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{shell}: {said}");
-    Some(said)
+    said
 }
 
 #[test]
@@ -44,7 +43,7 @@ fn names_are_completed_by_bash() {
     std::fs::write(stage.path().join("script"), script("bash")).unwrap();
     let ask = "source ./script; COMP_WORDS=(tangelo pool show f); COMP_CWORD=3; _tangelo_names tangelo f show; echo \"${COMPREPLY[@]}\"";
     let said = run("bash", &["--norc", "-c", ask], stage.path());
-    assert!(said.is_none_or(|said| said.trim() == "fast"));
+    assert!(said.trim() == "fast");
 }
 
 #[test]
@@ -53,9 +52,9 @@ fn names_are_completed_by_fish() {
     std::fs::write(stage.path().join("script"), script("fish")).unwrap();
     let ask = |line: &str| format!("source ./script; complete -C '{line}'");
     let said = run("fish", &["--no-config", "-c", &ask("tangelo pool show f")], stage.path());
-    assert!(said.is_none_or(|said| said.lines().any(|line| line.trim() == "fast")));
+    assert!(said.lines().any(|line| line.trim() == "fast"));
     let said = run("fish", &["--no-config", "-c", &ask("tangelo pool sho")], stage.path());
-    assert!(said.is_none_or(|said| said.lines().any(|line| line.starts_with("show"))));
+    assert!(said.lines().any(|line| line.starts_with("show")));
 }
 
 /// Without a terminal nobody presses a key in zsh: its own functions are put in the place of those that complete.
@@ -69,7 +68,7 @@ fn names_are_completed_by_zsh() {
         )
     };
     let said = |words, current, prefix| run("zsh", &["-f", "-c", &ask(words, current, prefix)], stage.path());
-    assert!(said("tangelo pool show f", 4, "f").is_none_or(|said| said.trim() == "names fast slow"));
-    assert!(said("tangelo pool sho", 3, "sho").is_none_or(|said| said.trim() == "words"));
-    assert!(said("tangelo pool show --", 4, "--").is_none_or(|said| said.trim() == "words"));
+    assert!(said("tangelo pool show f", 4, "f").trim() == "names fast slow");
+    assert!(said("tangelo pool sho", 3, "sho").trim() == "words");
+    assert!(said("tangelo pool show --", 4, "--").trim() == "words");
 }
