@@ -42,6 +42,7 @@ impl Bench {
             volatile_cache: true,
             model: String::new(),
             serial: String::new(),
+            bay: String::new(),
             identity: env::DriveIdentity::Device(0),
         }
     }

@@ -20,6 +20,9 @@ pub struct DriveName {
     pub model: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub serial: String,
+    /// Where it was plugged in.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub bay: String,
 }
 
 /// Why a pool goes on without a drive.
@@ -149,7 +152,7 @@ mod tests {
     use base::ArrayId;
 
     fn name(path: &str, serial: &str) -> DriveName {
-        DriveName { path: path.into(), model: "model".into(), serial: serial.into() }
+        DriveName { path: path.into(), model: "model".into(), serial: serial.into(), bay: String::new() }
     }
 
     fn failed(id: u128, path: &str, serial: &str) -> FailedDrive {

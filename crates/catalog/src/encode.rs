@@ -16,7 +16,8 @@ use crate::model::{Catalog, VolumeKind};
 /// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
 /// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered. 10: how long volumes have been in the bin,
 /// when the clock was last believed, and what drives are called and did.
-pub const SCHEMA_VERSION: u32 = 10;
+/// 11: the bays of drives.
+pub const SCHEMA_VERSION: u32 = 11;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);

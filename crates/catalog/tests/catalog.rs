@@ -294,12 +294,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":10", "\"schema\":11,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 11, known: 10 });
+    let future = text.replacen("\"schema\":11", "\"schema\":12,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 12, known: 11 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":10", "\"schema\":0"),
-        ("\"schema\":10", "\"schema\":10,\"unknown\":1"),
+        ("\"schema\":11", "\"schema\":0"),
+        ("\"schema\":11", "\"schema\":11,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),

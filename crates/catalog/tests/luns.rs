@@ -99,7 +99,7 @@ fn a_catalog_of_schema_8_knows_no_freed_numbers() {
     let catalog = sample();
     let text = String::from_utf8(catalog.encode()).unwrap();
     assert!(!text.contains("freed_luns"));
-    let older = text.replacen("\"schema\":10", "\"schema\":8", 1);
+    let older = text.replacen("\"schema\":11", "\"schema\":8", 1);
     assert_ne!(older, text);
     assert_eq!(Catalog::decode(older.as_bytes()), Ok(catalog));
 }

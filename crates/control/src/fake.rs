@@ -149,6 +149,7 @@ fn drive(index: usize) -> Drive {
         size_bytes: 1_920_383_410_176,
         model: "SAMPLE 1.92TB".to_owned(),
         serial: format!("S{index:03}"),
+        bay: index.to_string(),
         state: DriveState::Online,
         content: Content::Member,
         detail: "pool fast".to_owned(),

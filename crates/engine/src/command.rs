@@ -384,6 +384,8 @@ pub struct DriveStatus {
     /// Empty where unknown, as for a file.
     pub model: String,
     pub serial: String,
+    /// Where it is plugged in, or was.
+    pub bay: String,
     pub content: DriveContent,
     /// Name of the pool that it is a member of.
     pub pool: Option<String>,

@@ -109,6 +109,8 @@ pub struct DriveInfo {
     /// Model and serial number where the system knows them, else empty.
     pub model: String,
     pub serial: String,
+    /// Where it is plugged in, as the enclosure or the PCI slot calls it; empty where nobody says.
+    pub bay: String,
     pub identity: DriveIdentity,
 }
 

@@ -148,10 +148,15 @@ impl Lane {
         }
     }
 
-    /// The header of the batch at `row` of a segment, by all its copies. Where they differ, the one with the fewest entries was
+    /// The header of the batch at `row` of a segment: the first copy that is one.
+    pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
+        self.read_header_of(columns, row, |_| true).await
+    }
+
+    /// The same by all its copies. Where they differ, the one with the fewest entries was
     /// written last: what was refused is taken out of a batch, and a drive may have lost that write. Which batch it is, is for the
     /// caller to check.
-    pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
+    pub(crate) async fn read_last_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
         let layout = &Layout::new(columns.shape(), columns.id, row, 1);
         let copies = (0..columns.shape().header_copies())
             .map(|role| async move { self.read_rows(columns, layout, role, 0..1).await });

@@ -27,6 +27,7 @@ impl Lane {
             if self.has_ended() {
                 return Err(LaneError::Unavailable);
             }
+            self.give_way().await;
             if self.wants_flush() {
                 self.write_checkpoint().await?;
             }
@@ -36,6 +37,7 @@ impl Lane {
         }
         let cached = self.map.borrow().cached_of(layer, 1);
         for key in cached {
+            self.give_way().await;
             if self.ensure_for_change(key).await? {
                 self.clear_page(key);
             }

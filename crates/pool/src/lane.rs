@@ -138,6 +138,8 @@ pub struct Lane {
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    /// Pages that walks through the map have looked at since others had their turn.
+    pub(crate) walked: Cell<u32>,
     /// Drives below which there was no space for what is tried again.
     pub(crate) short_of_space: RefCell<std::collections::BTreeSet<u8>>,
     /// A write waits because the file system under a drive is full.
@@ -210,6 +212,7 @@ impl Lane {
             checkpointing: Semaphore::new(io, 1),
             checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
             short_of_space: RefCell::default(),
+            walked: Cell::new(0),
             full: Notify::new(io),
             running: Cell::new(0),
             ended: Notify::new(io),

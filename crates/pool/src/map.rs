@@ -197,9 +197,14 @@ impl Map {
     /// Puts a page that was read into the cache, unless something newer is there by now.
     pub fn insert_loaded(&mut self, key: PageKey, entry: MapEntry, page: Page) {
         self.misses += u64::from(key.level == 1);
-        if matches!(self.find(key), Found::Load(wanted, now) if wanted == key && now == entry) {
+        if self.wants(key, entry) {
             self.insert(key, Rc::new(page));
         }
+    }
+
+    /// Whether the page is still to be read, and stands there.
+    pub fn wants(&mut self, key: PageKey, entry: MapEntry) -> bool {
+        matches!(self.find(key), Found::Load(wanted, now) if wanted == key && now == entry)
     }
 
     fn insert(&mut self, key: PageKey, page: Rc<Page>) {

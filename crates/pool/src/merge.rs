@@ -185,6 +185,7 @@ impl Lane {
 
     /// The first leaf page of a layer's tree in the log that is not before `from`.
     pub(crate) async fn next_leaf(&self, layer: LayerId, from: u64) -> Result<Option<u64>, LaneError> {
+        self.give_way().await;
         let mut at = from;
         'from_the_root: loop {
             let height = self.map.borrow().layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.height;

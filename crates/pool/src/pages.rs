@@ -10,6 +10,9 @@ use crate::lane::{Lane, LaneError};
 use crate::map::{Found, Map, leaf};
 use crate::position::{Position, SegmentId};
 
+/// Pages of the map that a walk looks at before others have their turn: some ten microseconds.
+const PAGES_OF_A_TURN: u32 = 32;
+
 /// Segments whose chunks stay in place while this lives.
 pub(crate) struct SegmentPins<'a> {
     lane: &'a Lane,
@@ -52,9 +55,12 @@ impl Lane {
         };
         pins.pin(entry.position.segment());
         let page = match self.read_entry(&columns, entry).await {
-            Ok(buffer) => Page::parse(&buffer, key).ok().filter(|page| self.has_segments_of(page)),
+            Ok(buffer) => Page::parse(&buffer, key).ok(),
             Err(Unreadable) => None,
         };
+        // one that is out of date by now may name what has been freed
+        let believed = |page: &Page| self.has_segments_of(page) || !self.map.borrow_mut().wants(key, entry);
+        let page = page.filter(believed);
         let Some(page) = page else {
             self.note_loss(entry.position.segment());
             return Err(unreadable);
@@ -73,6 +79,15 @@ impl Lane {
             last = Some(id);
             known
         })
+    }
+
+    /// Between two pages of a walk: now and then others have their turn, also where every page is in memory.
+    pub(crate) async fn give_way(&self) {
+        let walked = (self.walked.get() + 1) % PAGES_OF_A_TURN;
+        self.walked.set(walked);
+        if walked == 0 {
+            self.io.yield_now().await;
+        }
     }
 
     /// Has a page in the cache, or knows that it does not exist (`false`).

@@ -309,7 +309,7 @@ impl Lane {
         };
         let mut headers: Vec<BatchHeader> = Vec::new();
         while row < rows {
-            let Some(header) = self.read_header(&columns, row).await else {
+            let Some(header) = self.read_last_header(&columns, row).await else {
                 Decision::TailEnds.taken();
                 break;
             };

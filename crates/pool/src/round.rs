@@ -78,18 +78,22 @@ impl<'a> Round<'a> {
 impl Lane {
     /// Adds a segment to a round: everything live in it. One whose headers cannot be read is left alone.
     pub(crate) async fn survey(&self, id: SegmentId, round: &mut Round<'_>) -> Result<(), LaneError> {
-        let (columns, used_rows, last) = {
+        let (columns, used_rows, last, sound) = {
             let segments = self.segments.borrow();
             // a checkpoint may have freed it since it was chosen
             let Some(segment) = segments.find(id) else { return Ok(()) };
-            (segment.columns.clone(), segment.used_rows as usize, segment.last)
+            (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.lacking.is_nothing())
         };
         round.pins.pin(id);
         let mut row = 0;
         while row < used_rows {
             self.check_running()?;
-            let header = self.read_header(&columns, row).await.filter(|header| header.sequence <= last);
-            let Some(header) = header else {
+            let header = match sound {
+                true => self.read_header(&columns, row).await,
+                // a drive may have missed what was written last
+                false => self.read_last_header(&columns, row).await,
+            };
+            let Some(header) = header.filter(|header| header.sequence <= last) else {
                 self.leave(id);
                 return Ok(());
             };

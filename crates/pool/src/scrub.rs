@@ -167,7 +167,7 @@ impl Lane {
         let (mut row, mut lost) = (0, false);
         while row < used_rows {
             self.check_running()?;
-            let header = self.read_header(&columns, row).await.filter(|header| header.sequence <= last);
+            let header = self.read_last_header(&columns, row).await.filter(|header| header.sequence <= last);
             let Some(header) = header else {
                 // what stands in it, and behind it, is not known
                 if self.segments.borrow().get(id).live > 0 {

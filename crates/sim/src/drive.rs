@@ -112,6 +112,7 @@ impl Drive {
             volatile_cache: self.options.volatile_cache,
             model: "simulated".to_owned(),
             serial: self.options.path.clone(),
+            bay: String::new(),
             identity: self.identity(),
         }
     }
@@ -384,7 +385,7 @@ mod tests {
     fn past_the_end_nothing_is_read_or_written() {
         let (mut drive, mut prng, mut counts) = drive(FaultRates::NONE);
         let end = drive.size_blocks();
-        assert_eq!(read(&mut drive, end, &mut prng, &mut counts), Err(IoError::Media));
-        assert_eq!(write(&mut drive, end, 1, &mut prng, &mut counts), Err(IoError::NoSpace));
+        assert_eq!(read(&mut drive, end, &mut prng, &mut counts), Err(IoError::Gone));
+        assert_eq!(write(&mut drive, end, 1, &mut prng, &mut counts), Err(IoError::Gone));
     }
 }

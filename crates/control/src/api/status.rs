@@ -92,6 +92,8 @@ answer! {
         /// Empty where unknown, as for a file.
         pub model: String,
         pub serial: String,
+        /// Where it is plugged in, or was: the enclosure's slot, or the PCI slot's name. Empty where nobody says.
+        pub bay: String,
         pub state: DriveState,
         pub content: Content,
         /// More about the content: what is foreign, which pool, what is damaged.

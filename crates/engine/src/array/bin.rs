@@ -216,7 +216,7 @@ pub(super) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneS
     }
     let volumes = if held == 1 { "1 volume".to_owned() } else { format!("{held} volumes") };
     Some(Problem {
-harm: Harm::Space,
+        harm: Harm::Space,
         health: Health::Degraded,
         subject: format!("pool {name}"),
         reason: format!(

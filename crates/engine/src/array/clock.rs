@@ -175,7 +175,7 @@ impl Array {
             let volume = state.catalog.volume(latest.volume);
             let name = volume.map_or_else(String::new, |volume| format!("{}@{}", volume.name, latest.name));
             problems.push(Problem {
-harm: Harm::Other,
+                harm: Harm::Other,
                 health: Health::Degraded,
                 subject: "clock".to_owned(),
                 reason: format!(

@@ -115,6 +115,7 @@ impl Array {
             size_bytes: drive.size_bytes(),
             model: drive.info.as_ref().map(|info| info.model.clone()).unwrap_or_default(),
             serial: drive.info.as_ref().map(|info| info.serial.clone()).unwrap_or_default(),
+            bay: drive.info.as_ref().map(|info| info.bay.clone()).unwrap_or_default(),
             content: drive.content.clone(),
             pool: match &drive.content {
                 DriveContent::Member(pool) => Some(pool.clone()),

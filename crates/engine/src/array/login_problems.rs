@@ -25,7 +25,7 @@ impl Array {
                 ),
             };
             Problem {
-harm: Harm::Portal,
+                harm: Harm::Portal,
                 health: Health::Degraded,
                 subject: host.map_or(format!("initiator {initiator}"), |host| format!("host {host}")),
                 reason: format!("{logins} of {initiator} refused: {why}"),

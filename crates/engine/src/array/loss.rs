@@ -20,7 +20,7 @@ pub(super) fn problem(subject: &str, lost_bytes: u64, missing: bool) -> Option<P
         false => "restore what hosts cannot read from a backup, or delete it; then scrub",
     };
     (lost_bytes > 0).then(|| Problem {
-harm: Harm::Lost,
+        harm: Harm::Lost,
         health: Health::Degraded,
         subject: subject.to_owned(),
         reason: format!(

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
-use catalog::PoolEntry;
+use catalog::{DriveName, PoolEntry};
 use pool::{LaneStats, Member, Membership};
 
 use super::care::Remaining;
@@ -186,7 +186,8 @@ impl View<'_> {
             reason: reason.to_owned(),
             action: action.to_owned(),
         };
-        let mut lost: Vec<String> = self.members().iter().filter_map(lost_drive).collect();
+        let mut lost: Vec<String> =
+            self.members().iter().filter_map(|member| self.lost_drive(member)).collect();
         lost.extend(self.pool.unusable.iter().cloned());
         let failed = self.lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
         if let Some(reason) = self.pool.offline.as_deref().or(failed) {
@@ -318,11 +319,29 @@ impl View<'_> {
         })
     }
 
+    /// What a member was called when it was last seen.
+    fn known(&self, member: &Member) -> DriveName {
+        let known = self.entry.and_then(|entry| entry.members.iter().find(|known| known.id == member.id));
+        known.map(|known| known.name.clone()).unwrap_or_default()
+    }
+
+    fn lost_drive(&self, member: &Member) -> Option<String> {
+        let how = match member.state {
+            pool::DriveState::Online | pool::DriveState::Draining | pool::DriveState::Removed => return None,
+            pool::DriveState::Missing => "is missing",
+            pool::DriveState::Failed => "has failed",
+        };
+        let (name, bay) = (drive_commands::shown(member), self.known(member).bay);
+        Some(match bay.is_empty() {
+            true => format!("{name} {how}"),
+            false => format!("{name} (bay {bay}) {how}"),
+        })
+    }
+
     fn drive_status(&self, index: usize, member: &Member) -> DriveStatus {
         let pool = self.pool;
         let info = pool.infos.iter().find(|info| info.path == member.path && member.state.is_readable());
-        let known = self.entry.and_then(|entry| entry.members.iter().find(|known| known.id == member.id));
-        let known = known.map(|known| known.name.clone()).unwrap_or_default();
+        let known = self.known(member);
         let errors = member.errors.plus(self.counted(index));
         let [read_latency_us, write_latency_us] = slow::latency_us(self.lanes, index);
         let note = match member.state {
@@ -337,6 +356,7 @@ impl View<'_> {
             size_bytes: info.map_or(0, |info| info.size_bytes),
             model: info.map_or(known.model, |info| info.model.clone()),
             serial: info.map_or(known.serial, |info| info.serial.clone()),
+            bay: info.map_or(known.bay, |info| info.bay.clone()),
             content: DriveContent::Member(pool.name.clone()),
             pool: Some(pool.name.clone()),
             state: match member.state {
@@ -372,13 +392,4 @@ fn reasons<'a>(harms: impl Iterator<Item = &'a Problem>, condition: &str) -> Str
     let unhealthy = harms.filter(|problem| problem.health != Health::Healthy);
     let reasons = unhealthy.map(|problem| problem.reason.as_str()).chain([condition]);
     reasons.filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ")
-}
-
-fn lost_drive(member: &Member) -> Option<String> {
-    let name = drive_commands::shown(member);
-    match member.state {
-        pool::DriveState::Online | pool::DriveState::Draining | pool::DriveState::Removed => None,
-        pool::DriveState::Missing => Some(format!("{name} is missing")),
-        pool::DriveState::Failed => Some(format!("{name} has failed")),
-    }
 }

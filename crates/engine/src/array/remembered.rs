@@ -110,7 +110,7 @@ impl Array {
             let path = &failed.name.path;
             if !is_member(&state, failed) {
                 problems.push(Problem {
-harm: Harm::Drive,
+                    harm: Harm::Drive,
                     health: Health::Degraded,
                     subject: format!("drive {path}"),
                     reason: what_it_did(failed),
@@ -122,7 +122,7 @@ harm: Harm::Drive,
             let entry = state.catalog.find_pool(failed.pool.as_str());
             if failed.spare.is_some() && entry.is_some_and(|entry| entry.spares.free.is_empty()) {
                 problems.push(Problem {
-harm: Harm::Spare,
+                    harm: Harm::Spare,
                     health: Health::Degraded,
                     subject: format!("pool {}", failed.pool),
                     reason: "no spare is left".to_owned(),
@@ -145,15 +145,23 @@ pub(super) fn failure<'a>(state: &'a State, info: &DriveInfo) -> Option<&'a Fail
 
 /// In plain words.
 pub(super) fn what_it_did(failed: &FailedDrive) -> String {
-    let DriveName { model, serial, .. } = &failed.name;
+    let DriveName { model, serial, bay, .. } = &failed.name;
     let what = match failed.trouble {
         Trouble::Failed => "was taken out for its errors",
         Trouble::Missing => "was not there any more",
         Trouble::Slow => "was much slower than its siblings",
     };
-    let which = match serial.is_empty() {
+    let serial = Some(format!("serial {serial}")).filter(|_| !serial.is_empty());
+    let bay = Some(format!("bay {bay}")).filter(|_| !bay.is_empty());
+    let model = Some(model.trim().to_owned()).filter(|model| !model.is_empty() && serial.is_some());
+    let known: Vec<String> =
+        [[model, serial].into_iter().flatten().collect::<Vec<_>>().join(" "), bay.unwrap_or_default()]
+            .into_iter()
+            .filter(|part| !part.is_empty())
+            .collect();
+    let which = match known.is_empty() {
         true => "it".to_owned(),
-        false => format!("it ({} serial {serial})", model.trim()).replace("( ", "("),
+        false => format!("it ({})", known.join(", ")),
     };
     let spare = match &failed.spare {
         Some(spare) => format!(", with spare {spare} in its place"),
@@ -163,7 +171,8 @@ pub(super) fn what_it_did(failed: &FailedDrive) -> String {
 }
 
 fn name_of(info: &DriveInfo) -> DriveName {
-    DriveName { path: info.path.clone(), model: info.model.clone(), serial: info.serial.clone() }
+    let DriveInfo { path, model, serial, bay, .. } = info.clone();
+    DriveName { path, model, serial, bay }
 }
 
 fn is_member(state: &State, failed: &FailedDrive) -> bool {

@@ -271,7 +271,7 @@ impl Array {
                 let looked = drive.is_some() || self.spares_seen.get().is_some();
                 let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
                 problems.push(Problem {
-harm: Harm::Spare,
+                    harm: Harm::Spare,
                     health: Health::Degraded,
                     subject: format!("drive {path}"),
                     reason: format!("it is a spare of pool {} and could not join it: {why}", entry.name),

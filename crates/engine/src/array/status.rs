@@ -193,7 +193,7 @@ impl Array {
         for portal in &state.portals {
             if let Err(error) = portal.result {
                 problems.push(Problem {
-harm: Harm::Portal,
+                    harm: Harm::Portal,
                     health: Health::Degraded,
                     subject: format!("portal {}", portal.options.address),
                     reason: error.to_string(),

@@ -277,6 +277,7 @@ fn drive(drive: shard::DriveStatus) -> api::Drive {
         size_bytes: drive.size_bytes,
         model: drive.model,
         serial: drive.serial,
+        bay: drive.bay,
         state,
         content,
         detail,

@@ -21,7 +21,7 @@ impl Show for DriveList {
 /// Drives with their errors and what they hold.
 pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
     let mut table =
-        Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "MODEL", "SERIAL"]);
+        Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "BAY", "MODEL", "SERIAL"]);
     for drive in drives {
         table.row(vec![
             if drive.path.is_empty() { format!("(id {})", id(drive)) } else { drive.path.clone() },
@@ -31,6 +31,7 @@ pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
             drive.errors.write.to_string(),
             drive.errors.checksum.to_string(),
             holds(drive),
+            or_dash(&drive.bay),
             or_dash(&drive.model),
             or_dash(&drive.serial),
         ]);

@@ -53,6 +53,7 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
         volatile_cache: known.volatile_cache,
         model: known.model,
         serial: known.serial,
+        bay: known.bay,
         identity: match kind {
             DriveKind::BlockDevice => DriveIdentity::Device(metadata.rdev()),
             _ => DriveIdentity::File { file_system: metadata.dev(), inode: metadata.ino() },
