@@ -45,7 +45,6 @@ impl World {
         let now = inner.now;
         let halved = &mut inner.drives[drive.0 as usize];
         halved.options.size_bytes = halved.size_blocks() / 2 * BLOCK_BYTES as u64;
-        inner.counts.add(FaultKind::DriveHalved);
         inner.trace.line(now, || format!("drive {} has half its size", drive.0));
     }
 

@@ -42,7 +42,6 @@ fault_kinds! {
     /// A drive with a volatile cache said that something was durable which was not.
     FlushLied = "lying flush",
     DriveVanished = "drive vanished",
-    DriveHalved = "drive made smaller",
     DriveReturned = "drive returned",
     DriveOverwritten = "drive overwritten with garbage",
     /// A drive that holds again what it held some time ago.
