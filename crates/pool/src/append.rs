@@ -117,15 +117,21 @@ impl Lane {
 
     /// Takes entries out of the queue for which there is no space.
     pub(crate) fn give_up_pending(&self, which: impl Fn(&Entry) -> bool) {
-        let mut log = self.log.borrow_mut();
         let (given_up, kept): (Vec<Pending>, Vec<Pending>) =
-            std::mem::take(&mut log.pending).into_iter().partition(|pending| which(&pending.entry));
-        log.pending = kept.into();
-        for pending in given_up {
-            log.settle(&pending.entry, pending.serial);
-            self.take_back(u64::from(pending.promised));
-            self.unpin_for(&pending.entry, pending.pinned);
-            pending.ticket.give_up_one(LaneError::OutOfSpace);
+            std::mem::take(&mut self.log.borrow_mut().pending)
+                .into_iter()
+                .partition(|pending| which(&pending.entry));
+        self.log.borrow_mut().pending = kept.into();
+        self.refuse(given_up.into_iter().map(Pending::into_rider));
+    }
+
+    /// There is no space for these, which are in no queue and no batch any more.
+    pub(crate) fn refuse(&self, entries: impl Iterator<Item = (Entry, Rider)>) {
+        for (entry, rider) in entries {
+            self.log.borrow_mut().settle(&entry, rider.serial);
+            self.take_back(u64::from(rider.promised));
+            self.unpin_for(&entry, rider.pinned);
+            rider.ticket.give_up_one(LaneError::OutOfSpace);
         }
         self.committed.notify();
     }

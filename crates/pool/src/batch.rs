@@ -52,8 +52,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
             entry.set_crc(crc);
         }
         header.entries.push(entry);
-        let Pending { ticket, tag, pinned, promised, serial, .. } = pending;
-        riders.push(Rider { ticket, tag, pinned, promised, serial });
+        riders.push(pending.into_rider().1);
     }
     let data = data.into_bytes();
     let writes = writes(shape, &header, &data);

@@ -189,6 +189,12 @@ impl Pending {
     pub fn is_checkpoint(&self) -> bool {
         self.entry.is_checkpoint()
     }
+
+    /// What is left of it without its data.
+    pub fn into_rider(self) -> (Entry, Rider) {
+        let Pending { entry, ticket, tag, pinned, promised, serial, .. } = self;
+        (entry, Rider { ticket, tag, pinned, promised, serial })
+    }
 }
 
 /// What is left of a pending entry once its batch is built.

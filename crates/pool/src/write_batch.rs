@@ -182,18 +182,11 @@ impl Lane {
 
     /// What was refused is not in any batch any more.
     fn tell_refused(&self, refused: Vec<(Entry, Rider)>) {
-        let ended = self.has_ended();
-        for (entry, rider) in refused {
-            if ended {
-                rider.ticket.fail(LaneError::Unavailable);
-                continue;
-            }
-            self.log.borrow_mut().settle(&entry, rider.serial);
-            self.take_back(u64::from(rider.promised));
-            self.unpin_for(&entry, rider.pinned);
-            rider.ticket.give_up_one(LaneError::OutOfSpace);
+        match self.has_ended() {
+            _ if refused.is_empty() => {}
+            true => refused.iter().for_each(|(_, rider)| rider.ticket.fail(LaneError::Unavailable)),
+            false => self.refuse(refused.into_iter()),
         }
-        self.committed.notify();
     }
 }
 
