@@ -151,18 +151,13 @@ pub(super) fn what_it_did(failed: &FailedDrive) -> String {
         Trouble::Missing => "was not there any more",
         Trouble::Slow => "was much slower than its siblings",
     };
-    let serial = Some(format!("serial {serial}")).filter(|_| !serial.is_empty());
-    let bay = Some(format!("bay {bay}")).filter(|_| !bay.is_empty());
-    let model = Some(model.trim().to_owned()).filter(|model| !model.is_empty() && serial.is_some());
-    let known: Vec<String> =
-        [[model, serial].into_iter().flatten().collect::<Vec<_>>().join(" "), bay.unwrap_or_default()]
-            .into_iter()
-            .filter(|part| !part.is_empty())
-            .collect();
-    let which = match known.is_empty() {
-        true => "it".to_owned(),
-        false => format!("it ({})", known.join(", ")),
+    let device = match serial.is_empty() {
+        true => String::new(),
+        false => format!("{} serial {serial}", model.trim()).trim_start().to_owned(),
     };
+    let bay = if bay.is_empty() { String::new() } else { format!("bay {bay}") };
+    let known: Vec<String> = [device, bay].into_iter().filter(|part| !part.is_empty()).collect();
+    let which = if known.is_empty() { "it".to_owned() } else { format!("it ({})", known.join(", ")) };
     let spare = match &failed.spare {
         Some(spare) => format!(", with spare {spare} in its place"),
         None => String::new(),
