@@ -14,7 +14,7 @@ play() {
     vm clear_machine >/dev/null || broken=true
     "${@:2}"
     $broken && vm 'echo "its log:"; tail -n 15 $head/log' || true
-    undo_all >/dev/null
+    undo_all >/dev/null || { echo "the machine cannot be put in order again after: $title" >&2; exit 1; }
 }
 # cannot NAME REASON: what would be played, and why it is not.
 cannot() {
@@ -230,7 +230,11 @@ long_cases() {
         play "$kind: hangs" hangs "$kind"
         play "$kind: slow" slow "$kind"
         play "$kind: write-protected" protected "$kind"
-        play "$kind: becomes smaller" shrinks "$kind"
+        if [ "$kind" = nvme ]; then
+            cannot "nvme: becomes smaller" "QEMU's NVMe controller holds its content at one size; dm: becomes smaller plays it"
+        else
+            play "$kind: becomes smaller" shrinks "$kind"
+        fi
         play "$kind: away for a while, nothing to rebuild on" away "$kind"
     done
     kernel_cases

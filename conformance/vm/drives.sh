@@ -66,10 +66,10 @@ drives_of_the_machine() {
 declare -A unplugged=() injected=() throttled=() resized=()
 undo_all() {
     local name
-    for name in "${!injected[@]}"; do heal "$name" || replug "$name"; done
-    for name in "${!throttled[@]}"; do throttle "$name" 0 0; done
-    for name in "${!resized[@]}"; do resize "$name" $drive_bytes; done
-    for name in "${!unplugged[@]}"; do plug "$name"; done
+    for name in "${!injected[@]}"; do heal "$name" || replug "$name" || return 1; done
+    for name in "${!throttled[@]}"; do throttle "$name" 0 0 || return 1; done
+    for name in "${!resized[@]}"; do resize "$name" $drive_bytes || return 1; done
+    for name in "${!unplugged[@]}"; do plug "$name" || return 1; done
 }
 
 # unplug NAME, plug NAME: as by hand, out of its slot.
@@ -135,6 +135,6 @@ throttle() {
 
 # resize NAME BYTES: the drive has another size, and says so.
 resize() {
+    vm_qmp block_resize "\"node-name\":\"$1-raw\",\"size\":$2" || return 1
     if [ "$2" = $drive_bytes ]; then unset "resized[$1]"; else resized[$1]=1; fi
-    vm_qmp block_resize "\"node-name\":\"$1-raw\",\"size\":$2"
 }
