@@ -66,7 +66,8 @@ dmsetup resume dm-nvme-1; stays 15 'is(\"online\") and whole(5)' dm-nvme-1"
 
 # thin POLICY: a thin device whose pool another one fills.
 thin() {
-    local policy=$1
+    local policy=$1 stop=client_stop_refused
+    [[ $policy = 2* ]] || stop="client_stop 60"
     step "an array with a thin device" "
 blank \$(path nvme-1); blank \$(path nvme-3)
 modprobe dm_thin_pool
@@ -90,7 +91,7 @@ dmsetup load thin-pool --table \"0 262144 thin-pool /dev/mapper/thin-meta /dev/m
 dmsetup resume thin-pool
 dmsetup message thin-pool 0 'delete 1'
 becomes 60 'is(\"online\") and whole(5) and pool.health == \"healthy\"' dm-thin"
-    step "everything acknowledged is read" "client_stop_refused"
+    step "everything acknowledged is read" "$stop"
     step "the device mapper goes" "daemon_kill; dmsetup remove dm-thin; dmsetup remove thin-pool; dmsetup remove thin-data; dmsetup remove thin-meta"
 }
 
