@@ -72,9 +72,19 @@ struct Recipe {
 enum Source {
     Null,
     Memory,
-    Raw(DriveHandle),
+    /// With where the device ends.
+    Raw {
+        drive: DriveHandle,
+        end_bytes: u64,
+    },
     Remote(ShardId),
-    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId, dealt_as: LayerId },
+    Pool {
+        pool: PoolId,
+        lanes: u16,
+        epoch: Epoch,
+        layer: LayerId,
+        dealt_as: LayerId,
+    },
     Offline,
 }
 
@@ -261,7 +271,7 @@ impl Units {
             VolumeKind::Memory {} if home == self.shard => Source::Memory,
             VolumeKind::Memory {} => Source::Remote(home),
             VolumeKind::Raw { .. } => match replica.raw_drive(volume.id) {
-                Some((drive, _)) if home == self.shard => Source::Raw(drive),
+                Some((drive, info)) if home == self.shard => Source::Raw { drive, end_bytes: info.end_bytes },
                 Some(_) => Source::Remote(home),
                 None => Source::Offline,
             },
@@ -285,9 +295,15 @@ impl Units {
                 Some(Target::Memory(memory)) => memory.grown(geometry),
                 _ => Memory::new(geometry),
             }),
-            Source::Raw(drive) => {
+            Source::Raw { drive, .. } => {
                 let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
-                Target::Raw(Raw::new(&self.io, drive, info, geometry.block_bytes, geometry.write_back))
+                // commands that are at work on the same device take turns with those that come
+                Target::Raw(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                    Some((Target::Raw(raw), Source::Raw { drive: same, .. })) if *same == drive => {
+                        raw.resized(info, geometry)
+                    }
+                    _ => Raw::new(&self.io, drive, info, geometry),
+                })
             }
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })

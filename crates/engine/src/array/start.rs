@@ -25,6 +25,7 @@ impl Array {
             self.context.io.spawn(self.clone().keep());
             self.context.io.spawn(self.clone().watch_portals());
             self.context.io.spawn(self.clone().watch_absent());
+            self.context.io.spawn(self.clone().watch_raw_devices());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);
