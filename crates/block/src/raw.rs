@@ -17,7 +17,9 @@
 //!
 //! It must not: keep anything back after the answer, or touch what lies outside a request's logical blocks.
 
+use std::cell::Cell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use base::{AlignedBuffer, BLOCK_BYTES, Lba};
@@ -37,6 +39,8 @@ pub struct Raw {
     /// Where the drive ends, as far as is known.
     end_bytes: u64,
     locks: RangeLock,
+    /// The drive is about to be closed: nothing is asked of it any more.
+    retired: Rc<Cell<bool>>,
     /// One transfer's worth of zeros, aligned as the drive wants it.
     zeros: Bytes,
 }
@@ -57,6 +61,7 @@ impl Raw {
             geometry: Geometry { thin: false, write_back, ..geometry },
             end_bytes: info.end_bytes,
             locks: RangeLock::new(io),
+            retired: Rc::default(),
             zeros: AlignedBuffer::zeroed(ZEROS_BYTES / BLOCK_BYTES).into_bytes(),
         }
     }
@@ -68,7 +73,18 @@ impl Raw {
 
     /// The same open drive after it, or the volume, got another size. Requests to either take turns with each other.
     pub fn resized(&self, info: &DriveInfo, geometry: Geometry) -> Raw {
-        Raw { locks: self.locks.clone(), ..Raw::new(&self.io, self.drive, info, geometry) }
+        let (locks, retired) = (self.locks.clone(), self.retired.clone());
+        Raw { locks, retired, ..Raw::new(&self.io, self.drive, info, geometry) }
+    }
+
+    /// The drive is about to be closed. Requests that are at work begin no further operation, and end as on a drive that is
+    /// not there.
+    pub fn retire(&self) {
+        self.retired.set(true);
+    }
+
+    fn drive(&self) -> Result<DriveHandle, BlockError> {
+        if self.retired.get() { Err(BlockError::NotReady) } else { Ok(self.drive) }
     }
 
     /// The first block of a request that the drive does not have, where there is one.
@@ -97,7 +113,7 @@ impl Raw {
     async fn read_span(&self, span: Range<u64>, range: &Range<u64>) -> Result<AlignedBuffer, BlockError> {
         let blocks = ((span.end - span.start) / BLOCK_BYTES as u64) as usize;
         let (buffer, result) =
-            self.io.drive_read(self.drive, span.start, AlignedBuffer::uncleared(blocks)).await;
+            self.io.drive_read(self.drive()?, span.start, AlignedBuffer::uncleared(blocks)).await;
         match result {
             Ok(()) => Ok(buffer),
             // which block is it? Each by itself tells, or reads fine this time
@@ -114,7 +130,7 @@ impl Raw {
     ) -> Result<AlignedBuffer, BlockError> {
         for index in 0..whole.blocks() {
             let offset = span.start + (index * BLOCK_BYTES) as u64;
-            let (block, result) = self.io.drive_read(self.drive, offset, AlignedBuffer::zeroed(1)).await;
+            let (block, result) = self.io.drive_read(self.drive()?, offset, AlignedBuffer::zeroed(1)).await;
             result.map_err(|error| self.failure(error, offset.max(range.start)))?;
             whole.block_mut(index).copy_from_slice(&block);
         }
@@ -162,7 +178,7 @@ impl Raw {
         first: u64,
     ) -> Result<(), BlockError> {
         let durable = durable || !self.geometry.write_back;
-        let result = self.io.drive_write(self.drive, offset, data, durable).await;
+        let result = self.io.drive_write(self.drive()?, offset, data, durable).await;
         result.map_err(|error| self.failure(error, first))
     }
 
@@ -204,7 +220,7 @@ impl Raw {
             return Ok(());
         }
         let _turn = self.locks.acquire(start..end).await;
-        let result = self.io.drive_discard(self.drive, start, end - start).await;
+        let result = self.io.drive_discard(self.drive()?, start, end - start).await;
         result.map_err(|error| self.failure(error, start))
     }
 
@@ -273,7 +289,7 @@ impl BlockTarget for Raw {
                 self.compare_and_write(self.bytes(lba, 0).start, &expected, &data, durable).await?;
             }
             BlockRequest::Flush => {
-                let result = self.io.drive_flush(self.drive).await;
+                let result = self.io.drive_flush(self.drive()?).await;
                 result.map_err(|error| self.failure(error, 0))?;
             }
             BlockRequest::MapStatus { blocks, .. } => {

@@ -49,6 +49,15 @@ impl Unit {
     }
 }
 
+impl Unit {
+    /// Its device may be closed when the change that takes it away is answered.
+    fn retire(&self) {
+        if let Target::Raw(raw) = &*self.target {
+            raw.retire();
+        }
+    }
+}
+
 /// Where a volume's blocks live, seen from this shard.
 pub(crate) enum Target {
     Null(Null),
@@ -89,6 +98,14 @@ enum Source {
 }
 
 impl Source {
+    fn is_same_drive(&self, other: &Source) -> bool {
+        let drive = |source: &Source| match source {
+            Source::Raw { drive, .. } => Some(*drive),
+            _ => None,
+        };
+        drive(self) == drive(other)
+    }
+
     /// Whether both are the same lanes of the same life of a pool.
     fn is_where(&self, other: &Source) -> bool {
         let place = |source: &Source| match source {
@@ -230,7 +247,15 @@ impl Units {
                     };
                     let target = match before.as_deref() {
                         Some(unit) if unit.recipe == recipe => unit.target.clone(),
-                        before => Rc::new(self.make(volume.id, &recipe, replica, before)),
+                        before => {
+                            let target = Rc::new(self.make(volume.id, &recipe, replica, before));
+                            if let Some(unit) =
+                                before.filter(|unit| !unit.recipe.source.is_same_drive(&recipe.source))
+                            {
+                                unit.retire();
+                            }
+                            target
+                        }
                     };
                     let identity = Identity {
                         naa: volume.naa.bytes(),
@@ -256,6 +281,7 @@ impl Units {
             };
             by_id.insert(volume.id, unit);
         }
+        old.values().for_each(|unit| unit.retire());
     }
 
     fn recipe(&self, volume: &catalog::Volume, replica: &Replica) -> Recipe {

@@ -11,6 +11,7 @@ mod hung;
 mod layers;
 mod loss;
 mod proof;
+mod raw;
 mod refused;
 mod script;
 mod slots;
@@ -111,6 +112,7 @@ pub const ALL: &[Scenario] = &[
     copies::EXTENDED_COPIES_ARE_CUT_OFF,
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
+    raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
 ];
 
 #[cfg(test)]
