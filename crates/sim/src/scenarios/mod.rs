@@ -14,6 +14,7 @@ mod proof;
 mod raw;
 mod refused;
 mod script;
+mod sealed;
 mod slots;
 mod space;
 
@@ -95,6 +96,8 @@ pub const ALL: &[Scenario] = &[
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
     layers::DELETION_IS_NOT_OVERHEARD,
+    sealed::CHANGED_STRUCTURES_DO_NO_HARM,
+    sealed::WRONG_COUNTS_ARE_MENDED,
     claims::CLAIMS_NO_MORE_THAN_IT_SURVIVES,
     claims::LACKING_IS_KNOWN_AFTER_A_RESTART,
     claims::LACKING_IS_KNOWN_AFTER_A_START_THAT_WAS_CUT_OFF,
