@@ -14,7 +14,8 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
-use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
+use reservation::{AccessStates, Reservations};
+use scsi::{Identity, LogicalUnit, Space};
 use task::{Io, join_all};
 
 use crate::access;
@@ -23,7 +24,7 @@ use crate::mail::Mail;
 use crate::message::{Answer, Call};
 use crate::pool_target::PoolTarget;
 use crate::replica::Replica;
-use crate::reservation;
+use crate::reservations;
 
 /// Product revision level that hosts see.
 const REVISION: [u8; 4] = *b"0001";
@@ -241,7 +242,7 @@ impl Units {
                             Arc::new(unit.access.borrow().among(&groups)),
                         ),
                         None => (
-                            Arc::new(reservation::kept(volume.reservations.as_ref())),
+                            Arc::new(reservations::kept(volume.reservations.as_ref())),
                             Arc::new(access::kept(&volume.access, &groups)),
                         ),
                     };

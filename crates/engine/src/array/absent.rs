@@ -15,8 +15,8 @@ use super::pool_status::TOO_MANY_FAILED;
 use super::pools::{Found, Pool};
 use super::raw::NoDevice;
 use super::{Array, RawDevice};
-use crate::command::CommandError;
 use crate::context::Stage;
+use api::CommandError;
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
 

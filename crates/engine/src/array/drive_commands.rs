@@ -9,7 +9,7 @@ use super::Array;
 use super::change::size;
 use super::opening::{Probed, without_contents};
 use super::pool_status::TOO_MANY_FAILED;
-use crate::command::{Change, CommandError, CommandErrorKind, Made, Reply};
+use api::{Change, CommandError, CommandErrorKind, Made, Reply};
 
 impl Array {
     pub(super) async fn add_drives(

@@ -7,7 +7,7 @@ use task::{join_all, race};
 
 use super::opening::Probed;
 use super::{Array, State, remembered};
-use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus};
+use api::{DriveContent, DriveErrors, DriveState, DriveStatus};
 
 /// A drive that does not say for so long how large it is has the size that it had.
 const MEASURE_TIME: Nanos = Nanos::from_secs(2);

@@ -65,13 +65,11 @@ use task::{Gate, Notify, Semaphore};
 pub(crate) use self::copied::{CopyAsk, CopyGrant};
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::command::{
-    Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep,
-};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
 use crate::{Saving, StartParameters, StartedHook};
+use api::{Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep};
 
 /// The array, as shard 0 manages it.
 pub(crate) struct Array {

@@ -11,7 +11,7 @@ use super::Array;
 use super::change::{Planned, size};
 use super::error::drive_error;
 use super::opening::{Probed, without_contents};
-use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
+use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 
 impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {

@@ -12,12 +12,12 @@ use super::change::size;
 use super::fullness::Uses;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
-use crate::command::{
+use crate::message::{Answer, Call};
+use crate::settings;
+use api::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
 };
-use crate::message::{Answer, Call};
-use crate::settings;
 
 const MAKE_ROOM: &str = "make room there, in the file system or thin pool; writes go on by themselves";
 

@@ -23,7 +23,7 @@ use super::drives::Drive;
 use super::opening::without_contents;
 use super::pool_create::force_hint;
 use super::{Array, State, remembered};
-use crate::command::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
+use api::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
 
 /// How often spares are looked at while none is needed.
 const LOOK_EVERY: Nanos = Nanos::from_secs(600);

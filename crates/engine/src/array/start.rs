@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catalog::Catalog;
 
 use super::Array;
-use crate::command::{CommandError, CommandErrorKind};
+use api::{CommandError, CommandErrorKind};
 
 impl Array {
     /// Starts the array, and says how that went.

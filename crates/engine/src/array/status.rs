@@ -8,12 +8,12 @@ use base::VolumeId;
 use catalog::{Catalog, Mapping, VolumeKind};
 
 use super::Array;
-use crate::command::{
+use crate::lanes::pool_layer;
+use crate::message::{Answer, Call};
+use api::{
     ArrayStatus, Harm, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
     SessionStatus, VolumeBacking, VolumeStatus,
 };
-use crate::lanes::pool_layer;
-use crate::message::{Answer, Call};
 
 impl Array {
     pub(super) async fn status(&self) -> ArrayStatus {

@@ -7,7 +7,7 @@ use env::{DriveHandle, DriveInfo};
 use super::change::{Planned, size};
 use super::raw::volume_bytes;
 use super::{Array, RawDevice};
-use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
+use api::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
 
 impl Array {
     pub(super) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {

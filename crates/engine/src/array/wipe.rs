@@ -7,7 +7,7 @@ use super::change::size;
 use super::drive_commands::done;
 use super::error::drive_error;
 use super::opening::Probed;
-use crate::command::{CommandError, Reply};
+use api::{CommandError, Reply};
 
 impl Array {
     /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.

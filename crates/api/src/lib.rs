@@ -1,24 +1,26 @@
-//! What the control plane may ask of the array, and what it is answered. Plain values, all of them `Send`.
+//! The management vocabulary: what the control plane may ask of the array, and what it is answered. Plain values, all of
+//! them `Send`.
 //!
-//! Every command goes to shard 0 as [`crate::ShardMessage::Control`] and is answered exactly once through its
-//! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
+//! Every command goes to shard 0 and is answered exactly once through its [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
 mod copies;
+mod error;
+mod figures;
 mod names;
 mod problem;
 mod reply;
 mod upkeep;
 
-pub use crate::figures::{PoolMap, PoolReferences, PoolWrites};
 use std::fmt;
 use std::net::SocketAddr;
 
 pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
+pub use figures::{PoolMap, PoolReferences, PoolWrites};
 pub use names::{HostUpdate, Named};
 pub use problem::{Harm, Problem};
 pub use reply::{Caller, ReplyChannel, patient_caller};
-pub use scsi::AccessState;
+pub use reservation::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
 /// A command from the administrator.
