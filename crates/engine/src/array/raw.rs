@@ -22,8 +22,8 @@ use task::{join_all, race};
 use super::change::size;
 use super::opening::Probed;
 use super::{Array, RawDevice};
-use crate::command::{Harm, Health, Problem};
 use crate::context::Stage;
+use api::{Harm, Health, Problem};
 
 const LOOK_EVERY: Nanos = Nanos::from_secs(4);
 /// A device that does not answer for so long is not known to be gone.
