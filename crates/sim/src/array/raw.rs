@@ -10,11 +10,12 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use api::{ArrayStatus, Health, NewBacking, NewHost, NewVolume};
+use api::{Command, Reply};
 use base::Nanos;
 use block::Payload;
 use bytes::Bytes;
-use engine::command::{ArrayStatus, Health, NewBacking, NewHost, NewVolume};
-use engine::{Command, Memory, Reply, Saving, Shard, ShardMessage, StartParameters};
+use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::{Completion, InitiatorParams, Request};
 use task::Io;
