@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::{Command, Reply};
 use api::{CommandErrorKind, Health, NewBacking, NewPool, NewVolume, PortalOptions, VolumeStatus};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
-use engine::{Command, Reply};
 use iscsi::initiator::Request;
 use sim::{DriveNumber, DriveOptions, World};
 
