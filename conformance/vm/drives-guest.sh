@@ -152,7 +152,13 @@ blank() {
     case $1 in /dev/mapper/dm-thin | /dev/loop* | /dev/nullb* | "$(path debug)") return 0 ;; esac
     # What is discarded reads as zeros with QEMU, and takes no room below it; what is written as zeros does.
     blkdiscard -f "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
-    [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || { echo "$1 cannot be blanked"; return 1; }
+    [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || {
+        local of
+        of=/sys/block/$(basename "$(readlink -e "$1")")
+        echo "$1 cannot be blanked: read-only $(cat "$of/ro"), state $(cat "$of/device/state" 2>/dev/null || echo unknown)"
+        dmesg | tail -n 5
+        return 1
+    }
 }
 
 # client_start [RATE]: blocks that describe themselves are written and read, so many requests a second, until client_stop, which
