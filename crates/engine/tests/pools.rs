@@ -2,10 +2,11 @@
 
 mod common;
 
-use api::{Command, Reply};
-use api::{CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume};
 use common::Lab;
-use engine::Memory;
+use engine::command::{
+    CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume,
+};
+use engine::{Command, Memory, Reply};
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;

@@ -4,7 +4,7 @@ use base::limits::{SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER
 
 use super::Array;
 use crate::admission::SessionLimit;
-use api::{Harm, Health, Problem};
+use crate::command::{Harm, Health, Problem};
 
 impl Array {
     /// For some minutes after the last refusal.

@@ -10,15 +10,14 @@ use task::join_all;
 use super::Array;
 use super::change::{Planned, size};
 use super::error::drive_error;
-use super::opening::{Probed, without_contents};
-use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
+use super::opening::Probed;
+use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 
 impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
         let protection = self.check_new_pool(&new)?;
         let drives = self.take_drives(&new.drives, &new.force).await?;
-        let losses = self.losses(&drives);
-        let drives = without_contents(drives);
+        let losses = self.losses(&drives).await;
         let checked = self.plan_pool(&new, protection, &drives);
         let checked = checked.map(|(planned, pool)| (losses.into_iter().fold(planned, Planned::line), pool));
         let (planned, pool) = match checked {
@@ -83,13 +82,12 @@ impl Array {
         Ok(protection)
     }
 
-    /// Opens the drives, all or none, and makes sure that nobody needs what is on them. With what was found there: nobody
-    /// looks a second time.
+    /// Opens the drives, all or none, and makes sure that nobody needs what is on them.
     pub(super) async fn take_drives(
         &self,
         drives: &[String],
         force: &[String],
-    ) -> Result<Vec<Probed>, CommandError> {
+    ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
         for path in drives {
             self.check_not_ours(path)?;
         }
@@ -102,12 +100,12 @@ impl Array {
             results.iter().filter_map(|result| Some(result.as_ref().ok()?.info.clone())).collect();
         for (path, result) in drives.iter().zip(results) {
             match result {
-                Ok(drive) => {
-                    let (forced, Probed { info, content, .. }) = (force.contains(path), &drive);
-                    refusal = refusal.or_else(|| self.check_not_needed(path, content).err());
-                    refusal = refusal.or_else(|| self.check_content(path, content, forced).err());
-                    refusal = refusal.or_else(|| self.check_not_failed(info, forced).err());
-                    taken.push(drive);
+                Ok(Probed { handle, info, content }) => {
+                    let forced = force.contains(path);
+                    refusal = refusal.or_else(|| self.check_not_needed(path, &content).err());
+                    refusal = refusal.or_else(|| self.check_content(path, &content, forced).err());
+                    refusal = refusal.or_else(|| self.check_not_failed(&info, forced).err());
+                    taken.push((handle, info));
                 }
                 Err(error) if refusal.is_none() => {
                     refusal = Some(self.why_not_opened(path, error, &opened).await);
@@ -118,7 +116,7 @@ impl Array {
         match refusal.or_else(|| self.still_wanted().err()) {
             None => Ok(taken),
             Some(refusal) => {
-                self.give_up(&without_contents(taken)).await;
+                self.give_up(&taken).await;
                 Err(refusal)
             }
         }

@@ -7,8 +7,7 @@ use wire::scsi::reservation::{
 use wire::scsi::{SenseCode, Status};
 
 use super::{Rig, cdb, nexus_name};
-use crate::UnitAttention;
-use reservation::{Names, NexusName, ReservationRequest};
+use crate::{Names, NexusName, ReservationRequest, UnitAttention};
 
 pub(crate) fn reserve_list(key: u64, service_action_key: u64) -> Vec<u8> {
     list(key, service_action_key).emit(&[])
@@ -53,9 +52,9 @@ fn other() -> NexusName {
 /// What the other initiator asks for; its attentions are for nobody here.
 fn by_other(rig: &mut Rig, request: ReservationRequest) {
     let applied = rig.reservations.apply(&other(), &request, &Vec::new).unwrap();
-    for (nexus, attention) in &applied.notices {
+    for (nexus, attention) in &applied.attentions {
         if nexus == rig.nexus.name() {
-            rig.nexus.raise((*attention).into());
+            rig.nexus.raise(*attention);
         }
     }
     rig.reservations = applied.next;

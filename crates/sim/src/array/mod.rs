@@ -11,7 +11,6 @@ mod lun;
 mod notices;
 mod onlooker;
 mod orders;
-mod raw;
 mod reserve;
 mod session;
 mod set_up;
@@ -35,7 +34,6 @@ pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::{LunSubject, Rough};
 pub use orders::Orders;
-pub use raw::run_raw_devices;
 pub use session::{Ended, HostSession};
 
 /// Hosts of a full pool pause so long at most.

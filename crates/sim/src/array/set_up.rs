@@ -5,10 +5,9 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
-use api::{Command, CommandError, Reply};
-use api::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
 use base::{BLOCK_BYTES, Nanos};
-use engine::ShardMessage;
+use engine::command::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
+use engine::{Command, CommandError, Reply, ShardMessage};
 use task::Io;
 
 use super::bench::COPIER;

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
-use api::{CommandError, CommandErrorKind, Reply};
 use bytes::Bytes;
 use control::state::StateDirectory;
-use engine::Saving;
+use engine::{CommandError, CommandErrorKind, Reply, Saving};
 use tokio::sync::oneshot;
 
 type Outcome = Result<Reply, CommandError>;
@@ -182,7 +181,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::Change;
+    use engine::command::Change;
 
     fn changed(dry_run: bool) -> Outcome {
         Ok(Reply::Changed(Change { dry_run, lines: vec![], hosts_affected: vec![], made: None }))

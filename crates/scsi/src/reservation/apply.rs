@@ -3,7 +3,9 @@
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
 use wire::scsi::reservation::{ReservationType, TransportId};
 
-use super::{Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations, all_hold};
+use super::{Held, Names, NexusName, Registration, ReservationRequest, Reservations, all_hold};
+use crate::fault::Fault;
+use crate::nexus::UnitAttention;
 
 /// What came of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,20 +13,42 @@ pub struct Applied {
     /// The reservations from now on.
     pub next: Reservations,
     /// Who is to be told what.
-    pub notices: Vec<(NexusName, Notice)>,
+    pub attentions: Vec<(NexusName, UnitAttention)>,
     /// Nexuses whose commands are to be aborted, all but the one that asked for it, before it is answered.
     pub abort: Vec<NexusName>,
 }
 
-/// What a nexus is told of somebody else's request.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Notice {
-    /// A CLEAR took its registration.
-    ReservationsPreempted,
-    /// A reservation that let it in has ended.
-    ReservationsReleased,
-    /// A PREEMPT took its registration.
-    RegistrationsPreempted,
+/// Why a request was not carried out. Nothing has changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Refusal(pub(crate) Reason);
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reason {
+    /// RESERVATION CONFLICT.
+    Conflict,
+    Fault(Fault),
+}
+
+impl Refusal {
+    pub(crate) const CONFLICT: Refusal = Refusal(Reason::Conflict);
+
+    /// The logical unit is not there any more.
+    pub const NO_SUCH_UNIT: Refusal = Refusal(Reason::Fault(Fault::NoSuchUnit));
+
+    /// It could not be made to survive a restart, as it must.
+    pub const NOT_KEPT: Refusal = Refusal(Reason::Fault(Fault::NotKept));
+
+    /// The access states of the logical unit are changing already.
+    pub const IN_TRANSITION: Refusal = Refusal(Reason::Fault(Fault::AluaTransition));
+
+    /// More registrations than the array can keep.
+    pub const NO_ROOM: Refusal = Refusal(Reason::Fault(Fault::NoRoomForRegistrations));
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Refusal {
+        Refusal(Reason::Fault(fault))
+    }
 }
 
 /// A change in the making.
@@ -32,7 +56,7 @@ pub(super) struct Change<'a> {
     pub(super) next: Reservations,
     /// Who asks.
     pub(super) by: &'a NexusName,
-    pub(super) notices: Vec<(NexusName, Notice)>,
+    pub(super) attentions: Vec<(NexusName, UnitAttention)>,
     pub(super) abort: Vec<NexusName>,
 }
 
@@ -45,10 +69,10 @@ impl Reservations {
         request: &ReservationRequest,
         known: &dyn Fn() -> Vec<String>,
     ) -> Result<Applied, Refusal> {
-        let mut change = Change { next: self.clone(), by, notices: Vec::new(), abort: Vec::new() };
+        let mut change = Change { next: self.clone(), by, attentions: Vec::new(), abort: Vec::new() };
         change.carry_out(request, known)?;
         assert!(change.next.is_sound(), "after {request:?}: {:?}", change.next);
-        Ok(Applied { next: change.next, notices: change.notices, abort: change.abort })
+        Ok(Applied { next: change.next, attentions: change.attentions, abort: change.abort })
     }
 }
 
@@ -72,7 +96,7 @@ impl Change<'_> {
                 return Ok(());
             }
             // a unit that is reserved by RESERVE knows no persistent reservations (SPC-2 §5.5.1)
-            _ if self.next.reserved.is_some() => return Err(Refusal::Conflict),
+            _ if self.next.reserved.is_some() => return Err(Refusal::CONFLICT),
             _ => {}
         }
         match request {
@@ -99,11 +123,11 @@ impl Change<'_> {
         let registered = self.next.key_of(self.by).is_some();
         if let Some(held) = &self.next.held {
             let member = self.next.is_holder(self.by) || (registered && super::rule(held.kind).registrants);
-            return if member { Ok(()) } else { Err(Refusal::Conflict) };
+            return if member { Ok(()) } else { Err(Refusal::CONFLICT) };
         }
         let free = self.next.reserved.as_ref().is_none_or(|reserved| reserved == self.by);
         if !free || !self.next.registrations.is_empty() {
-            return Err(Refusal::Conflict);
+            return Err(Refusal::CONFLICT);
         }
         self.next.reserved = Some(self.by.clone());
         Ok(())
@@ -111,7 +135,7 @@ impl Change<'_> {
 
     /// Refuses a nexus that is not registered with this key.
     pub(super) fn check_key(&self, key: u64) -> Result<(), Refusal> {
-        if self.next.key_of(self.by) == Some(key) { Ok(()) } else { Err(Refusal::Conflict) }
+        if self.next.key_of(self.by) == Some(key) { Ok(()) } else { Err(Refusal::CONFLICT) }
     }
 
     pub(super) fn count(&mut self) {
@@ -119,9 +143,9 @@ impl Change<'_> {
     }
 
     /// Tells every registered nexus but the one that asks.
-    pub(super) fn tell_others(&mut self, attention: Notice) {
+    pub(super) fn tell_others(&mut self, attention: UnitAttention) {
         let others = self.next.registrations.iter().filter(|one| one.nexus != *self.by);
-        self.notices.extend(others.map(|one| (one.nexus.clone(), attention)));
+        self.attentions.extend(others.map(|one| (one.nexus.clone(), attention)));
     }
 
     /// `false` where there is nothing to do.
@@ -137,10 +161,10 @@ impl Change<'_> {
         if let Some(key) = key
             && key != own.unwrap_or(0)
         {
-            return Err(Refusal::Conflict);
+            return Err(Refusal::CONFLICT);
         }
         if names.specified.is_some() && (own.is_some() || new_key == 0) {
-            return Err(Refusal::NotForOthers);
+            return Err(Fault::cdb_bit(1, 4).into());
         }
         if own.is_none() && new_key == 0 {
             return Ok(false);
@@ -176,7 +200,7 @@ impl Change<'_> {
             return Ok(());
         }
         if self.next.registrations.len() >= REGISTRATIONS_PER_VOLUME_MAX {
-            return Err(Refusal::NoRoom);
+            return Err(Refusal::NO_ROOM);
         }
         self.next.registrations.push(Registration { nexus: nexus.clone(), key });
         Ok(())
@@ -200,7 +224,7 @@ impl Change<'_> {
     /// Registrants were let in by a reservation for registrants: they are told when it ends.
     fn tell_released(&mut self, kind: ReservationType) {
         if super::rule(kind).registrants {
-            self.tell_others(Notice::ReservationsReleased);
+            self.tell_others(UnitAttention::ReservationsReleased);
         }
     }
 
@@ -209,7 +233,7 @@ impl Change<'_> {
         match &self.next.held {
             None => self.next.held = Some(self.hold(kind)),
             Some(held) if self.next.is_holder(self.by) && held.kind == kind => {}
-            Some(_) => return Err(Refusal::Conflict),
+            Some(_) => return Err(Refusal::CONFLICT),
         }
         Ok(())
     }
@@ -224,7 +248,7 @@ impl Change<'_> {
             return Ok(());
         }
         if self.next.held.as_ref().is_some_and(|held| held.kind != kind) {
-            return Err(Refusal::OtherType);
+            return Err(Fault::InvalidRelease.into());
         }
         self.next.held = None;
         self.tell_released(kind);
@@ -233,7 +257,7 @@ impl Change<'_> {
 
     fn clear(&mut self, key: u64) -> Result<(), Refusal> {
         self.check_key(key)?;
-        self.tell_others(Notice::ReservationsPreempted);
+        self.tell_others(UnitAttention::ReservationsPreempted);
         self.next.registrations.clear();
         self.next.held = None;
         self.count();
@@ -244,7 +268,7 @@ impl Change<'_> {
         self.check_key(key)?;
         let kind = match &self.next.held {
             Some(Held { kind, holder: Some(holder) }) if holder == self.by => *kind,
-            _ => return Err(Refusal::Conflict),
+            _ => return Err(Refusal::CONFLICT),
         };
         self.set_key(to, new_key)?;
         self.next.held = Some(Held { kind, holder: Some(to.clone()) });

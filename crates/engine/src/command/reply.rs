@@ -1,6 +1,6 @@
 //! How commands are answered.
 
-use crate::{CommandError, Reply};
+use super::{CommandError, Reply};
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
