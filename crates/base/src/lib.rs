@@ -16,4 +16,4 @@ pub use checksum::{Crc32c, block_checksum, crc32c};
 pub use id::{ArrayId, DriveId, Epoch, LayerId, PoolId, Sequence, ShardId, VolumeId};
 pub use map::{HashMap, HashSet};
 pub use time::Nanos;
-pub use units::{BLOCK_BYTES, Lba};
+pub use units::{BLOCK_BYTES, Lba, SECTOR_BYTES};

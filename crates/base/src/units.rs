@@ -5,6 +5,9 @@ use std::fmt;
 /// A block: the unit of mapping, checksums and direct I/O.
 pub const BLOCK_BYTES: usize = 4096;
 
+/// The smallest unit in which a drive can end.
+pub const SECTOR_BYTES: usize = 512;
+
 /// A logical block address, in the logical blocks of the volume it belongs to (512 or 4096 bytes).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Lba(pub u64);

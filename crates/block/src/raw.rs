@@ -1,8 +1,10 @@
 //! A drive exported as it is: LBA 0 is the drive's first byte.
 //!
-//! The drive takes whole, aligned 4 KiB blocks only; a volume may have 512-byte blocks. So:
+//! The drive takes whole, aligned 4 KiB blocks only; a volume may have 512-byte blocks. The last 4 KiB block may be cut
+//! short: a drive ends with its last sector, as a disk with the backup header of a GPT does. So:
 //! - a read fetches the 4 KiB blocks around its range and shows the part in between;
 //! - a write that begins or ends inside a 4 KiB block reads that block first and writes it back whole;
+//! - where the drive ends inside a 4 KiB block, a write of that block ends with the drive;
 //! - writers (and COMPARE AND WRITE) that touch the same 4 KiB blocks take turns, whole or partial. Readers do
 //!   not wait: a read beside a write sees each logical block before or after it.
 //!
@@ -11,9 +13,13 @@
 //!   4 KiB blocks   │ head    │         │    tail │      head and tail are read, then all three are written
 //! ```
 //!
+//! A drive may become larger or smaller than the volume. What is asked for behind the drive's end is a medium error.
+//!
 //! It must not: keep anything back after the answer, or touch what lies outside a request's logical blocks.
 
+use std::cell::Cell;
 use std::ops::Range;
+use std::rc::Rc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use base::{AlignedBuffer, BLOCK_BYTES, Lba};
@@ -30,7 +36,11 @@ pub struct Raw {
     io: Io,
     drive: DriveHandle,
     geometry: Geometry,
+    /// Where the drive ends, as far as is known.
+    end_bytes: u64,
     locks: RangeLock,
+    /// The drive is about to be closed: nothing is asked of it any more.
+    retired: Rc<Cell<bool>>,
     /// One transfer's worth of zeros, aligned as the drive wants it.
     zeros: Bytes,
 }
@@ -39,23 +49,52 @@ pub struct Raw {
 const ZEROS_BYTES: usize = 256 << 10;
 
 impl Raw {
-    /// The whole drive. `block_bytes` is 512 or 4096. With `write_back`, writes are answered before they
-    /// are on stable storage, where the drive has a volatile cache.
-    pub fn new(io: &Io, drive: DriveHandle, info: &DriveInfo, block_bytes: u32, write_back: bool) -> Raw {
+    /// A drive as a volume of this shape. With `write_back`, writes are answered before they are on stable storage, where
+    /// the drive has a volatile cache.
+    pub fn new(io: &Io, drive: DriveHandle, info: &DriveInfo, geometry: Geometry) -> Raw {
+        let block_bytes = geometry.block_bytes;
         assert!(block_bytes == 512 || block_bytes == 4096, "{block_bytes}-byte logical blocks");
-        let blocks = (info.size_bytes - info.size_bytes % BLOCK_BYTES as u64) / u64::from(block_bytes);
+        let write_back = geometry.write_back && info.volatile_cache;
         Raw {
             io: io.clone(),
             drive,
-            geometry: Geometry {
-                block_bytes,
-                blocks,
-                thin: false,
-                write_back: write_back && info.volatile_cache,
-            },
+            geometry: Geometry { thin: false, write_back, ..geometry },
+            end_bytes: info.end_bytes,
             locks: RangeLock::new(io),
+            retired: Rc::default(),
             zeros: AlignedBuffer::zeroed(ZEROS_BYTES / BLOCK_BYTES).into_bytes(),
         }
+    }
+
+    /// How many logical blocks a drive has for a volume.
+    pub fn blocks_of(info: &DriveInfo, block_bytes: u32) -> u64 {
+        info.end_bytes / u64::from(block_bytes)
+    }
+
+    /// The same open drive after it, or the volume, got another size. Requests to either take turns with each other.
+    pub fn resized(&self, info: &DriveInfo, geometry: Geometry) -> Raw {
+        let (locks, retired) = (self.locks.clone(), self.retired.clone());
+        Raw { locks, retired, ..Raw::new(&self.io, self.drive, info, geometry) }
+    }
+
+    /// The drive is about to be closed. Requests that are at work begin no further operation, and end as on a drive that is
+    /// not there.
+    pub fn retire(&self) {
+        self.retired.set(true);
+    }
+
+    fn drive(&self) -> Result<DriveHandle, BlockError> {
+        if self.retired.get() { Err(BlockError::NotReady) } else { Ok(self.drive) }
+    }
+
+    /// The first block of a request that the drive does not have, where there is one.
+    fn check_reach(&self, request: &BlockRequest) -> Result<(), BlockError> {
+        let Some((lba, blocks)) = request.extent(self.geometry.block_bytes) else { return Ok(()) };
+        if self.bytes(lba, blocks).end <= self.end_bytes {
+            return Ok(());
+        }
+        let first_behind = Lba(self.end_bytes / u64::from(self.geometry.block_bytes));
+        Err(BlockError::Medium { lba: lba.max(first_behind) })
     }
 
     fn bytes(&self, lba: Lba, blocks: u64) -> Range<u64> {
@@ -74,7 +113,7 @@ impl Raw {
     async fn read_span(&self, span: Range<u64>, range: &Range<u64>) -> Result<AlignedBuffer, BlockError> {
         let blocks = ((span.end - span.start) / BLOCK_BYTES as u64) as usize;
         let (buffer, result) =
-            self.io.drive_read(self.drive, span.start, AlignedBuffer::uncleared(blocks)).await;
+            self.io.drive_read(self.drive()?, span.start, AlignedBuffer::uncleared(blocks)).await;
         match result {
             Ok(()) => Ok(buffer),
             // which block is it? Each by itself tells, or reads fine this time
@@ -91,7 +130,7 @@ impl Raw {
     ) -> Result<AlignedBuffer, BlockError> {
         for index in 0..whole.blocks() {
             let offset = span.start + (index * BLOCK_BYTES) as u64;
-            let (block, result) = self.io.drive_read(self.drive, offset, AlignedBuffer::zeroed(1)).await;
+            let (block, result) = self.io.drive_read(self.drive()?, offset, AlignedBuffer::zeroed(1)).await;
             result.map_err(|error| self.failure(error, offset.max(range.start)))?;
             whole.block_mut(index).copy_from_slice(&block);
         }
@@ -115,7 +154,8 @@ impl Raw {
         let mut buffer = AlignedBuffer::zeroed(((span.end - span.start) / BLOCK_BYTES as u64) as usize);
         let last = buffer.blocks() - 1;
         let head_is_partial = range.start != span.start;
-        let tail_is_partial = range.end != span.end;
+        let write_end = span.end.min(self.end_bytes);
+        let tail_is_partial = range.end < write_end;
         if head_is_partial || (tail_is_partial && last == 0) {
             let head = self.read_span(span.start..span.start + BLOCK_BYTES as u64, &range).await?;
             buffer.block_mut(0).copy_from_slice(&head);
@@ -126,7 +166,8 @@ impl Raw {
         }
         let from = (range.start - span.start) as usize;
         data.copy_to(0, &mut buffer[from..from + data.len()]);
-        self.write_aligned(span.start, vec![buffer.into_bytes()], durable, range.start).await
+        let data = buffer.into_bytes().slice(..(write_end - span.start) as usize);
+        self.write_aligned(span.start, vec![data], durable, range.start).await
     }
 
     async fn write_aligned(
@@ -137,7 +178,7 @@ impl Raw {
         first: u64,
     ) -> Result<(), BlockError> {
         let durable = durable || !self.geometry.write_back;
-        let result = self.io.drive_write(self.drive, offset, data, durable).await;
+        let result = self.io.drive_write(self.drive()?, offset, data, durable).await;
         result.map_err(|error| self.failure(error, first))
     }
 
@@ -179,7 +220,7 @@ impl Raw {
             return Ok(());
         }
         let _turn = self.locks.acquire(start..end).await;
-        let result = self.io.drive_discard(self.drive, start, end - start).await;
+        let result = self.io.drive_discard(self.drive()?, start, end - start).await;
         result.map_err(|error| self.failure(error, start))
     }
 
@@ -233,6 +274,7 @@ impl BlockTarget for Raw {
 
     async fn execute(&self, request: BlockRequest) -> BlockResult {
         self.geometry.assert_valid(&request);
+        self.check_reach(&request)?;
         match request {
             BlockRequest::Read { lba, blocks } => {
                 let data = self.read(self.bytes(lba, u64::from(blocks))).await?;
@@ -247,7 +289,7 @@ impl BlockTarget for Raw {
                 self.compare_and_write(self.bytes(lba, 0).start, &expected, &data, durable).await?;
             }
             BlockRequest::Flush => {
-                let result = self.io.drive_flush(self.drive).await;
+                let result = self.io.drive_flush(self.drive()?).await;
                 result.map_err(|error| self.failure(error, 0))?;
             }
             BlockRequest::MapStatus { blocks, .. } => {

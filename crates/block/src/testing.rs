@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use base::{BLOCK_BYTES, Lba, Nanos};
+use base::{BLOCK_BYTES, Lba, Nanos, SECTOR_BYTES};
 use env::{Completion, DriveHandle, DriveInfo, DriveKind, IoError, Operation, Outcome, Token};
 use proptest::prelude::*;
 use task::Executor;
@@ -20,6 +20,8 @@ pub(crate) const DRIVE: DriveHandle = DriveHandle(7);
 pub(crate) struct Bench {
     pub(crate) executor: Executor,
     pub(crate) drive: Vec<u8>,
+    /// Where the drive has ended: a write may end there inside a 4 KiB block.
+    ends: BTreeSet<usize>,
     /// 4 KiB blocks that cannot be read.
     pub(crate) bad: BTreeSet<u64>,
     /// Offset, length, durable.
@@ -34,11 +36,18 @@ impl Bench {
         Bench { drive: vec![0; blocks * BLOCK_BYTES], ..Bench::default() }
     }
 
+    /// The drive ends elsewhere from now on.
+    pub(crate) fn set_end(&mut self, bytes: usize) {
+        self.drive.resize(bytes, 0);
+        self.ends.insert(bytes);
+    }
+
     pub(crate) fn info(&self) -> DriveInfo {
         DriveInfo {
             path: "test".into(),
             kind: DriveKind::Simulated,
-            size_bytes: self.drive.len() as u64,
+            size_bytes: (self.drive.len() - self.drive.len() % BLOCK_BYTES) as u64,
+            end_bytes: self.drive.len() as u64,
             volatile_cache: true,
             model: String::new(),
             serial: String::new(),
@@ -48,7 +57,10 @@ impl Bench {
     }
 
     pub(crate) fn raw(&self, block_bytes: u32, write_back: bool) -> Rc<Raw> {
-        Rc::new(Raw::new(self.executor.io(), DRIVE, &self.info(), block_bytes, write_back))
+        let info = self.info();
+        let blocks = Raw::blocks_of(&info, block_bytes);
+        let geometry = Geometry { block_bytes, blocks, thin: false, write_back };
+        Rc::new(Raw::new(self.executor.io(), DRIVE, &info, geometry))
     }
 
     /// Runs until nothing is left to do. `pick(n)` chooses which of n operations completes next.
@@ -103,7 +115,10 @@ impl Bench {
                 assert_eq!((drive, offset_bytes % BLOCK_BYTES as u64), (DRIVE, 0));
                 let start = offset_bytes as usize;
                 let end = start + buffer.len();
-                buffer.copy_from_slice(&self.drive[start..end]);
+                assert!(end <= self.drive.len().next_multiple_of(BLOCK_BYTES), "behind the end");
+                let there = end.min(self.drive.len());
+                buffer[..there - start].copy_from_slice(&self.drive[start..there]);
+                buffer[there - start..].fill(0xEE);
                 let mut blocks = start / BLOCK_BYTES..end / BLOCK_BYTES;
                 let bad = blocks.any(|block| self.bad.contains(&(block as u64)));
                 Outcome::DriveRead(buffer, if bad { Err(IoError::Media) } else { Ok(()) })
@@ -112,7 +127,8 @@ impl Bench {
                 assert_eq!((drive, offset_bytes % BLOCK_BYTES as u64), (DRIVE, 0));
                 let mut at = offset_bytes as usize;
                 for piece in &data {
-                    assert!(piece.len().is_multiple_of(BLOCK_BYTES));
+                    let whole = piece.len().is_multiple_of(BLOCK_BYTES);
+                    assert!(whole || self.ends.contains(&(at + piece.len())), "not at the end");
                     assert!((piece.as_ptr() as usize).is_multiple_of(BLOCK_BYTES), "unaligned memory");
                     self.drive[at..at + piece.len()].copy_from_slice(piece);
                     at += piece.len();
@@ -260,8 +276,9 @@ fn check_rounds<T: BlockTarget + 'static>(
 proptest! {
     #[test]
     fn raw_keeps_every_write_beside_others(rounds in any_rounds(), large: bool, write_back: bool,
-                                           picks in proptest::collection::vec(0usize..64, 0..200)) {
+                                           tail in 0usize..8, picks in proptest::collection::vec(0usize..64, 0..200)) {
         let mut bench = Bench::new(SECTORS as usize / 8);
+        bench.set_end(bench.drive.len() - tail * SECTOR_BYTES);
         let raw = bench.raw(if large { 4096 } else { 512 }, write_back);
         check_rounds(&mut bench, &raw, rounds, picks);
     }
@@ -358,6 +375,52 @@ fn a_medium_error_names_the_first_bad_block() {
     assert_eq!(bench.execute(&raw, write(25, 4)).unwrap_err(), BlockError::Medium { lba: Lba(25) });
     assert!(bench.writes.is_empty());
     assert!(bench.execute(&raw, write(24, 8)).is_ok());
+}
+
+#[test]
+fn what_is_behind_the_end_of_a_drive_that_got_smaller_is_a_medium_error() {
+    let mut bench = Bench::new(4);
+    let before = bench.raw(512, false);
+    bench.set_end(2 * BLOCK_BYTES + 3 * SECTOR_BYTES);
+    let raw = Rc::new(before.resized(&bench.info(), before.geometry()));
+    assert_eq!(raw.geometry().blocks, 32, "what hosts were told stays");
+    let read = |lba, blocks| BlockRequest::Read { lba: Lba(lba), blocks };
+    assert_eq!(data_of(bench.execute(&raw, read(16, 3))), [0; 3 * SECTOR_BYTES]);
+    let error = |lba| BlockError::Medium { lba: Lba(lba) };
+    assert_eq!(bench.execute(&raw, read(10, 12)).unwrap_err(), error(19));
+    assert_eq!(bench.execute(&raw, read(25, 1)).unwrap_err(), error(25));
+    let write = |lba| BlockRequest::Write { lba: Lba(lba), data: vec![1; 1024].into(), durable: false };
+    assert_eq!(bench.execute(&raw, write(18)).unwrap_err(), error(19));
+    let zero = BlockRequest::WriteZeroes { lba: Lba(16), blocks: 16 };
+    assert_eq!(bench.execute(&raw, zero).unwrap_err(), error(19));
+    assert!(bench.writes.is_empty(), "nothing is done in part");
+    bench.execute(&raw, write(17)).unwrap();
+    assert_eq!(bench.drive[17 * SECTOR_BYTES..], [1; 1024]);
+}
+
+/// A request that began before the drive grew and one after it change different sectors of one 4 KiB block.
+#[test]
+fn requests_from_before_and_after_growth_take_turns() {
+    let mut bench = Bench::new(2);
+    bench.set_end(BLOCK_BYTES + 3 * SECTOR_BYTES);
+    let small = bench.raw(512, false);
+    let io = bench.executor.io().clone();
+    let write = |lba, byte| BlockRequest::Write {
+        lba: Lba(lba),
+        data: vec![byte; SECTOR_BYTES].into(),
+        durable: false,
+    };
+    let first = small.clone();
+    io.spawn(async move { drop(first.execute(write(9, 1)).await.expect("written")) });
+    bench.executor.run_ready();
+    bench.set_end(2 * BLOCK_BYTES);
+    let geometry = Geometry { blocks: 16, ..small.geometry() };
+    let large = Rc::new(small.resized(&bench.info(), geometry));
+    let second = large.clone();
+    io.spawn(async move { drop(second.execute(write(12, 2)).await.expect("written")) });
+    // what began last ends first, where it may
+    bench.run(|n| n - 1);
+    assert_eq!([bench.drive[9 * SECTOR_BYTES], bench.drive[12 * SECTOR_BYTES]], [1, 2]);
 }
 
 #[test]

@@ -78,6 +78,11 @@ pub enum Change {
         volume: String,
         size_bytes: u64,
     },
+    /// The device of a raw volume has got larger, and the volume with it.
+    DeviceGrew {
+        volume: VolumeId,
+        size_bytes: u64,
+    },
     /// What volumes that got smaller held beyond their end has been given back.
     Trimmed {
         volume: VolumeId,
@@ -244,10 +249,8 @@ impl Catalog {
             }
             Change::RenameSchedule { schedule, name } => next.rename_schedule(schedule, name)?,
             Change::ResizeVolume { volume, size_bytes } => next.resize_volume(volume, *size_bytes)?,
-            Change::Trimmed { volume } => {
-                let found = next.volumes.iter_mut().find(|other| other.id == *volume);
-                found.into_iter().for_each(|volume| volume.untrimmed = false);
-            }
+            Change::DeviceGrew { volume, size_bytes } => next.device_grew(*volume, *size_bytes)?,
+            Change::Trimmed { volume } => next.trimmed(*volume),
             Change::DeleteVolume { volume, unmap } => next.delete_volume(volume, *unmap)?,
             Change::BinVolume { volume, unmap, deleted_ms } => {
                 next.bin_volume(volume, *unmap, *deleted_ms)?

@@ -109,6 +109,28 @@ impl Catalog {
         volume.check()
     }
 
+    pub(crate) fn trimmed(&mut self, id: VolumeId) {
+        let found = self.volumes.iter_mut().find(|volume| volume.id == id);
+        found.into_iter().for_each(|volume| volume.untrimmed = false);
+    }
+
+    /// A raw volume gets larger with its device, never smaller: what hosts were told of stays an error, not another size.
+    pub(crate) fn device_grew(&mut self, id: VolumeId, size_bytes: u64) -> Result<(), CatalogError> {
+        let found = self.volumes.iter_mut().find(|volume| volume.id == id);
+        let raw = found.filter(|volume| matches!(volume.backing, VolumeKind::Raw { .. }));
+        let Some(volume) = raw else {
+            return Err(CatalogError::NotFound { kind: "raw volume", name: id.to_string() });
+        };
+        if size_bytes <= volume.size_bytes {
+            return Err(CatalogError::NotLarger {
+                volume: volume.name.clone(),
+                size_bytes: volume.size_bytes,
+            });
+        }
+        volume.size_bytes = size_bytes;
+        volume.check()
+    }
+
     /// `unmap`: mappings do not matter.
     pub(crate) fn check_unmapped(&self, index: usize, unmap: bool) -> Result<(), CatalogError> {
         let Volume { id, name, .. } = &self.volumes[index];
@@ -159,7 +181,12 @@ impl Volume {
         if !matches!(self.block_bytes, 512 | 4096) {
             return Err(CatalogError::BlockSize { block_bytes: self.block_bytes });
         }
-        let whole = self.size_bytes.is_multiple_of(BLOCK_BYTES as u64);
+        // a device may end with any sector
+        let unit = match self.backing {
+            VolumeKind::Raw { .. } => u64::from(self.block_bytes),
+            _ => BLOCK_BYTES as u64,
+        };
+        let whole = self.size_bytes.is_multiple_of(unit);
         if !whole || self.size_bytes == 0 || self.size_bytes > VOLUME_BYTES_MAX {
             return Err(CatalogError::Size { size_bytes: self.size_bytes });
         }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use base::PoolId;
+use base::{PoolId, VolumeId};
 use catalog::{Catalog, Change, Host, HostUpdate, NewVolume};
 use common::*;
 use proptest::prelude::*;
@@ -23,6 +23,14 @@ fn any_renaming() -> impl Strategy<Value = Change> {
     ]
 }
 
+/// Of the device of a raw volume.
+fn any_growth() -> impl Strategy<Value = Change> {
+    (0u32..6, 0u64..20).prop_map(|(id, times)| Change::DeviceGrew {
+        volume: VolumeId(id),
+        size_bytes: times * ((1 << 30) + 512),
+    })
+}
+
 fn any_change() -> impl Strategy<Value = Change> {
     let volume = prop::sample::select(vec!["a", "b", "c", "d"]);
     let host = prop::sample::select(vec!["h1", "h2", "h3"]);
@@ -39,6 +47,7 @@ fn any_change() -> impl Strategy<Value = Change> {
         (volume.clone(), volume.clone())
             .prop_map(|(v, n)| Change::RenameVolume { volume: v.into(), name: name(n) }),
         (volume.clone(), 0u64..600).prop_map(|(v, times)| resize(v, times * ((1 << 30) + 2048))),
+        any_growth(),
         (volume.clone(), any::<bool>())
             .prop_map(|(v, unmap)| Change::DeleteVolume { volume: v.into(), unmap }),
         (volume.clone(), any::<bool>()).prop_map(|(v, unmap)| Change::BinVolume {

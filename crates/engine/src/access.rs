@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use base::VolumeId;
 use catalog::{KeptAccess, KeptAccesses};
-use scsi::{AccessState, AccessStates, Cause, NexusName, Refusal, UnitAttention};
+use reservation::{AccessState, AccessStates, Cause, NexusName, Refusal};
+use scsi::UnitAttention;
 
 use crate::context::{Context, MANAGER};
 use crate::message::{Answer, Call};
@@ -49,7 +50,7 @@ enum Tell {
 pub(crate) async fn carry_out(context: &Rc<Context>, ask: Ask) -> Result<(), Refusal> {
     assert_eq!(context.shard, MANAGER, "access states have one owner");
     if !context.changing_access.borrow_mut().insert(ask.volume) {
-        return Err(Refusal::IN_TRANSITION);
+        return Err(Refusal::InTransition);
     }
     let result = change(context, &ask).await;
     context.changing_access.borrow_mut().remove(&ask.volume);
@@ -57,12 +58,12 @@ pub(crate) async fn carry_out(context: &Rc<Context>, ask: Ask) -> Result<(), Ref
 }
 
 async fn change(context: &Rc<Context>, ask: &Ask) -> Result<(), Refusal> {
-    let unit = context.units.get(ask.volume).ok_or(Refusal::NO_SUCH_UNIT)?;
+    let unit = context.units.get(ask.volume).ok_or(Refusal::NoSuchUnit)?;
     let before = unit.access.borrow().clone();
     let known = unit.logical.target.groups();
     // the head's file may have changed since the command was checked
     if !ask.changes.iter().all(|(group, _)| known.contains(group)) {
-        return Err(Refusal::IN_TRANSITION);
+        return Err(Refusal::InTransition);
     }
     let cause = if ask.by.is_some() { Cause::Explicit } else { Cause::Implicit };
     let transition = before.plan(&known, &ask.changes, cause)?;

@@ -18,14 +18,14 @@ use task::race;
 use wire::iscsi::LoginStatus;
 
 use crate::admission::Turn;
-use crate::command::PortalOptions;
 use crate::context::{Context, MANAGER};
 use crate::events::{LoginRefusal, SessionEnd};
 use crate::guests::Source;
 use crate::message::{Answer, Call};
 use crate::reinstatement::{Claim, SessionKey, SessionPlace};
 use crate::session::{Login, Session};
-use crate::{reservation, scsi_command, task_management};
+use crate::{reservations, scsi_command, task_management};
+use api::PortalOptions;
 
 /// Room made for receiving, where no large PDU is expected.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -69,7 +69,7 @@ pub(crate) async fn serve(
     while session.login_pending.get() {
         session.input.wait().await;
     }
-    reservation::nexus_lost(&context, &session).await;
+    reservations::nexus_lost(&context, &session).await;
     let registered = session.registered.borrow_mut().take();
     if let Some(key) = registered {
         context.ask(MANAGER, Call::Unregister(key, place)).await;

@@ -10,12 +10,11 @@ use base::{ShardId, VolumeId};
 use block::Payload;
 use env::ListenerHandle;
 use iscsi::Budget;
-use scsi::{AccessStates, Refusal, Reservations};
+use reservation::{AccessStates, Refusal, Reservations};
 use task::{Io, Semaphore, join_all};
 
 use crate::admission::Guesses;
 use crate::array::Array;
-use crate::command::{CommandError, CommandErrorKind, PortalOptions};
 use crate::connection::Sessions;
 use crate::events::{SessionEnd, SessionListener};
 use crate::lanes::Lanes;
@@ -28,7 +27,8 @@ use crate::replica::Replica;
 use crate::runners::Runners;
 use crate::scsi_command::Begun;
 use crate::unit::Units;
-use crate::{StartParameters, access, listener, reservation, task_management};
+use crate::{StartParameters, access, listener, reservations, task_management};
+use api::{CommandError, CommandErrorKind, PortalOptions};
 
 /// The shard that manages the array and keeps the register of sessions.
 pub(crate) const MANAGER: ShardId = ShardId(0);
@@ -265,9 +265,9 @@ impl Context {
                 task_management::end_sessions_of(self, &host);
                 Answer::Done
             }
-            Call::Reserve(ask) => Answer::Reserved(reservation::carry_out(self, ask).await),
+            Call::Reserve(ask) => Answer::Reserved(reservations::carry_out(self, ask).await),
             Call::Reservations(announcement) => {
-                let aborted = reservation::adopt(self, &announcement);
+                let aborted = reservations::adopt(self, &announcement);
                 task_management::wait_for(&aborted).await;
                 Answer::Done
             }
@@ -315,7 +315,7 @@ impl Context {
         volume: VolumeId,
         reservations: &Reservations,
     ) -> Result<(), Refusal> {
-        self.manager().keep_reservations(volume, reservation::to_keep(reservations)).await
+        self.manager().keep_reservations(volume, reservations::to_keep(reservations)).await
     }
 
     /// Makes a volume's access states survive a restart, on shard 0.

@@ -13,12 +13,10 @@ mod aborting;
 mod access;
 mod admission;
 mod array;
-pub mod command;
 mod connection;
 mod context;
 mod copy;
 mod events;
-mod figures;
 mod guests;
 mod lanes;
 mod listener;
@@ -29,7 +27,7 @@ mod pool_target;
 mod refusals;
 mod reinstatement;
 mod replica;
-mod reservation;
+mod reservations;
 mod runners;
 mod running;
 mod saving;
@@ -41,12 +39,10 @@ mod task_management;
 mod task_set;
 mod unit;
 
+use api::{CommandError, PortalOptions};
 use bytes::Bytes;
 
 pub use admission::SessionLimit;
-pub use command::{
-    Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, patient_caller,
-};
 pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
 pub use iscsi::LoginFault;
 pub use memory::Memory;

@@ -6,10 +6,10 @@ use std::rc::Rc;
 use base::Nanos;
 use env::{IoError, ListenerHandle};
 
-use crate::command::PortalOptions;
 use crate::connection;
 use crate::context::{Context, Stage};
 use crate::reinstatement::SessionPlace;
+use api::PortalOptions;
 
 /// How long to wait where the system has no room for another connection.
 const ACCEPT_RETRY: Nanos = Nanos::from_millis(100);

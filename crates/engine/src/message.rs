@@ -7,18 +7,18 @@ use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult, Payload};
 use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
-use scsi::Refusal;
+use reservation::Refusal;
 
 use crate::access;
 use crate::admission::SessionLimit;
 use crate::array::space::Spaces;
 use crate::array::{CopyAsk, CopyGrant};
-use crate::command::{Caller, Command, PortalOptions, ReplyChannel, SessionStatus};
 use crate::lanes::DriveUse;
 use crate::reinstatement::{Claim, SessionKey, SessionPlace};
 use crate::replica::Replica;
-use crate::reservation::{Announcement, Ask};
+use crate::reservations::{Announcement, Ask};
 use crate::task_management::Reset;
+use api::{Caller, Command, PortalOptions, ReplyChannel, SessionStatus};
 
 /// What shards and the control plane say to a shard.
 pub enum ShardMessage {

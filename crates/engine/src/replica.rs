@@ -8,7 +8,7 @@ use catalog::Catalog;
 use env::{DriveHandle, DriveInfo};
 use iscsi::{Chap, Directory, HostAccess, Secret};
 
-use crate::command::PortalOptions;
+use api::PortalOptions;
 
 /// What a shard needs to know to serve hosts.
 #[derive(Debug)]

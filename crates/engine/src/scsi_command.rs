@@ -16,7 +16,7 @@ use crate::connection::carry_out;
 use crate::context::Context;
 use crate::copy::by_reference;
 use crate::reinstatement::SessionPlace;
-use crate::reservation::{self, Ask};
+use crate::reservations::{self, Ask};
 use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::unit::Unit;
@@ -301,7 +301,7 @@ async fn ask_owner(
     let (continuation, result) = match asking {
         Step::Reserve(request, continuation) => {
             let ask = Ask { volume: lun.volume, by, command: Some(command), request };
-            (continuation, reservation::request(context, ask).await)
+            (continuation, reservations::request(context, ask).await)
         }
         Step::SetAccess(changes, continuation) => {
             let ask = access::Ask { volume: lun.volume, by: Some(by), changes };

@@ -12,11 +12,11 @@ use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
 use base::{HashMap, PoolId, ShardId, VolumeId};
 use env::ConnectionHandle;
 use iscsi::{Budget, CloseReason, Connection, Held, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
-use scsi::{Naa, Nexus, NexusName, UnitAttention};
+use reservation::NexusName;
+use scsi::{Naa, Nexus, UnitAttention};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
-use crate::command::{PortalOptions, SessionStatus};
 use crate::context::Context;
 use crate::events::{LoginRefusal, SessionEnd, SessionListener};
 use crate::reinstatement::{SessionKey, SessionPlace};
@@ -24,6 +24,7 @@ use crate::replica::Replica;
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::unit::{Unit, Units};
+use api::{PortalOptions, SessionStatus};
 
 /// The unit in which reads take room.
 const ROOM_BYTES: usize = 4096;

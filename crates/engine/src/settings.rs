@@ -3,7 +3,7 @@
 use base::Nanos;
 use pool::{LaneOptions, Patience};
 
-use crate::command::{NewSettings, PoolSettings};
+use api::{NewSettings, PoolSettings};
 
 /// The share of repairs in percent, and how much is borne with.
 pub(crate) fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {

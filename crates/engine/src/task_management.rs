@@ -23,7 +23,7 @@ use crate::context::Context;
 use crate::events::SessionEnd;
 use crate::message::Call;
 use crate::reinstatement::SessionPlace;
-use crate::reservation;
+use crate::reservations;
 use crate::session::{LunNexus, RunningCommand, Session};
 
 /// A reset of some volumes, for every session of a shard: commands are aborted and what the unit remembers of its
@@ -82,7 +82,7 @@ pub(crate) fn begin(context: &Rc<Context>, session: &Rc<Session>, request: TaskM
                 let elsewhere = context.ask_others(|| Call::Reset(reset.clone()));
                 wait_for(&aborted).await;
                 elsewhere.await;
-                reservation::unit_reset(&context, &session, &reset.volumes).await;
+                reservations::unit_reset(&context, &session, &reset.volumes).await;
                 complete(&context, &session, request).await;
             });
         }

@@ -14,7 +14,8 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory
 use catalog::VolumeKind;
 use env::DriveHandle;
 use pool::PoolVolume;
-use scsi::{AccessStates, Identity, LogicalUnit, Reservations, Space};
+use reservation::{AccessStates, Reservations};
+use scsi::{Identity, LogicalUnit, Space};
 use task::{Io, join_all};
 
 use crate::access;
@@ -23,7 +24,7 @@ use crate::mail::Mail;
 use crate::message::{Answer, Call};
 use crate::pool_target::PoolTarget;
 use crate::replica::Replica;
-use crate::reservation;
+use crate::reservations;
 
 /// Product revision level that hosts see.
 const REVISION: [u8; 4] = *b"0001";
@@ -45,6 +46,15 @@ impl Unit {
         match self.recipe.source {
             Source::Pool { pool, .. } => Some(pool),
             _ => None,
+        }
+    }
+}
+
+impl Unit {
+    /// Its device may be closed when the change that takes it away is answered.
+    fn retire(&self) {
+        if let Target::Raw(raw) = &*self.target {
+            raw.retire();
         }
     }
 }
@@ -72,13 +82,31 @@ struct Recipe {
 enum Source {
     Null,
     Memory,
-    Raw(DriveHandle),
+    /// With where the device ends.
+    Raw {
+        drive: DriveHandle,
+        end_bytes: u64,
+    },
     Remote(ShardId),
-    Pool { pool: PoolId, lanes: u16, epoch: Epoch, layer: LayerId, dealt_as: LayerId },
+    Pool {
+        pool: PoolId,
+        lanes: u16,
+        epoch: Epoch,
+        layer: LayerId,
+        dealt_as: LayerId,
+    },
     Offline,
 }
 
 impl Source {
+    fn is_same_drive(&self, other: &Source) -> bool {
+        let drive = |source: &Source| match source {
+            Source::Raw { drive, .. } => Some(*drive),
+            _ => None,
+        };
+        drive(self) == drive(other)
+    }
+
     /// Whether both are the same lanes of the same life of a pool.
     fn is_where(&self, other: &Source) -> bool {
         let place = |source: &Source| match source {
@@ -214,13 +242,21 @@ impl Units {
                             Arc::new(unit.access.borrow().among(&groups)),
                         ),
                         None => (
-                            Arc::new(reservation::kept(volume.reservations.as_ref())),
+                            Arc::new(reservations::kept(volume.reservations.as_ref())),
                             Arc::new(access::kept(&volume.access, &groups)),
                         ),
                     };
                     let target = match before.as_deref() {
                         Some(unit) if unit.recipe == recipe => unit.target.clone(),
-                        before => Rc::new(self.make(volume.id, &recipe, replica, before)),
+                        before => {
+                            let target = Rc::new(self.make(volume.id, &recipe, replica, before));
+                            if let Some(unit) =
+                                before.filter(|unit| !unit.recipe.source.is_same_drive(&recipe.source))
+                            {
+                                unit.retire();
+                            }
+                            target
+                        }
                     };
                     let identity = Identity {
                         naa: volume.naa.bytes(),
@@ -246,6 +282,7 @@ impl Units {
             };
             by_id.insert(volume.id, unit);
         }
+        old.values().for_each(|unit| unit.retire());
     }
 
     fn recipe(&self, volume: &catalog::Volume, replica: &Replica) -> Recipe {
@@ -261,7 +298,7 @@ impl Units {
             VolumeKind::Memory {} if home == self.shard => Source::Memory,
             VolumeKind::Memory {} => Source::Remote(home),
             VolumeKind::Raw { .. } => match replica.raw_drive(volume.id) {
-                Some((drive, _)) if home == self.shard => Source::Raw(drive),
+                Some((drive, info)) if home == self.shard => Source::Raw { drive, end_bytes: info.end_bytes },
                 Some(_) => Source::Remote(home),
                 None => Source::Offline,
             },
@@ -285,9 +322,15 @@ impl Units {
                 Some(Target::Memory(memory)) => memory.grown(geometry),
                 _ => Memory::new(geometry),
             }),
-            Source::Raw(drive) => {
+            Source::Raw { drive, .. } => {
                 let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
-                Target::Raw(Raw::new(&self.io, drive, info, geometry.block_bytes, geometry.write_back))
+                // commands that are at work on the same device take turns with those that come
+                Target::Raw(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                    Some((Target::Raw(raw), Source::Raw { drive: same, .. })) if *same == drive => {
+                        raw.resized(info, geometry)
+                    }
+                    _ => Raw::new(&self.io, drive, info, geometry),
+                })
             }
             Source::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })

@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::Command;
+use api::{Change, Health, NewBacking, NewPool, NewVolume, PortalOptions};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
-use engine::Command;
-use engine::command::{Change, Health, NewBacking, NewPool, NewVolume, PortalOptions};
 use sim::{DriveNumber, DriveOptions, World};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";

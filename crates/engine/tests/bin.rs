@@ -2,14 +2,14 @@
 
 mod common;
 
-use base::Nanos;
-use common::Lab;
-use common::host::Host;
-use engine::command::{
+use api::{Command, Reply};
+use api::{
     CommandErrorKind, CopyOrder, Health, Keep, NewBacking, NewPool, NewSettings, NewVolume, ScheduleOrder,
     SnapshotStatus, Upkeep,
 };
-use engine::{Command, Reply};
+use base::Nanos;
+use common::Lab;
+use common::host::Host;
 use sim::{DriveNumber, DriveOptions, World};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";

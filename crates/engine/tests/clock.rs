@@ -2,10 +2,10 @@
 
 mod common;
 
+use api::Command;
+use api::{Keep, NewSettings, ScheduleOrder, Upkeep};
 use base::Nanos;
 use common::Lab;
-use engine::Command;
-use engine::command::{Keep, NewSettings, ScheduleOrder, Upkeep};
 
 const MINUTE: Nanos = Nanos::from_secs(60);
 const HOUR_MS: i64 = 3_600_000;
@@ -24,7 +24,7 @@ fn scheduled(seed: u64) -> Lab {
 
 fn snapshots(lab: &mut Lab) -> Vec<u64> {
     match lab.command(Command::SnapshotList { volume: Some("disk".to_owned()) }) {
-        Ok(engine::Reply::Snapshots(snapshots)) => snapshots.into_iter().map(|one| one.created_ms).collect(),
+        Ok(api::Reply::Snapshots(snapshots)) => snapshots.into_iter().map(|one| one.created_ms).collect(),
         other => panic!("{other:?}"),
     }
 }

@@ -3,12 +3,12 @@
 
 mod common;
 
+use api::Command;
+use api::{NewBacking, NewPool, NewVolume};
 use block::Payload;
 use bytes::Bytes;
 use common::Lab;
 use common::host::{Host, cdb, sense, write_10};
-use engine::Command;
-use engine::command::{NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 

@@ -5,10 +5,10 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use api::{Command, Reply};
+use api::{CommandError, CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume, Upkeep};
 use base::Nanos;
 use common::{Answer, Lab};
-use engine::command::{CommandError, CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume, Upkeep};
-use engine::{Command, Reply};
 use sim::{DriveNumber, DriveOptions, World};
 
 const INITIATOR: &str = "iqn.2001-04.com.example:alpha";

@@ -2,14 +2,14 @@
 
 mod common;
 
-use base::Nanos;
-use common::Lab;
-use common::host::Host;
-use engine::command::{
+use api::{
     ArrayStatus, CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings,
     NewVolume, NextFailure, PoolStatus, Upkeep,
 };
-use engine::{Command, Reply};
+use api::{Command, Reply};
+use base::Nanos;
+use common::Lab;
+use common::host::Host;
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;

@@ -2,9 +2,9 @@
 
 mod common;
 
+use api::Command;
+use api::NewPool;
 use common::Lab;
-use engine::Command;
-use engine::command::NewPool;
 use sim::{DriveOptions, World};
 
 const GIB: u64 = 1 << 30;

@@ -2,11 +2,12 @@
 
 mod common;
 
+use api::Command;
+use api::{NewChap, NewHost};
 use base::Nanos;
 use common::host::Host;
 use common::{Lab, portal};
-use engine::command::{NewChap, NewHost};
-use engine::{Command, LoginFault, LoginRefusal, SessionChange, SessionEnd};
+use engine::{LoginFault, LoginRefusal, SessionChange, SessionEnd};
 use iscsi::initiator::InitiatorParams;
 use iscsi::{Chap, Secret};
 use wire::iscsi::TaskManagementFunction;

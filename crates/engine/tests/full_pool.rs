@@ -3,12 +3,12 @@
 
 mod common;
 
+use api::Command;
+use api::{Health, NewBacking, NewPool, NewVolume};
 use base::Nanos;
 use base::limits::SPACE_THRESHOLD_PERCENT;
 use common::Lab;
 use common::host::{Host, cdb, sense, write_10};
-use engine::Command;
-use engine::command::{Health, NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 

@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::{Command, PortalOptions};
 use base::Nanos;
 use block::Payload;
 use common::host::{Host, cdb};
 use common::{Lab, portal};
-use engine::{Command, PortalOptions};
 use iscsi::initiator::Request;
 use wire::scsi::port_groups::PortGroupState::{self, ActiveNonOptimized, Standby};
 use wire::scsi::port_groups::{emit_set_port_groups, parse_port_groups};

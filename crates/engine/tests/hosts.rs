@@ -2,10 +2,10 @@
 
 mod common;
 
+use api::Command;
+use api::{NewChap, NewHost};
 use common::Lab;
 use common::host::{Host, read_10, sense, test_unit_ready, write_10};
-use engine::Command;
-use engine::command::{NewChap, NewHost};
 use iscsi::initiator::{Event, Fault, InitiatorParams};
 use iscsi::{Chap, Secret};
 use wire::iscsi::LoginStatus;

@@ -4,11 +4,11 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use api::Command;
+use api::{CopyOrder, NewBacking, NewVolume};
 use block::Payload;
 use common::Lab;
 use common::host::{Host, cdb, sense};
-use engine::Command;
-use engine::command::{CopyOrder, NewBacking, NewVolume};
 use iscsi::initiator::Request;
 use wire::scsi::provisioning::{LbaStatus, parse_lba_status};
 

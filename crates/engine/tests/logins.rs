@@ -2,12 +2,13 @@
 
 mod common;
 
+use api::Command;
+use api::{NewChap, NewHost};
 use base::Nanos;
 use base::limits::{LOGINS_PER_SHARD_MAX, SESSIONS_PER_HOST_MAX};
 use common::host::{Host, Silent};
 use common::{Lab, portal};
-use engine::command::{NewChap, NewHost};
-use engine::{Command, LoginRefusal, SessionChange, SessionEvent, SessionLimit};
+use engine::{LoginRefusal, SessionChange, SessionEvent, SessionLimit};
 use iscsi::initiator::{Event, Fault, InitiatorParams};
 use iscsi::{Chap, Secret};
 use wire::iscsi::LoginStatus;

@@ -2,9 +2,9 @@
 
 mod common;
 
+use api::{Command, Reply};
+use api::{CommandErrorKind, Health, Made, NewBacking, NewChap, NewHost, NewVolume};
 use common::{Lab, memory_volume};
-use engine::command::{CommandErrorKind, Health, Made, NewBacking, NewChap, NewHost, NewVolume};
-use engine::{Command, Reply};
 use sim::{DriveOptions, Patience, World};
 
 const MIB: u64 = 1 << 20;

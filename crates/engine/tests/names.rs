@@ -2,12 +2,12 @@
 
 mod common;
 
-use common::Lab;
-use common::host::Host;
-use engine::command::{
+use api::{Command, Reply};
+use api::{
     CommandErrorKind, DriveContent, HostUpdate, Named, NewBacking, NewChap, NewPool, NewVolume, PortalOptions,
 };
-use engine::{Command, Reply};
+use common::Lab;
+use common::host::Host;
 use sim::{DriveOptions, World};
 
 const MIB: u64 = 1 << 20;
@@ -45,7 +45,7 @@ fn hosts_go_on_while_everything_gets_another_name() {
     let alpha = Host::log_in(&mut lab, 1, ALPHA, 1);
     alpha.settle(&mut lab, 0);
     alpha.write(&mut lab, 0, 8, &[7; 512]);
-    let snapshot = engine::command::CopyOrder::Snapshot { snapshots: vec![("a".into(), "mon".into())] };
+    let snapshot = api::CopyOrder::Snapshot { snapshots: vec![("a".into(), "mon".into())] };
     lab.change(Command::Copy { order: snapshot, dry_run: false });
     for (of, name) in [
         (Named::Snapshot { volume: "a".into(), snapshot: "mon".into() }, "tue"),

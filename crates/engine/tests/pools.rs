@@ -2,11 +2,10 @@
 
 mod common;
 
+use api::{Command, Reply};
+use api::{CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume};
 use common::Lab;
-use engine::command::{
-    CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume,
-};
-use engine::{Command, Memory, Reply};
+use engine::Memory;
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;

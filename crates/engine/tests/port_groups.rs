@@ -3,12 +3,12 @@
 
 mod common;
 
+use api::{AccessState, GroupAccess, NewBacking, NewPool, NewVolume};
+use api::{Command, PortalOptions};
 use base::Nanos;
 use block::Payload;
 use common::host::{Host, cdb, inquiry, read_10, sense, test_unit_ready, write_10};
 use common::{Lab, portal};
-use engine::command::{AccessState, GroupAccess, NewBacking, NewPool, NewVolume};
-use engine::{Command, PortalOptions};
 use iscsi::initiator::{Event, Fault, InitiatorParams, Request};
 use sim::{DriveOptions, World};
 use wire::iscsi::LoginStatus;
@@ -160,7 +160,7 @@ fn a_hosts_states_are_kept_by_every_shard_and_told_to_all_others() {
     }
 }
 
-fn give(lab: &mut Lab, group: u16, state: AccessState) -> Result<engine::Reply, engine::CommandError> {
+fn give(lab: &mut Lab, group: u16, state: AccessState) -> Result<api::Reply, api::CommandError> {
     let access = GroupAccess { group, state };
     lab.command(Command::VolumeAccess { name: "one".to_owned(), access, dry_run: false })
 }
@@ -178,7 +178,7 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
         let (first, second) = (log_in(&mut lab, 1, 0, ALPHA), log_in(&mut lab, 2, shards - 1, BETA));
         let writes: Vec<_> = (0..8).map(|n| second.send(&mut lab, write_10(0, n, &[7; 512]))).collect();
         let changed = give(&mut lab, 2, AccessState::Standby).unwrap();
-        let engine::Reply::Changed(change) = changed else { panic!("{changed:?}") };
+        let api::Reply::Changed(change) = changed else { panic!("{changed:?}") };
         assert_eq!(change.lines, ["portal group 2 of volume one from active/optimized to standby"]);
         assert_eq!(change.hosts_affected, ["alpha", "beta"]);
         // what has ended is on its way to the host

@@ -2,12 +2,12 @@
 
 mod common;
 
+use api::Command;
+use api::{CopyOrder, PoolReferences};
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
 use common::host::{Host, cdb};
-use engine::Command;
-use engine::command::{CopyOrder, PoolReferences};
 use iscsi::initiator::Request;
 use wire::scsi::Lun;
 

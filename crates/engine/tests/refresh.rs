@@ -4,10 +4,10 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use api::Command;
+use api::{CommandErrorKind, CopyOrder, VolumeStatus};
 use common::Lab;
 use common::host::{Host, cdb, inquiry, sense, write_10};
-use engine::Command;
-use engine::command::{CommandErrorKind, CopyOrder, VolumeStatus};
 use iscsi::initiator::Request;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";

@@ -3,12 +3,12 @@
 
 mod common;
 
+use api::Command;
+use api::{NewBacking, NewPool, NewVolume};
 use base::Nanos;
 use block::Payload;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, task_aborted_status, test_unit_ready, write_10};
-use engine::Command;
-use engine::command::{NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 use wire::iscsi::TaskManagementFunction as Function;

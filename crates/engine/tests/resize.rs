@@ -2,10 +2,10 @@
 
 mod common;
 
+use api::Command;
+use api::{CommandErrorKind, CopyOrder, Made, NewBacking, NewPool, NewVolume};
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
-use engine::Command;
-use engine::command::{CommandErrorKind, CopyOrder, Made, NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 

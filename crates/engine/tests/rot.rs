@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::Command;
+use api::{DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
-use engine::Command;
-use engine::command::{DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep};
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;

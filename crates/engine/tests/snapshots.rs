@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::{Command, Reply};
+use api::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, sense, write_10};
-use engine::command::{CommandErrorKind, CopyOrder, CopySpace, SnapshotStatus};
-use engine::{Command, Reply};
 use sim::DriveNumber;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";

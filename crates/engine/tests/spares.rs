@@ -2,13 +2,13 @@
 
 mod common;
 
+use api::{Command, Reply};
+use api::{
+    CommandErrorKind, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep,
+};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
-use engine::command::{
-    CommandErrorKind, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep,
-};
-use engine::{Command, Reply};
 use sim::{DriveNumber, DriveOptions, World};
 
 const GIB: u64 = 1 << 30;
@@ -65,7 +65,7 @@ impl Bench {
         });
     }
 
-    fn spare(&mut self, numbers: &[usize], release: bool) -> Result<Reply, engine::command::CommandError> {
+    fn spare(&mut self, numbers: &[usize], release: bool) -> Result<Reply, api::CommandError> {
         let drives = numbers.iter().copied().map(path).collect();
         let upkeep = Upkeep::Spare { pool: "fast".into(), drives, release };
         self.lab.command(Command::Upkeep { upkeep, dry_run: false })
@@ -276,7 +276,7 @@ fn problems(bench: &mut Bench) -> Vec<String> {
     problems.map(|problem| format!("{}: {}", problem.subject, problem.reason)).collect()
 }
 
-fn clear(bench: &mut Bench, drive: &str) -> Result<Reply, engine::command::CommandError> {
+fn clear(bench: &mut Bench, drive: &str) -> Result<Reply, api::CommandError> {
     bench.lab.command(Command::DriveClear { drive: Some(drive.to_owned()), dry_run: false })
 }
 

@@ -2,11 +2,11 @@
 
 mod common;
 
+use api::Command;
+use api::{Health, NewBacking, NewPool, NewVolume};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
-use engine::Command;
-use engine::command::{Health, NewBacking, NewPool, NewVolume};
 use iscsi::initiator::Request;
 use sim::{DriveNumber, DriveOptions, World};
 use wire::iscsi::TaskManagementFunction;

@@ -5,9 +5,9 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use api::Command;
+use api::{Health, NewBacking, NewPool, NewVolume};
 use common::Lab;
-use engine::Command;
-use engine::command::{Health, NewBacking, NewPool, NewVolume};
 use sim::{DriveOptions, Patience, World};
 
 const GIB: u64 = 1 << 30;

@@ -2,14 +2,14 @@
 
 mod common;
 
+use api::Command;
+use api::{NewBacking, NewVolume};
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
 use common::host::{
     Host, inquiry, read_10, reserve_6, sense, task_aborted_status, test_unit_ready, write_10,
 };
-use engine::Command;
-use engine::command::{NewBacking, NewVolume};
 use iscsi::TaskAttribute;
 use iscsi::initiator::Tag;
 use sim::{DriveNumber, DriveOptions, World};

@@ -31,17 +31,22 @@ pub enum Operation {
     /// Gives up a handle; operations in flight complete first. → [`Outcome::Done`]
     DriveClose { drive: DriveHandle },
     /// Fills the whole buffer from `offset_bytes` (a multiple of 4096). A read past the end of the drive is
-    /// [`IoError::Media`]. → [`Outcome::DriveRead`]
+    /// [`IoError::Media`]. Where the drive ends inside the buffer's last 4 KiB block, the drive fills the sectors it
+    /// has; the rest of that block is undefined. → [`Outcome::DriveRead`]
     DriveRead { drive: DriveHandle, offset_bytes: u64, buffer: AlignedBuffer },
     /// Writes the pieces one after the other at `offset_bytes`. Every piece is 4096-aligned in memory and a
-    /// multiple of 4096 long. `durable`: the data has survived power loss when this completes (FUA, or as
-    /// strong). → [`Outcome::Done`]
+    /// multiple of 4096 long; on a drive that has ended inside a 4 KiB block, the last piece is whole 512-byte
+    /// sectors. `durable`: the data has survived power loss when this completes (FUA, or as strong).
+    /// → [`Outcome::Done`]
     DriveWrite { drive: DriveHandle, offset_bytes: u64, data: Vec<Bytes>, durable: bool },
     /// Makes every write that completed before this was submitted durable. → [`Outcome::Done`]
     DriveFlush { drive: DriveHandle },
     /// Tells the drive that the range's content is not needed; what it reads as afterwards is undefined.
     /// A hint: unsupported is [`Outcome::Done`].
     DriveDiscard { drive: DriveHandle, offset_bytes: u64, length_bytes: u64 },
+    /// Looks how large the drive is now. From then on the drive can be used up to there; what is asked for behind the
+    /// end of one that became smaller is [`IoError::Gone`]. → [`Outcome::DriveMeasured`]
+    DriveMeasure { drive: DriveHandle },
     /// → [`Outcome::Listening`]
     Listen { address: SocketAddr },
     /// Stops listening; a pending accept fails with [`IoError::Closed`]. → [`Outcome::Done`]
@@ -68,6 +73,8 @@ pub enum Outcome {
     DriveOpened(DriveHandle, DriveInfo),
     /// The buffer comes back in either case; its content counts only where there is no error.
     DriveRead(AlignedBuffer, Result<(), IoError>),
+    /// As [`DriveInfo::end_bytes`].
+    DriveMeasured(u64),
     /// With the address bound, for port 0.
     Listening(ListenerHandle, SocketAddr),
     Accepted {
@@ -104,6 +111,8 @@ pub struct DriveInfo {
     pub kind: DriveKind,
     /// Usable size, rounded down to whole 4 KiB.
     pub size_bytes: u64,
+    /// Where its last whole sector ends: a multiple of 512, less than 4 KiB behind `size_bytes`.
+    pub end_bytes: u64,
     /// Whether completed writes that were not `durable` need a flush to survive power loss.
     pub volatile_cache: bool,
     /// Model and serial number where the system knows them, else empty.

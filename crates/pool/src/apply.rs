@@ -97,6 +97,7 @@ impl Lane {
         let (key, index) = leaf(layer, block);
         let cleared = if parent.is_some() { MapEntry::ZERO } else { MapEntry::ABSENT };
         let Some(page) = map.cached(key) else {
+            // whoever appended the entry has pinned it, and replay has loaded it
             assert!(parent.is_none(), "a page is cached before a hole is put into it");
             return;
         };

@@ -98,8 +98,9 @@ impl Lane {
         while at < blocks {
             let count = (blocks - at).min(1024);
             let read = LaneRequest::Read { layer: CATALOG_LAYER, block: block + at, blocks: count };
+            // nobody makes its blocks refer to others: a page that says so is wrong
             let LaneOutput::Data(pieces) = self.execute(read).await? else {
-                unreachable!("a read gives data")
+                return Err(LaneError::Unreadable { block: block + at });
             };
             pieces.pieces().iter().for_each(|piece| content.extend_from_slice(piece));
             at += count;

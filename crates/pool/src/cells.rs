@@ -214,6 +214,14 @@ impl Lane {
             && usize::from(header.row) == row
             && header.pool == self.membership.borrow().pool
             && header.lane == self.number
+            && self.fits(header, columns)
+    }
+
+    /// Whether a batch ends within its segment, and has rows for its blocks.
+    fn fits(&self, header: &BatchHeader, columns: &SegmentColumns) -> bool {
+        let rows = usize::from(header.rows);
+        usize::from(header.row) + rows <= self.segments.borrow().rows
+            && header.blocks() <= columns.shape().blocks_in(rows)
     }
 
     /// The header of a batch that is known to be there, with this block in this slot.

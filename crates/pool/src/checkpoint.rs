@@ -242,7 +242,7 @@ impl Lane {
         let layer = cut.layers.get_mut(&key.layer).expect("pages belong to layers of the cut");
         let old = if key.level == layer.height {
             layer.root = entry;
-            std::mem::replace(&mut map.layer_mut(key.layer).root, entry)
+            map.set_root(key.layer, entry)
         } else {
             let old = map.set(key.parent(), key.entry_in_parent(), entry, page.birth());
             map.unpin(key.parent());
@@ -251,7 +251,9 @@ impl Lane {
         let mut segments = self.segments.borrow_mut();
         if let Some(old) = stored(old) {
             segments.remove_live(old.segment());
-            *cut.live.get_mut(&old.segment()).expect("an old page is older than the cut") -= 1;
+            if let Some(live) = cut.live.get_mut(&old.segment()) {
+                *live = live.saturating_sub(1);
+            }
         }
         if let Some(new) = stored(entry) {
             segments.add_live(new.segment());
@@ -266,7 +268,9 @@ impl Lane {
         let segments = self.segments.borrow();
         let log = self.log.borrow();
         let live = |id: &SegmentId| cut.live.get(id).copied().unwrap_or(0);
-        let free: Vec<SegmentId> = cut.settled.iter().copied().filter(|id| live(id) == 0).collect();
+        // a count that is doubted frees nothing
+        let settled = cut.settled.iter().copied().filter(|_| !segments.doubted);
+        let free: Vec<SegmentId> = settled.filter(|id| live(id) == 0).collect();
         let tail: Vec<SegmentId> =
             log.opened.iter().chain(segments.queue()).chain(&extension).copied().collect();
         let records = segments

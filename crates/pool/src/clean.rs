@@ -41,6 +41,7 @@ impl Lane {
         while !self.has_ended() {
             // what comes while it is looked around counts, too
             let more = self.background.wait();
+            self.recount_if_doubted();
             // neither keeps the other from its work
             let layers = self.some_upkeep().await;
             let cleaned = self.clean_some().await;

@@ -8,7 +8,7 @@ use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
 use crate::decision::Decision;
-use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, NAME_BYTES_MAX};
+use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive, NAME_BYTES_MAX};
 use crate::format::root::Root;
 use crate::format::{FORMAT_VERSION, FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
 use crate::lane::LaneError;
@@ -352,6 +352,7 @@ pub async fn claim(
         return Err(PoolError::Unfinished);
     }
     labels.retain(|found| found.label.pool == newest.pool);
+    check_chunks(&newest, &labels)?;
     if labels.iter().any(|found| found.label.generation != newest.generation) {
         Decision::ClaimLabelsDiffer.taken();
     }
@@ -387,6 +388,23 @@ pub async fn claim(
     Ok(membership)
 }
 
+/// Chunks of a drive, here or not, of which the memory for a list of them is taken on a label's word.
+const CHUNKS_BELIEVED: u32 = 1 << 20;
+const CHUNKS_BELIEVED_MISSING: u32 = 1 << 26;
+
+/// What a label says of a drive's size is compared with the drive before memory is set aside for its chunks.
+fn check_chunks(newest: &Label, labels: &[Found]) -> Result<(), PoolError> {
+    let most = |known: &LabelDrive| {
+        let here = labels.iter().find(|found| found.label.drive == known.id);
+        let own = here.map(|found| chunks_of(found.drive.1.size_bytes, newest.chunk_bytes));
+        own.map_or(CHUNKS_BELIEVED_MISSING, |own| own.max(CHUNKS_BELIEVED))
+    };
+    match newest.drives.iter().all(|known| known.chunks <= most(known)) {
+        true => Ok(()),
+        false => Err(PoolError::Misfit { lane: 0, what: "a drive with more chunks than it has room for" }),
+    }
+}
+
 /// Drives that missed something bear no witness for what was acknowledged meanwhile: together with those that are
 /// missing they may be as many as the protection allows, no more.
 fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
@@ -403,7 +421,7 @@ fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
 /// The newest label's drives, joined with those that are here. A drive that was missing and is here again is
 /// online again: every block is checked against its checksum, so what it missed is noticed, and rewritten.
 fn join_members(newest: &Label, labels: &[Found]) -> Membership {
-    let member = |known: &crate::format::label::LabelDrive| {
+    let member = |known: &LabelDrive| {
         let here = labels.iter().find(|found| found.label.drive == known.id);
         let here = here.filter(|_| known.state != DriveState::Removed);
         let outdated =

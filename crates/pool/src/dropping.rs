@@ -21,7 +21,8 @@ impl Lane {
     /// Clears all pages of a layer that is being dropped, depth first, with checkpoints in between where the
     /// budget asks for them.
     pub(crate) async fn empty_layer(self: &Rc<Self>, layer: LayerId) -> Result<bool, LaneError> {
-        let top = self.map.borrow().layer(layer).height;
+        let before = self.map.borrow().layer(layer).clone();
+        let top = before.height;
         let mut todo = vec![PageKey { layer, level: top, index: 0 }];
         while let Some(key) = todo.pop() {
             if self.has_ended() {
@@ -43,6 +44,7 @@ impl Lane {
             }
         }
         self.write_checkpoint().await?;
+        self.map.borrow_mut().note_emptied(layer, &before);
         // entries that were on their way when the layer was dropped may have come in since
         self.io.yield_now().await;
         Ok(true)

@@ -1,6 +1,10 @@
 //! The parsers of everything on a drive, for fuzzing: any bytes may come, and must not panic; what parses
 //! must emit bytes that parse to the same.
 
+mod numbers;
+mod sealed;
+mod table;
+
 use base::{BLOCK_BYTES, LayerId};
 
 use crate::catalog::SlotHeader;
@@ -9,6 +13,9 @@ use crate::format::label::Label;
 use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
+
+pub use numbers::Dice;
+pub use sealed::{Drives, Sealed, change};
 
 pub fn label(bytes: &[u8]) {
     if let Ok(label) = Label::parse(bytes) {

@@ -138,6 +138,8 @@ pub struct Lane {
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    /// When the counts were last compared with the map.
+    pub(crate) recounted: Cell<Option<Nanos>>,
     /// Pages that walks through the map have looked at since others had their turn.
     pub(crate) walked: Cell<u32>,
     /// Drives below which there was no space for what is tried again.
@@ -213,6 +215,7 @@ impl Lane {
             checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
             short_of_space: RefCell::default(),
             walked: Cell::new(0),
+            recounted: Cell::new(None),
             full: Notify::new(io),
             running: Cell::new(0),
             ended: Notify::new(io),

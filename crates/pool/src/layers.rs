@@ -73,6 +73,10 @@ impl Map {
         if self.layers.contains_key(&id) {
             return;
         }
+        // a batch may say whatever it likes: nothing stands on itself
+        let below = |&id: &LayerId| self.layers.get(&id).and_then(|layer| layer.parent);
+        let mut chain = std::iter::successors(parent, below).take(self.layers.len() + 1);
+        let parent = parent.filter(|_| chain.all(|below| below != id));
         self.layers.insert(id, Layer::new(id, parent, height));
         if let Some(parent) = parent.and_then(|parent| self.layers.get_mut(&parent)) {
             (parent.children, parent.frozen) = (parent.children + 1, false);
@@ -100,7 +104,7 @@ impl Map {
         while let Some(layer) = next.and_then(|id| self.layers.get(&id)).filter(|l| l.is_to_be_emptied()) {
             next = layer.parent;
             if let Some(parent) = next.and_then(|parent| self.layers.get_mut(&parent)) {
-                parent.children -= 1;
+                parent.children = parent.children.saturating_sub(1);
             }
         }
     }
@@ -197,8 +201,25 @@ impl Map {
         let layer = self.layers.get_mut(&id).expect("a layer that exists");
         if gained {
             (layer.mapped, self.mapped) = (layer.mapped + 1, self.mapped + 1);
-        } else {
+        } else if layer.mapped > 0 {
             (layer.mapped, self.mapped) = (layer.mapped - 1, self.mapped - 1);
+        } else {
+            // what a table has said was too little
+            self.doubted = true;
+        }
+    }
+
+    /// All pages of a layer are cleared: where it has none, a count that says otherwise is wrong. Where nothing of it has changed
+    /// since `before`, nothing can be cleared.
+    pub fn note_emptied(&mut self, id: LayerId, before: &Layer) {
+        let is_unused = self.is_unused(id);
+        let Some(layer) = self.layers.get_mut(&id) else { return };
+        if layer.root == MapEntry::ABSENT && is_unused {
+            let left = std::mem::take(&mut layer.mapped);
+            self.mapped -= left;
+            self.doubted |= left > 0;
+        } else if is_unused && (layer.root, layer.mapped) == (before.root, before.mapped) {
+            layer.stuck = true;
         }
     }
 

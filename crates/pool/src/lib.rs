@@ -23,6 +23,7 @@
 //! | `scrub`, `pace` | reading everything; how fast repairs go                           |
 //! | `loss`          | what is damaged beyond repair                                     |
 //! | `audit`         | whether the books are right                                       |
+//! | `recount`       | counts that are doubted are compared with the map                 |
 //! | `catalog`       | the array's description, kept in lane 0                         |
 //! | `beyond`        | what is mapped behind the end of a volume that gets smaller       |
 //! | `stats`, `decision`, `usage` | what is counted, how often each rare decision was taken; what a layer holds |
@@ -65,6 +66,7 @@ mod position;
 mod probe;
 mod protection;
 mod read;
+mod recount;
 mod recovery;
 mod references;
 mod request;

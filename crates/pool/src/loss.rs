@@ -74,5 +74,6 @@ impl Lane {
 /// been yet, one.
 pub(crate) fn lost_blocks(segments: &Segments) -> u64 {
     let lost = segments.iter().filter(|(_, segment)| segment.live > 0 && (segment.lost || segment.stuck));
-    lost.map(|(_, segment)| if segment.stuck { u64::from(segment.live) } else { 1 }).sum()
+    lost.map(|(_, segment)| if segment.stuck { u64::from(segment.live) } else { 1 }).sum::<u64>()
+        + segments.gone
 }

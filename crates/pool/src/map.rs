@@ -15,6 +15,7 @@ use crate::exposure::Exposure;
 use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
 pub(crate) use crate::layers::Layer;
 use crate::position::Position;
+use crate::recount::Recount;
 use crate::references::References;
 use crate::ring::Ring;
 
@@ -55,6 +56,10 @@ pub(crate) struct Map {
     pub bases: Bases,
     /// What entries of all layers refer to.
     pub references: References,
+    /// The counting anew that is under way.
+    pub recount: Option<Recount>,
+    /// A count of mapped blocks has turned out to be wrong.
+    pub doubted: bool,
     /// Layers that are dropped or being merged.
     pub upkeep: BTreeSet<LayerId>,
     pages: HashMap<PageKey, CachedPage>,
@@ -104,6 +109,8 @@ impl Map {
             names: BTreeMap::new(),
             bases: Bases::new(bases),
             references: References::default(),
+            recount: None,
+            doubted: false,
             upkeep: BTreeSet::new(),
             pages: HashMap::default(),
             ring: Ring::new(),
@@ -283,9 +290,26 @@ impl Map {
     pub fn set(&mut self, key: PageKey, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
         let cached = self.pages.get_mut(&key).expect("a page is cached before it is changed");
         let old = Rc::make_mut(&mut cached.page).set(index, entry, birth);
+        if let Some(recount) = &mut self.recount {
+            recount.on_change(key, index, old, entry);
+        }
         self.bases.forget(key);
         self.mark_dirty(key);
         old
+    }
+
+    /// A layer's root page stands here from now on. Gives the old place.
+    pub fn set_root(&mut self, layer: LayerId, entry: MapEntry) -> MapEntry {
+        let old = std::mem::replace(&mut self.layer_mut(layer).root, entry);
+        if let Some(recount) = &mut self.recount {
+            recount.on_place_change(layer, 0, old, entry);
+        }
+        old
+    }
+
+    /// Whether some count has turned out to be wrong.
+    pub fn doubts(&self) -> bool {
+        self.doubted || self.references.doubted
     }
 
     /// Takes the dirty pages of a level to write them: as they are now, whatever happens to them later.

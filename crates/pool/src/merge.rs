@@ -297,6 +297,8 @@ impl Lane {
         block: u64,
         place: Position,
     ) -> Result<Option<LayerId>, LaneError> {
+        // forwards that lead in a circle come by where they were after 1, 2, 4... steps
+        let (mut steps, mut mark) = (0_u64, layer);
         loop {
             if self.ensure_page(leaf(layer, block).0).await? && self.points_at(layer, block, place) {
                 return Ok(Some(layer));
@@ -313,6 +315,13 @@ impl Lane {
                     None => return Ok(None),
                 },
             };
+            steps += 1;
+            if layer == mark {
+                return Ok(None);
+            }
+            if steps.is_power_of_two() {
+                mark = layer;
+            }
         }
     }
 

@@ -50,8 +50,11 @@ impl Lane {
         let unreadable = LaneError::Unreadable { block: key.index };
         let mut pins = SegmentPins::new(self);
         let columns = {
-            let segments = self.segments.borrow();
-            segments.find(entry.position.segment()).ok_or(unreadable)?.columns.clone()
+            let mut segments = self.segments.borrow_mut();
+            let found = segments.find(entry.position.segment()).map(|segment| segment.columns.clone());
+            // a count was too low, and the segment has gone with the page
+            segments.doubted |= found.is_none();
+            found.ok_or(unreadable)?
         };
         pins.pin(entry.position.segment());
         let page = match self.read_entry(&columns, entry).await {
@@ -75,7 +78,7 @@ impl Lane {
         let mut last = None;
         let stored = (0..PAGE_ENTRIES).map(|index| page.entry(index).position).filter(|at| at.is_stored());
         stored.map(Position::segment).all(|id| {
-            let known = last == Some(id) || segments.find(id).is_some();
+            let known = last == Some(id) || segments.may_be_named(id, page.key().level == 1);
             last = Some(id);
             known
         })
@@ -141,8 +144,16 @@ impl Lane {
         loop {
             match self.try_resolve(layer, block, blocks)? {
                 Resolved::Entries(entries) => {
-                    for entry in entries.iter().filter(|entry| entry.position.is_stored()) {
-                        pins.pin(entry.position.segment());
+                    for (index, entry) in
+                        entries.iter().enumerate().filter(|(_, entry)| entry.position.is_stored())
+                    {
+                        let segment = entry.position.segment();
+                        if self.segments.borrow().find(segment).is_none() {
+                            // a count was too low, and the segment has gone with what is asked for
+                            self.segments.borrow_mut().doubted = true;
+                            return Err(LaneError::Unreadable { block: block + index as u64 });
+                        }
+                        pins.pin(segment);
                     }
                     return Ok(entries);
                 }
@@ -195,7 +206,8 @@ impl Lane {
         for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| is_absent(entry)) {
             *entry = below[first + index];
             // moved since, and the old place is gone: a place names the same bytes as long as it is there
-            if entry.position.is_stored() && segments.find(entry.position.segment()).is_none() {
+            let is_stored = entry.position.is_stored() && entry.position != Position::LOST;
+            if is_stored && segments.find(entry.position.segment()).is_none() {
                 Decision::BaseOutdated.taken();
                 map.bases.forget(base);
                 return false;
@@ -222,6 +234,12 @@ impl Lane {
             }
             next = found.parent.filter(|_| entries.iter().any(|entry| entry.position == Position::ABSENT));
         }
+        // what names a segment that has gone stays so, until it is overwritten
+        let segments = self.segments.borrow();
+        let is_lost = |entry: &MapEntry| {
+            entry.position.is_stored() && segments.find(entry.position.segment()).is_none()
+        };
+        entries.iter_mut().filter(|entry| is_lost(entry)).for_each(|entry| entry.position = Position::LOST);
         // what was merged on the way may have been passed by: whoever asked tries again
         match watch.is_disturbed() {
             true => Decision::BaseOvertaken.taken(),

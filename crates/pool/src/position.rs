@@ -28,6 +28,8 @@ const REFERS: u64 = 1 << 16;
 const ROWS: u64 = 0xFF << 8;
 
 impl Position {
+    /// Of a block whose segment has gone; in memory alone. No segment has this id.
+    pub(crate) const LOST: Position = Position((u32::MAX as u64) << 32 | 1 << 8);
     /// Not mapped in this layer: the layer below decides.
     pub const ABSENT: Position = Position(0);
     /// Unmapped in this layer: reads as zeros, whatever the layers below say.

@@ -24,7 +24,7 @@ use task::{Io, join_all};
 use crate::create::PoolError;
 use crate::decision::Decision;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, Entry};
-use crate::format::page::{MapEntry, PageKey};
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
 use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
@@ -177,7 +177,8 @@ impl Lane {
     async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
         let damaged = PoolError::Damaged { lane: self.number, what: "the checkpoint's table" };
         if root.table.is_empty() {
-            return Ok(Table { next_segment: 1, ..Table::default() });
+            let table = Table { next_segment: 1, ..Table::default() };
+            return self.believed(root, table);
         }
         let mut bytes = Vec::with_capacity(root.table.len() * BLOCK_BYTES);
         for entry in &root.table {
@@ -188,6 +189,11 @@ impl Lane {
         }
         bytes.truncate(root.table_bytes as usize);
         let table = Table::parse(&bytes).map_err(|_| damaged)?;
+        self.believed(root, table)
+    }
+
+    /// What a table says, if it fits the root and the pool.
+    fn believed(&self, root: &Root, table: Table) -> Result<Table, PoolError> {
         let chunks: Vec<u32> = self.membership.borrow().members.iter().map(|member| member.chunks).collect();
         let known = Known { chunks: &chunks, rows: self.segments.borrow().rows };
         match misfit(root, &table, &known) {
@@ -238,6 +244,9 @@ impl Lane {
             };
             map.restore_layer(record.id, layer);
         }
+        let rooted = table.layers.iter().filter(|layer| layer.root.position.is_stored()).count() as u64;
+        // every block that is mapped is live, and so is every root page
+        segments.doubted |= segments.live() < map.mapped() + rooted;
         map.references = References::restore(&table.referred);
         map.count_children();
         self.checkpoint.borrow_mut().generation = root.generation;
@@ -377,6 +386,12 @@ impl Lane {
         self.unpin_replayed();
         for key in keys {
             if self.map.borrow().layers.contains_key(&key.layer) || self.begins(header, key) {
+                if !self.map.borrow().covers(key.layer, key.index * PAGE_ENTRIES as u64) {
+                    return Err(PoolError::Misfit {
+                        lane: self.number,
+                        what: "a batch that writes beyond a layer's end",
+                    });
+                }
                 self.pin_replayed(key).await.map_err(|()| damaged.clone())?;
             }
         }

@@ -111,43 +111,61 @@ impl Spoken {
 
 /// How many entries of a lane's map refer to each layer, by its name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct References(BTreeMap<LayerId, u64>);
+pub(crate) struct References {
+    counts: BTreeMap<LayerId, u64>,
+    /// A count has turned out to be wrong.
+    pub doubted: bool,
+}
 
 impl References {
     pub fn restore(counts: &[(LayerId, u64)]) -> References {
-        References(counts.iter().copied().collect())
+        References { counts: counts.iter().copied().collect(), doubted: false }
     }
 
     /// An entry of the map has come to say this.
     pub fn come(&mut self, entry: MapEntry) {
         if let Some(to) = entry.reference() {
-            *self.0.entry(to.layer).or_default() += 1;
+            let count = self.counts.entry(to.layer).or_default();
+            *count = count.saturating_add(1);
         }
     }
 
     /// An entry of the map says this no more.
     pub fn go(&mut self, entry: MapEntry) {
         let Some(to) = entry.reference() else { return };
-        let count = self.0.get_mut(&to.layer).expect("what goes has been counted");
+        let Some(count) = self.counts.get_mut(&to.layer) else {
+            // what a table has said was too little
+            self.doubted = true;
+            return;
+        };
         *count -= 1;
         if *count == 0 {
-            self.0.remove(&to.layer);
+            self.counts.remove(&to.layer);
         }
     }
 
+    pub fn all(&self) -> &BTreeMap<LayerId, u64> {
+        &self.counts
+    }
+
+    /// Takes in what was counted anew.
+    pub fn mend(&mut self, counts: BTreeMap<LayerId, u64>) {
+        *self = References { counts, doubted: false };
+    }
+
     pub fn counts(&self) -> Vec<(LayerId, u64)> {
-        self.0.iter().map(|(&layer, &entries)| (layer, entries)).collect()
+        self.counts.iter().map(|(&layer, &entries)| (layer, entries)).collect()
     }
 
     /// Entries that refer to anything.
     pub fn total(&self) -> u64 {
-        self.0.values().sum()
+        self.counts.values().fold(0, |sum, entries| sum.saturating_add(*entries))
     }
 
     /// The counts, with one more for each of these.
     fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
         let mut all = self.clone();
-        more.for_each(|layer| *all.0.entry(layer).or_default() += 1);
+        more.for_each(|layer| *all.counts.entry(layer).or_default() += 1);
         all.counts()
     }
 }
@@ -312,7 +330,7 @@ impl Lane {
     fn right_below(&self, layer: LayerId) -> Option<LayerId> {
         let map = self.map.borrow();
         let below = map.layers.get(&map.named(layer))?.parent?;
-        Some(map.layer(below).name)
+        map.layers.get(&below).map(|layer| layer.name)
     }
 
     /// Blocks of one leaf page, as one step sees them.

@@ -3,9 +3,10 @@
 
 use base::LayerId;
 
-use crate::format::page::MapEntry;
+use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::root::Root;
 use crate::format::table::{LayerRecord, SegmentColumns, Table};
+use crate::format::{COUNT_MAX, SEGMENT_MAX};
 
 /// What the pool has to say.
 pub(crate) struct Known<'a> {
@@ -43,7 +44,25 @@ pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<&'
     if !table.layers.iter().all(|layer| has_segment(&layer.root)) {
         return Some("a layer whose map is in no segment");
     }
+    let counts = [root.epoch.0, root.generation, root.sequence.0];
+    let lasts = table.segments.iter().map(|segment| segment.last.0);
+    if counts.into_iter().chain(lasts).any(|count| count > COUNT_MAX) {
+        return Some("a number that nothing has counted up to");
+    }
+    if table.next_segment > SEGMENT_MAX || columns().any(|columns| columns.id.0 >= SEGMENT_MAX) {
+        return Some("segments' numbers that have run out");
+    }
+    let mut tail = table.tail.clone();
+    tail.sort_unstable();
+    if !tail.is_sorted_by(|a, b| a < b) {
+        return Some("a segment that is in the tail twice");
+    }
     misfit_of_layers(&table.layers)
+}
+
+/// Blocks that a tree can name.
+fn layer_blocks(height: u8) -> u64 {
+    (PAGE_ENTRIES as u64).pow(u32::from(height))
 }
 
 fn is_on_drives(segment: &SegmentColumns, known: &Known<'_>) -> bool {
@@ -71,6 +90,14 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     if !layers.iter().all(named) {
         return Some("a layer that stands on one which is not there");
     }
+    let mut names: Vec<LayerId> = layers.iter().map(|layer| layer.name).collect();
+    names.sort_unstable();
+    if !names.is_sorted_by(|a, b| a < b) {
+        return Some("two layers of one name");
+    }
+    if layers.iter().any(|layer| layer.mapped > layer_blocks(layer.height)) {
+        return Some("a layer that maps more than it can");
+    }
     // each step goes down: more steps than layers go in a circle
     let ends = |layer: &LayerRecord| {
         let below = |layer: &&LayerRecord| layer.parent.and_then(find);
@@ -78,6 +105,16 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     };
     if !layers.iter().all(ends) {
         return Some("layers that stand on each other");
+    }
+    let may_merge = |layer: &LayerRecord| {
+        let target = layer.merging.and_then(find);
+        target.is_none_or(|into| {
+            let neighbours = layer.parent == Some(into.id) || into.parent == Some(layer.id);
+            neighbours && into.height >= layer.height && into.merging.is_none()
+        })
+    };
+    if !layers.iter().all(may_merge) {
+        return Some("a layer that goes into one which is not beside it");
     }
     None
 }
@@ -171,6 +208,15 @@ mod tests {
                 .contains("no segment")
         );
         assert!(refused(|_, table| table.layers.push(layer(1, 0))).contains("twice"));
+        assert!(refused(|_, table| table.layers[0].name = LayerId(2)).contains("one name"));
+        assert!(refused(|_, table| table.layers[0].mapped = 257).contains("more than it can"));
+        assert!(refused(|_, table| table.layers[2].merging = Some(LayerId(2))).contains("beside"));
+        assert!(refused(|_, table| table.layers[1].merging = Some(LayerId(2))).contains("beside"));
+        assert!(refused(|_, table| table.next_segment = u32::MAX).contains("run out"));
+        assert!(refused(|root, _| root.segments[1].id = SegmentId(u32::MAX)).contains("run out"));
+        assert!(refused(|_, table| table.segments[0].last = Sequence(u64::MAX)).contains("counted up"));
+        assert!(refused(|root, _| root.generation = u64::MAX).contains("counted up"));
+        assert!(refused(|_, table| table.tail = vec![SegmentId(1); 2]).contains("tail twice"));
         assert!(refused(|_, table| table.layers[1].parent = Some(LayerId(8))).contains("not there"));
         assert!(refused(|_, table| table.layers[1].merging = Some(LayerId(8))).contains("not there"));
         assert!(refused(|_, table| table.layers[0].parent = Some(LayerId(3))).contains("each other"));

@@ -72,6 +72,9 @@ impl Lane {
             self.scrub.borrow_mut().stats.segments_done += 1;
             self.end_repair(pause).await;
         }
+        if !self.scrub.borrow().stop {
+            let _ = self.recount().await;
+        }
         self.scrub.borrow_mut().stats.running = false;
         self.background.notify();
     }

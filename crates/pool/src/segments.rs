@@ -9,6 +9,7 @@ use std::rc::Rc;
 use base::{BLOCK_BYTES, Epoch, Sequence};
 
 use crate::fit::{fit, own_chunks};
+use crate::format::SEGMENT_MAX;
 use crate::format::table::{Column, SegmentColumns};
 use crate::lacking::Lacking;
 use crate::position::SegmentId;
@@ -76,6 +77,10 @@ pub(crate) struct Segments {
     queue: VecDeque<SegmentId>,
     extent: Extent,
     live: u64,
+    /// A count of live blocks has turned out to be wrong: nothing is freed by one before all have been compared with the map.
+    pub doubted: bool,
+    /// Blocks that the map names in segments which are not there, when they were last counted.
+    pub gone: u64,
     /// Segments whose chunks readers hold.
     condemned: usize,
     /// Segments that could be made of the free chunks, and those of the queue that can be written.
@@ -110,6 +115,8 @@ impl Segments {
             queue: VecDeque::new(),
             extent: Extent::default(),
             live: 0,
+            doubted: false,
+            gone: 0,
             condemned: 0,
             free_segments: 0,
             queued: 0,
@@ -286,7 +293,7 @@ impl Segments {
         });
         able.truncate(shape.width());
         let absent = shape.width() - able.len();
-        if absent > self.absent_allowed() {
+        if absent > self.absent_allowed() || self.next > SEGMENT_MAX {
             return None;
         }
         let mut columns: Vec<Option<Column>> = able
@@ -415,10 +422,11 @@ impl Segments {
     }
 
     pub fn remove_live(&mut self, id: SegmentId) {
-        let segment = self.get_mut(id);
-        assert!(segment.live > 0, "segment {id:?} has no live block to lose");
-        segment.live -= 1;
-        self.live -= 1;
+        match self.segments.get_mut(&id).filter(|segment| segment.live > 0) {
+            Some(segment) => (segment.live, self.live) = (segment.live - 1, self.live - 1),
+            // a table has said too little, or a page names what is not there
+            None => self.doubted = true,
+        }
     }
 
     pub fn live(&self) -> u64 {
@@ -487,5 +495,6 @@ impl Segment {
     }
 }
 
+mod mend;
 #[cfg(test)]
 mod tests;

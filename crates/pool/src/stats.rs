@@ -41,6 +41,8 @@ pub struct LaneCounters {
     pub completed: u64,
     /// Recovery: conditional entries that did not apply any more.
     pub moves_stale: u64,
+    /// Counts of what is in use that were wrong, and have been put right.
+    pub counts_mended: u64,
 }
 
 impl DriveErrors {

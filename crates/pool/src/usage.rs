@@ -38,11 +38,11 @@ impl Lane {
             let (mut path, mut next) = (Vec::new(), top);
             while let Some(id) = next.filter(|id| !sums.contains_key(id)) {
                 path.push(id);
-                next = map.layer(id).parent;
+                next = map.layers.get(&id).and_then(|layer| layer.parent);
             }
             let mut blocks = next.map_or(0, |known| sums[&known]);
             for id in path.into_iter().rev() {
-                blocks += map.layer(id).mapped;
+                blocks += map.layers.get(&id).map_or(0, |layer| layer.mapped);
                 sums.insert(id, blocks);
             }
             blocks
@@ -54,7 +54,7 @@ impl Lane {
             if layer.children == 0 {
                 alone_blocks = layer.mapped;
                 // what nobody else sees any more goes with it
-                while let Some(hidden) = below.map(|id| map.layer(id)) {
+                while let Some(hidden) = below.and_then(|id| map.layers.get(&id)) {
                     if !hidden.dropping || hidden.children != 1 {
                         break;
                     }
@@ -74,7 +74,7 @@ impl Lane {
         let mut blocks_down = |top: LayerId| {
             let (mut blocks, mut next) = (0, Some(map.named(top)));
             while let Some(id) = next.filter(|&id| seen.insert(id)) {
-                let layer = map.layer(id);
+                let Some(layer) = map.layers.get(&id) else { break };
                 (blocks, next) = (blocks + layer.mapped, layer.parent);
             }
             blocks

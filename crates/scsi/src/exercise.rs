@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
+use reservation::{AccessState, Cause, Names, NexusName, ReservationRequest, Reservations};
 use wire::scsi::reservation::ReservationType;
 use wire::scsi::{Lun, Sense, Status};
 
-use crate::access_state::{AccessState, Cause};
 use crate::commands::copy::{Naa, Peer};
 use crate::identity::{Identity, Target, TargetPort};
 use crate::nexus::{Nexus, UnitAttention};
-use crate::reservation::{Names, NexusName, ReservationRequest, Reservations};
 use crate::response::{Response, Step};
 use crate::unit::{Command, LogicalUnit, Space, no_such_lun};
 

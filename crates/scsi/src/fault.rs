@@ -2,6 +2,7 @@
 //! becomes status and sense data.
 
 use block::BlockError;
+use reservation::Refusal;
 use wire::scsi::{FieldPointer, Sense, SenseCode, SenseKey, Status};
 
 use crate::nexus::UnitAttention;
@@ -58,6 +59,38 @@ pub(crate) enum Fault {
     NoRoomForCopy,
     /// The ACA task attribute without that condition.
     NoAca,
+}
+
+/// Why a command is not carried out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Denial {
+    /// RESERVATION CONFLICT.
+    Conflict,
+    Fault(Fault),
+}
+
+impl From<Fault> for Denial {
+    fn from(fault: Fault) -> Denial {
+        Denial::Fault(fault)
+    }
+}
+
+/// What SPC-4 §5.13 and §5.16 have for each of these.
+impl From<Refusal> for Denial {
+    fn from(refusal: Refusal) -> Denial {
+        let fault = match refusal {
+            Refusal::Conflict => return Denial::Conflict,
+            Refusal::NoSuchUnit => Fault::NoSuchUnit,
+            Refusal::NotKept => Fault::NotKept,
+            Refusal::InTransition => Fault::AluaTransition,
+            Refusal::NoRoom => Fault::NoRoomForRegistrations,
+            Refusal::AccessWouldEnd => Fault::AccessWouldEnd,
+            Refusal::OtherType => Fault::InvalidRelease,
+            Refusal::NotForOthers => Fault::cdb_bit(1, 4),
+            Refusal::NoVictim => Fault::FieldInParameters { byte: 8, bit: None },
+        };
+        Denial::Fault(fault)
+    }
 }
 
 impl Fault {

@@ -17,7 +17,6 @@
 //! What always holds: a command exists if and only if it has a row in `rows.rs`; every block request lies
 //! within the volume and within the limits; a command that is refused has changed nothing.
 
-mod access_state;
 mod call;
 mod commands;
 mod document;
@@ -26,7 +25,6 @@ mod fault;
 mod finish;
 mod identity;
 mod nexus;
-mod reservation;
 mod response;
 mod row;
 mod rows;
@@ -35,15 +33,11 @@ mod table;
 mod tests;
 mod unit;
 
-pub use access_state::{AccessState, AccessStates, Cause, Transition};
 pub use commands::copy::{CopyPart, CopyStretch, Naa, Peer};
 pub use document::command_list;
 pub use exercise::exercise;
 pub use identity::{Identity, PRODUCT, Target, TargetPort, VENDOR};
 pub use nexus::{Nexus, UnitAttention};
-pub use reservation::{
-    Applied, Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations,
-};
 pub use response::{Continuation, Response, Step};
 pub use unit::{
     Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_room, no_such_lun,

@@ -5,12 +5,11 @@
 
 use std::sync::Arc;
 
+use reservation::{AccessStates, NexusName, Notice, Reservations, Standing};
 use wire::scsi::mode::Control;
 use wire::scsi::{SenseCode, SenseFormat};
 
-use crate::access_state::AccessStates;
 use crate::commands::copy::Record;
-use crate::reservation::{NexusName, Reservations, Standing};
 use crate::table::ReservationClass;
 
 /// A condition that an initiator is told of once, before its next command (SAM-5 §5.14). In the order in
@@ -85,6 +84,16 @@ impl UnitAttention {
     }
 }
 
+impl From<Notice> for UnitAttention {
+    fn from(notice: Notice) -> UnitAttention {
+        match notice {
+            Notice::ReservationsPreempted => UnitAttention::ReservationsPreempted,
+            Notice::ReservationsReleased => UnitAttention::ReservationsReleased,
+            Notice::RegistrationsPreempted => UnitAttention::RegistrationsPreempted,
+        }
+    }
+}
+
 /// One initiator's session to one logical unit (an I_T_L nexus); owned by the caller, one per session and LUN.
 #[derive(Clone, Debug)]
 pub struct Nexus {
@@ -145,7 +154,7 @@ impl Nexus {
 
     /// Whether a command of this class conflicts with a reservation.
     pub(crate) fn conflicts(&self, class: ReservationClass) -> bool {
-        self.reservations.conflicts(class, &self.name, self.standing)
+        self.reservations.conflicts(class.into(), &self.name, self.standing)
     }
 
     /// Whether this nexus may read, and write, as far as reservations go.

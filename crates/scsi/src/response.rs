@@ -2,13 +2,13 @@
 
 use block::{BlockRequest, Payload};
 use bytes::Bytes;
+use reservation::{AccessState, ReservationRequest};
 use wire::scsi::provisioning::UnmapRange;
 use wire::scsi::{Sense, SenseFormat, Status};
 
-use crate::access_state::AccessState;
 use crate::commands::copy::{self, CopyStretch, Naa};
 use crate::commands::{lba_status, or_write, write_same};
-use crate::reservation::{Reason, Refusal, ReservationRequest};
+use crate::fault::Denial;
 
 /// The end of a command.
 #[derive(Clone, Debug)]
@@ -33,10 +33,10 @@ impl Response {
         Response { status: Status::Good, sense: None, data_in, data_out_bytes: 0 }
     }
 
-    pub(crate) fn refused(refusal: Refusal, format: SenseFormat, data_out_bytes: usize) -> Response {
-        match refusal.0 {
-            Reason::Fault(fault) => Response::check(fault.sense(), format, data_out_bytes),
-            Reason::Conflict => Response {
+    pub(crate) fn denied(denial: Denial, format: SenseFormat, data_out_bytes: usize) -> Response {
+        match denial {
+            Denial::Fault(fault) => Response::check(fault.sense(), format, data_out_bytes),
+            Denial::Conflict => Response {
                 status: Status::ReservationConflict,
                 sense: None,
                 data_in: Payload::new(),

@@ -3,7 +3,8 @@
 //! The rows are in `rows.rs`. Validation of CDBs, REPORT SUPPORTED OPERATION CODES and docs/scsi-commands.md all
 //! read them; a command exists if and only if it has a row.
 
-use crate::access_state::AccessState;
+use reservation::{AccessState, Use};
+
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::response::Step;
@@ -33,6 +34,18 @@ pub(crate) enum ReservationClass {
     Write,
     /// The same, but only a conflict with RESERVE where this byte of the CDB has this value under the mask.
     WriteUnless { byte: u8, mask: u8, value: u8 },
+}
+
+/// As the reservations see it. A row's own class is resolved by [`Row::reservation_of`] first.
+impl From<ReservationClass> for Use {
+    fn from(class: ReservationClass) -> Use {
+        match class {
+            ReservationClass::Always | ReservationClass::Own => Use::Exempt,
+            ReservationClass::Allowed => Use::Tolerated,
+            ReservationClass::Read => Use::Read,
+            ReservationClass::Write | ReservationClass::WriteUnless { .. } => Use::Write,
+        }
+    }
 }
 
 /// In which asymmetric access states a command is served (SPC-4 §5.16.2.4).

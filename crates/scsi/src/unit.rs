@@ -8,20 +8,19 @@
 use std::sync::Arc;
 
 use block::{BlockResult, Geometry, Payload};
+use reservation::{AccessState, Refusal};
 use wire::scsi::cdb::InquiryCdb;
 use wire::scsi::inquiry::{PERIPHERAL_NONE, StandardInquiry};
 use wire::scsi::{Lun, SenseFormat, Status};
 use zerocopy::FromBytes;
 
-use crate::access_state::AccessState;
 use crate::call::Call;
 use crate::commands::copy::{CopyPart, Naa, Peer};
 use crate::commands::{copy, inquiry, report};
-use crate::fault::Fault;
+use crate::fault::{Denial, Fault};
 use crate::finish;
 use crate::identity::{Identity, PRODUCT, Target, VENDOR};
 use crate::nexus::Nexus;
-use crate::reservation::Refusal;
 use crate::response::{Continuation, Pending, Response, Step};
 use crate::table::{self, AttentionRule, Medium, Row};
 
@@ -68,7 +67,7 @@ impl LogicalUnit {
         let format = nexus.sense_format();
         let row = match self.admit(nexus, command.cdb) {
             Ok(row) => row,
-            Err(refusal) => return Step::Done(Response::refused(refusal, format, delivered)),
+            Err(denial) => return Step::Done(Response::denied(denial, format, delivered)),
         };
         let cdb = &command.cdb[..row.cdb_bytes()];
         let mut call = Call {
@@ -147,12 +146,12 @@ impl LogicalUnit {
         let data_out_bytes = continuation.data_out_bytes;
         match result {
             Ok(()) => Response::good(data_out_bytes),
-            Err(refusal) => Response::refused(refusal, nexus.sense_format(), data_out_bytes),
+            Err(refusal) => Response::denied(refusal.into(), nexus.sense_format(), data_out_bytes),
         }
     }
 
     /// Everything that is checked alike for all commands.
-    fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Refusal> {
+    fn admit(&self, nexus: &mut Nexus, cdb: &[u8]) -> Result<&'static Row, Denial> {
         let &[opcode, ref rest @ ..] = cdb else { return Err(Fault::DataOutLength.into()) };
         let service_action = rest.first().map_or(0, |byte| byte & 0x1F);
         let row = table::find(opcode, service_action, self.geometry.thin).ok_or_else(|| unknown(opcode))?;
@@ -164,7 +163,7 @@ impl LogicalUnit {
         }
         row.check_alua(self.access_by(nexus))?;
         if nexus.conflicts(row.reservation_of(cdb)) {
-            return Err(Refusal::CONFLICT);
+            return Err(Denial::Conflict);
         }
         row.check_reserved_bits(cdb)?;
         if nexus.read_only && !row.read_only.is_served() {

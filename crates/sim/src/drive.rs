@@ -11,7 +11,7 @@ use bytes::Bytes;
 use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 
 use crate::fault::{FaultCounts, FaultKind, FaultRates};
-use crate::medium::{Block, Medium, Mood};
+use crate::medium::{Block, Medium, Mood, SECTOR_BYTES};
 use crate::prng::Prng;
 use crate::world::ProcessId;
 
@@ -23,7 +23,7 @@ pub struct DriveNumber(pub u32);
 #[derive(Clone, Debug)]
 pub struct DriveOptions {
     pub path: String,
-    /// A multiple of 4096.
+    /// A multiple of 512.
     pub size_bytes: u64,
     /// Whether completed writes that are not durable can be lost with the power.
     pub volatile_cache: bool,
@@ -65,15 +65,18 @@ pub(crate) struct Drive {
     /// Blocks that cannot be read until they are rewritten.
     latent: BTreeSet<u64>,
     pub(crate) writes: u64,
+    /// It has ended inside a 4 KiB block, and takes single sectors of it.
+    pub(crate) has_had_tail: bool,
 }
 
 impl Drive {
     pub(crate) fn new(options: DriveOptions, prng: &mut Prng) -> Drive {
-        assert!(options.size_bytes.is_multiple_of(BLOCK_BYTES as u64));
+        assert!(options.size_bytes.is_multiple_of(SECTOR_BYTES as u64));
         let litter = options.litter.then(|| prng.next_u64());
         let fast = prng.between(5, 80);
         Drive {
             medium: Medium::new(litter),
+            has_had_tail: !options.size_bytes.is_multiple_of(BLOCK_BYTES as u64),
             options,
             rates: FaultRates::NONE,
             present: true,
@@ -90,8 +93,16 @@ impl Drive {
         }
     }
 
+    /// A last block of which it has a part counts.
     pub(crate) fn size_blocks(&self) -> u64 {
-        self.options.size_bytes / BLOCK_BYTES as u64
+        self.options.size_bytes.div_ceil(BLOCK_BYTES as u64)
+    }
+
+    /// It ends elsewhere from now on.
+    pub(crate) fn set_size(&mut self, size_bytes: u64) {
+        assert!(size_bytes.is_multiple_of(SECTOR_BYTES as u64));
+        self.options.size_bytes = size_bytes;
+        self.has_had_tail |= !size_bytes.is_multiple_of(BLOCK_BYTES as u64);
     }
 
     /// By its path, of which it has one.
@@ -108,7 +119,8 @@ impl Drive {
         DriveInfo {
             path: self.options.path.clone(),
             kind: DriveKind::Simulated,
-            size_bytes: self.options.size_bytes,
+            size_bytes: self.options.size_bytes - self.options.size_bytes % BLOCK_BYTES as u64,
+            end_bytes: self.options.size_bytes,
             volatile_cache: self.options.volatile_cache,
             model: "simulated".to_owned(),
             serial: self.options.path.clone(),
@@ -182,10 +194,13 @@ impl Drive {
         }
         for (block, data) in in_flight {
             if prng.chance(500) {
-                buffer.block_mut((block - first) as usize).copy_from_slice(data);
+                buffer.block_mut((block - first) as usize)[..data.len()].copy_from_slice(data);
                 counts.add(FaultKind::ReadOfWriteInFlight);
             }
         }
+        // nobody may count on what lies behind the end
+        let end = self.options.size_bytes.saturating_sub(offset_bytes).min(buffer.len() as u64);
+        buffer[end as usize..].fill(0xEE);
         Ok(())
     }
 
@@ -199,10 +214,11 @@ impl Drive {
         counts: &mut FaultCounts,
     ) -> Result<(), IoError> {
         self.writes += 1;
-        let blocks = write_blocks(offset_bytes, data);
-        if blocks.last().is_some_and(|&(last, _)| last >= self.size_blocks()) {
+        let length: usize = data.iter().map(Bytes::len).sum();
+        if offset_bytes + length as u64 > self.options.size_bytes {
             return Err(IoError::Gone);
         }
+        let blocks = self.whole_blocks(offset_bytes, data);
         let durable = !self.options.volatile_cache || durable && !self.lies(prng, counts);
         if self.no_space && blocks.iter().any(|&(block, _)| !self.medium.is_allocated(block)) {
             counts.add(FaultKind::NoSpace);
@@ -252,6 +268,18 @@ impl Drive {
         }
     }
 
+    /// A write, block by block; of a block that it ends in, the rest is as it was.
+    fn whole_blocks(&self, offset_bytes: u64, data: &[Bytes]) -> Vec<(u64, Bytes)> {
+        let mut blocks = write_blocks(offset_bytes, data);
+        if let Some((block, data)) = blocks.last_mut().filter(|(_, data)| data.len() < BLOCK_BYTES) {
+            let mut whole = vec![0; BLOCK_BYTES];
+            self.medium.read(*block, &mut whole);
+            whole[..data.len()].copy_from_slice(data);
+            *data = Bytes::from(whole);
+        }
+        blocks
+    }
+
     fn store_part(
         &mut self,
         blocks: &[(u64, Bytes)],
@@ -276,7 +304,7 @@ impl Drive {
         counts: &mut FaultCounts,
     ) {
         let mut kept = 0;
-        let blocks = write_blocks(offset_bytes, data);
+        let blocks = self.whole_blocks(offset_bytes, data);
         let end = self.size_blocks();
         for (block, data) in blocks.iter().filter(|(block, _)| *block < end) {
             if self.medium.interrupt(*block, &block_of(data), durable, mood, prng, counts) {
@@ -296,7 +324,7 @@ pub(crate) fn write_blocks(offset_bytes: u64, data: &[Bytes]) -> Vec<(u64, Bytes
     let mut blocks = Vec::new();
     for piece in data {
         for start in (0..piece.len()).step_by(BLOCK_BYTES) {
-            blocks.push((at, piece.slice(start..start + BLOCK_BYTES)));
+            blocks.push((at, piece.slice(start..piece.len().min(start + BLOCK_BYTES))));
             at += 1;
         }
     }

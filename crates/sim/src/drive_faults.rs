@@ -44,8 +44,17 @@ impl World {
         let mut inner = self.0.borrow_mut();
         let now = inner.now;
         let halved = &mut inner.drives[drive.0 as usize];
-        halved.options.size_bytes = halved.size_blocks() / 2 * BLOCK_BYTES as u64;
+        let half = halved.size_blocks() / 2 * BLOCK_BYTES as u64;
+        halved.set_size(half);
         inner.trace.line(now, || format!("drive {} has half its size", drive.0));
+    }
+
+    /// The drive ends elsewhere from now on: at a multiple of 512 bytes.
+    pub fn resize(&self, drive: DriveNumber, size_bytes: u64) {
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        inner.drives[drive.0 as usize].set_size(size_bytes);
+        inner.trace.line(now, || format!("drive {} has {size_bytes} bytes", drive.0));
     }
 
     /// A drive that vanished is there again, with what it held.

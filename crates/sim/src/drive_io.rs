@@ -8,7 +8,7 @@ use env::{DriveHandle, IoError, Operation, Outcome};
 
 use crate::drive::{Drive, DriveNumber, write_blocks};
 use crate::fault::FaultKind;
-use crate::medium::Mood;
+use crate::medium::{Mood, SECTOR_BYTES};
 use crate::world::{EventKind, Handle, InFlight, Inner, ProcessId};
 
 use base::BLOCK_BYTES;
@@ -25,9 +25,10 @@ impl Inner {
                 at.map(|index| DriveNumber(index as u32))
             }
             operation => {
-                check_alignment(operation);
                 let handle = drive_of(operation).map(|handle| self.handle(in_flight.process, handle));
                 assert!(handle.is_none_or(|handle| handle.open), "an operation on a handle that was closed");
+                let drive = handle.map(|handle| &self.drives[handle.drive.0 as usize]);
+                check_alignment(operation, drive.is_some_and(|drive| drive.has_had_tail));
                 handle.map(|handle| handle.drive)
             }
         };
@@ -136,6 +137,10 @@ impl Inner {
                 let drive = &mut self.drives[number.0 as usize];
                 drive.flush(in_flight.mark, &mut self.prng, &mut self.counts);
             })),
+            Operation::DriveMeasure { drive } => match self.usable(process, drive) {
+                Ok(number) => Outcome::DriveMeasured(self.drives[number.0 as usize].options.size_bytes),
+                Err(error) => Outcome::Failed(error),
+            },
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => done(
                 self.usable(process, drive).map(|number| self.discard(number, offset_bytes, length_bytes)),
             ),
@@ -219,7 +224,7 @@ impl Inner {
             if let Operation::DriveWrite { drive, offset_bytes, data, .. } = &in_flight.operation {
                 let start = offset_bytes / BLOCK_BYTES as u64;
                 let length: usize = data.iter().map(Bytes::len).sum();
-                let overlaps = start < end && first < start + (length / BLOCK_BYTES) as u64;
+                let overlaps = start < end && first < start + length.div_ceil(BLOCK_BYTES) as u64;
                 if overlaps && self.handle(in_flight.process, *drive).drive == number {
                     ids.push(id);
                 }
@@ -305,6 +310,7 @@ pub(crate) fn drive_of(operation: &Operation) -> Option<DriveHandle> {
         | Operation::DriveRead { drive, .. }
         | Operation::DriveWrite { drive, .. }
         | Operation::DriveFlush { drive }
+        | Operation::DriveMeasure { drive }
         | Operation::DriveDiscard { drive, .. } => Some(*drive),
         _ => None,
     }
@@ -318,17 +324,20 @@ fn transfers(operation: &Operation) -> bool {
     )
 }
 
-/// Direct I/O takes whole, aligned blocks; breaking that is a bug of the code under test.
-fn check_alignment(operation: &Operation) {
+/// Direct I/O takes whole, aligned blocks, and where a drive has ended inside one (`sectors`), whole sectors at the end of a
+/// write; breaking that is a bug of the code under test.
+fn check_alignment(operation: &Operation, sectors: bool) {
     let whole = |bytes: u64| bytes.is_multiple_of(BLOCK_BYTES as u64);
     match operation {
         Operation::DriveRead { offset_bytes, .. } => assert!(whole(*offset_bytes), "read at {offset_bytes}"),
         Operation::DriveWrite { offset_bytes, data, .. } => {
             assert!(whole(*offset_bytes), "write at {offset_bytes}");
-            for piece in data {
+            for (index, piece) in data.iter().enumerate() {
+                let may_be_short = sectors && index + 1 == data.len();
+                let unit = if may_be_short { SECTOR_BYTES } else { BLOCK_BYTES };
                 let aligned = (piece.as_ptr() as usize).is_multiple_of(BLOCK_BYTES);
                 assert!(
-                    aligned && whole(piece.len() as u64),
+                    aligned && piece.len().is_multiple_of(unit),
                     "a piece of {} bytes is not aligned",
                     piece.len()
                 );

@@ -180,6 +180,7 @@ impl Inner {
             | Operation::DriveRead { .. }
             | Operation::DriveWrite { .. }
             | Operation::DriveFlush { .. }
+            | Operation::DriveMeasure { .. }
             | Operation::DriveDiscard { .. } => self.submit_to_drive(in_flight),
             Operation::Listen { .. }
             | Operation::CloseListener { .. }

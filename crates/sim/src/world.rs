@@ -434,6 +434,7 @@ fn outcome_code(outcome: &Outcome) -> u64 {
         Outcome::DriveOpened(..) => 12,
         Outcome::DriveRead(buffer, Ok(())) => 13 + (u64::from(base::crc32c(buffer)) << 8),
         Outcome::DriveRead(_, Err(_)) => 14,
+        Outcome::DriveMeasured(end_bytes) => 20 + (end_bytes << 8),
         Outcome::Listening(..) => 15,
         Outcome::Accepted { .. } => 16,
         Outcome::Connected { .. } => 17,

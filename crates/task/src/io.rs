@@ -237,6 +237,17 @@ impl Io {
         done(self.operation(Operation::DriveDiscard { drive, offset_bytes, length_bytes }).await)
     }
 
+    /// How large the drive is now, to its last whole sector.
+    pub fn drive_measure(&self, drive: DriveHandle) -> impl Future<Output = Result<u64, IoError>> + use<> {
+        let operation = self.operation(Operation::DriveMeasure { drive });
+        async move {
+            match operation.await {
+                Outcome::DriveMeasured(end_bytes) => Ok(end_bytes),
+                outcome => Err(failure(outcome)),
+            }
+        }
+    }
+
     pub async fn listen(&self, address: SocketAddr) -> Result<(ListenerHandle, SocketAddr), IoError> {
         match self.operation(Operation::Listen { address }).await {
             Outcome::Listening(listener, address) => Ok((listener, address)),

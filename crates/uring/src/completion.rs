@@ -13,14 +13,14 @@ impl Core {
     pub(crate) fn on_completion(&mut self, slot: u32, entry: Entry) {
         let result = entry.result;
         match self.slots.take(slot) {
-            Work::Read { drive, offset_bytes, buffer, done } => {
-                match self.next(slot, done, buffer.len(), result) {
+            Work::Read { drive, offset_bytes, buffer, length, done } => {
+                match self.next(slot, done, length, result) {
                     Next::Continue(done) => {
-                        self.again(slot, Work::Read { drive, offset_bytes, buffer, done })
+                        self.again(slot, Work::Read { drive, offset_bytes, buffer, length, done })
                     }
                     Next::Done => self.finish(slot, Outcome::DriveRead(buffer, Ok(()))),
                     Next::Failed(errno) => {
-                        let error = failure(&drive, Asked::Read, offset_bytes + buffer.len() as u64, errno);
+                        let error = failure(&drive, Asked::Read, offset_bytes + length as u64, errno);
                         self.finish(slot, Outcome::DriveRead(buffer, Err(error)));
                     }
                 }
@@ -44,7 +44,7 @@ impl Core {
             }
             Work::Flush { drive } => {
                 let outcome = match result < 0 {
-                    true => Outcome::Failed(failure(&drive, Asked::Flush, drive.size_bytes, Some(-result))),
+                    true => Outcome::Failed(failure(&drive, Asked::Flush, drive.end_bytes(), Some(-result))),
                     false => Outcome::Done,
                 };
                 self.finish(slot, outcome);

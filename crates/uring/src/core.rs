@@ -107,7 +107,7 @@ impl Core {
             }
             Operation::DriveWrite { drive, offset_bytes, data, durable } => {
                 let length = check_pieces(&data);
-                let drive = self.use_drive(drive, offset_bytes, length as u64, true)?;
+                let (drive, _) = self.use_drive(drive, offset_bytes, length as u64, true)?;
                 if length == 0 || drive.in_memory {
                     memory::write(&drive, offset_bytes, &data, length)?;
                     self.end(token, Outcome::Done);
@@ -122,8 +122,12 @@ impl Core {
                     false => self.start(token, Work::Flush { drive }),
                 }
             }
+            Operation::DriveMeasure { drive } => {
+                let drive = self.drives.begin(drive)?;
+                self.help(token, Job::Measure(drive.to_sendable())).map_err(|_| IoError::TooMany)?;
+            }
             Operation::DriveDiscard { drive, offset_bytes, length_bytes } => {
-                let drive = self.use_drive(drive, offset_bytes, length_bytes, true)?;
+                let (drive, _) = self.use_drive(drive, offset_bytes, length_bytes, true)?;
                 self.discard(token, drive, offset_bytes, length_bytes);
             }
             Operation::Listen { address } => self.listen(token, address)?,
@@ -137,36 +141,37 @@ impl Core {
         Ok(())
     }
 
-    /// Counts an operation on a range of a drive in, if the range is there and may be written where it will be.
+    /// Counts an operation on a range of a drive in, if the range is there and may be written where it will be. With the
+    /// length that the drive has of it: a read may go beyond the end, to the end of a 4 KiB block.
     fn use_drive(
         &mut self,
         drive: DriveHandle,
         offset: u64,
         length: u64,
         write: bool,
-    ) -> Result<DriveUse, IoError> {
-        let block = BLOCK_BYTES as u64;
-        assert!(
-            offset.is_multiple_of(block) && length.is_multiple_of(block),
-            "{offset}+{length} is not aligned"
-        );
+    ) -> Result<(DriveUse, u64), IoError> {
         let drive = self.drives.begin(drive)?;
+        let aligned = offset.is_multiple_of(BLOCK_BYTES as u64) && drive.takes_length(length);
+        assert!(aligned, "{offset}+{length} is not aligned");
         if write && !drive.writable {
             return Err(IoError::ReadOnly);
         }
-        if offset.checked_add(length).is_none_or(|end| end > drive.size_bytes) {
-            return Err(IoError::Media);
+        match drive.part_within(offset, length) {
+            Some(part) if part == length || !write => Ok((drive, part)),
+            _ => Err(IoError::Media),
         }
-        Ok(drive)
     }
 
     fn drive_read(&mut self, token: Token, drive: DriveHandle, offset_bytes: u64, mut buffer: AlignedBuffer) {
         let result = match self.use_drive(drive, offset_bytes, buffer.len() as u64, false) {
             Err(error) => Err(error),
-            Ok(drive) if buffer.is_empty() || drive.in_memory => {
-                memory::read(&drive, offset_bytes, &mut buffer)
+            Ok((drive, length)) if length == 0 || drive.in_memory => {
+                memory::read(&drive, offset_bytes, &mut buffer[..length as usize])
             }
-            Ok(drive) => return self.start(token, Work::Read { drive, offset_bytes, buffer, done: 0 }),
+            Ok((drive, length)) => {
+                let (length, done) = (length as usize, 0);
+                return self.start(token, Work::Read { drive, offset_bytes, buffer, length, done });
+            }
         };
         self.end(token, Outcome::DriveRead(buffer, result));
     }
@@ -292,6 +297,7 @@ impl Core {
             Done::Opened(Ok(_)) => Outcome::Failed(IoError::Gone),
             Done::Opened(Err(error)) => Outcome::Failed(error),
             Done::Closed => Outcome::Done,
+            Done::Measured(result) => result.map_or_else(Outcome::Failed, Outcome::DriveMeasured),
             Done::Discarded(result) => after_discard(DriveKind::BlockDevice, result),
         };
         self.finish(slot, outcome);
@@ -361,11 +367,11 @@ pub(crate) fn after_discard(kind: DriveKind, result: i32) -> Outcome {
     }
 }
 
-/// Asserts that the pieces are as direct I/O needs them. Their length together.
+/// Asserts that the pieces are as direct I/O needs them, but for the length of the last. Their length together.
 fn check_pieces(data: &[Bytes]) -> usize {
-    for piece in data {
-        let aligned =
-            piece.as_ptr().addr().is_multiple_of(BLOCK_BYTES) && piece.len().is_multiple_of(BLOCK_BYTES);
+    for (index, piece) in data.iter().enumerate() {
+        let whole = index + 1 == data.len() || piece.len().is_multiple_of(BLOCK_BYTES);
+        let aligned = piece.as_ptr().addr().is_multiple_of(BLOCK_BYTES) && whole;
         assert!(aligned || piece.is_empty(), "a piece of {} bytes to write is not aligned", piece.len());
     }
     data.iter().map(Bytes::len).sum()

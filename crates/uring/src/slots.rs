@@ -26,6 +26,8 @@ pub enum Work {
         drive: DriveUse,
         offset_bytes: u64,
         buffer: AlignedBuffer,
+        /// Less than the buffer's where the drive ends inside its last block.
+        length: usize,
         done: usize,
     },
     Write {
@@ -88,8 +90,8 @@ impl Slot {
     /// The submission of what is left to do. Points into the slot, and into buffers that the slot owns.
     fn entry(&mut self) -> squeue::Entry {
         match self.work.as_mut().expect("a slot in flight has work") {
-            Work::Read { drive, offset_bytes, buffer, done } => {
-                let rest = &mut buffer[*done..];
+            Work::Read { drive, offset_bytes, buffer, length, done } => {
+                let rest = &mut buffer[*done..*length];
                 let length = rest.len().min(TRANSFER_BYTES_MAX) as u32;
                 opcode::Read::new(Fd(drive.descriptor()), rest.as_mut_ptr(), length)
                     .offset(*offset_bytes + *done as u64)

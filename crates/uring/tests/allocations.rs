@@ -17,8 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 
+use api::{Command, NewBacking, NewHost, NewPool, NewVolume, Reply};
 use bytes::{Bytes, BytesMut};
-use engine::command::{Command, NewBacking, NewHost, NewPool, NewVolume, Reply};
 use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::{Event, Initiator, InitiatorParams, Request};
@@ -109,7 +109,7 @@ mod copies {
 fn ask(shard: &Mailbox<ShardMessage>, command: Command) -> Reply {
     let (reply, answer) = channel();
     let reply = Box::new(move |answer| reply.send(answer).expect("we wait"));
-    let message = ShardMessage::Control(command, reply, engine::patient_caller());
+    let message = ShardMessage::Control(command, reply, api::patient_caller());
     assert!(shard.try_send(message).is_ok(), "the shard takes commands");
     answer.recv().expect("it answers").expect("it can be done")
 }

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 18] = [
+const ROOMS: [(&str, &[&str]); 20] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -16,17 +16,36 @@ const ROOMS: [(&str, &[&str]); 18] = [
     ("catalog", &["base"]),
     ("block", &["base", "env", "parity", "task"]),
     ("pool", &["base", "block", "env", "parity", "task"]),
-    ("scsi", &["base", "block", "wire"]),
+    ("reservation", &["base", "wire"]),
+    ("api", &["base", "catalog", "reservation"]),
+    ("scsi", &["base", "block", "reservation", "wire"]),
     ("iscsi", &["base", "block", "wire"]),
-    ("engine", &["base", "block", "catalog", "env", "iscsi", "pool", "scsi", "task", "wire"]),
+    (
+        "engine",
+        &["api", "base", "block", "catalog", "env", "iscsi", "pool", "reservation", "scsi", "task", "wire"],
+    ),
     ("uring", &["base", "env"]),
     ("control", &["base"]),
     (
         "sim",
-        &["base", "block", "catalog", "engine", "env", "iscsi", "parity", "pool", "scsi", "task", "wire"],
+        &[
+            "api",
+            "base",
+            "block",
+            "catalog",
+            "engine",
+            "env",
+            "iscsi",
+            "parity",
+            "pool",
+            "reservation",
+            "scsi",
+            "task",
+            "wire",
+        ],
     ),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
-    ("tangelo", &["base", "catalog", "control", "engine", "env", "lab", "uring"]),
+    ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
     ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];

@@ -6,22 +6,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use base::{AlignedBuffer, Nanos, PoolId, VolumeId};
+use base::{Nanos, PoolId, VolumeId};
 use bytes::Bytes;
 use catalog::VolumeKind;
-use env::{DriveHandle, DriveInfo, IoError};
-use task::race;
+use env::{DriveHandle, DriveInfo};
 
-use super::opening::Probed;
 use super::pool_status::TOO_MANY_FAILED;
 use super::pools::{Found, Pool};
+use super::raw::NoDevice;
 use super::{Array, RawDevice};
-use crate::command::CommandError;
 use crate::context::Stage;
+use api::CommandError;
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
-/// A device that does not answer for so long is not known to be gone.
-const ANSWER_TIME_MAX: Nanos = Nanos::from_secs(2);
 
 /// What was found of a pool when it was last tried to open it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -149,7 +146,7 @@ impl Array {
     async fn try_raw_devices_again(&self) {
         let mut taken = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
-            if let Ok(drive) = self.open_raw_device(&path, size_bytes).await {
+            if let Ok(drive) = self.open_raw_device(volume, &path, size_bytes).await {
                 taken.push((volume, drive));
             }
         }
@@ -160,13 +157,8 @@ impl Array {
         if turn.is_some() {
             for (volume, drive) in taken.drain(..) {
                 let waits = |raw: &&mut RawDevice| raw.volume == volume && raw.drive.is_err();
-                let taken_over = self
-                    .state
-                    .borrow_mut()
-                    .raw
-                    .iter_mut()
-                    .find(waits)
-                    .map(|raw| raw.drive = Ok(drive.clone()));
+                let taken_over =
+                    self.state.borrow_mut().raw.iter_mut().find(waits).map(|raw| raw.take(Ok(drive.clone())));
                 if taken_over.is_none() {
                     self.close_drive(drive.0).await;
                 }
@@ -180,24 +172,10 @@ impl Array {
 
     /// In the turn of changes: gives up devices of raw volumes that are gone, and takes those that are there. What has changed.
     pub(super) async fn renew_raw_devices(&self) -> Vec<String> {
-        let gone = self.gone_raw_devices().await;
-        for (volume, handle) in &gone {
-            let mut state = self.state.borrow_mut();
-            if let Some(raw) = state.raw.iter_mut().find(|raw| raw.volume == *volume) {
-                assert!(raw.drive.as_ref().is_ok_and(|(open, _)| open == handle), "changes take turns");
-                raw.drive = Err(IoError::Gone);
-            }
-        }
-        if !gone.is_empty() {
-            // when this ends, no shard uses them any more
-            self.broadcast().await;
-        }
-        for (_, handle) in gone {
-            self.close_drive(handle).await;
-        }
+        self.see_raw_devices().await;
         let mut lines = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
-            let drive = self.open_raw_device(&path, size_bytes).await;
+            let drive = self.open_raw_device(volume, &path, size_bytes).await;
             let mut state = self.state.borrow_mut();
             let name = state.catalog.volume(volume).map(|volume| volume.name.to_string()).unwrap_or_default();
             match &drive {
@@ -205,51 +183,20 @@ impl Array {
                 Err(error) => lines.push(format!("volume {name} is without its device {path}: {error}")),
             }
             if let Some(raw) = state.raw.iter_mut().find(|raw| raw.volume == volume) {
-                raw.drive = drive;
+                raw.take(drive);
             }
         }
         lines
     }
 
-    /// Devices that were opened and are not there any more.
-    async fn gone_raw_devices(&self) -> Vec<(VolumeId, DriveHandle)> {
-        let open: Vec<(VolumeId, DriveHandle)> = {
-            let state = self.state.borrow();
-            state.raw.iter().filter_map(|raw| Some((raw.volume, raw.drive.as_ref().ok()?.0))).collect()
-        };
-        let mut gone = Vec::new();
-        for (volume, handle) in open {
-            let read = self.context.io.drive_read(handle, 0, AlignedBuffer::zeroed(1));
-            let read = async { read.await.1 };
-            if let Ok(Err(IoError::Gone)) = race(read, self.context.io.sleep(ANSWER_TIME_MAX)).await {
-                gone.push((volume, handle));
-            }
-        }
-        gone
-    }
-
     async fn open_raw_device(
         &self,
+        volume: VolumeId,
         path: &str,
         size_bytes: u64,
-    ) -> Result<(DriveHandle, DriveInfo), IoError> {
+    ) -> Result<(DriveHandle, DriveInfo), NoDevice> {
         let opened = self.open_and_probe(path).await;
-        self.as_raw_device(opened, size_bytes).await
-    }
-
-    /// What was opened, as the device of a raw volume: one that is smaller than the volume is none.
-    pub(super) async fn as_raw_device(
-        &self,
-        opened: Result<Probed, IoError>,
-        size_bytes: u64,
-    ) -> Result<(DriveHandle, DriveInfo), IoError> {
-        let Probed { handle, info, .. } = opened?;
-        if info.size_bytes < size_bytes {
-            // what a host believes to be there must be there
-            self.close_drive(handle).await;
-            return Err(IoError::NotADrive);
-        }
-        Ok((handle, info))
+        self.as_raw_device(opened, volume, size_bytes).await
     }
 }
 

@@ -2,11 +2,11 @@
 
 use base::VolumeId;
 use catalog::CatalogError;
-use scsi::{AccessState, Cause};
+use reservation::{AccessState, Cause};
 
 use super::Array;
 use crate::access::{self, Ask};
-use crate::command::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
+use api::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
 
 impl Array {
     /// Gives a portal group another state for a volume. Answered when no command that came by a group that loses access is
@@ -38,7 +38,7 @@ impl Array {
             state.catalog.mappings_of(volume).map(|mapping| mapping.host.to_string()).collect()
         };
         let made = if dry_run { None } else { self.made_volume(volume).await };
-        Ok(Reply::Changed(command::Change { dry_run, lines, hosts_affected: hosts, made }))
+        Ok(Reply::Changed(api::Change { dry_run, lines, hosts_affected: hosts, made }))
     }
 
     /// The state that the group has now, where it may have the other.

@@ -1,8 +1,8 @@
 //! What hangs on a drive that is to be erased, where its label says that it is one of a pool.
 
-use env::{DriveHandle, DriveInfo};
 use pool::Content;
 
+use super::opening::Probed;
 use super::{Array, State};
 
 /// Volumes that are named.
@@ -10,11 +10,10 @@ const NAMED_MAX: usize = 6;
 
 impl Array {
     /// One line for each of these drives that belongs to a pool of this array that is offline: without it that pool may be lost.
-    pub(super) async fn losses(&self, drives: &[(DriveHandle, DriveInfo)]) -> Vec<String> {
+    pub(super) fn losses(&self, drives: &[Probed]) -> Vec<String> {
         let mut lines = Vec::new();
-        for (handle, info) in drives {
-            let content = pool::probe(&self.context.io, *handle).await;
-            let Some((pool, volumes)) = offline_pool(&self.state.borrow(), &content) else { continue };
+        for Probed { info, content, .. } in drives {
+            let Some((pool, volumes)) = offline_pool(&self.state.borrow(), content) else { continue };
             let lost = match volumes.len() {
                 0 => "what it holds is lost if it cannot do without it".to_owned(),
                 1 => format!("{} is lost if the pool cannot do without it", named(&volumes)),

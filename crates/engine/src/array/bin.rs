@@ -12,9 +12,9 @@ use pool::LaneStats;
 
 use super::Array;
 use super::change::{Planned, given_back, size};
-use crate::command::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
 use crate::lanes::pool_layer;
 use crate::settings::period;
+use api::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
 
 /// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
 const GIVES_WAY_PERCENT: u128 = 92;

@@ -8,7 +8,7 @@ use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
 use super::change::size;
 use super::judge::Kept;
-use crate::command::RepairStatus;
+use api::RepairStatus;
 
 /// How long a drive that has made errors is pointed out.
 const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);

@@ -3,10 +3,10 @@
 use base::{BLOCK_BYTES, VolumeId};
 use bytes::Bytes;
 use catalog::{Catalog, CatalogError, Change, KeptAccesses, KeptReservations};
-use scsi::Refusal;
+use reservation::Refusal;
 
 use super::Array;
-use crate::command::{self, CommandError, Made, Reply};
+use api::{self, CommandError, Made, Reply};
 
 /// A change of the catalog that has been checked but not made.
 pub(super) struct Planned {
@@ -54,10 +54,10 @@ impl Array {
     async fn store_for_host(&self, next: Catalog) -> Result<(), Refusal> {
         let bytes = Bytes::from(next.encode());
         let in_a_pool = !self.state.borrow().online().is_empty();
-        self.store_catalog(&bytes).await.map_err(|_| Refusal::NOT_KEPT)?;
+        self.store_catalog(&bytes).await.map_err(|_| Refusal::NotKept)?;
         let saving = (self.parameters.save_state)(bytes);
         if !in_a_pool && !saving.ended(&self.context.io).await {
-            return Err(Refusal::NOT_KEPT);
+            return Err(Refusal::NotKept);
         }
         self.state.borrow_mut().catalog = next;
         Ok(())
@@ -73,8 +73,8 @@ impl Array {
         let _storing = self.storing.acquire(1).await;
         let next = self.state.borrow().catalog.keep_reservations(volume, reservations);
         let next = next.map_err(|error| match error {
-            CatalogError::TooMany { .. } => Refusal::NO_ROOM,
-            _ => Refusal::NO_SUCH_UNIT,
+            CatalogError::TooMany { .. } => Refusal::NoRoom,
+            _ => Refusal::NoSuchUnit,
         })?;
         self.store_for_host(next).await
     }
@@ -83,7 +83,7 @@ impl Array {
     pub(crate) async fn keep_access(&self, volume: VolumeId, access: KeptAccesses) -> Result<(), Refusal> {
         let _storing = self.storing.acquire(1).await;
         let next = self.state.borrow().catalog.keep_access(volume, access);
-        self.store_for_host(next.map_err(|_| Refusal::NO_SUCH_UNIT)?).await
+        self.store_for_host(next.map_err(|_| Refusal::NoSuchUnit)?).await
     }
 }
 
@@ -96,12 +96,7 @@ impl Planned {
     /// The answer to the command, with what it made; a dry run has made nothing.
     pub(super) fn reply(self, dry_run: bool, made: Option<Made>) -> Reply {
         assert!(!dry_run || made.is_none(), "a dry run makes nothing");
-        Reply::Changed(command::Change {
-            dry_run,
-            lines: self.lines,
-            hosts_affected: self.hosts_affected,
-            made,
-        })
+        Reply::Changed(api::Change { dry_run, lines: self.lines, hosts_affected: self.hosts_affected, made })
     }
 }
 

@@ -13,7 +13,7 @@ use catalog::{Binned, Catalog, Change};
 
 use super::Array;
 use super::bin::bin_seconds;
-use crate::command::{Harm, Health, Problem};
+use api::{Harm, Health, Problem};
 
 /// Clocks are corrected by less than this in a day.
 const JUMP_MS: u64 = 15 * 60 * 1000;

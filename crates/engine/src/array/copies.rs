@@ -15,9 +15,9 @@ use task::{join_all, race};
 
 use super::Array;
 use super::change::{Planned, given_back};
-use crate::command::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 use crate::lanes::pool_layer;
 use crate::message::Call;
+use api::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 
 /// How long writes that are under way when a snapshot is asked for may take to end, and how long the snapshot may take then; later
 /// ones wait meanwhile.

@@ -7,8 +7,9 @@ use pool::{DriveState, Member, Membership, PoolError, TooFewDrives};
 
 use super::Array;
 use super::change::size;
+use super::opening::{Probed, without_contents};
 use super::pool_status::TOO_MANY_FAILED;
-use crate::command::{Change, CommandError, CommandErrorKind, Made, Reply};
+use api::{Change, CommandError, CommandErrorKind, Made, Reply};
 
 impl Array {
     pub(super) async fn add_drives(
@@ -23,11 +24,12 @@ impl Array {
             return Err(invalid("no drive is named", "name the drives to add"));
         }
         let taken = self.take_new_drives(&membership, drives, force).await?;
-        let lines = taken.iter().map(|(_, info)| {
+        let lines = taken.iter().map(|Probed { info, .. }| {
             format!("add {} to pool {name}, erasing what is on it, {}", info.path, size(info.size_bytes))
         });
         let mut lines: Vec<String> = lines.collect();
-        lines.extend(self.losses(&taken).await);
+        lines.extend(self.losses(&taken));
+        let taken = without_contents(taken);
         if dry_run {
             self.give_up(&taken).await;
             return Ok(done(lines, true, None));
@@ -44,7 +46,7 @@ impl Array {
         membership: &Membership,
         drives: &[String],
         force: &[String],
-    ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
+    ) -> Result<Vec<Probed>, CommandError> {
         super::pool_create::check_names(drives, force)?;
         let known = membership.members.len();
         if known + drives.len() > DRIVES_MAX {
@@ -55,14 +57,15 @@ impl Array {
             return Err(CommandError::new(CommandErrorKind::Full, message, "move its volumes to a new pool"));
         }
         let taken = self.take_drives(drives, force).await?;
-        if let Some((_, info)) = taken.iter().find(|(_, info)| info.size_bytes < DRIVE_BYTES_MIN) {
+        if let Some(Probed { info, .. }) = taken.iter().find(|drive| drive.info.size_bytes < DRIVE_BYTES_MIN)
+        {
             let message = format!(
                 "{} has {}; the smallest drive has {}",
                 info.path,
                 size(info.size_bytes),
                 size(DRIVE_BYTES_MIN)
             );
-            self.give_up(&taken).await;
+            self.give_up(&without_contents(taken)).await;
             return Err(invalid(message, "name a larger drive"));
         }
         Ok(taken)
@@ -175,6 +178,8 @@ impl Array {
         let path = shown(&member);
         let (drives, force) = ([new.to_owned()], if force { vec![new.to_owned()] } else { Vec::new() });
         let taken = self.take_new_drives(&membership, &drives, &force).await?;
+        let losses = self.losses(&taken);
+        let taken = without_contents(taken);
         let chunks = (taken[0].1.size_bytes - pool::LABEL_REGION_BYTES) / membership.chunk_bytes;
         let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
         // as large as the old one, it takes all of it
@@ -186,7 +191,7 @@ impl Array {
             return Err(CommandError { hint, ..error });
         }
         let mut lines = vec![format!("add {new} to pool {name}, erasing what is on it")];
-        lines.extend(self.losses(&taken).await);
+        lines.extend(losses);
         lines.push(match member.state {
             DriveState::Online | DriveState::Draining => {
                 format!("empty {path}, then take it out of the pool")

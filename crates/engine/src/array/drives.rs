@@ -1,13 +1,16 @@
 //! Drives: what is found on the configured ones, and which are in use.
 
-use base::{ArrayId, DriveId, PoolId};
+use base::{ArrayId, BLOCK_BYTES, DriveId, Nanos, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Content;
-use task::join_all;
+use task::{join_all, race};
 
 use super::opening::Probed;
 use super::{Array, State, remembered};
-use crate::command::{DriveContent, DriveErrors, DriveState, DriveStatus};
+use api::{DriveContent, DriveErrors, DriveState, DriveStatus};
+
+/// A drive that does not say for so long how large it is has the size that it had.
+const MEASURE_TIME: Nanos = Nanos::from_secs(2);
 
 /// A configured drive that belongs to no open pool, as it was found when it was last looked at.
 pub(super) struct Drive {
@@ -90,8 +93,33 @@ impl Array {
         self.state.borrow_mut().drives = drives;
     }
 
+    /// Looks which drives of pools have become larger. What became smaller is the pool's own watch's to find.
+    async fn measure_members(&self) {
+        let open: Vec<(String, DriveHandle)> = {
+            let state = self.state.borrow();
+            let members = state.pools.iter().filter_map(|pool| pool.membership.as_ref());
+            let online = members.flat_map(|m| &m.members).filter(|m| m.state == pool::DriveState::Online);
+            online.filter_map(|member| Some((member.path.clone(), member.handle?))).collect()
+        };
+        let io = &self.context.io;
+        let measured = open.into_iter().map(|(path, handle)| {
+            let measured = race(io.drive_measure(handle), io.sleep(MEASURE_TIME));
+            async move { Some((path, measured.await.ok()?.ok()?)) }
+        });
+        let measured = join_all(measured.collect::<Vec<_>>()).await;
+        let mut state = self.state.borrow_mut();
+        for (path, end_bytes) in measured.into_iter().flatten() {
+            let infos = state.pools.iter_mut().flat_map(|pool| &mut pool.infos);
+            for info in infos.filter(|info| info.path == path && info.end_bytes < end_bytes) {
+                info.end_bytes = end_bytes;
+                info.size_bytes = end_bytes - end_bytes % BLOCK_BYTES as u64;
+            }
+        }
+    }
+
     pub(super) async fn list_drives(&self) -> Vec<DriveStatus> {
         self.look_at_drives().await;
+        self.measure_members().await;
         let mut drives = self.known_drives();
         for (pool, _) in self.pool_statuses().await {
             drives.extend(pool.drives);

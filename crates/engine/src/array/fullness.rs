@@ -11,9 +11,9 @@ use pool::LaneStats;
 use super::Array;
 use super::bin::full_percent;
 use super::change::size;
-use crate::command::{Harm, Health, NextFailure, Problem};
 use crate::lanes::pool_layer;
 use crate::message::{Answer, Call};
+use api::{Harm, Health, NextFailure, Problem};
 
 /// Volumes that are named.
 const NAMED_MAX: usize = 4;

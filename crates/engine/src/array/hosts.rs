@@ -4,7 +4,7 @@ use catalog::{CatalogError, Change, Chap, Host, HostUpdate as Update, InitiatorN
 
 use super::Array;
 use super::change::Planned;
-use crate::command::{CommandError, HostUpdate, Made, NewChap, NewHost, Reply};
+use api::{CommandError, HostUpdate, Made, NewChap, NewHost, Reply};
 
 impl Array {
     pub(super) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {

@@ -11,7 +11,7 @@ use pool::Member;
 use super::drives::Drive;
 use super::error::drive_error;
 use super::{Array, State};
-use crate::command::{CommandError, CommandErrorKind, Harm, Health, Problem};
+use api::{CommandError, CommandErrorKind, Harm, Health, Problem};
 
 /// What of the array's own a drive is.
 #[derive(Clone, PartialEq, Eq, Debug)]

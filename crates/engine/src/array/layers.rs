@@ -11,9 +11,9 @@ use pool::{CATALOG_LAYER, LaneError, LaneOutput, LaneRequest, LayerSpace, Member
 use task::{join_all, race};
 
 use super::Array;
-use crate::command::{CommandError, CommandErrorKind};
 use crate::lanes::{self, pool_layer};
 use crate::message::{Answer, Call};
+use api::{CommandError, CommandErrorKind};
 
 /// How long commands are waited for that began in a layer that is to be dropped.
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);

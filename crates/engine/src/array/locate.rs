@@ -9,7 +9,7 @@ use super::Array;
 use super::drive_commands::done;
 use super::error::drive_error;
 use super::opening::Probed;
-use crate::command::{CommandError, CommandErrorKind, Reply};
+use api::{CommandError, CommandErrorKind, Reply};
 
 /// Drives that blink at once.
 const LOCATING_MAX: usize = 8;

@@ -4,7 +4,7 @@ use base::limits::{SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER
 
 use super::Array;
 use crate::admission::SessionLimit;
-use crate::command::{Harm, Health, Problem};
+use api::{Harm, Health, Problem};
 
 impl Array {
     /// For some minutes after the last refusal.

@@ -4,7 +4,7 @@ use base::BLOCK_BYTES;
 use pool::LaneStats;
 
 use super::change::size;
-use crate::command::{Harm, Health, LastScrub, Problem};
+use api::{Harm, Health, LastScrub, Problem};
 
 /// What can neither be read nor rebuilt, as far as is known.
 pub(super) fn lost_bytes(lanes: &[&LaneStats]) -> u64 {

@@ -33,6 +33,7 @@ mod pool_delete;
 mod pool_status;
 mod pools;
 mod portals;
+mod raw;
 mod refresh;
 mod reload;
 mod remembered;
@@ -64,13 +65,11 @@ use task::{Gate, Notify, Semaphore};
 pub(crate) use self::copied::{CopyAsk, CopyGrant};
 use self::drives::Drive;
 use self::pools::Pool;
-use crate::command::{
-    Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep,
-};
 use crate::context::Context;
 use crate::message::Call;
 use crate::replica::Replica;
 use crate::{Saving, StartParameters, StartedHook};
+use api::{Caller, Command, CommandError, CommandErrorKind, PortalOptions, Reply, ReplyChannel, Upkeep};
 
 /// The array, as shard 0 manages it.
 pub(crate) struct Array {
@@ -88,6 +87,7 @@ pub(crate) struct Array {
     unsettled: RefCell<Vec<CommandError>>,
     /// What was found of pools when they were last tried.
     tried: RefCell<BTreeMap<PoolId, absent::Tried>>,
+    raw_looks: raw::Looks,
     /// Files of drives that are not where they were, by path.
     removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
@@ -144,7 +144,9 @@ struct Portal {
 /// The device of a raw volume.
 struct RawDevice {
     volume: VolumeId,
-    drive: Result<(DriveHandle, DriveInfo), IoError>,
+    drive: Result<(DriveHandle, DriveInfo), raw::NoDevice>,
+    /// What was known of it when it was last opened.
+    last: Option<DriveInfo>,
 }
 
 impl Portal {
@@ -175,6 +177,7 @@ impl Array {
             clock: clock::Clock::default(),
             unsettled: RefCell::new(Vec::new()),
             tried: RefCell::default(),
+            raw_looks: raw::Looks::default(),
             removed_files: RefCell::default(),
             leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),

@@ -35,6 +35,11 @@ pub(super) struct Probed {
     pub(super) content: Content,
 }
 
+/// Without what they hold: as a pool takes drives.
+pub(super) fn without_contents(drives: Vec<Probed>) -> Vec<(DriveHandle, DriveInfo)> {
+    drives.into_iter().map(|drive| (drive.handle, drive.info)).collect()
+}
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// Without taking it from anybody.

@@ -11,7 +11,7 @@ use base::Nanos;
 use task::race;
 
 use super::Array;
-use crate::command::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
+use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 
 /// For so long a command is waited for.
 const TIME_MAX: Nanos = Nanos::from_secs(50);

@@ -3,7 +3,7 @@
 use base::BLOCK_BYTES;
 use pool::{LaneStats, Membership};
 
-use crate::command::NextFailure;
+use api::NextFailure;
 
 /// Of a pool that would survive it. The drive is the one without which most is missing.
 pub(super) fn next_failure(membership: &Membership, lanes: &[&LaneStats]) -> NextFailure {

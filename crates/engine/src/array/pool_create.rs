@@ -10,14 +10,15 @@ use task::join_all;
 use super::Array;
 use super::change::{Planned, size};
 use super::error::drive_error;
-use super::opening::Probed;
-use crate::command::{CommandError, CommandErrorKind, Made, NewPool, Reply};
+use super::opening::{Probed, without_contents};
+use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 
 impl Array {
     pub(super) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
         let protection = self.check_new_pool(&new)?;
         let drives = self.take_drives(&new.drives, &new.force).await?;
-        let losses = self.losses(&drives).await;
+        let losses = self.losses(&drives);
+        let drives = without_contents(drives);
         let checked = self.plan_pool(&new, protection, &drives);
         let checked = checked.map(|(planned, pool)| (losses.into_iter().fold(planned, Planned::line), pool));
         let (planned, pool) = match checked {
@@ -82,12 +83,13 @@ impl Array {
         Ok(protection)
     }
 
-    /// Opens the drives, all or none, and makes sure that nobody needs what is on them.
+    /// Opens the drives, all or none, and makes sure that nobody needs what is on them. With what was found there: nobody
+    /// looks a second time.
     pub(super) async fn take_drives(
         &self,
         drives: &[String],
         force: &[String],
-    ) -> Result<Vec<(DriveHandle, DriveInfo)>, CommandError> {
+    ) -> Result<Vec<Probed>, CommandError> {
         for path in drives {
             self.check_not_ours(path)?;
         }
@@ -100,12 +102,12 @@ impl Array {
             results.iter().filter_map(|result| Some(result.as_ref().ok()?.info.clone())).collect();
         for (path, result) in drives.iter().zip(results) {
             match result {
-                Ok(Probed { handle, info, content }) => {
-                    let forced = force.contains(path);
-                    refusal = refusal.or_else(|| self.check_not_needed(path, &content).err());
-                    refusal = refusal.or_else(|| self.check_content(path, &content, forced).err());
-                    refusal = refusal.or_else(|| self.check_not_failed(&info, forced).err());
-                    taken.push((handle, info));
+                Ok(drive) => {
+                    let (forced, Probed { info, content, .. }) = (force.contains(path), &drive);
+                    refusal = refusal.or_else(|| self.check_not_needed(path, content).err());
+                    refusal = refusal.or_else(|| self.check_content(path, content, forced).err());
+                    refusal = refusal.or_else(|| self.check_not_failed(info, forced).err());
+                    taken.push(drive);
                 }
                 Err(error) if refusal.is_none() => {
                     refusal = Some(self.why_not_opened(path, error, &opened).await);
@@ -116,7 +118,7 @@ impl Array {
         match refusal.or_else(|| self.still_wanted().err()) {
             None => Ok(taken),
             Some(refusal) => {
-                self.give_up(&taken).await;
+                self.give_up(&without_contents(taken)).await;
                 Err(refusal)
             }
         }

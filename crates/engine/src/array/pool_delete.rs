@@ -13,7 +13,7 @@ use super::change::Planned;
 use super::drive_commands::shown;
 use super::drives::Drive;
 use super::opening::Probed;
-use crate::command::{CommandError, Reply};
+use api::{CommandError, Reply};
 
 impl Array {
     pub(super) async fn delete_pool(

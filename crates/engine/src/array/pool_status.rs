@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use catalog::{DriveName, PoolEntry};
+use env::DriveInfo;
 use pool::{LaneStats, Member, Membership};
 
 use super::care::Remaining;
@@ -11,12 +12,12 @@ use super::change::size;
 use super::fullness::Uses;
 use super::pools::Pool;
 use super::{Array, bin, care, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
-use crate::command::{
+use crate::message::{Answer, Call};
+use crate::settings;
+use api::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,
     PoolWrites, Problem, RepairStatus,
 };
-use crate::message::{Answer, Call};
-use crate::settings;
 
 const MAKE_ROOM: &str = "make room there, in the file system or thin pool; writes go on by themselves";
 
@@ -345,11 +346,15 @@ impl View<'_> {
         let errors = member.errors.plus(self.counted(index));
         let [read_latency_us, write_latency_us] = slow::latency_us(self.lanes, index);
         let note = match member.state {
-            pool::DriveState::Failed => "taken out for its errors: replace it",
-            pool::DriveState::Missing => "comes back by itself when it is found again",
-            pool::DriveState::Draining if member.slow => "is being emptied: much slower than its siblings",
-            pool::DriveState::Draining => "is being emptied",
-            pool::DriveState::Online | pool::DriveState::Removed => "",
+            pool::DriveState::Failed => "taken out for its errors: replace it".to_owned(),
+            pool::DriveState::Missing => "comes back by itself when it is found again".to_owned(),
+            pool::DriveState::Draining if member.slow => {
+                "is being emptied: much slower than its siblings".to_owned()
+            }
+            pool::DriveState::Draining => "is being emptied".to_owned(),
+            pool::DriveState::Online | pool::DriveState::Removed => {
+                info.and_then(|info| self.unused(member, info)).unwrap_or_default()
+            }
         };
         DriveStatus {
             path: member.path.clone(),
@@ -369,8 +374,20 @@ impl View<'_> {
             read_latency_us,
             write_latency_us,
             id: member.id.to_string(),
-            note: note.to_owned(),
+            note,
         }
+    }
+
+    /// That a drive has become larger than it was when it joined.
+    fn unused(&self, member: &Member, info: &DriveInfo) -> Option<String> {
+        let chunk_bytes = self.pool.membership.as_ref()?.chunk_bytes;
+        let used = pool::LABEL_REGION_BYTES + u64::from(member.chunks) * chunk_bytes;
+        let more = info.size_bytes.checked_sub(used).filter(|&more| more >= chunk_bytes)?;
+        let (name, path) = (&self.pool.name, &member.path);
+        Some(format!(
+            "has become larger, and {} of it are not used: `tangelo drive remove {name} {path}` empties it, then `tangelo drive add {name} {path}` takes all of it",
+            size(more)
+        ))
     }
 }
 

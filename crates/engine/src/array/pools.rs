@@ -14,9 +14,9 @@ use super::care::Care;
 use super::opening::Probed;
 use super::start::decode;
 use super::{Array, State};
-use crate::command::{CommandError, CommandErrorKind, DriveContent};
 use crate::lanes;
 use crate::message::{Answer, Call};
+use api::{CommandError, CommandErrorKind, DriveContent};
 
 /// A pool of this array.
 pub(super) struct Pool {

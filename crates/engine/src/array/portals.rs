@@ -6,9 +6,9 @@ use std::rc::Rc;
 use base::Nanos;
 
 use super::{Array, Portal};
-use crate::command::PortalOptions;
 use crate::context::Stage;
 use crate::message::{Answer, Call};
+use api::PortalOptions;
 
 const TRY_EVERY: Nanos = Nanos::from_secs(1);
 

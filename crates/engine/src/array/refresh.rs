@@ -12,7 +12,7 @@ use task::join_all;
 
 use super::Array;
 use super::change::Planned;
-use crate::command::{CommandError, CopyOrder, Reply};
+use api::{CommandError, CopyOrder, Reply};
 
 /// Names that are told.
 const NAMES_MAX: usize = 8;

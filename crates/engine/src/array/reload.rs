@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use base::PoolId;
 
 use super::{Array, Portal};
-use crate::command::{Change, CommandError, PortalOptions, Reply};
 use crate::message::{Answer, Call};
+use api::{Change, CommandError, PortalOptions, Reply};
 
 impl Array {
     /// Takes over what the head's file says now, and opens pools whose drives have come with it.

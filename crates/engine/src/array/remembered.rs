@@ -10,7 +10,7 @@ use pool::{DriveState, Member, Membership};
 
 use super::drive_commands::done;
 use super::{Array, State};
-use crate::command::{CommandError, CommandErrorKind, Harm, Health, Problem, Reply};
+use api::{CommandError, CommandErrorKind, Harm, Health, Problem, Reply};
 
 impl Array {
     /// Puts on record what the members of a pool are called and which it has had to do without, where that is news.

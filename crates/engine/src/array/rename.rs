@@ -7,7 +7,7 @@ use base::PoolId;
 use catalog::{CatalogError, Change, HostUpdate, Name};
 
 use super::Array;
-use crate::command::{CommandError, CommandErrorKind, Named, Reply};
+use api::{CommandError, CommandErrorKind, Named, Reply};
 
 impl Array {
     pub(super) async fn rename(&self, of: &Named, name: &str, dry_run: bool) -> Result<Reply, CommandError> {

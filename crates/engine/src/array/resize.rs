@@ -12,9 +12,9 @@ use pool::{LaneOutput, LaneRequest, PoolVolume};
 use super::Array;
 use super::change::{Planned, size};
 use super::layers::offline;
-use crate::command::{CommandError, CommandErrorKind, Reply};
 use crate::lanes::{self, pool_layer};
 use crate::message::{Answer, Call};
+use api::{CommandError, CommandErrorKind, Reply};
 
 impl Array {
     pub(super) async fn resize_volume(

@@ -9,7 +9,7 @@ use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use super::Array;
-use crate::command::{
+use api::{
     CommandError, CommandErrorKind, Harm, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
 };
 

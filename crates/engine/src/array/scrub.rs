@@ -7,9 +7,9 @@ use pool::LaneStats;
 
 use super::Array;
 use super::drive_commands::done;
-use crate::command::{CommandError, CommandErrorKind, LastScrub, NewSettings, Reply, ScrubStatus};
 use crate::message::Call;
 use crate::settings;
+use api::{CommandError, CommandErrorKind, LastScrub, NewSettings, Reply, ScrubStatus};
 
 /// How long labels are read before a scrub goes on without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);

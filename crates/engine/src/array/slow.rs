@@ -5,7 +5,7 @@ use base::Nanos;
 use pool::{DriveState, LaneStats, Member, Membership};
 
 use super::Array;
-use crate::command::{Harm, Health, Problem};
+use api::{Harm, Health, Problem};
 
 impl Array {
     /// Begins to empty a drive that is slow: one at a time, and none while anything else is out of order.

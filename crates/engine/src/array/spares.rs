@@ -20,9 +20,10 @@ use pool::{DriveState, Member, Membership};
 use super::change::size;
 use super::drive_commands::done;
 use super::drives::Drive;
+use super::opening::without_contents;
 use super::pool_create::force_hint;
 use super::{Array, State, remembered};
-use crate::command::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
+use api::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
 
 /// How often spares are looked at while none is needed.
 const LOOK_EVERY: Nanos = Nanos::from_secs(600);
@@ -124,7 +125,7 @@ impl Array {
                 let hint = if holds_something { blank } else { "name another drive" };
                 CommandError { hint: hint.to_owned(), ..error }
             })?;
-            self.give_up(&taken).await;
+            self.give_up(&without_contents(taken)).await;
         }
         if !dry_run {
             self.commit(&planned.next).await?;
@@ -245,7 +246,7 @@ impl Array {
 
     async fn join_one(&self, membership: &Membership, path: &String) -> bool {
         match self.take_new_drives(membership, std::slice::from_ref(path), &[]).await {
-            Ok(taken) => self.join(membership, taken).await.is_ok(),
+            Ok(taken) => self.join(membership, without_contents(taken)).await.is_ok(),
             Err(_) => false,
         }
     }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catalog::Catalog;
 
 use super::Array;
-use crate::command::{CommandError, CommandErrorKind};
+use api::{CommandError, CommandErrorKind};
 
 impl Array {
     /// Starts the array, and says how that went.
@@ -25,6 +25,7 @@ impl Array {
             self.context.io.spawn(self.clone().keep());
             self.context.io.spawn(self.clone().watch_portals());
             self.context.io.spawn(self.clone().watch_absent());
+            self.context.io.spawn(self.clone().watch_raw_devices());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
         started(result);

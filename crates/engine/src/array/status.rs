@@ -8,12 +8,12 @@ use base::VolumeId;
 use catalog::{Catalog, Mapping, VolumeKind};
 
 use super::Array;
-use crate::command::{
+use crate::lanes::pool_layer;
+use crate::message::{Answer, Call};
+use api::{
     ArrayStatus, Harm, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
     SessionStatus, VolumeBacking, VolumeStatus,
 };
-use crate::lanes::pool_layer;
-use crate::message::{Answer, Call};
 
 impl Array {
     pub(super) async fn status(&self) -> ArrayStatus {
@@ -119,17 +119,13 @@ impl Array {
                 };
                 (VolumeBacking::Pool(name), reason)
             }
-            VolumeKind::Raw { path } => {
-                let device = state.raw.iter().find(|raw| raw.volume == id).map(|raw| &raw.drive);
-                let reason = match device {
-                    Some(Ok(_)) => String::new(),
-                    Some(Err(error)) => format!("{path}: {error}"),
-                    None => format!("{path} has not been opened"),
-                };
-                (VolumeBacking::Raw(path.clone()), reason)
-            }
+            VolumeKind::Raw { path } => (VolumeBacking::Raw(path.clone()), String::new()),
             VolumeKind::Memory {} => (VolumeBacking::Memory, String::new()),
             VolumeKind::Null {} => (VolumeBacking::Null, String::new()),
+        };
+        let (health, reason) = match reason.is_empty() {
+            true => self.raw_health(volume),
+            false => (Health::Offline, reason),
         };
         Some(VolumeStatus {
             id: id.0,
@@ -140,7 +136,7 @@ impl Array {
             write_back: volume.write_back,
             naa: volume.naa.to_string(),
             serial: volume.serial.clone(),
-            health: if reason.is_empty() { Health::Healthy } else { Health::Offline },
+            health,
             reason,
             access: self.volume_access(id),
             clone_of: volume.clone_of.clone(),
@@ -213,19 +209,7 @@ impl Array {
                     .to_owned(),
             })
         }));
-        for raw in &state.raw {
-            let Err(error) = raw.drive else { continue };
-            let Some(volume) = state.catalog.volume(raw.volume) else { continue };
-            problems.push(Problem {
-                harm: Harm::Raw,
-                health: Health::Offline,
-                subject: format!("volume {}", volume.name),
-                reason: format!("its device cannot be used: {error}"),
-                action:
-                    "bring the device back as it was: it is looked for every few seconds, and taken by itself"
-                        .to_owned(),
-            });
-        }
+        problems.extend(self.raw_problems());
         problems
     }
 }

@@ -5,8 +5,9 @@ use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo};
 
 use super::change::{Planned, size};
+use super::raw::volume_bytes;
 use super::{Array, RawDevice};
-use crate::command::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
+use api::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
 
 impl Array {
     pub(super) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {
@@ -29,7 +30,7 @@ impl Array {
         dry_run: bool,
     ) -> Result<Reply, CommandError> {
         let size_bytes = match (device, new.size_bytes) {
-            (Some((_, info)), _) => info.size_bytes,
+            (Some((_, info)), _) => volume_bytes(info.end_bytes, new.block_bytes),
             (None, Some(size_bytes)) => size_bytes,
             (None, None) => {
                 let message = format!("volume {} needs a size", new.name);
@@ -58,13 +59,16 @@ impl Array {
         if let NewBacking::Pool(pool) = &new.backing {
             self.check_pool_online(pool)?;
         }
-        let planned = planned.line(format!("create volume {}, {}, {place}", new.name, size(size_bytes)));
+        let mut planned = planned.line(format!("create volume {}, {}, {place}", new.name, size(size_bytes)));
+        if let Some(line) = device.and_then(|(_, info)| cut_off(info, size_bytes)) {
+            planned = planned.line(line);
+        }
         if dry_run {
             return Ok(planned.reply(true, None));
         }
         let volume = planned.next.find_volume(&new.name).expect("just created").id;
         if let Some((drive, info)) = device {
-            self.state.borrow_mut().raw.push(RawDevice { volume, drive: Ok((*drive, info.clone())) });
+            self.state.borrow_mut().raw.push(RawDevice::new(volume, Ok((*drive, info.clone()))));
         }
         if let Err(error) = self.make_durable(&planned.next, volume).await {
             self.state.borrow_mut().raw.retain(|raw| raw.volume != volume);
@@ -225,10 +229,19 @@ impl Array {
         };
         for (volume, path, size_bytes) in wanted {
             let opened = self.open_when_free(&path).await;
-            let drive = self.as_raw_device(opened, size_bytes).await;
-            self.state.borrow_mut().raw.push(RawDevice { volume, drive });
+            let drive = self.as_raw_device(opened, volume, size_bytes).await;
+            self.state.borrow_mut().raw.push(RawDevice::new(volume, drive));
         }
     }
+}
+
+/// What a volume of 4 KiB blocks leaves out of a device that ends inside one.
+fn cut_off(info: &DriveInfo, size_bytes: u64) -> Option<String> {
+    let left_out = info.end_bytes.checked_sub(size_bytes).filter(|&bytes| bytes > 0)?;
+    Some(format!(
+        "leave out the last {left_out} bytes of {}, which are no whole block of 4096 bytes: the backup header of a GPT is there; `--block-size 512` exports all of it",
+        info.path
+    ))
 }
 
 /// libiscsi takes the LUN of its URLs as the first two bytes of the LUN field, without the addressing method that is due from

@@ -6,7 +6,8 @@ use super::Array;
 use super::change::size;
 use super::drive_commands::done;
 use super::error::drive_error;
-use crate::command::{CommandError, Reply};
+use super::opening::Probed;
+use api::{CommandError, Reply};
 
 impl Array {
     /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.
@@ -14,16 +15,15 @@ impl Array {
         let paths = [path.to_owned()];
         // named, and so forced: whoever asks knows that there is something on it
         let taken = self.take_drives(&paths, &paths).await?;
-        let (handle, info) = taken.first().expect("one was taken");
-        let content = pool::probe(&self.context.io, *handle).await;
+        let Probed { handle, info, content } = taken.first().expect("one was taken");
         let line = format!(
             "erase {path}, {}, which holds {}",
             size(info.size_bytes),
-            self.described(&content).unwrap_or_else(|| held(&content))
+            self.described(content).unwrap_or_else(|| held(content))
         );
-        let losses = self.losses(&taken).await;
+        let losses = self.losses(&taken);
         if let Err(error) = self.go_ahead() {
-            self.give_up(&taken).await;
+            self.close_drive(*handle).await;
             return Err(error);
         }
         self.waits_for(format!("it waits for {path} to be written"));
@@ -31,7 +31,7 @@ impl Array {
             true => Ok(()),
             false => pool::wipe(&self.context.io, *handle, info.size_bytes).await,
         };
-        self.give_up(&taken).await;
+        self.close_drive(*handle).await;
         wiped.map_err(|error| drive_error(path, error))?;
         self.look_at_drives().await;
         Ok(done([vec![line], losses].concat(), dry_run, None))

@@ -9,12 +9,11 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use api::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
+use api::{Command, CommandError, Reply};
 use base::{Nanos, ShardId};
 use bytes::Bytes;
-use engine::command::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{
-    Command, CommandError, Memory, Reply, Saving, SessionEvent, Shard, ShardMessage, StartParameters,
-};
+use engine::{Memory, Saving, SessionEvent, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -239,11 +238,11 @@ impl Lab {
 
     /// Sends a command; the place fills when it is answered.
     pub fn send_command(&mut self, command: Command) -> Answer {
-        self.send_command_from(command, engine::patient_caller())
+        self.send_command_from(command, api::patient_caller())
     }
 
     /// The same; `caller` says whether whoever asked has gone.
-    pub fn send_command_from(&mut self, command: Command, caller: engine::Caller) -> Answer {
+    pub fn send_command_from(&mut self, command: Command, caller: api::Caller) -> Answer {
         let answer = Answer::default();
         let place = answer.clone();
         let reply = Box::new(move |result| *place.lock().unwrap() = Some(result));

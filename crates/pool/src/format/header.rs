@@ -8,7 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::page::{LEVEL_MAX, PAGE_ENTRIES};
-use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
+use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
 use crate::position::{Position, REFERRED_MAX, SegmentId};
 use crate::references::Reference;
 
@@ -210,7 +210,10 @@ impl RawEntry {
         let entry = match kind {
             KIND_DATA => Entry::Data { layer, block, crc },
             KIND_MOVE => Entry::Move { layer, block, crc, from: Position(argument) },
-            KIND_UNMAP => Entry::Unmap { layer, block, blocks: u32::try_from(argument).ok()? },
+            KIND_UNMAP => {
+                let blocks = u32::try_from(argument).ok().filter(|&blocks| within_page(block, blocks))?;
+                Entry::Unmap { layer, block, blocks }
+            }
             KIND_PAGE => Entry::Page { layer, level, index: block, crc },
             KIND_TABLE => Entry::Table { index: block, crc },
             KIND_LAYER if (1..=LEVEL_MAX).contains(&level) => {
@@ -224,9 +227,8 @@ impl RawEntry {
             KIND_MERGED => Entry::Merged { from: layer, into: LayerId(u32::try_from(argument).ok()?) },
             KIND_REFER => {
                 let blocks = u32::from(level) + 1;
-                let within_page = block % PAGE_ENTRIES as u64 + u64::from(blocks) <= PAGE_ENTRIES as u64;
                 let known = argument.checked_add(u64::from(blocks)).is_some_and(|end| end <= REFERRED_MAX);
-                if !within_page || !known {
+                if !within_page(block, blocks) || !known {
                     return None;
                 }
                 let to = Reference { layer: LayerId(crc), block: argument };
@@ -236,6 +238,11 @@ impl RawEntry {
         };
         Some(entry)
     }
+}
+
+/// Whether blocks stand in one leaf page.
+fn within_page(block: u64, blocks: u32) -> bool {
+    blocks > 0 && block % PAGE_ENTRIES as u64 + u64::from(blocks) <= PAGE_ENTRIES as u64
 }
 
 impl BatchHeader {
@@ -296,7 +303,7 @@ impl BatchHeader {
                 .collect::<Option<_>>()
                 .ok_or(FormatError::Damaged)?,
         };
-        if header.rows == 0 || header.segment.0 == 0 {
+        if header.rows == 0 || header.segment.0 == 0 || header.sequence.0 > COUNT_MAX {
             return Err(FormatError::Damaged);
         }
         Ok(header)
@@ -320,7 +327,7 @@ mod tests {
             durable: Sequence(95),
             entries: vec![
                 Entry::Data { layer: LayerId(5), block: 1 << 40, crc: 1 },
-                Entry::Unmap { layer: LayerId(5), block: 8, blocks: 256 },
+                Entry::Unmap { layer: LayerId(5), block: 8, blocks: 248 },
                 Entry::Move {
                     layer: LayerId(6),
                     block: 2,

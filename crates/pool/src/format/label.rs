@@ -8,7 +8,7 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
+use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
 use crate::protection::{Protection, Shape};
 use crate::stats::DriveErrors;
 
@@ -211,6 +211,7 @@ impl Label {
             && (CHUNK_BYTES_MIN..=CHUNK_BYTES_MAX).contains(&self.chunk_bytes)
             && self.protection.width(drives, Some(self.width)).is_ok()
             && self.drives.iter().any(|drive| drive.id == self.drive)
+            && [self.epoch.0, self.generation, self.settled].into_iter().all(|count| count <= COUNT_MAX)
     }
 
     /// The healthy shape of this pool's segments.

@@ -35,6 +35,11 @@ pub const ROOT_SLOT_BYTES: u64 = 16 << 10;
 const _: () =
     assert!((128 << 10) + (base::limits::SHARDS_MAX as u64) * 2 * ROOT_SLOT_BYTES <= LABEL_REGION_BYTES);
 
+/// Epochs, generations and sequences rise by one at a time: what is beyond this was not counted up to.
+pub const COUNT_MAX: u64 = 1 << 62;
+/// Segments' ids that are beyond this are not given to new ones.
+pub const SEGMENT_MAX: u32 = u32::MAX - (1 << 20);
+
 /// Why bytes from a drive are not what they should be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormatError {
@@ -51,6 +56,11 @@ fn seal(bytes: &mut [u8], offset: usize) {
     bytes[offset..offset + 4].fill(0);
     let crc = crc32c(bytes);
     bytes[offset..offset + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Seals a label, or a batch's header, whatever it says.
+pub(crate) fn seal_again(bytes: &mut [u8]) {
+    seal(bytes, 12);
 }
 
 fn check_seal(bytes: &[u8], offset: usize) -> Result<(), FormatError> {

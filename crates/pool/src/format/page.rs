@@ -8,6 +8,7 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FORMAT_VERSION, FormatError};
+use crate::merge::FORWARDS;
 use crate::position::Position;
 use crate::references::Reference;
 
@@ -88,6 +89,16 @@ pub struct Page {
 const _: () = assert!(size_of::<Page>() == BLOCK_BYTES);
 const _: () = assert!(std::mem::offset_of!(Page, positions) == 64);
 
+/// Whether a page can say this of a block, or of a page below it.
+fn may_say(page: PageKey, position: Position) -> bool {
+    match position {
+        Position::ABSENT => true,
+        _ if page.level > 1 => position.is_stored(),
+        Position::FORWARD => page.layer == FORWARDS,
+        _ => position == Position::ZERO || position.is_mapped(),
+    }
+}
+
 impl Page {
     pub fn new(key: PageKey) -> Page {
         let mut page = Page::new_zeroed();
@@ -109,7 +120,9 @@ impl Page {
             return Err(FormatError::FutureVersion(page.version.get()));
         }
         let used = page.positions.iter().filter(|position| position.get() != 0).count();
-        if page.key() != key || page.used.get() as usize != used {
+        let may_say = |position| may_say(key, position);
+        let is_sane = page.positions.iter().all(|position| may_say(Position(position.get())));
+        if page.key() != key || page.used.get() as usize != used || !is_sane {
             return Err(FormatError::Damaged);
         }
         Ok(page)

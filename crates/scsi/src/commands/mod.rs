@@ -13,6 +13,7 @@ pub(crate) mod or_write;
 pub(crate) mod port_groups;
 pub(crate) mod report;
 pub(crate) mod reserve;
+mod reserve_out;
 pub(crate) mod unmap;
 pub(crate) mod verify;
 pub(crate) mod write_same;

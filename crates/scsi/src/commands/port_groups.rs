@@ -1,12 +1,12 @@
 //! REPORT TARGET PORT GROUPS (SPC-4 §6.37) and SET TARGET PORT GROUPS (§6.45).
 
+use reservation::AccessState;
 use wire::scsi::cdb::MaintenanceInCdb;
 use wire::scsi::port_groups::{
     PortGroupRow, SET_DESCRIPTOR_BYTES, SET_HEADER_BYTES, emit_port_groups, parse_set_port_groups,
 };
 use zerocopy::FromBytes;
 
-use crate::access_state::AccessState;
 use crate::call::Call;
 use crate::fault::Fault;
 use crate::response::{Continuation, Pending, Step};

@@ -2,13 +2,14 @@
 //!
 //! What is asked of them goes to their owner; what is told of them is what this nexus was last given.
 
+use reservation::{Registration, ReservationRequest};
 use wire::scsi::reservation::{
     FullStatus, TransportId, emit_capabilities, emit_full_status, emit_keys, emit_reservation,
 };
 
+use super::reserve_out;
 use crate::call::Call;
 use crate::fault::Fault;
-use crate::reservation::{self, ReservationRequest};
 use crate::response::{Continuation, Pending, Step};
 
 fn ask(call: &Call<'_>, request: ReservationRequest) -> Result<Step, Fault> {
@@ -17,7 +18,7 @@ fn ask(call: &Call<'_>, request: ReservationRequest) -> Result<Step, Fault> {
 }
 
 pub(crate) fn persistent_out(call: &mut Call<'_>) -> Result<Step, Fault> {
-    let request = reservation::parse(call)?;
+    let request = reserve_out::parse(call)?;
     ask(call, request)
 }
 
@@ -51,7 +52,7 @@ pub(crate) fn report_capabilities(call: &mut Call<'_>) -> Result<Step, Fault> {
 
 pub(crate) fn read_full_status(call: &mut Call<'_>) -> Result<Step, Fault> {
     let reservations = call.nexus.reservations();
-    let row = |one: &reservation::Registration| FullStatus {
+    let row = |one: &Registration| FullStatus {
         key: one.key,
         holds: reservations
             .held()

@@ -241,5 +241,5 @@ fn port_groups_are_given_states() {
     }
     let cut = set_port_groups(&mut rig, &list[..7]);
     assert_eq!(super::sense_of(&cut).unwrap().code, SenseCode::ParameterListLengthError);
-    assert_eq!(rig.nexus.access().of(1), crate::AccessState::Standby);
+    assert_eq!(rig.nexus.access().of(1), reservation::AccessState::Standby);
 }

@@ -17,9 +17,10 @@ use block::{BlockError, BlockRequest, Geometry, Memory, Payload};
 use wire::scsi::{Lun, Sense, SenseCode, Status};
 
 use crate::{
-    AccessState, AccessStates, Cause, Command, CopyPart, CopyStretch, Identity, LogicalUnit, Nexus,
-    NexusName, Peer, Reservations, Response, Space, Step, Target, TargetPort, UnitAttention,
+    Command, CopyPart, CopyStretch, Identity, LogicalUnit, Nexus, Peer, Response, Space, Step, Target,
+    TargetPort, UnitAttention,
 };
+use reservation::{AccessState, AccessStates, Cause, NexusName, Reservations};
 
 /// A logical unit, an initiator that has heard of its power-on, and the memory below.
 pub(crate) struct Rig {

@@ -7,7 +7,8 @@ use wire::scsi::reservation::{
 use wire::scsi::{SenseCode, Status};
 
 use super::{Rig, cdb, nexus_name};
-use crate::{Names, NexusName, ReservationRequest, UnitAttention};
+use crate::UnitAttention;
+use reservation::{Names, NexusName, ReservationRequest};
 
 pub(crate) fn reserve_list(key: u64, service_action_key: u64) -> Vec<u8> {
     list(key, service_action_key).emit(&[])
@@ -52,9 +53,9 @@ fn other() -> NexusName {
 /// What the other initiator asks for; its attentions are for nobody here.
 fn by_other(rig: &mut Rig, request: ReservationRequest) {
     let applied = rig.reservations.apply(&other(), &request, &Vec::new).unwrap();
-    for (nexus, attention) in &applied.attentions {
+    for (nexus, attention) in &applied.notices {
         if nexus == rig.nexus.name() {
-            rig.nexus.raise(*attention);
+            rig.nexus.raise((*attention).into());
         }
     }
     rig.reservations = applied.next;

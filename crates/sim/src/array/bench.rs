@@ -7,8 +7,9 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use api::Command;
 use base::Nanos;
-use engine::{Command, Memory, Saving, Shard, ShardMessage, StartParameters};
+use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;

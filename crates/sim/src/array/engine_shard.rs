@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
+use api::{Command, CommandError, Reply};
 use base::{Nanos, ShardId};
-use engine::{Command, CommandError, Reply, Shard, ShardMessage};
+use engine::{Shard, ShardMessage};
 use env::Env;
 use task::Io;
 
@@ -47,7 +48,7 @@ pub async fn command(
     let place: Arc<Mutex<Option<Result<Reply, CommandError>>>> = Arc::default();
     let answer = place.clone();
     let reply = Box::new(move |result| *answer.lock().expect("one thread") = Some(result));
-    let mut message = ShardMessage::Control(command, reply, engine::patient_caller());
+    let mut message = ShardMessage::Control(command, reply, api::patient_caller());
     while let Err(returned) = outside.send(ShardId(0), message) {
         message = returned;
         io.sleep(LOOK).await;

@@ -8,10 +8,11 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use api::{ArrayStatus, CommandError, CommandErrorKind, CopyOrder, NewBacking, NewVolume};
+use api::{Command, Reply};
 use base::{BLOCK_BYTES, Nanos};
 use block::Payload;
-use engine::command::{ArrayStatus, CommandError, CommandErrorKind, CopyOrder, NewBacking, NewVolume};
-use engine::{Command, Reply, ShardMessage};
+use engine::ShardMessage;
 use iscsi::initiator::{Completion, InitiatorParams, Request};
 use task::Io;
 use wire::scsi::Lun;

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use api::Command;
+use api::{ArrayStatus, CommandErrorKind};
 use base::{BLOCK_BYTES, Nanos};
-use engine::command::{ArrayStatus, CommandErrorKind};
-use engine::{Command, ShardMessage};
+use engine::ShardMessage;
 use task::Io;
 
 use super::engine_shard::command;

@@ -11,6 +11,7 @@ mod lun;
 mod notices;
 mod onlooker;
 mod orders;
+mod raw;
 mod reserve;
 mod session;
 mod set_up;
@@ -34,6 +35,7 @@ pub use engine_shard::{EngineShard, command};
 pub use growth::Growth;
 pub use lun::{LunSubject, Rough};
 pub use orders::Orders;
+pub use raw::run_raw_devices;
 pub use session::{Ended, HostSession};
 
 /// Hosts of a full pool pause so long at most.

@@ -3,8 +3,8 @@
 //!
 //! Drawn from a source of its own, so that an array seed is otherwise what it would be without orders.
 
-use engine::Command;
-use engine::command::{NewSettings, Upkeep};
+use api::Command;
+use api::{NewSettings, Upkeep};
 
 use crate::drive::DriveOptions;
 use crate::prng::Prng;

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use api::{Command, CommandError, Reply};
+use api::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
 use base::{BLOCK_BYTES, Nanos};
-use engine::command::{CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume};
-use engine::{Command, CommandError, Reply, ShardMessage};
+use engine::ShardMessage;
 use task::Io;
 
 use super::bench::COPIER;

@@ -11,8 +11,10 @@ mod hung;
 mod layers;
 mod loss;
 mod proof;
+mod raw;
 mod refused;
 mod script;
+mod sealed;
 mod slots;
 mod space;
 
@@ -94,6 +96,8 @@ pub const ALL: &[Scenario] = &[
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
     layers::DELETION_IS_NOT_OVERHEARD,
+    sealed::CHANGED_STRUCTURES_DO_NO_HARM,
+    sealed::WRONG_COUNTS_ARE_MENDED,
     claims::CLAIMS_NO_MORE_THAN_IT_SURVIVES,
     claims::LACKING_IS_KNOWN_AFTER_A_RESTART,
     claims::LACKING_IS_KNOWN_AFTER_A_START_THAT_WAS_CUT_OFF,
@@ -111,6 +115,7 @@ pub const ALL: &[Scenario] = &[
     copies::EXTENDED_COPIES_ARE_CUT_OFF,
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
+    raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
 ];
 
 #[cfg(test)]

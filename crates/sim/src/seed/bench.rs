@@ -350,6 +350,10 @@ impl Bench for PoolBench {
         for lane in self.lanes() {
             let stats = lane.stats();
             self.totals.add(&stats);
+            if stats.counters.counts_mended > 0 && !self.shared.lenient.get() {
+                let what = format!("lane {}: counts were wrong, and have been mended", lane.number());
+                self.shared.fail(crate::workload::Failure::Broken(what));
+            }
             if stats.failed && !self.shared.lenient.get() {
                 let what =
                     format!("lane {} has failed although no more drives did than promised", lane.number());

@@ -1,7 +1,7 @@
 //! Between the API's words about snapshots and clones and the engine's.
 
+use ::api as shard;
 use control::api;
-use engine::command as shard;
 
 pub(super) fn order(order: api::CopyOrder) -> shard::CopyOrder {
     use shard::CopyOrder as To;

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use ::api as shard;
+use ::api::{CommandError, CommandErrorKind, Reply};
 use control::api;
 use control::array::{Answer, Array};
 use control::config::PortalConfig;
-use engine::command as shard;
-use engine::{CommandError, CommandErrorKind, Reply, ShardMessage};
+use engine::ShardMessage;
 use tokio::sync::oneshot;
 use uring::Mailbox;
 
@@ -28,7 +29,7 @@ impl EngineArray {
 
     /// Stops the array in order: hosts, pools, shards.
     pub async fn shut_down(&self) -> Result<(), String> {
-        match self.ask(engine::Command::Shutdown, vec![]).await {
+        match self.ask(shard::Command::Shutdown, vec![]).await {
             Ok(Reply::Stopped) => Ok(()),
             Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
             Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
@@ -42,7 +43,7 @@ impl EngineArray {
         drives: Vec<String>,
     ) -> Result<Vec<String>, String> {
         let portals = portals.into_iter().map(portal_options).collect();
-        match self.ask(engine::Command::Reload { portals, drives }, vec![]).await {
+        match self.ask(shard::Command::Reload { portals, drives }, vec![]).await {
             Ok(Reply::Changed(change)) => Ok(change.lines),
             Ok(other) => unreachable!("the array answered a reload with {other:?}"),
             Err(error) => Err(error.message),
@@ -53,7 +54,7 @@ impl EngineArray {
     /// makes use of.
     fn ask(
         &self,
-        command: engine::Command,
+        command: shard::Command,
         drives: Vec<String>,
     ) -> impl Future<Output = Result<Reply, api::ApiError>> + Send + 'static {
         let (to, from) = oneshot::channel();
@@ -114,8 +115,8 @@ impl Array for EngineArray {
     }
 }
 
-fn engine_command(command: api::Command) -> engine::Command {
-    use engine::Command as To;
+fn engine_command(command: api::Command) -> shard::Command {
+    use shard::Command as To;
     match command {
         api::Command::DriveList => To::DriveList,
         api::Command::Status => To::Status,
@@ -245,8 +246,8 @@ fn problem(problem: shard::Problem) -> api::Problem {
 }
 
 /// A portal of the head's file, as the engine takes it.
-pub fn portal_options(portal: PortalConfig) -> engine::PortalOptions {
-    engine::PortalOptions { address: portal.address, group: portal.group, hosts: portal.hosts }
+pub fn portal_options(portal: PortalConfig) -> shard::PortalOptions {
+    shard::PortalOptions { address: portal.address, group: portal.group, hosts: portal.hosts }
 }
 
 fn portal(portal: shard::PortalStatus) -> api::Portal {

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
+use api::{CommandError, CommandErrorKind, Reply};
 use bytes::Bytes;
 use control::state::StateDirectory;
-use engine::{CommandError, CommandErrorKind, Reply, Saving};
+use engine::Saving;
 use tokio::sync::oneshot;
 
 type Outcome = Result<Reply, CommandError>;
@@ -181,7 +182,7 @@ impl Work {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::command::Change;
+    use api::Change;
 
     fn changed(dry_run: bool) -> Outcome {
         Ok(Reply::Changed(Change { dry_run, lines: vec![], hosts_affected: vec![], made: None }))

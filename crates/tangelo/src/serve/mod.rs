@@ -29,12 +29,13 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
+use api::CommandError;
 use control::api::{ArrayStatus, Command, Content, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::server::Listeners;
 use control::state::StateDirectory;
-use engine::{CommandError, Shard, ShardMessage, StartParameters};
+use engine::{Shard, ShardMessage, StartParameters};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};

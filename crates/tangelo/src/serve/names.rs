@@ -1,7 +1,7 @@
 //! Between the API's words for names and hosts and the engine's.
 
+use ::api as shard;
 use control::api;
-use engine::command as shard;
 
 pub(super) fn named(of: api::Named) -> shard::Named {
     match of {

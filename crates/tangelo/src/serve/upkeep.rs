@@ -1,7 +1,7 @@
 //! Between the API's words for pools' upkeep and the engine's.
 
+use ::api as shard;
 use control::api;
-use engine::command as shard;
 
 pub fn engine_upkeep(pool: String, upkeep: api::Upkeep) -> shard::Upkeep {
     use shard::Upkeep as To;

@@ -39,6 +39,8 @@ pub enum Job {
     },
     /// Of a drive that nobody uses any more.
     Close(Arc<Drive>),
+    /// How large a drive is now.
+    Measure(SendableUse),
     /// Of a range of a block device.
     Discard {
         drive: SendableUse,
@@ -51,6 +53,7 @@ pub enum Job {
 pub enum Done {
     Opened(Result<(Arc<Drive>, DriveInfo), IoError>),
     Closed,
+    Measured(Result<u64, IoError>),
     /// In the manner of a completion.
     Discarded(i32),
 }
@@ -143,7 +146,7 @@ impl Helper {
                 state.discards.insert(key, VecDeque::from([order]));
                 Step::Discards(key)
             }
-            Job::Open { .. } | Job::Close(_) => Step::Once(order),
+            Job::Open { .. } | Job::Close(_) | Job::Measure(_) => Step::Once(order),
         };
         state.waiting.push_back(step);
         if state.waiting.len() > state.idle && state.threads < THREADS_MAX {
@@ -246,6 +249,11 @@ fn carry_out(order: Order) {
         Job::Close(drive) => {
             drive.close();
             Done::Closed
+        }
+        Job::Measure(drive) => {
+            let result = drive.measure();
+            drop(drive); // before the answer, as below
+            Done::Measured(result)
         }
         Job::Discard { drive, offset_bytes, length_bytes } => {
             let result = discard(drive.descriptor(), offset_bytes, length_bytes);

@@ -13,13 +13,15 @@ pub mod transfer;
 
 use std::os::fd::{BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use base::limits::SHARDS_MAX;
-use base::{HashMap, ShardId};
+use base::{BLOCK_BYTES, HashMap, SECTOR_BYTES, ShardId};
 use env::{DriveHandle, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
+
+use crate::errno::{Asked, drive_error};
 
 /// `_IOR(0x12, 114, size_t)`: the size of a block device in bytes.
 const BLKGETSIZE64: libc::Ioctl = 0x8008_1272;
@@ -33,7 +35,14 @@ struct Counter(AtomicU32);
 pub struct Drive {
     descriptor: AtomicI32,
     pub kind: DriveKind,
-    pub size_bytes: u64,
+    /// Where its last whole sector ends, as far as is known.
+    end_bytes: AtomicU64,
+    /// The largest that this has been: who asks for what was there is told by the kernel that the drive is another now.
+    largest_bytes: AtomicU64,
+    /// It has ended inside a 4 KiB block: sectors of that block are read and written by themselves.
+    has_had_tail: AtomicBool,
+    /// What direct I/O takes.
+    sector_bytes: u32,
     pub writable: bool,
     /// A file in memory: its operations wait for nothing.
     pub in_memory: bool,
@@ -42,19 +51,84 @@ pub struct Drive {
 }
 
 impl Drive {
-    pub fn new(descriptor: OwnedFd, kind: DriveKind, size_bytes: u64, writable: bool) -> Drive {
+    /// `sector_bytes`: what direct I/O takes; `size_bytes`: what the system says.
+    pub fn new(
+        descriptor: OwnedFd,
+        kind: DriveKind,
+        size_bytes: u64,
+        sector_bytes: u32,
+        writable: bool,
+    ) -> Drive {
+        let end_bytes = size_bytes - size_bytes % u64::from(sector_bytes);
         // a block device's node stands on devtmpfs, which says of itself that it is a tmpfs; the device is elsewhere
         let in_memory = kind == DriveKind::File
             && rustix::fs::fstatfs(&descriptor).is_ok_and(|known| memory::is_in_memory(known.f_type as u64));
         Drive {
             descriptor: AtomicI32::new(descriptor.into_raw_fd()),
             kind,
-            size_bytes,
+            end_bytes: AtomicU64::new(end_bytes),
+            largest_bytes: AtomicU64::new(end_bytes),
+            has_had_tail: AtomicBool::new(has_tail(end_bytes)),
+            sector_bytes,
             writable,
             in_memory,
             closing: AtomicBool::new(false),
             in_use: Default::default(),
         }
+    }
+
+    /// Where the drive ends, as far as is known.
+    pub fn end_bytes(&self) -> u64 {
+        self.end_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The part of a range that the drive has: all of it, or, of a range that ends with the drive's last 4 KiB block, up
+    /// to the drive's end. `None`: the drive does not reach so far.
+    pub fn part_within(&self, offset_bytes: u64, length_bytes: u64) -> Option<u64> {
+        let (asked, end) = (offset_bytes.checked_add(length_bytes)?, self.end_bytes());
+        if asked > end && offset_bytes <= end && asked == end.next_multiple_of(BLOCK_BYTES as u64) {
+            return Some(end - offset_bytes);
+        }
+        (asked <= self.largest_bytes.load(Ordering::Relaxed)).then_some(length_bytes)
+    }
+
+    /// Whether direct I/O of this length is asked for on purpose: whole blocks, or sectors where the drive has ended with
+    /// some.
+    pub fn takes_length(&self, length_bytes: u64) -> bool {
+        let unit = if self.has_had_tail.load(Ordering::Relaxed) { SECTOR_BYTES } else { BLOCK_BYTES };
+        length_bytes.is_multiple_of(unit as u64)
+    }
+
+    /// Looks how large the drive is now, and lets it be used up to there. May block.
+    pub fn measure(&self) -> Result<u64, IoError> {
+        let size_bytes = match self.kind {
+            DriveKind::BlockDevice => self.device_bytes().ok_or(IoError::Gone)?,
+            _ => {
+                // SAFETY: whoever asks has a hold on the descriptor.
+                let descriptor = unsafe { BorrowedFd::borrow_raw(self.descriptor.load(Ordering::Relaxed)) };
+                let known = rustix::fs::fstat(descriptor);
+                let known = known.map_err(|e| drive_error(self.kind, Asked::Open, e.raw_os_error()))?;
+                u64::try_from(known.st_size).unwrap_or(0)
+            }
+        };
+        if size_bytes == 0 && self.kind == DriveKind::BlockDevice {
+            return Err(IoError::Gone);
+        }
+        let end_bytes = size_bytes - size_bytes % u64::from(self.sector_bytes);
+        // what is refused because of its length is known to be possible before it is asked for
+        self.has_had_tail.fetch_or(has_tail(end_bytes), Ordering::SeqCst);
+        self.largest_bytes.fetch_max(end_bytes, Ordering::SeqCst);
+        self.end_bytes.store(end_bytes, Ordering::SeqCst);
+        Ok(end_bytes)
+    }
+
+    /// The size of a block device, as the kernel has it.
+    fn device_bytes(&self) -> Option<u64> {
+        let mut size_bytes: u64 = 0;
+        let descriptor = self.descriptor.load(Ordering::Relaxed);
+        // SAFETY: the request writes a u64, which lives across the call; whoever asks has a hold on the descriptor.
+        let result = unsafe { libc::ioctl(descriptor, BLKGETSIZE64, &raw mut size_bytes) };
+        (result == 0).then_some(size_bytes)
     }
 
     /// Whether the drive, as it is now, reaches as far as `end_bytes`. Linux gives a block device that was removed the size
@@ -64,10 +138,7 @@ impl Drive {
         if self.kind != DriveKind::BlockDevice || descriptor < 0 {
             return true;
         }
-        let mut size_bytes: u64 = 0;
-        // SAFETY: the request writes a u64, which lives across the call; whoever asks has a hold on the descriptor.
-        let result = unsafe { libc::ioctl(descriptor, BLKGETSIZE64, &raw mut size_bytes) };
-        result == 0 && size_bytes >= end_bytes
+        self.device_bytes().is_some_and(|size_bytes| size_bytes >= end_bytes)
     }
 
     /// Lets no further operation begin.
@@ -96,6 +167,11 @@ impl Drive {
             let _ = flock(&descriptor, FlockOperation::Unlock);
         }
     }
+}
+
+/// Whether a drive that ends there ends inside a 4 KiB block.
+fn has_tail(end_bytes: u64) -> bool {
+    !end_bytes.is_multiple_of(BLOCK_BYTES as u64)
 }
 
 impl Drop for Drive {
@@ -231,6 +307,10 @@ impl SendableUse {
     pub fn descriptor(&self) -> RawFd {
         self.drive.descriptor.load(Ordering::Relaxed)
     }
+
+    pub fn measure(&self) -> Result<u64, IoError> {
+        self.drive.measure()
+    }
 }
 
 impl Drop for SendableUse {
@@ -247,7 +327,7 @@ mod tests {
 
     fn some_drive() -> Arc<Drive> {
         let file = File::open("/dev/zero").expect("there is one everywhere");
-        Arc::new(Drive::new(file.into(), DriveKind::File, 4096, false))
+        Arc::new(Drive::new(file.into(), DriveKind::File, 4096, 4096, false))
     }
 
     #[test]

@@ -5,15 +5,18 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 
-use base::BLOCK_BYTES;
+use base::{AlignedBuffer, BLOCK_BYTES, SECTOR_BYTES};
 use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Drive, system};
 use crate::errno::{Asked, drive_error};
+
+/// `_IO(0x12, 104)`: the logical block size of a block device, as an int.
+const BLKSSZGET: libc::Ioctl = 0x1268;
 
 /// Opens the drive, with direct I/O where the file system knows it.
 pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
@@ -38,18 +41,21 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
         // it was removed, and is kept by those who have it open
         return Err(IoError::Gone);
     }
-    let size_bytes = size_bytes - size_bytes % BLOCK_BYTES as u64;
-    if size_bytes == 0 {
+    if size_bytes < BLOCK_BYTES as u64 {
         return Err(IoError::NotADrive);
     }
+    let sector_bytes = sector_bytes(&file, kind);
     let known = match kind {
         DriveKind::BlockDevice => system::describe(metadata.rdev()),
         _ => system::Description { volatile_cache: true, ..Default::default() },
     };
+    let drive = Drive::new(OwnedFd::from(file), kind, size_bytes, sector_bytes, writable);
+    let end_bytes = drive.end_bytes();
     let info = DriveInfo {
         path: path.to_owned(),
         kind,
-        size_bytes,
+        size_bytes: end_bytes - end_bytes % BLOCK_BYTES as u64,
+        end_bytes,
         volatile_cache: known.volatile_cache,
         model: known.model,
         serial: known.serial,
@@ -59,7 +65,26 @@ pub fn open(path: &str, writable: bool) -> Result<(Drive, DriveInfo), IoError> {
             _ => DriveIdentity::File { file_system: metadata.dev(), inode: metadata.ino() },
         },
     };
-    Ok((Drive::new(OwnedFd::from(file), kind, size_bytes, writable), info))
+    Ok((drive, info))
+}
+
+/// What direct I/O takes: 512 bytes or, where that is refused, 4 KiB.
+fn sector_bytes(file: &File, kind: DriveKind) -> u32 {
+    let mut logical: libc::c_int = 0;
+    let takes_sectors = match kind {
+        DriveKind::BlockDevice => {
+            // SAFETY: the request writes an int, which lives across the call.
+            let result = unsafe { libc::ioctl(file.as_raw_fd(), BLKSSZGET, &raw mut logical) };
+            result == 0 && logical <= SECTOR_BYTES as libc::c_int
+        }
+        // a file system tells by refusing; what it cannot read it does not refuse
+        _ => {
+            let mut buffer = AlignedBuffer::zeroed(1);
+            let read = file.read_at(&mut buffer[..SECTOR_BYTES], 0);
+            read.map_or_else(|error| error.raw_os_error() != Some(libc::EINVAL), |_| true)
+        }
+    };
+    (if takes_sectors { SECTOR_BYTES } else { BLOCK_BYTES }) as u32
 }
 
 fn kind_of(metadata: &std::fs::Metadata) -> Result<DriveKind, IoError> {

@@ -3,12 +3,13 @@
 use std::process::Command;
 use std::time::Duration;
 
-use base::BLOCK_BYTES;
+use base::{BLOCK_BYTES, SECTOR_BYTES};
 use env::{DriveHandle, DriveInfo, DriveKind, IoError, Operation, Token};
 
 use super::{Driver, TempDirectory, done, on_a_shard, pattern};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
+const SECTOR: u64 = SECTOR_BYTES as u64;
 
 /// A loop device that goes away with this value.
 pub struct LoopDevice(String);
@@ -36,8 +37,14 @@ impl LoopDevice {
     }
 
     pub fn over(path: &str) -> LoopDevice {
+        LoopDevice::of_sectors(path, 512)
+    }
+
+    fn of_sectors(path: &str, bytes: u32) -> LoopDevice {
+        let sectors = bytes.to_string();
         let output =
-            Command::new("losetup").args(["--find", "--show", path]).output().expect("util-linux is there");
+            Command::new("losetup").args(["--find", "--show", "--sector-size", &sectors, path]).output();
+        let output = output.expect("util-linux is there");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "this test makes a loop device: run it as root ({said})");
         LoopDevice(String::from_utf8(output.stdout).expect("a path").trim().to_owned())
@@ -177,6 +184,52 @@ fn a_device_that_has_become_smaller_is_not_the_one_that_was_opened() {
         assert_eq!(done(driver.run(beyond)).err(), Some(IoError::Gone));
         assert_eq!(driver.read(drive, 6 << 20, 1).err(), Some(IoError::Gone));
         driver.write(drive, 1 << 20, vec![pattern(0, 4).into_bytes()]).expect("what is left can be used");
+        driver.close(drive).expect("closed");
+    });
+}
+
+/// The backup header of a GPT is in the last sectors, whatever the size of a page is.
+#[test]
+fn the_last_sectors_of_a_device_are_read_and_written() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-odd");
+        let file = directory.file("disk", (8 << 20) + 5 * SECTOR);
+        let device = LoopDevice::over(&file);
+        let (drive, info) = claim(&mut driver, &device);
+        assert_eq!((info.size_bytes, info.end_bytes), (8 << 20, (8 << 20) + 5 * SECTOR));
+        super::drives::exercise_tail(&mut driver, drive, info.end_bytes, &file);
+        // it grows while it is open, to another odd size and to an even one
+        for size_bytes in [(9 << 20) + SECTOR, 10 << 20] {
+            device.resize(&file, size_bytes);
+            let last = vec![pattern(0, 1).into_bytes()];
+            let offset_bytes = size_bytes - size_bytes % BLOCK;
+            assert_eq!(driver.read(drive, offset_bytes - BLOCK, 1).err(), Some(IoError::Media), "not yet");
+            assert_eq!(driver.measure(drive), Ok(size_bytes));
+            driver.write(drive, offset_bytes - BLOCK, last).expect("written");
+            assert!(driver.read(drive, offset_bytes - BLOCK, 1).expect("read")[..] == pattern(0, 1)[..]);
+            if offset_bytes < size_bytes {
+                super::drives::exercise_tail(&mut driver, drive, size_bytes, &file);
+            }
+        }
+        device.resize(&file, 4 << 20);
+        assert_eq!(driver.measure(drive), Ok(4 << 20));
+        assert_eq!(driver.read(drive, 6 << 20, 1).err(), Some(IoError::Gone));
+        device.resize(&file, 0);
+        assert_eq!(driver.measure(drive), Err(IoError::Gone));
+        driver.close(drive).expect("closed");
+    });
+}
+
+/// A device that takes whole 4 KiB only ends with a whole one, whatever the file below it does.
+#[test]
+fn a_device_of_4_kib_sectors_has_no_tail() {
+    on_a_shard(|mut driver| {
+        let directory = TempDirectory::new("block-4k");
+        let device = LoopDevice::of_sectors(&directory.file("disk", (8 << 20) + 5 * SECTOR), 4096);
+        let (drive, info) = claim(&mut driver, &device);
+        assert_eq!((info.size_bytes, info.end_bytes), (8 << 20, 8 << 20));
+        assert_eq!(driver.measure(drive), Ok(8 << 20));
+        driver.write(drive, (8 << 20) - BLOCK, vec![pattern(0, 1).into_bytes()]).expect("written");
         driver.close(drive).expect("closed");
     });
 }

@@ -57,6 +57,62 @@ fn files_do_everything_a_drive_does() {
     });
 }
 
+/// Reads and writes the last 4 KiB block of a drive that ends inside it. `file`: what is below.
+pub fn exercise_tail(driver: &mut Driver<()>, drive: DriveHandle, end_bytes: u64, file: &str) {
+    let (start, tail) = (end_bytes - end_bytes % BLOCK, (end_bytes % BLOCK) as usize);
+    assert!(tail > 0, "it has none");
+    let data = pattern(start / BLOCK - 1, 2).into_bytes();
+    let piece = data.slice(..BLOCK_BYTES + tail);
+    for (at, piece, durable) in
+        [(start, piece.slice(BLOCK_BYTES..), true), (start - BLOCK, piece.clone(), false)]
+    {
+        let write = Operation::DriveWrite { drive, offset_bytes: at, data: vec![piece], durable };
+        done(driver.run(write)).expect("written");
+        let read = driver.read(drive, start, 1).expect("read");
+        assert!(read[..tail] == data[BLOCK_BYTES..BLOCK_BYTES + tail]);
+    }
+    let read = driver.read(drive, start - BLOCK, 2).expect("read");
+    assert!(read[..BLOCK_BYTES + tail] == piece[..]);
+    done(driver.run(Operation::DriveFlush { drive })).expect("flushed");
+    let content = std::fs::read(file).expect("readable");
+    assert_eq!(content.len() as u64, end_bytes, "nothing is written behind the end");
+    assert!(content[(start - BLOCK) as usize..] == piece[..]);
+    // behind the end is nothing
+    assert_eq!(driver.read(drive, start, 2).err(), Some(IoError::Media));
+    assert_eq!(driver.read(drive, start + BLOCK, 1).err(), Some(IoError::Media));
+    assert_eq!(driver.write(drive, start, vec![pattern(0, 1).into_bytes()]), Err(IoError::Media));
+}
+
+#[test]
+fn files_that_end_with_some_sectors() {
+    on_a_shard(|mut driver| {
+        for parent in [std::env::temp_dir(), "/dev/shm".into()] {
+            let directory = TempDirectory::below(&parent, "odd");
+            let path = directory.file("drive", 16 * BLOCK + 3 * 512);
+            let (drive, info) = driver.open(&path, true).expect("opened");
+            assert_eq!((info.size_bytes, info.end_bytes), (16 * BLOCK, 16 * BLOCK + 3 * 512));
+            exercise_tail(&mut driver, drive, info.end_bytes, &path);
+            let grow = |bytes| {
+                let file = std::fs::OpenOptions::new().write(true).open(&path);
+                file.and_then(|file| file.set_len(bytes)).expect("resized");
+            };
+            grow(32 * BLOCK + 512);
+            assert_eq!(driver.read(drive, 31 * BLOCK, 1).err(), Some(IoError::Media), "not yet");
+            assert_eq!(driver.measure(drive), Ok(32 * BLOCK + 512));
+            exercise_tail(&mut driver, drive, 32 * BLOCK + 512, &path);
+            grow(8 * BLOCK + 100);
+            assert_eq!(driver.measure(drive), Ok(8 * BLOCK), "whole sectors only");
+            assert!(driver.read(drive, 7 * BLOCK, 1).is_ok());
+            grow(8 * BLOCK + 512);
+            assert_eq!(driver.measure(drive), Ok(8 * BLOCK + 512));
+            assert!(driver.read(drive, 8 * BLOCK, 1).is_ok(), "the tail of one that got smaller");
+            assert_eq!(driver.read(drive, 12 * BLOCK, 1).err(), Some(IoError::Media));
+            driver.close(drive).expect("closed");
+            assert_eq!(driver.measure(drive), Err(IoError::Gone));
+        }
+    });
+}
+
 #[test]
 fn what_was_written_is_in_the_file() {
     on_a_shard(|mut driver| {

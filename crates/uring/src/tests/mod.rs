@@ -158,6 +158,13 @@ impl<M: Send + 'static> Driver<M> {
         }
     }
 
+    fn measure(&mut self, drive: DriveHandle) -> Result<u64, IoError> {
+        match self.run(Operation::DriveMeasure { drive }) {
+            Outcome::DriveMeasured(end_bytes) => Ok(end_bytes),
+            outcome => done(outcome).map(|()| unreachable!("it is measured or fails")),
+        }
+    }
+
     fn write(&mut self, drive: DriveHandle, offset_bytes: u64, data: Vec<Bytes>) -> Result<(), IoError> {
         done(self.run(Operation::DriveWrite { drive, offset_bytes, data, durable: false }))
     }

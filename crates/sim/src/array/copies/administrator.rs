@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use api::{ArrayStatus, CommandErrorKind, Made, PoolReferences, SnapshotStatus};
+use api::{Command, Reply};
 use base::Nanos;
-use engine::command::{ArrayStatus, CommandErrorKind, Made, PoolReferences, SnapshotStatus};
-use engine::{Command, Reply, ShardMessage};
+use engine::ShardMessage;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use engine::command::{ArrayStatus, SnapshotStatus};
+use api::{ArrayStatus, SnapshotStatus};
 
 use super::counts::{Kind, Sight};
 use super::schedule::Scheduled;

@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use api::Command;
+use api::{CopyOrder, ScheduleOrder, SnapshotStatus};
 use base::{BLOCK_BYTES, Nanos};
-use engine::Command;
-use engine::command::{CopyOrder, ScheduleOrder, SnapshotStatus};
 
 use super::administrator::Administrator;
 use super::counts::{Kind, Sight};

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::Command;
+use api::{CopyOrder, Keep, NewBacking, NewVolume, ScheduleOrder};
 use base::BLOCK_BYTES;
-use engine::Command;
-use engine::command::{CopyOrder, Keep, NewBacking, NewVolume, ScheduleOrder};
 
 use super::counts::Kind;
 use crate::workload::VolumePlan;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api::{ArrayStatus, SnapshotStatus, VolumeStatus};
 use base::BLOCK_BYTES;
-use engine::command::{ArrayStatus, SnapshotStatus, VolumeStatus};
 
 use super::state::{HOST, State};
 

@@ -2,10 +2,8 @@
 
 use wire::scsi::reservation::ReservationType;
 
-use super::apply::{Change, Refusal};
-use super::{NexusName, Registration, all_hold};
-use crate::fault::Fault;
-use crate::nexus::UnitAttention;
+use super::apply::{Change, Notice};
+use super::{NexusName, Refusal, Registration, all_hold};
 
 /// What a PREEMPT does, by the reservation that it meets (SPC-4 figure 8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -34,8 +32,8 @@ impl Change<'_> {
             _ => Plan::Registrations,
         };
         match plan {
-            Plan::Refuse => return Err(Fault::FieldInParameters { byte: 8, bit: None }.into()),
-            Plan::Registrations if !is_known => return Err(Refusal::CONFLICT),
+            Plan::Refuse => return Err(Refusal::NoVictim),
+            Plan::Registrations if !is_known => return Err(Refusal::Conflict),
             Plan::Registrations => {
                 let gone = self.take_away(|one| one.key == victim);
                 self.tell_preempted(&gone, abort);
@@ -55,7 +53,7 @@ impl Change<'_> {
                 self.next.held = Some(self.hold(kind));
                 self.tell_preempted(&gone, abort);
                 if before != kind {
-                    self.tell_others(UnitAttention::ReservationsReleased);
+                    self.tell_others(Notice::ReservationsReleased);
                 }
             }
         }
@@ -72,7 +70,7 @@ impl Change<'_> {
 
     fn tell_preempted(&mut self, gone: &[NexusName], abort: bool) {
         let others = gone.iter().filter(|nexus| *nexus != self.by);
-        self.attentions.extend(others.map(|nexus| (nexus.clone(), UnitAttention::RegistrationsPreempted)));
+        self.notices.extend(others.map(|nexus| (nexus.clone(), Notice::RegistrationsPreempted)));
         if abort {
             self.abort.extend(gone.iter().cloned());
         }

@@ -1,6 +1,6 @@
 //! Names of what there is, and what can be changed of a host.
 
-use super::NewChap;
+use crate::NewChap;
 
 /// A thing that can be given another name.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,6 +1,6 @@
 //! How commands are answered.
 
-use super::{CommandError, Reply};
+use crate::{CommandError, Reply};
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;

@@ -3,9 +3,7 @@
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
 use wire::scsi::reservation::{ReservationType, TransportId};
 
-use super::{Held, Names, NexusName, Registration, ReservationRequest, Reservations, all_hold};
-use crate::fault::Fault;
-use crate::nexus::UnitAttention;
+use super::{Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations, all_hold};
 
 /// What came of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,42 +11,20 @@ pub struct Applied {
     /// The reservations from now on.
     pub next: Reservations,
     /// Who is to be told what.
-    pub attentions: Vec<(NexusName, UnitAttention)>,
+    pub notices: Vec<(NexusName, Notice)>,
     /// Nexuses whose commands are to be aborted, all but the one that asked for it, before it is answered.
     pub abort: Vec<NexusName>,
 }
 
-/// Why a request was not carried out. Nothing has changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Refusal(pub(crate) Reason);
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reason {
-    /// RESERVATION CONFLICT.
-    Conflict,
-    Fault(Fault),
-}
-
-impl Refusal {
-    pub(crate) const CONFLICT: Refusal = Refusal(Reason::Conflict);
-
-    /// The logical unit is not there any more.
-    pub const NO_SUCH_UNIT: Refusal = Refusal(Reason::Fault(Fault::NoSuchUnit));
-
-    /// It could not be made to survive a restart, as it must.
-    pub const NOT_KEPT: Refusal = Refusal(Reason::Fault(Fault::NotKept));
-
-    /// The access states of the logical unit are changing already.
-    pub const IN_TRANSITION: Refusal = Refusal(Reason::Fault(Fault::AluaTransition));
-
-    /// More registrations than the array can keep.
-    pub const NO_ROOM: Refusal = Refusal(Reason::Fault(Fault::NoRoomForRegistrations));
-}
-
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Refusal {
-        Refusal(Reason::Fault(fault))
-    }
+/// What a nexus is told of somebody else's request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Notice {
+    /// A CLEAR took its registration.
+    ReservationsPreempted,
+    /// A reservation that let it in has ended.
+    ReservationsReleased,
+    /// A PREEMPT took its registration.
+    RegistrationsPreempted,
 }
 
 /// A change in the making.
@@ -56,7 +32,7 @@ pub(super) struct Change<'a> {
     pub(super) next: Reservations,
     /// Who asks.
     pub(super) by: &'a NexusName,
-    pub(super) attentions: Vec<(NexusName, UnitAttention)>,
+    pub(super) notices: Vec<(NexusName, Notice)>,
     pub(super) abort: Vec<NexusName>,
 }
 
@@ -69,10 +45,10 @@ impl Reservations {
         request: &ReservationRequest,
         known: &dyn Fn() -> Vec<String>,
     ) -> Result<Applied, Refusal> {
-        let mut change = Change { next: self.clone(), by, attentions: Vec::new(), abort: Vec::new() };
+        let mut change = Change { next: self.clone(), by, notices: Vec::new(), abort: Vec::new() };
         change.carry_out(request, known)?;
         assert!(change.next.is_sound(), "after {request:?}: {:?}", change.next);
-        Ok(Applied { next: change.next, attentions: change.attentions, abort: change.abort })
+        Ok(Applied { next: change.next, notices: change.notices, abort: change.abort })
     }
 }
 
@@ -96,7 +72,7 @@ impl Change<'_> {
                 return Ok(());
             }
             // a unit that is reserved by RESERVE knows no persistent reservations (SPC-2 §5.5.1)
-            _ if self.next.reserved.is_some() => return Err(Refusal::CONFLICT),
+            _ if self.next.reserved.is_some() => return Err(Refusal::Conflict),
             _ => {}
         }
         match request {
@@ -123,11 +99,11 @@ impl Change<'_> {
         let registered = self.next.key_of(self.by).is_some();
         if let Some(held) = &self.next.held {
             let member = self.next.is_holder(self.by) || (registered && super::rule(held.kind).registrants);
-            return if member { Ok(()) } else { Err(Refusal::CONFLICT) };
+            return if member { Ok(()) } else { Err(Refusal::Conflict) };
         }
         let free = self.next.reserved.as_ref().is_none_or(|reserved| reserved == self.by);
         if !free || !self.next.registrations.is_empty() {
-            return Err(Refusal::CONFLICT);
+            return Err(Refusal::Conflict);
         }
         self.next.reserved = Some(self.by.clone());
         Ok(())
@@ -135,7 +111,7 @@ impl Change<'_> {
 
     /// Refuses a nexus that is not registered with this key.
     pub(super) fn check_key(&self, key: u64) -> Result<(), Refusal> {
-        if self.next.key_of(self.by) == Some(key) { Ok(()) } else { Err(Refusal::CONFLICT) }
+        if self.next.key_of(self.by) == Some(key) { Ok(()) } else { Err(Refusal::Conflict) }
     }
 
     pub(super) fn count(&mut self) {
@@ -143,9 +119,9 @@ impl Change<'_> {
     }
 
     /// Tells every registered nexus but the one that asks.
-    pub(super) fn tell_others(&mut self, attention: UnitAttention) {
+    pub(super) fn tell_others(&mut self, attention: Notice) {
         let others = self.next.registrations.iter().filter(|one| one.nexus != *self.by);
-        self.attentions.extend(others.map(|one| (one.nexus.clone(), attention)));
+        self.notices.extend(others.map(|one| (one.nexus.clone(), attention)));
     }
 
     /// `false` where there is nothing to do.
@@ -161,10 +137,10 @@ impl Change<'_> {
         if let Some(key) = key
             && key != own.unwrap_or(0)
         {
-            return Err(Refusal::CONFLICT);
+            return Err(Refusal::Conflict);
         }
         if names.specified.is_some() && (own.is_some() || new_key == 0) {
-            return Err(Fault::cdb_bit(1, 4).into());
+            return Err(Refusal::NotForOthers);
         }
         if own.is_none() && new_key == 0 {
             return Ok(false);
@@ -200,7 +176,7 @@ impl Change<'_> {
             return Ok(());
         }
         if self.next.registrations.len() >= REGISTRATIONS_PER_VOLUME_MAX {
-            return Err(Refusal::NO_ROOM);
+            return Err(Refusal::NoRoom);
         }
         self.next.registrations.push(Registration { nexus: nexus.clone(), key });
         Ok(())
@@ -224,7 +200,7 @@ impl Change<'_> {
     /// Registrants were let in by a reservation for registrants: they are told when it ends.
     fn tell_released(&mut self, kind: ReservationType) {
         if super::rule(kind).registrants {
-            self.tell_others(UnitAttention::ReservationsReleased);
+            self.tell_others(Notice::ReservationsReleased);
         }
     }
 
@@ -233,7 +209,7 @@ impl Change<'_> {
         match &self.next.held {
             None => self.next.held = Some(self.hold(kind)),
             Some(held) if self.next.is_holder(self.by) && held.kind == kind => {}
-            Some(_) => return Err(Refusal::CONFLICT),
+            Some(_) => return Err(Refusal::Conflict),
         }
         Ok(())
     }
@@ -248,7 +224,7 @@ impl Change<'_> {
             return Ok(());
         }
         if self.next.held.as_ref().is_some_and(|held| held.kind != kind) {
-            return Err(Fault::InvalidRelease.into());
+            return Err(Refusal::OtherType);
         }
         self.next.held = None;
         self.tell_released(kind);
@@ -257,7 +233,7 @@ impl Change<'_> {
 
     fn clear(&mut self, key: u64) -> Result<(), Refusal> {
         self.check_key(key)?;
-        self.tell_others(UnitAttention::ReservationsPreempted);
+        self.tell_others(Notice::ReservationsPreempted);
         self.next.registrations.clear();
         self.next.held = None;
         self.count();
@@ -268,7 +244,7 @@ impl Change<'_> {
         self.check_key(key)?;
         let kind = match &self.next.held {
             Some(Held { kind, holder: Some(holder) }) if holder == self.by => *kind,
-            _ => return Err(Refusal::CONFLICT),
+            _ => return Err(Refusal::Conflict),
         };
         self.set_key(to, new_key)?;
         self.next.held = Some(Held { kind, holder: Some(to.clone()) });

@@ -1,24 +1,27 @@
-//! What the control plane may ask of the array, and what it is answered. Plain values, all of them `Send`.
+//! The management vocabulary: what the control plane may ask of the array, and what it is answered. Plain values, all of
+//! them `Send`.
 //!
-//! Every command goes to shard 0 as [`crate::ShardMessage::Control`] and is answered exactly once through its
-//! [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
+//! Every command goes to shard 0 and is answered exactly once through its [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
 mod copies;
+mod error;
+mod figures;
 mod names;
 mod problem;
 mod reply;
 mod upkeep;
 
-pub use crate::figures::{PoolMap, PoolReferences, PoolWrites};
 use std::fmt;
 use std::net::SocketAddr;
 
 pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
+pub use error::{CommandError, CommandErrorKind};
+pub use figures::{PoolMap, PoolReferences, PoolWrites};
 pub use names::{HostUpdate, Named};
 pub use problem::{Harm, Problem};
 pub use reply::{Caller, ReplyChannel, patient_caller};
-pub use scsi::AccessState;
+pub use reservation::AccessState;
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
 /// A command from the administrator.
@@ -204,57 +207,6 @@ pub enum Made {
     Mapping(MappingStatus),
     Snapshots(Vec<SnapshotStatus>),
 }
-
-/// Why a command was not carried out.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct CommandError {
-    pub kind: CommandErrorKind,
-    /// What is wrong, naming what it is about.
-    pub message: String,
-    /// What to do about it; may be empty.
-    pub hint: String,
-}
-
-/// The kinds of refusal, for exit codes and HTTP statuses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CommandErrorKind {
-    /// No thing of that name.
-    NotFound,
-    /// That name, LUN or initiator is taken.
-    AlreadyExists,
-    /// The command itself makes no sense: a bad name, size or combination.
-    Invalid,
-    /// Still in use: mapped, or holding data somebody may want.
-    InUse,
-    /// Not now: the array is starting or stopping, or a pool is offline.
-    Unavailable,
-    /// A limit of the array is reached.
-    Full,
-    /// A drive or file could not be opened, read or written.
-    Io,
-    /// Given up before it had changed anything: it could not go on in time, or whoever asked has gone.
-    TimedOut,
-    /// Accepted, and not done in time. It goes on by itself.
-    Unfinished,
-}
-
-impl CommandError {
-    pub fn new(kind: CommandErrorKind, message: impl Into<String>, hint: impl Into<String>) -> CommandError {
-        CommandError { kind, message: message.into(), hint: hint.into() }
-    }
-}
-
-impl fmt::Display for CommandError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        if !self.hint.is_empty() {
-            write!(f, " ({})", self.hint)?;
-        }
-        Ok(())
-    }
-}
-
-impl std::error::Error for CommandError {}
 
 /// How well something is. Ordered: worse is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

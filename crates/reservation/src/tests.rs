@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use wire::scsi::reservation::{ReservationType, TransportId};
 
 use super::*;
-use crate::nexus::UnitAttention as U;
+use crate::Notice as U;
 use ReservationRequest as R;
 
 fn nexus(number: u8) -> NexusName {
@@ -38,7 +38,7 @@ impl Unit {
         let applied = self.0.apply(&nexus(by), &request, &Vec::new).unwrap();
         self.0 = applied.next;
         let number = |name: &NexusName| (0..9).find(|&number| nexus(number) == *name).unwrap();
-        applied.attentions.iter().map(|(name, attention)| (number(name), *attention)).collect()
+        applied.notices.iter().map(|(name, notice)| (number(name), *notice)).collect()
     }
 
     fn refuses(&self, by: u8, request: R) -> bool {
@@ -254,10 +254,10 @@ proptest! {
                 continue;
             }
             let Ok(applied) = now.apply(&nexus(by), &request, &Vec::new) else { continue };
-            prop_assert!(applied.attentions.iter().all(|(name, _)| *name != nexus(by)));
+            prop_assert!(applied.notices.iter().all(|(name, _)| *name != nexus(by)));
             now = applied.next;
             let writers: Vec<NexusName> = (0..6).map(nexus).filter(|name| {
-                !now.conflicts(ReservationClass::Write, name, now.standing(name))
+                !now.conflicts(Use::Write, name, now.standing(name))
             }).collect();
             match (&now.reserved, &now.held) {
                 (None, None) => prop_assert_eq!(writers.len(), 6),

@@ -1,66 +1,11 @@
-//! What may be asked of reservations: PERSISTENT RESERVE OUT (SPC-4 §6.16), RESERVE and RELEASE, and the ends
-//! of a nexus.
+//! The parameters of PERSISTENT RESERVE OUT (SPC-4 §6.16), as a request.
 
 use base::limits::RESERVE_OUT_BYTES_MAX;
+use reservation::{Names, NexusName, ReservationRequest};
 use wire::scsi::reservation::{MoveList, RESERVE_OUT_BYTES, ReservationType, ReserveOutList, TransportId};
 
-use super::NexusName;
 use crate::call::Call;
 use crate::fault::Fault;
-
-/// One request, from one nexus.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ReservationRequest {
-    /// REGISTER, or REGISTER AND IGNORE EXISTING KEY, where no key is given.
-    Register {
-        key: Option<u64>,
-        new_key: u64,
-        names: Names,
-        persist: bool,
-    },
-    Reserve {
-        key: u64,
-        kind: ReservationType,
-    },
-    Release {
-        key: u64,
-        kind: ReservationType,
-    },
-    Clear {
-        key: u64,
-    },
-    /// PREEMPT, or PREEMPT AND ABORT.
-    Preempt {
-        key: u64,
-        victim: u64,
-        kind: ReservationType,
-        abort: bool,
-    },
-    /// REGISTER AND MOVE.
-    Move {
-        key: u64,
-        new_key: u64,
-        to: NexusName,
-        unregister: bool,
-        persist: bool,
-    },
-    /// RESERVE (6) or (10).
-    ReserveUnit,
-    /// RELEASE (6) or (10).
-    ReleaseUnit,
-    /// The nexus is lost, or the logical unit was reset: what RESERVE has reserved is free again.
-    NexusLost,
-    UnitReset,
-}
-
-/// Which nexuses a REGISTER is for, beside the one that it came through.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Names {
-    /// SPEC_I_PT: these initiator ports, too.
-    pub specified: Option<Vec<TransportId>>,
-    /// ALL_TG_PT: all of these target ports; otherwise the one that the request came through.
-    pub all_ports: Option<Vec<u16>>,
-}
 
 const REGISTER: u8 = 0;
 const RESERVE: u8 = 1;

@@ -1,6 +1,6 @@
 //! What is wrong with the array: how much harm it does, why it is so, and what to do.
 
-use super::Health;
+use crate::Health;
 
 /// Something wrong: state, reason, action.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -40,12 +40,12 @@ pub enum Harm {
 
 impl Problem {
     /// The worst first; what does the same harm stays in its order.
-    pub(crate) fn sort(problems: &mut [Problem]) {
+    pub fn sort(problems: &mut [Problem]) {
         problems.sort_by_key(|problem| (problem.harm, std::cmp::Reverse(problem.health)));
     }
 
     /// How well the whole is that has these.
-    pub(crate) fn health_of(problems: &[Problem]) -> Health {
+    pub fn health_of(problems: &[Problem]) -> Health {
         problems.iter().map(|problem| problem.health).max().unwrap_or(Health::Healthy)
     }
 }

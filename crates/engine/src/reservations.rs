@@ -15,7 +15,8 @@ use std::sync::Arc;
 use base::VolumeId;
 use catalog::{KeptHold, KeptRegistration, KeptReservations};
 use iscsi::TaskTag;
-use scsi::{Held, NexusName, Refusal, Registration, ReservationRequest, Reservations, UnitAttention};
+use reservation::{Held, NexusName, Notice, Refusal, Registration, ReservationRequest, Reservations};
+use scsi::UnitAttention;
 use wire::scsi::reservation::ReservationType;
 
 use crate::context::{Context, MANAGER};
@@ -39,7 +40,7 @@ pub struct Ask {
 pub struct Announcement {
     pub volume: VolumeId,
     pub reservations: Arc<Reservations>,
-    attentions: Vec<(NexusName, UnitAttention)>,
+    notices: Vec<(NexusName, Notice)>,
     abort: Vec<NexusName>,
     command: Option<(SessionPlace, TaskTag)>,
 }
@@ -48,7 +49,7 @@ pub struct Announcement {
 pub(crate) async fn carry_out(context: &Rc<Context>, ask: Ask) -> Result<(), Refusal> {
     assert_eq!(context.shard, MANAGER, "reservations have one owner");
     let turn = context.reservation_turn.acquire(1).await;
-    let before = context.units.reservations(ask.volume).ok_or(Refusal::NO_SUCH_UNIT)?;
+    let before = context.units.reservations(ask.volume).ok_or(Refusal::NoSuchUnit)?;
     let known = || context.register.initiator_ports();
     let applied = before.apply(&ask.by, &ask.request, &known)?;
     if applied.next == *before && applied.abort.is_empty() {
@@ -60,7 +61,7 @@ pub(crate) async fn carry_out(context: &Rc<Context>, ask: Ask) -> Result<(), Ref
     let announcement = Arc::new(Announcement {
         volume: ask.volume,
         reservations: Arc::new(applied.next),
-        attentions: applied.attentions,
+        notices: applied.notices,
         abort: applied.abort,
         command: ask.command,
     });
@@ -81,9 +82,9 @@ pub(crate) fn adopt(context: &Context, announcement: &Announcement) -> Aborted {
     for session in context.sessions.all() {
         for (number, lun) in session.luns().into_iter().filter(|(_, lun)| lun.volume == volume) {
             lun.nexus.borrow_mut().adopt(announcement.reservations.clone());
-            for (name, attention) in &announcement.attentions {
+            for (name, notice) in &announcement.notices {
                 if name == lun.nexus.borrow().name() {
-                    lun.nexus.borrow_mut().raise(*attention);
+                    lun.nexus.borrow_mut().raise((*notice).into());
                 }
             }
             if announcement.abort.contains(lun.nexus.borrow().name()) {

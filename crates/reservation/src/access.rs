@@ -1,4 +1,4 @@
-//! Asymmetric access: the state in which each target port group reaches a logical unit, and how states change
+//! Asymmetric access: the state in which each target port group reaches a volume, and how states change
 //! (SPC-4 §5.16.2).
 //!
 //! A pure value, the same for every session and shard, owned and handed out as reservations are. A group that loses
@@ -16,10 +16,9 @@ use std::collections::BTreeMap;
 
 use wire::scsi::port_groups::{PortGroupState, PortGroupStatus};
 
-use crate::fault::Fault;
-use crate::reservation::Refusal;
+use crate::Refusal;
 
-/// How the ports of a group reach the logical unit (SPC-4 §5.16.2.4).
+/// How the ports of a group reach the volume (SPC-4 §5.16.2.4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum AccessState {
     ActiveOptimized,
@@ -43,7 +42,7 @@ impl AccessState {
         matches!(self, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)
     }
 
-    pub(crate) fn wire(self) -> PortGroupState {
+    pub fn wire(self) -> PortGroupState {
         match self {
             AccessState::ActiveOptimized => PortGroupState::ActiveOptimized,
             AccessState::ActiveNonOptimized => PortGroupState::ActiveNonOptimized,
@@ -54,7 +53,7 @@ impl AccessState {
     }
 
     /// A state that a group can be told to have: *transitioning* is none.
-    pub(crate) fn wanted(code: u8) -> Option<AccessState> {
+    pub fn wanted(code: u8) -> Option<AccessState> {
         let state = AccessState::ALL.into_iter().find(|state| state.wire() as u8 == code)?;
         (state != AccessState::Transitioning).then_some(state)
     }
@@ -110,7 +109,7 @@ impl AccessStates {
         states.filter(|(_, state)| *state != AccessState::ActiveOptimized)
     }
 
-    pub(crate) fn status(&self, group: u16) -> PortGroupStatus {
+    pub fn status(&self, group: u16) -> PortGroupStatus {
         self.groups.get(&group).map_or(PortGroupStatus::None, |(_, status)| *status)
     }
 
@@ -139,7 +138,7 @@ impl AccessStates {
             }
         }
         if !known.iter().any(|&group| next.of(group).is_active()) {
-            return Err(Fault::AccessWouldEnd.into());
+            return Err(Refusal::AccessWouldEnd);
         }
         Ok(Transition { passing: loses.then_some(passing), next })
     }
@@ -193,7 +192,7 @@ mod tests {
         let states = after(&AccessStates::default(), &[(1, Standby), (2, Unavailable)]);
         for last in [Standby, Unavailable] {
             let refused = states.plan(&GROUPS, &[(3, last)], Cause::Explicit);
-            assert_eq!(refused, Err(Fault::AccessWouldEnd.into()));
+            assert_eq!(refused, Err(Refusal::AccessWouldEnd));
         }
         let swapped = after(&states, &[(3, Standby), (1, ActiveNonOptimized)]);
         assert_eq!((swapped.of(1), swapped.of(3)), (ActiveNonOptimized, Standby));

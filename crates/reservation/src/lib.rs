@@ -1,16 +1,19 @@
-//! Reservations of one logical unit: who is registered, who holds it, and what others may not do meanwhile
-//! (SPC-4 §5.13; RESERVE and RELEASE: SPC-2 §5.5).
+//! Reservations and access states of one volume, as values that no transport owns: who is registered, who holds the
+//! volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2 §5.5); and in which state each
+//! port group reaches it ([`AccessStates`]).
 //!
-//! A pure value, the same for every session and shard. Somebody who owns it applies requests one at a time
-//! ([`Reservations::apply`]) and hands the next value to every nexus ([`crate::Nexus::adopt`]), so that checking
-//! a command is a look at the nexus alone.
+//! A pure value, the same for every session, shard and transport. One owner applies requests one at a time
+//! ([`Reservations::apply`]) and hands the next value to every nexus, so that checking a command is a look at the
+//! nexus alone. Refusals and notices are values; each transport says them in its own codes.
 //!
 //! What always holds: a holder is registered; an all-registrants reservation has no holder of its own and ends
 //! with the last registration; no nexus is registered twice; keys are not zero; there is no RESERVE beside
 //! registrations.
 
+mod access;
 mod apply;
 mod preempt;
+mod refusal;
 mod request;
 #[cfg(test)]
 mod tests;
@@ -19,17 +22,15 @@ use std::sync::Arc;
 
 use wire::scsi::reservation::ReservationType;
 
-pub(crate) use apply::Reason;
-pub use apply::{Applied, Refusal};
-pub(crate) use request::parse;
+pub use access::{AccessState, AccessStates, Cause, Transition};
+pub use apply::{Applied, Notice};
+pub use refusal::Refusal;
 pub use request::{Names, ReservationRequest};
-
-use crate::table::ReservationClass;
 
 /// An I_T nexus: an initiator port and a target port.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NexusName {
-    /// SCSI name of the initiator port: for iSCSI `<initiator name>,i,0x<ISID>`, in lower case.
+    /// Name of the initiator port, as its transport gives it: for iSCSI `<initiator name>,i,0x<ISID>`, in lower case.
     pub initiator: Arc<str>,
     /// Relative target port identifier.
     pub port: u16,
@@ -67,10 +68,21 @@ pub struct Reservations {
 
 /// How a nexus stands to the reservations of a unit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub enum Standing {
     Holder,
     Registered,
     Stranger,
+}
+
+/// What a command does to a volume, as reservations see it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Use {
+    /// Never refused because of a reservation.
+    Exempt,
+    /// Refused by RESERVE alone, not by a persistent reservation.
+    Tolerated,
+    Read,
+    Write,
 }
 
 /// Who may do what in spite of a reservation.
@@ -105,7 +117,7 @@ fn rule(kind: ReservationType) -> Rule {
     *RULES.iter().find(|rule| rule.kind == kind).expect("every type has a rule")
 }
 
-pub(crate) fn all_hold(kind: ReservationType) -> bool {
+pub fn all_hold(kind: ReservationType) -> bool {
     rule(kind).all_hold
 }
 
@@ -158,7 +170,7 @@ impl Reservations {
         self.reserved.as_ref()
     }
 
-    pub(crate) fn key_of(&self, nexus: &NexusName) -> Option<u64> {
+    pub fn key_of(&self, nexus: &NexusName) -> Option<u64> {
         self.registrations.iter().find(|one| one.nexus == *nexus).map(|one| one.key)
     }
 
@@ -171,14 +183,14 @@ impl Reservations {
     }
 
     /// The key that READ RESERVATION tells: 0 where every registered nexus holds it.
-    pub(crate) fn held_key(&self) -> Option<(u64, ReservationType)> {
+    pub fn held_key(&self) -> Option<(u64, ReservationType)> {
         let held = self.held.as_ref()?;
         let key =
             held.holder.as_ref().map_or(0, |holder| self.key_of(holder).expect("a holder is registered"));
         Some((key, held.kind))
     }
 
-    pub(crate) fn standing(&self, nexus: &NexusName) -> Standing {
+    pub fn standing(&self, nexus: &NexusName) -> Standing {
         if self.is_holder(nexus) {
             Standing::Holder
         } else if self.key_of(nexus).is_some() {
@@ -188,13 +200,10 @@ impl Reservations {
         }
     }
 
-    /// Whether a command of this class conflicts with the reservations, for a nexus of this name and standing.
-    pub(crate) fn conflicts(&self, class: ReservationClass, nexus: &NexusName, standing: Standing) -> bool {
+    /// Whether a command that does this conflicts with the reservations, for a nexus of this name and standing.
+    pub fn conflicts(&self, what: Use, nexus: &NexusName, standing: Standing) -> bool {
         if let Some(reserved) = &self.reserved {
-            return match class {
-                ReservationClass::Always | ReservationClass::Own => false,
-                _ => reserved != nexus,
-            };
+            return what != Use::Exempt && reserved != nexus;
         }
         let Some(held) = &self.held else { return false };
         let rule = rule(held.kind);
@@ -203,10 +212,10 @@ impl Reservations {
             Standing::Registered => rule.registrants,
             Standing::Stranger => false,
         };
-        match class {
-            ReservationClass::Always | ReservationClass::Own | ReservationClass::Allowed => false,
-            ReservationClass::Read => rule.excludes_reads && !is_member,
-            ReservationClass::Write | ReservationClass::WriteUnless { .. } => !is_member,
+        match what {
+            Use::Exempt | Use::Tolerated => false,
+            Use::Read => rule.excludes_reads && !is_member,
+            Use::Write => !is_member,
         }
     }
 }

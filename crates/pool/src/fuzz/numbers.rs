@@ -1,0 +1,22 @@
+//! Numbers that are likely to be too much for whoever believes them.
+
+/// Gives a number below the one that it is asked with, 0 for 0.
+pub type Dice<'a> = &'a mut dyn FnMut(u64) -> u64;
+
+/// Another value for a field that holds `old`.
+pub(super) fn number(old: u64, dice: Dice<'_>) -> u64 {
+    match dice(10) {
+        0 => 0,
+        1 => u64::MAX,
+        2 | 3 => old.wrapping_add(1 + dice(3)),
+        4 | 5 => old.wrapping_sub(1 + dice(3)),
+        6 => dice(300),
+        7 => 1 << dice(64),
+        8 => old ^ 1 << dice(48),
+        _ => dice(1 << 32) << 32 | dice(1 << 32),
+    }
+}
+
+pub(super) fn pick<T: Copy>(all: &[T], dice: Dice<'_>) -> T {
+    all[dice(all.len() as u64) as usize]
+}
