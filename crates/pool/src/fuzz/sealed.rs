@@ -12,7 +12,7 @@
 use base::{BLOCK_BYTES, block_checksum};
 
 use super::numbers::{Dice, number, pick};
-use crate::format::header::{BatchHeader, ENTRIES_MAX};
+use crate::format::header::{BatchHeader, ENTRIES_MAX, Entry};
 use crate::format::label::Label;
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
@@ -226,14 +226,40 @@ impl<'a> Anatomy<'a> {
         }
         self.root.table_bytes = bytes.len() as u32;
         let blocks = bytes.chunks(BLOCK_BYTES).chain(std::iter::repeat(&[][..]));
+        let mut written = Vec::new();
         for ((entry, (drive, offset_bytes)), content) in self.root.table.iter_mut().zip(places).zip(blocks) {
             let mut block = content.to_vec();
             block.resize(BLOCK_BYTES, 0);
             entry.crc = block_checksum(&block);
+            written.push(entry.position);
             self.drives.write(drive, offset_bytes, &block);
         }
+        written.dedup_by_key(|position| (position.segment(), position.row()));
+        written.into_iter().for_each(|position| self.admit_table(position));
         self.write_root();
         Some(())
+    }
+
+    /// The batch of a table that was changed names it as it is: else it would be torn, and what hosts wrote in it lost.
+    fn admit_table(&self, position: Position) {
+        let columns = self.root.segments.iter().find(|columns| columns.id == position.segment());
+        let Some(columns) = columns else { return };
+        let Some(layout) = Layout::of_position(columns.shape(), position) else { return };
+        let copies = (0..columns.shape().header_copies())
+            .filter_map(|role| self.cell(columns, &layout, role, layout.row()));
+        for (drive, offset_bytes) in copies {
+            let mut bytes = self.drives.read(drive, offset_bytes, 1);
+            let Ok(mut header) = BatchHeader::parse(&bytes) else { continue };
+            for entry in &mut header.entries {
+                if let Entry::Table { index, crc } = entry
+                    && let Some(named) = self.root.table.get(*index as usize)
+                {
+                    *crc = named.crc;
+                }
+            }
+            header.emit(&mut bytes);
+            self.drives.write(drive, offset_bytes, &bytes);
+        }
     }
 
     /// A page on the way down from some layer's root, which ends anywhere.

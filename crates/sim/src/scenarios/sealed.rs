@@ -187,17 +187,19 @@ fn change_and_use(seed: u64, options: Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One is soon done: so many others belong to each seed.
+/// One is soon done: so many others belong to each seed. A trace is that of the one that fails.
 fn several(
     seed: u64,
-    mut options: Options,
+    options: Options,
     count: u64,
     run: fn(u64, Options) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     for seed in seed * count..(seed + 1) * count {
-        let trace = options.trace.take();
-        run(seed, Options { trace, ..Options::default() })
-            .map_err(|failure| Failure::Broken(format!("the one of number {seed}: {failure}")))?;
+        let Err(failure) = run(seed, Options::default()) else { continue };
+        if options.trace.is_some() {
+            let _ = run(seed, options);
+        }
+        return Err(Failure::Broken(format!("the one of number {seed}: {failure}")));
     }
     Ok(())
 }
