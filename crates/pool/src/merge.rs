@@ -274,9 +274,10 @@ impl Lane {
             map.rename(into, gone.name);
             let heir = map.layer_mut(into);
             (heir.children, heir.dropping, heir.frozen) = (gone.children, gone.dropping, gone.frozen);
-            if !gone.dropping {
-                map.upkeep.remove(&into);
-            }
+            match gone.dropping {
+                true => map.upkeep.insert(into),
+                false => map.upkeep.remove(&into),
+            };
         }
         let layer = map.layer_mut(from);
         (layer.parent, layer.children, layer.dropping, layer.merging) = (None, 0, true, None);
