@@ -229,23 +229,34 @@ impl Lane {
             };
             if exists {
                 let page = map.cached(PageKey { layer, ..key }).expect("it was there just now");
-                let absent = entries.iter_mut().enumerate().filter(|(_, e)| e.position == Position::ABSENT);
-                absent.for_each(|(index, entry)| *entry = page.entry(index));
+                self.fill_from_page(page, &mut entries);
             }
             next = found.parent.filter(|_| entries.iter().any(|entry| entry.position == Position::ABSENT));
         }
-        // what names a segment that has gone stays so, until it is overwritten
-        let segments = self.segments.borrow();
-        let is_lost = |entry: &MapEntry| {
-            entry.position.is_stored() && segments.find(entry.position.segment()).is_none()
-        };
-        entries.iter_mut().filter(|entry| is_lost(entry)).for_each(|entry| entry.position = Position::LOST);
-        // what was merged on the way may have been passed by: whoever asked tries again
-        match watch.is_disturbed() {
+        // what was moved on the way may be gone, what was merged may have been passed by: whoever asked tries again
+        let is_outdated =
+            entries.iter().any(|entry| entry.position != Position::LOST && self.has_no_segment(entry));
+        match watch.is_disturbed() || is_outdated {
             true => Decision::BaseOvertaken.taken(),
             false => self.map.borrow_mut().bases.insert(key, entries),
         }
         Ok(())
+    }
+
+    /// Puts in what a page says of entries that are absent. A place whose segment has gone while the page names it stays lost,
+    /// until it is overwritten.
+    fn fill_from_page(&self, page: &Page, entries: &mut [MapEntry]) {
+        let absent = entries.iter_mut().enumerate().filter(|(_, entry)| entry.position == Position::ABSENT);
+        for (index, entry) in absent {
+            *entry = page.entry(index);
+            if self.has_no_segment(entry) {
+                entry.position = Position::LOST;
+            }
+        }
+    }
+
+    fn has_no_segment(&self, entry: &MapEntry) -> bool {
+        entry.position.is_stored() && self.segments.borrow().find(entry.position.segment()).is_none()
     }
 
     /// Whether a block that could not be read where it was thought to be is elsewhere: places that are kept stay good
