@@ -68,6 +68,9 @@ impl Lane {
         // a page of the map is lost: what it says can be neither given back nor merged, others' turn comes
         Decision::LayerLeftAlone.taken();
         layers.into_iter().for_each(|layer| self.map.borrow_mut().leave_alone(layer));
+        // nobody waits for it any more
+        self.committed.notify();
+        self.space.notify();
         Ok(true)
     }
 

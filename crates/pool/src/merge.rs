@@ -257,7 +257,9 @@ impl Lane {
     /// Nothing is left in `from`: what stood on it stands on `into`, or `into` stands where it stood.
     pub(crate) fn apply_merged(&self, from: LayerId, into: LayerId, sequence: Sequence) {
         let mut map = self.map.borrow_mut();
-        if map.layers.get(&from).is_none_or(|layer| layer.merging != Some(into)) {
+        // a batch may say whatever it likes
+        let is_known = map.layers.get(&from).is_some_and(|layer| layer.merging == Some(into));
+        if !is_known || !map.layers.contains_key(&into) || !map.layers.contains_key(&FORWARDS) {
             return;
         }
         let gone = map.layer(from).clone();

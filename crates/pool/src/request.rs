@@ -231,16 +231,20 @@ impl Lane {
         Ok(LaneOutput::None)
     }
 
-    /// The layer that is meant. One on which something stood for a moment may be on its way into another.
+    /// The layer that is meant. One on which something stood for a moment may be on its way into another, and does not get
+    /// there where a page of the map is lost.
     pub(crate) async fn written_layer(&self, name: LayerId) -> Result<LayerId, LaneError> {
         loop {
-            let layer = {
+            {
                 let map = self.map.borrow();
                 let layer = map.named(name);
-                map.layers.get(&layer).is_none_or(|found| found.merging.is_none()).then_some(layer)
-            };
-            if let Some(layer) = layer {
-                return Ok(layer);
+                match map.layers.get(&layer).filter(|found| found.merging.is_some()) {
+                    None => return Ok(layer),
+                    Some(found) if found.stuck || !map.upkeep.contains(&layer) => {
+                        return Err(LaneError::Unreadable { block: 0 });
+                    }
+                    Some(_) => {}
+                }
             }
             self.check_running()?;
             self.committed.wait().await;
@@ -259,17 +263,20 @@ impl Lane {
         blocks: u64,
     ) -> Result<(), LaneError> {
         // by its name: what it was called may be in another by now
-        let dropping = || {
+        let state = || {
             let map = self.map.borrow();
-            map.layers.get(&map.named(layer)).map(|layer| layer.dropping)
+            map.layers.get(&map.named(layer)).map(|layer| (layer.dropping, layer.stuck))
         };
-        // one of the same id that is being dropped goes first
-        while dropping() == Some(true) {
+        // one of the same id that is being dropped goes first, where it can
+        while let Some((true, stuck)) = state() {
             self.check_running()?;
+            if stuck {
+                return Err(LaneError::NoSuchLayer);
+            }
             self.background.notify();
             self.space.wait().await;
         }
-        if dropping().is_some() {
+        if state().is_some() {
             return Ok(());
         }
         // room to grow without a higher tree
