@@ -54,12 +54,12 @@ unharm() {
     pulled) vm "rescan; within is_there $1" ;;
     unplugged) plug "$1" && vm "within is_there $1" ;;
     hangs | slow) throttle "$1" 0 0 ;;
-    writes | reads | sectors) heal "$1" ;;
+    writes | reads | sectors) heal "$1" || replug "$1" ;;
     protected) vm "blockdev --setrw $(printf '$(path %s)' "$1")" ;;
     offline) vm "echo running >/sys/block/$(printf '$(device %s)' "$1")/device/state" ;;
     esac
     # The kernel may have given up what did not answer.
-    vm "is_there $1 || rescan; within is_there $1"
+    vm "is_there $1 || rescan; within is_there $1; wake $1"
 }
 # strike: as many drives as status says would be survived, or fewer. What it cannot know yet, a drive that is harmed and still
 # online, counts.

@@ -65,6 +65,14 @@ patient() {
     esac
 }
 is_there() { [ -n "$(device "$1")" ]; }
+# wake NAME: the kernel sets a SCSI device offline that has not answered for long, until it is told otherwise.
+wake() {
+    local state
+    state=/sys/block/$(device "$1")/device/state
+    case $1 in
+    scsi-* | megasas-*) [ "$(cat "$state")" = running ] || echo running >"$state" ;;
+    esac
+}
 
 # map_over NAME: makes dm-NAME, the whole of the drive; table NAME TABLE...: what dm-NAME does from now on.
 map_over() {
@@ -150,15 +158,18 @@ TOML
 blank() {
     # These are made anew for each array; and a thin one would fill its pool.
     case $1 in /dev/mapper/dm-thin | /dev/loop* | /dev/nullb* | "$(path debug)") return 0 ;; esac
-    # What is discarded reads as zeros with QEMU, and takes no room below it; what is written as zeros does.
-    blkdiscard -f "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
-    [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" = 0 ] || {
-        local of
-        of=/sys/block/$(basename "$(readlink -e "$1")")
-        echo "$1 cannot be blanked: read-only $(cat "$of/ro"), state $(cat "$of/device/state" 2>/dev/null || echo unknown)"
-        dmesg | tail -n 5
-        return 1
-    }
+    local _ of
+    # One that came back this moment may not take anything yet.
+    for _ in $(seq 10); do
+        # What is discarded reads as zeros with QEMU, and takes no room below it; what is written as zeros does.
+        blkdiscard -f "$1" 2>/dev/null || dd if=/dev/zero of="$1" bs=1M oflag=direct status=none || true
+        [ "$(head -c 1048576 "$1" | tr -d '\0' | wc -c)" != 0 ] || return 0
+        sleep 2
+    done
+    of=/sys/block/$(basename "$(readlink -e "$1")")
+    echo "$1 cannot be blanked: read-only $(cat "$of/ro"), state $(cat "$of/device/state" 2>/dev/null || echo unknown)"
+    dmesg | tail -n 5
+    return 1
 }
 
 # client_start [RATE]: blocks that describe themselves are written and read, so many requests a second, until client_stop, which

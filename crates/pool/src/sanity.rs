@@ -1,7 +1,7 @@
 //! What a lane's newest root and table say is checked against each other and against the pool before it is believed: each is whole,
 //! and still they could name drives, chunks, segments or layers that there are not, or layers that stand on each other.
 
-use base::LayerId;
+use base::{HashMap, HashSet, LayerId};
 
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::root::Root;
@@ -75,10 +75,9 @@ fn is_on_drives(segment: &SegmentColumns, known: &Known<'_>) -> bool {
 }
 
 fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
-    let find = |id: LayerId| layers.iter().find(|layer| layer.id == id);
-    let mut ids: Vec<LayerId> = layers.iter().map(|layer| layer.id).collect();
-    ids.sort_unstable();
-    if !ids.is_sorted_by(|a, b| a < b) {
+    let known: HashMap<LayerId, &LayerRecord> = layers.iter().map(|layer| (layer.id, layer)).collect();
+    let find = |id: LayerId| known.get(&id).copied();
+    if known.len() < layers.len() {
         return Some("a layer that is there twice");
     }
     // what is being emptied reads nothing any more, and may outlive what it stood on
@@ -98,12 +97,7 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     if layers.iter().any(|layer| layer.mapped > layer_blocks(layer.height)) {
         return Some("a layer that maps more than it can");
     }
-    // each step goes down: more steps than layers go in a circle
-    let ends = |layer: &LayerRecord| {
-        let below = |layer: &&LayerRecord| layer.parent.and_then(find);
-        std::iter::successors(Some(layer), below).take(layers.len() + 1).count() <= layers.len()
-    };
-    if !layers.iter().all(ends) {
+    if stand_on_each_other(layers, &known) {
         return Some("layers that stand on each other");
     }
     let may_merge = |layer: &LayerRecord| {
@@ -117,6 +111,23 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
         return Some("a layer that goes into one which is not beside it");
     }
     None
+}
+
+/// Whether the way down from some layer goes in a circle.
+fn stand_on_each_other(layers: &[LayerRecord], known: &HashMap<LayerId, &LayerRecord>) -> bool {
+    let mut ends: HashSet<LayerId> = HashSet::default();
+    for layer in layers {
+        let (mut way, mut next) = (Vec::new(), Some(layer.id));
+        while let Some(id) = next.filter(|id| !ends.contains(id)) {
+            if way.len() == layers.len() {
+                return true;
+            }
+            way.push(id);
+            next = known.get(&id).and_then(|layer| layer.parent);
+        }
+        ends.extend(way);
+    }
+    false
 }
 
 #[cfg(test)]

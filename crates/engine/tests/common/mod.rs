@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use api::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
 use api::{Command, CommandError, Reply};
@@ -68,6 +69,14 @@ impl Env for PortPerShard {
 struct EngineShard {
     environment: PortPerShard,
     shard: Shard,
+    /// Of the processor's time.
+    longest_turn: Duration,
+}
+
+/// What this thread has had of the processor: what others take meanwhile does not count.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    time.try_into().expect("it is not negative")
 }
 
 impl Turn for EngineShard {
@@ -75,7 +84,9 @@ impl Turn for EngineShard {
         if self.shard.is_stopped() {
             return;
         }
+        let begun = processor_time();
         self.shard.turn(&mut self.environment, false);
+        self.longest_turn = self.longest_turn.max(processor_time().saturating_sub(begun));
         if let Some(deadline) = self.shard.next_deadline() {
             let soonest = self.environment.now() + Nanos::from_micros(1);
             self.environment.0.wake_at(deadline.max(soonest));
@@ -273,6 +284,12 @@ impl Lab {
         self.shards.iter().all(|shard| shard.borrow().shard.is_stopped())
     }
 
+    /// The longest turn that any shard has had since this was asked last.
+    pub fn longest_turn(&mut self) -> Duration {
+        let turns = self.shards.iter().map(|shard| std::mem::take(&mut shard.borrow_mut().longest_turn));
+        turns.max().unwrap_or_default()
+    }
+
     pub fn create_memory_volume(&mut self, name: &str, size_bytes: u64) {
         self.change(Command::VolumeCreate { volume: memory_volume(name, size_bytes), dry_run: false });
     }
@@ -360,7 +377,11 @@ fn start(
         let mut shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
         let told = told.clone();
         shard.tell_sessions(Arc::new(move |event| told.lock().unwrap().push(event)));
-        Rc::new(RefCell::new(EngineShard { environment: PortPerShard(environment), shard }))
+        Rc::new(RefCell::new(EngineShard {
+            environment: PortPerShard(environment),
+            shard,
+            longest_turn: Duration::ZERO,
+        }))
     };
     (started, process, outside, environments.into_iter().map(make).collect())
 }
