@@ -32,7 +32,7 @@ pub(crate) struct Bases {
     kept: HashMap<PageKey, Kept>,
     ring: Ring<PageKey>,
     max: usize,
-    watches: Vec<(u64, Weak<Cell<bool>>)>,
+    watches: Vec<(Option<u64>, Weak<Cell<bool>>)>,
 }
 
 /// Tells whether something was merged at a page since it was asked for.
@@ -95,8 +95,8 @@ impl Bases {
         going.into_iter().for_each(|key| self.remove(key));
     }
 
-    /// Watches the pages of this index, of all layers, until it is dropped.
-    pub fn watch(&mut self, index: u64) -> Watch {
+    /// Watches the pages of this index, of all layers, until it is dropped; `None`: all pages.
+    pub fn watch(&mut self, index: Option<u64>) -> Watch {
         self.watches.retain(|(_, watch)| watch.strong_count() > 0);
         let watch = Rc::new(Cell::new(false));
         self.watches.push((index, Rc::downgrade(&watch)));
@@ -106,7 +106,7 @@ impl Bases {
     /// Entries have gone from one layer to another, at the pages of this index; `None`: at any.
     pub fn disturb(&mut self, index: Option<u64>) {
         for (watched, watch) in &self.watches {
-            if index.is_none_or(|index| index == *watched)
+            if index.is_none_or(|index| watched.is_none_or(|watched| watched == index))
                 && let Some(watch) = watch.upgrade()
             {
                 watch.set(true);

@@ -32,11 +32,11 @@ impl Lane {
     async fn next_mapped(&self, name: LayerId, block: u64) -> Result<Option<u64>, LaneError> {
         loop {
             self.give_pages_places().await?;
-            let merged = self.counters.borrow().pages_merged;
+            let watch = self.map.borrow_mut().bases.watch(None);
             let found = self.look_for_mapped(name, block).await;
             match found {
                 // pages that went from one layer to another may have been missed
-                Ok(None) | Err(LaneError::NoSuchLayer) if self.counters.borrow().pages_merged != merged => {}
+                Ok(None) | Err(LaneError::NoSuchLayer) if watch.is_disturbed() => {}
                 found => return found,
             }
         }

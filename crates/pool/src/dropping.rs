@@ -46,7 +46,7 @@ impl Lane {
         self.write_checkpoint().await?;
         self.map.borrow_mut().note_emptied(layer, &before);
         // entries that were on their way when the layer was dropped may have come in since
-        self.io.yield_now().await;
+        self.io.next_turn().await;
         Ok(true)
     }
 

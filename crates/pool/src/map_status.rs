@@ -13,6 +13,8 @@ use crate::request::{LaneOutput, LaneResult};
 
 /// Leaf pages, and stretches without one, that a request looks at.
 const STEPS_MAX: usize = 64;
+/// Walks down the layers that may be overtaken by a merge, before it is done in one step.
+const TRIES: usize = 2;
 
 impl Lane {
     /// Whether `block` is mapped, and how many from it on are alike, at most `blocks`. Where that takes too long to find out, a
@@ -24,7 +26,7 @@ impl Lane {
             if at >= end {
                 break;
             }
-            self.io.yield_now().await;
+            self.io.next_turn().await;
             match self.map_status_step(layer, at, end).await? {
                 (alike, until) if alike == mapped => at = until,
                 _ => break,
@@ -48,29 +50,45 @@ impl Lane {
 
     /// Before which block neither a layer nor one below it says anything, from `block` on; `None` where one does of that.
     async fn silent_until(&self, name: LayerId, block: u64) -> Result<Option<u64>, LaneError> {
-        loop {
-            let (key, entry) = {
-                let mut map = self.map.borrow_mut();
-                // all in one step: a merge may take pages from one of them to another
-                let (mut until, mut wanted) = (u64::MAX, None);
-                let mut next = Some(map.named(name));
-                while let Some(layer) = next {
+        for _ in 0..TRIES {
+            let watch = self.map.borrow_mut().bases.watch(None);
+            let found = self.look_for_silence(name, block, false).await;
+            if !watch.is_disturbed() {
+                return found;
+            }
+        }
+        self.look_for_silence(name, block, true).await
+    }
+
+    /// The same where nothing is merged meanwhile, which may take pages from one layer to another; `at_once`: in one step, at last.
+    async fn look_for_silence(
+        &self,
+        name: LayerId,
+        block: u64,
+        at_once: bool,
+    ) -> Result<Option<u64>, LaneError> {
+        'from_the_top: loop {
+            let mut until = u64::MAX;
+            let mut next = Some(self.map.borrow().named(name));
+            while let Some(layer) = next {
+                if !at_once {
+                    self.give_way().await;
+                }
+                let silence = {
+                    let mut map = self.map.borrow_mut();
                     next = map.layers.get(&layer).ok_or(LaneError::NoSuchLayer)?.parent;
-                    match map.silent_until(layer, block) {
-                        Silence::Speaks => return Ok(None),
-                        Silence::Until(here) => until = until.min(here),
-                        Silence::Load(key, entry) => {
-                            wanted = Some((key, entry));
-                            break;
-                        }
+                    map.silent_until(layer, block)
+                };
+                match silence {
+                    Silence::Speaks => return Ok(None),
+                    Silence::Until(here) => until = until.min(here),
+                    Silence::Load(key, entry) => {
+                        self.load_page(key, entry).await?;
+                        continue 'from_the_top;
                     }
                 }
-                match wanted {
-                    Some(wanted) => wanted,
-                    None => return Ok(Some(until)),
-                }
-            };
-            self.load_page(key, entry).await?;
+            }
+            return Ok(Some(until));
         }
     }
 }

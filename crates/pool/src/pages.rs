@@ -89,7 +89,7 @@ impl Lane {
         let walked = (self.walked.get() + 1) % PAGES_OF_A_TURN;
         self.walked.set(walked);
         if walked == 0 {
-            self.io.yield_now().await;
+            self.io.next_turn().await;
         }
     }
 
@@ -218,10 +218,11 @@ impl Lane {
 
     /// Finds out what a layer and those below it say of a leaf page's blocks.
     pub(crate) async fn build_base(&self, key: PageKey) -> Result<(), LaneError> {
-        let watch = self.map.borrow_mut().bases.watch(key.index);
+        let watch = self.map.borrow_mut().bases.watch(Some(key.index));
         let mut entries = [MapEntry::ABSENT; PAGE_ENTRIES];
         let mut next = Some(key.layer);
         while let Some(layer) = next {
+            self.give_way().await;
             let exists = self.ensure_page(PageKey { layer, ..key }).await?;
             let map = self.map.borrow();
             let Some(found) = map.layers.get(&layer) else {

@@ -80,6 +80,9 @@ struct Piece {
 /// A request's pieces, nearly always one.
 type Pieces = SmallVec<[Piece; 1]>;
 
+/// Pieces of a large range that are unmapped side by side.
+const UNMAPS_AT_ONCE: usize = 32;
+
 impl Piece {
     fn is_whole(&self) -> bool {
         self.offset_bytes == 0 && self.length_bytes.is_multiple_of(BLOCK_BYTES)
@@ -263,10 +266,12 @@ impl PoolVolume {
         let (layer, durable) = (self.layer, self.durable(false));
         let (whole, parts): (Vec<Piece>, Vec<Piece>) =
             self.pieces(lba, blocks).into_iter().partition(Piece::is_whole);
-        // one lane's unmaps of a large range are one request
+        // one lane's unmaps of a large range are one request; of several lanes, some are under way at once
         let request =
             |piece: &Piece| LaneRequest::Unmap { layer, block: piece.block, blocks: piece.blocks(), durable };
-        self.on_pieces(&whole, request).await?;
+        for some in whole.chunks(UNMAPS_AT_ONCE) {
+            self.on_pieces(some, request).await?;
+        }
         for mut piece in parts {
             let data = zeros(1).slice(0..piece.length_bytes);
             piece.at_bytes = 0;

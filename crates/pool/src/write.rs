@@ -339,6 +339,7 @@ impl Lane {
         let mut at = block;
         while at < block + blocks {
             let count = within_leaf(at, block + blocks - at);
+            self.give_way().await;
             self.wait_for_scraps().await?;
             self.log_room().await?;
             if self.unmap_changes_something(layer, at, count).await? {

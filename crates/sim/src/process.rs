@@ -84,6 +84,7 @@ impl<M: Send + 'static> Turn for TaskShard<M> {
         }
         let now = self.environment.now();
         let retry = full.then(|| now + Nanos::from_micros(10));
+        let retry = if self.executor.has_ready() { Some(now + Nanos::from_micros(1)) } else { retry };
         if let Some(deadline) = [retry, self.executor.next_deadline()].into_iter().flatten().min()
             && self.armed.is_none_or(|armed| armed > deadline || armed <= now)
         {

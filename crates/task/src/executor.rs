@@ -54,8 +54,9 @@ impl Executor {
         self.io.complete(completion.token, completion.outcome);
     }
 
-    /// Runs every ready task, and those that become ready by it, until none is.
+    /// One turn: runs every ready task, and those that become ready by it, until none is but those that let the turn end.
     pub fn run_ready(&mut self) {
+        self.io.begin_turn();
         loop {
             self.adopt_spawned();
             let Some(id) = self.io.pop_ready() else { return };

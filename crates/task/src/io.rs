@@ -82,6 +82,7 @@ struct Inner {
     uptime: Cell<Nanos>,
     current: Cell<Option<TaskId>>,
     ready: RefCell<VecDeque<TaskId>>,
+    next_turn: RefCell<Vec<TaskId>>,
     spawned: RefCell<Vec<Task>>,
     slots: RefCell<Slots>,
     outgoing: RefCell<Vec<(Token, Operation)>>,
@@ -305,14 +306,23 @@ impl Io {
         self.sleep_until(self.now() + time)
     }
 
-    /// Lets every other ready task run first.
+    /// Lets every other ready task of this turn run first.
     pub async fn yield_now(&self) {
-        let mut yielded = false;
+        self.pend_once(|| self.wake(self.current())).await;
+    }
+
+    /// Lets the turn end: what has happened in the world meanwhile comes first.
+    pub async fn next_turn(&self) {
+        self.pend_once(|| self.0.next_turn.borrow_mut().push(self.current())).await;
+    }
+
+    async fn pend_once(&self, see_to_waking: impl Fn()) {
+        let mut pended = false;
         std::future::poll_fn(|_| {
-            if std::mem::replace(&mut yielded, true) {
+            if std::mem::replace(&mut pended, true) {
                 return Poll::Ready(());
             }
-            self.wake(self.current());
+            see_to_waking();
             Poll::Pending
         })
         .await;
@@ -354,7 +364,13 @@ impl Io {
     }
 
     pub(crate) fn has_ready(&self) -> bool {
-        !self.0.ready.borrow().is_empty() || !self.0.spawned.borrow().is_empty()
+        !self.0.ready.borrow().is_empty()
+            || !self.0.spawned.borrow().is_empty()
+            || !self.0.next_turn.borrow().is_empty()
+    }
+
+    pub(crate) fn begin_turn(&self) {
+        self.0.ready.borrow_mut().extend(self.0.next_turn.borrow_mut().drain(..));
     }
 
     /// Swaps the list with an empty one: both keep their memory.
