@@ -16,6 +16,7 @@ bench:
 	@scripts/run-bench
 	@scripts/run-copies-bench --rounds 3 --seconds 2
 	@scripts/run-pool-bench --rounds 3 --seconds 1
+	@cargo bench -q -p engine --bench turns
 
 # How nearly full pools bear random overwrites for a long time: an hour and a half.
 bench-steady:

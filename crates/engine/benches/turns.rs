@@ -64,7 +64,7 @@ impl Bench {
         for _ in 0..WRITES {
             self.written += 1;
             let lba = self.written.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (64 * TIB / 4096) * 8;
-            let lba = if self.written % 2 == 0 { self.written * 8 } else { lba };
+            let lba = if self.written.is_multiple_of(2) { self.written * 8 } else { lba };
             let completion = self.host.run(&mut self.lab, write_16(0, lba, &[7; 4096]));
             assert_eq!(completion.status, 0);
         }

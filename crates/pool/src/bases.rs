@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn watches_see_merges_of_their_page() {
         let mut bases = Bases::new(0);
-        let (one, two) = (bases.watch(1), bases.watch(2));
+        let (one, two, any) = (bases.watch(Some(1)), bases.watch(Some(2)), bases.watch(None));
         bases.disturb(Some(2));
-        assert!(!one.is_disturbed() && two.is_disturbed());
+        assert!(!one.is_disturbed() && two.is_disturbed() && any.is_disturbed());
         bases.disturb(None);
         assert!(one.is_disturbed());
     }

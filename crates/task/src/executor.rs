@@ -212,6 +212,29 @@ mod tests {
         assert_eq!(executor.next_deadline(), None);
     }
 
+    /// A walk lets others of its turn run first, or lets the turn end: only then it hears of what happened meanwhile.
+    #[test]
+    fn a_turn_ends_where_a_task_lets_it_end_and_not_where_it_yields() {
+        let mut executor = Executor::new();
+        let steps = Rc::new(RefCell::new(0));
+        let (io, count) = (executor.io().clone(), steps.clone());
+        executor.io().spawn(async move {
+            for step in 0..6 {
+                match step % 2 {
+                    0 => io.yield_now().await,
+                    _ => io.next_turn().await,
+                }
+                *count.borrow_mut() += 1;
+            }
+        });
+        let mut seen = Vec::new();
+        while executor.has_ready() {
+            executor.run_ready();
+            seen.push(*steps.borrow());
+        }
+        assert_eq!(seen, [1, 3, 5, 6]);
+    }
+
     #[test]
     fn join_all_waits_for_every_one_and_oneshot_carries_a_value() {
         let mut executor = Executor::new();

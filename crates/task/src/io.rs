@@ -306,28 +306,6 @@ impl Io {
         self.sleep_until(self.now() + time)
     }
 
-    /// Lets every other ready task of this turn run first.
-    pub async fn yield_now(&self) {
-        self.pend_once(|| self.wake(self.current())).await;
-    }
-
-    /// Lets the turn end: what has happened in the world meanwhile comes first.
-    pub async fn next_turn(&self) {
-        self.pend_once(|| self.0.next_turn.borrow_mut().push(self.current())).await;
-    }
-
-    async fn pend_once(&self, see_to_waking: impl Fn()) {
-        let mut pended = false;
-        std::future::poll_fn(|_| {
-            if std::mem::replace(&mut pended, true) {
-                return Poll::Ready(());
-            }
-            see_to_waking();
-            Poll::Pending
-        })
-        .await;
-    }
-
     /// The task that is being polled; leaf futures note it, to have it woken.
     pub fn current(&self) -> TaskId {
         self.0.current.get().expect("futures are polled by the executor only")
@@ -336,6 +314,11 @@ impl Io {
     /// Makes a task ready. Waking a task twice polls it twice; futures accept that.
     pub fn wake(&self, task: TaskId) {
         self.0.ready.borrow_mut().push_back(task);
+    }
+
+    /// Makes a task ready when this turn has ended.
+    pub(crate) fn wake_next_turn(&self, task: TaskId) {
+        self.0.next_turn.borrow_mut().push(task);
     }
 
     pub(crate) fn set_current(&self, task: Option<TaskId>) {

@@ -16,6 +16,7 @@
 mod executor;
 mod io;
 mod sync;
+mod turns;
 
 pub use executor::{Executor, TaskId};
 pub use io::{Io, OperationFuture, Sleep};

@@ -11,6 +11,8 @@ use crate::request::{LaneOutput, LaneRequest};
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Stretches are copied one after the other; what is to be referred to within one, at once.
 const AT_ONCE_BYTES: u64 = 16 << 20;
+/// Changes of them that are under way at once.
+const CHANGES_AT_ONCE: usize = 64;
 
 /// A stretch of a copy; bytes are whole blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -135,7 +137,12 @@ impl PoolVolume {
                 None => self.clear(part).await,
             }
         };
-        join_all(changes.into_iter().map(change)).await.into_iter().collect::<Result<(), _>>()?;
+        // each that goes on asks all of those that are waited for
+        let mut left = changes.into_iter();
+        while left.len() > 0 {
+            let some = join_all(left.by_ref().take(CHANGES_AT_ONCE).map(change)).await;
+            some.into_iter().collect::<Result<(), _>>()?;
+        }
         Ok(data)
     }
 
