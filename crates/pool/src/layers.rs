@@ -62,6 +62,11 @@ impl Layer {
         !self.dropping && !self.frozen && self.children == 0
     }
 
+    /// Whether it has no page in the log, and maps nothing.
+    pub fn is_empty(&self) -> bool {
+        self.mapped == 0 && self.root == MapEntry::ABSENT
+    }
+
     /// Whether nobody sees anything of it any more.
     pub fn is_to_be_emptied(&self) -> bool {
         self.dropping && self.children == 0 && self.merging.is_none()

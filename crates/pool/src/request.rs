@@ -273,7 +273,11 @@ impl Lane {
             if stuck {
                 return Err(LaneError::NoSuchLayer);
             }
-            self.background.notify();
+            match self.is_emptied(layer) {
+                // it goes with the next checkpoint, which nothing else may call for
+                true => self.want_checkpoint(),
+                false => self.background.notify(),
+            }
             self.space.wait().await;
         }
         if state().is_some() {
@@ -300,6 +304,12 @@ impl Lane {
             }
         }
         created
+    }
+
+    fn is_emptied(&self, name: LayerId) -> bool {
+        let map = self.map.borrow();
+        let layer = map.layers.get(&map.named(name));
+        layer.is_some_and(|layer| layer.is_to_be_emptied() && layer.is_empty())
     }
 
     async fn drop_layer(&self, layer: LayerId) -> Result<(), LaneError> {

@@ -202,6 +202,31 @@ pub const RENAMED_LAYER_IS_NOT_MADE_AGAIN: Scenario = Scenario {
     },
 };
 
+pub const EMPTY_LAYER_IS_MADE_AGAIN: Scenario = Scenario {
+    name: "empty-layer-is-made-again",
+    property: "a layer that was dropped before anything was written to it is made again without waiting for a checkpoint of its own time",
+    run: |seed, options| {
+        let mut script = Script::new(seed, plain_plan(any(seed), 6, 600), options);
+        script.start()?;
+        script.write(0, 20)?;
+        let top = *script.bench.lanes()[0].layers().last().expect("the volume's");
+        let layer = LayerId(900_000);
+        ask(&mut script, LaneRequest::CreateLayer { layer, parent: Some(top), blocks: 600 })?;
+        ask(&mut script, LaneRequest::DropLayer { layer })?;
+        // upkeep has looked, and has found nothing to do
+        script.pass(Nanos::from_millis(100))?;
+        let before = script.world().now();
+        ask(&mut script, LaneRequest::CreateLayer { layer, parent: Some(top), blocks: 600 })?;
+        let took = script.world().now() - before;
+        if took > Nanos::from_secs(1) {
+            return Err(Failure::Broken(format!("it took {took:?}")));
+        }
+        ask(&mut script, LaneRequest::DropLayer { layer })?;
+        script.converge()?;
+        script.audit()
+    },
+};
+
 /// Rounds of which one is sure to have the layer written at the right moment.
 const OVERTAKING_ROUNDS: u64 = 120;
 
