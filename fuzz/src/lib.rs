@@ -20,7 +20,7 @@ pub struct Target {
 const PAGE_KEY_BYTES: usize = 13;
 
 /// All of them. A directory of `fuzz/corpus` has the name of each.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     Target {
         name: "iscsi-pdu",
         what: "every iSCSI PDU, additional headers, text",
@@ -72,6 +72,12 @@ pub const TARGETS: [Target; 15] = [
         what: "where the stored catalog begins",
         run: pool::fuzz::catalog_slot,
         bytes_max: 64,
+    },
+    Target {
+        name: "changed-pool",
+        what: "a pool of which a sealed structure was changed, opened and used",
+        run: sim::scenarios::bear_change,
+        bytes_max: 256,
     },
     Target {
         name: "api-body",

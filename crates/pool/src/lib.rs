@@ -1,32 +1,41 @@
 //! The pool: drives joined into a checksummed, parity-protected log, and volumes mapped onto it.
 //!
-//! | file            | what it is                                                        |
-//! |-----------------|-------------------------------------------------------------------|
-//! | `protection`    | the five protections, as one code: W columns, P of them parity    |
-//! | `layout`        | which cell of a batch holds what                                  |
-//! | `position`      | where a block lives                                               |
-//! | `format/`       | everything on a drive, as bytes                                   |
-//! | `probe`, `create`, `membership` | whose a drive is; making, claiming a pool; its drives |
-//! | `lane`          | one independent log on one shard                                  |
-//! | `request`       | what a lane can be asked                                          |
-//! | `write`, `read` | the paths of a write and a read                                   |
-//! | `log`, `batch`, `append`, `apply` | waiting, building, writing and committing batches |
-//! | `cells`, `verify` | reading from drives, verifying, rebuilding; whole batches       |
-//! | `evidence`, `latency` | when a drive is taken out: for its errors, for being slow         |
-//! | `segments`, `fit`, `space` | chunks and segments; who may use what is left                 |
-//! | `map`, `exposure`, `pages` | layers and their pages, in memory and on their way there          |
-//! | `references`    | blocks that are what another layer says                           |
-//! | `bases`         | what the layers below one say, together                           |
-//! | `checkpoint`, `recovery`, `clean`, `round`, `dropping`, `merge` | the multi-step works |
-//! | `volume`        | a volume over the lanes of a pool, as a block target; `volume/`: references, copies |
-//! | `evidence`      | when a drive is taken out                                         |
-//! | `scrub`, `pace` | reading everything; how fast repairs go                           |
-//! | `loss`          | what is damaged beyond repair                                     |
-//! | `audit`         | whether the books are right                                       |
-//! | `recount`       | counts that are doubted are compared with the map                 |
-//! | `catalog`       | the array's description, kept in lane 0                         |
-//! | `beyond`        | what is mapped behind the end of a volume that gets smaller       |
-//! | `stats`, `decision`, `usage` | what is counted, how often each rare decision was taken; what a layer holds |
+//! | file                      | what it does                                                          |
+//! |---------------------------|-----------------------------------------------------------------------|
+//! | `protection`, `layout`    | the five kinds of protection; which cell of a batch holds what        |
+//! | `position`                | the address of a block in the log                                     |
+//! | `format`                  | the bytes on a drive                                                  |
+//! | `probe`                   | what a drive holds                                                    |
+//! | `create`                  | making a pool, claiming one at a start                                |
+//! | `membership`              | the drives of a pool                                                  |
+//! | `lane`, `request`         | one independent log on one shard, and its requests                    |
+//! | `write`, `read`           | requests that write and read blocks                                   |
+//! | `hold`                    | compare-and-write across lanes                                        |
+//! | `log`, `batch`            | entries that wait; building a batch of them                           |
+//! | `append`, `write_batch`   | the task that writes batches; writing one to the drives               |
+//! | `apply`                   | changing the map when a batch is committed                            |
+//! | `cells`, `verify`         | reading, checking and rebuilding cells; checking whole batches        |
+//! | `evidence`, `latency`, `watch` | when a drive is given up: for errors, for being slow, for hanging |
+//! | `lacking`                 | columns that lack something although their drive is there             |
+//! | `segments`, `fit`, `space` | chunks and segments; who may use the free ones                       |
+//! | `map`, `pages`, `ring`    | layers and their pages: in memory, read from drives, evicted          |
+//! | `layers`                  | which layer stands on which, and their names                          |
+//! | `exposure`                | dirty pages that a checkpoint would have to write                     |
+//! | `references`              | blocks that are what another layer says                               |
+//! | `bases`                   | what the layers below one say, worked out once                        |
+//! | `map_status`, `beyond`    | which blocks are mapped; blocks behind the end of a smaller volume    |
+//! | `checkpoint`              | writing the map, the table and the roots                              |
+//! | `recovery`, `found`       | opening a lane: the newest checkpoint and the batches after it        |
+//! | `sanity`                  | checks of a root and a table before they are believed                 |
+//! | `clean`, `round`, `brake` | cleaning: choosing segments, moving their blocks, slowing hosts down  |
+//! | `pace`                    | the share of time that repairs get                                    |
+//! | `dropping`, `merge`       | emptying a dropped layer, merging it with the one that stands on it   |
+//! | `scrub`, `loss`           | reading everything; what is damaged beyond repair                     |
+//! | `audit`, `recount`        | comparing all counts with the map; correcting them                    |
+//! | `usage`, `stats`, `decision` | space of layers; counters; how often each rare decision was taken  |
+//! | `volume`                  | a volume over the lanes of a pool, as a block target                  |
+//! | `catalog`                 | the array's catalog, stored in lane 0                                 |
+//! | `fuzz`                    | entry points for fuzzing                                              |
 
 mod append;
 mod apply;

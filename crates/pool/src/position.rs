@@ -9,12 +9,12 @@
 //! ```
 //!
 //! A position names a batch (segment, first row, number of rows) and the slot in it; together with the
-//! segment's columns that is enough to find the cell. Segment ids are never reused, so a position names the
+//! segment's columns that is enough to find the cell. While a pool is open no segment id is used twice, so a position names the
 //! same bytes for ever: a conditional entry can trust "still points there".
 
 use std::fmt;
 
-/// A segment of one lane. Counted up, never reused; the first is 1.
+/// A segment of one lane. Ids are counted up from 1.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 

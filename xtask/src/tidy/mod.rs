@@ -1,7 +1,8 @@
 //! The style that no lint knows: sizes of files and functions, their openings, where `unsafe` may stand, words that
-//! do not belong into a tree, which room may depend on which, and deliberate breaks that nobody would miss.
+//! do not belong into a tree, tables of files, which room may depend on which, and deliberate breaks that nobody would miss.
 
 mod layers;
+mod maps;
 mod mask;
 mod mutations;
 mod rust;
@@ -52,6 +53,7 @@ fn check_file(path: &Path, text: &str) -> Vec<Complaint> {
     if path.extension().is_some_and(|extension| extension == "rs") {
         let unsafe_room = ["crates/parity/", "crates/uring/"].iter().any(|room| name.starts_with(room));
         found.extend(rust::check(text, unsafe_room));
+        found.extend(maps::check(path, text));
     }
     found.extend(words::check(path, text));
     found.into_iter().map(|(line, what)| Complaint { file: name.clone(), line, what }).collect()

@@ -22,6 +22,7 @@ use crate::seed::Options;
 use crate::workload::Failure;
 
 pub use script::{Script, plain_plan};
+pub use sealed::bear_change;
 
 /// One scenario.
 pub struct Scenario {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId, Nanos};
 use block::Payload;
-use pool::fuzz::{Drives, Sealed, change};
+use pool::fuzz::{Dice, Drives, Sealed, change};
 use pool::{Lane, LaneRequest, Protection, Reference};
 use task::Io;
 
@@ -45,12 +45,16 @@ impl Drives for Unserved {
 }
 
 fn change_some(script: &mut Script, what: Sealed) {
-    let drives = Unserved(script.world(), script.bench.drives().to_vec());
     for _ in 0..1 + script.prng.below(3) {
-        let prng = &mut script.prng;
-        let said = change(&drives, 0, what, &mut |most| if most == 0 { 0 } else { prng.below(most) });
-        script.world().note(|| format!("changed: {said:?}"));
+        let mut prng = script.prng.fork();
+        change_one(script, what, &mut |most| if most == 0 { 0 } else { prng.below(most) });
     }
+}
+
+fn change_one(script: &Script, what: Sealed, dice: Dice<'_>) {
+    let drives = Unserved(script.world(), script.bench.drives().to_vec());
+    let said = change(&drives, 0, what, dice);
+    script.world().note(|| format!("changed: {said:?}"));
 }
 
 /// A pool with something of everything: copies, references, layers that are on their way out.
@@ -171,14 +175,32 @@ fn opens(script: &mut Script) -> Result<bool, Failure> {
 /// Something of each structure is changed, and the pool opened and used twice.
 fn change_and_use(seed: u64, options: Options) -> Result<(), Failure> {
     let mut script = set_up(seed, options)?;
+    change_some(&mut script, Sealed::ALL[(seed % 6) as usize]);
+    use_twice(&mut script)
+}
+
+/// For fuzzing: the first byte says which pool, and what of it is changed; the others how.
+pub fn bear_change(bytes: &[u8]) {
+    let Some((&seed, mut left)) = bytes.split_first() else { return };
+    let mut dice = |most: u64| {
+        let taken = left.len().min(if most > 256 { 8 } else { 1 });
+        let (value, rest) = left.split_at(taken);
+        left = rest;
+        value.iter().fold(0, |number, &byte| number << 8 | u64::from(byte)).checked_rem(most).unwrap_or(0)
+    };
+    let mut script = set_up(seed.into(), Options::default()).expect("nothing is wrong yet");
+    change_one(&script, Sealed::ALL[usize::from(seed) % 6], &mut dice);
+    use_twice(&mut script).expect("whatever is changed is borne");
+}
+
+fn use_twice(script: &mut Script) -> Result<(), Failure> {
     script.shared.lenient.set(true);
     let made = Rc::new(Cell::new(MADE));
-    change_some(&mut script, Sealed::ALL[(seed % 6) as usize]);
     for _ in 0..2 {
-        if !opens(&mut script)? {
+        if !opens(script)? {
             return Ok(());
         }
-        exercise(&mut script, &made)?;
+        exercise(script, &made)?;
         match script.prng.below(2) {
             0 => script.crash(false),
             _ => script.close()?,
