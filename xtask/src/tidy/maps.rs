@@ -10,11 +10,14 @@ pub fn check(path: &Path, text: &str) -> Vec<(usize, String)> {
     }
     let first_column = |line: &str| line.strip_prefix("//! | ")?.split('|').next().map(str::to_owned);
     let rows: Vec<String> = text.lines().filter_map(first_column).collect();
-    let named = |module: &str| rows.iter().map(|row| row.matches(&format!("`{module}`")).count()).sum::<usize>();
+    let named =
+        |module: &str| rows.iter().map(|row| row.matches(&format!("`{module}`")).count()).sum::<usize>();
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let line = line.strip_prefix("pub ").unwrap_or(line);
-        let Some(module) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else { continue };
+        let Some(module) = line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) else {
+            continue;
+        };
         match named(module) {
             1 => {}
             0 => found.push((number + 1, format!("`{module}` is not in the table of files above"))),
