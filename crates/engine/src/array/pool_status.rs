@@ -74,6 +74,17 @@ struct View<'a> {
     clocks: (Nanos, u64),
 }
 
+/// Counts that were wrong: a fault of the program or of the memory of this machine, which has been corrected.
+fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
+    let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_mended).sum();
+    (counts > 0).then(|| {
+        format!(
+            "counts of used blocks were wrong and have been corrected ({counts} since the start). A program or \
+             this machine's memory had an error: run `tangelo pool scrub`, and report it"
+        )
+    })
+}
+
 /// How a pool is, why, and what to do about it.
 struct Condition {
     harm: Harm,
@@ -121,7 +132,8 @@ impl View<'_> {
             .into_iter()
             .flatten()
             .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)))
-            .chain(bin::describe(&pool.care.gave_way));
+            .chain(bin::describe(&pool.care.gave_way))
+            .chain(corrected_counts(lanes));
         let status = PoolStatus {
             name: pool.name.clone(),
             id: pool.id.to_string(),
