@@ -4,24 +4,26 @@
 //! Every command goes to shard 0 and is answered exactly once through its [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
 //! would have changed. Secrets travel in here only towards the array, never back.
 
-mod copies;
 mod error;
-mod figures;
 mod names;
+mod pool_usage;
 mod problem;
 mod reply;
+mod snapshots;
 mod upkeep;
 
 use std::fmt;
 use std::net::SocketAddr;
 
-pub use copies::{BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus};
 pub use error::{CommandError, CommandErrorKind};
-pub use figures::{PoolMap, PoolReferences, PoolWrites};
 pub use names::{HostUpdate, Named};
+pub use pool_usage::{PoolMap, PoolReferences, PoolWrites};
 pub use problem::{Harm, Problem};
 pub use reply::{Caller, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
+pub use snapshots::{
+    BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus,
+};
 pub use upkeep::{LastScrub, NewSettings, PoolSettings, RepairStatus, ScrubStatus, Upkeep};
 
 /// A command from the administrator.

@@ -11,7 +11,7 @@
 mod access;
 mod bin;
 mod change;
-mod copied;
+mod copy_sources;
 mod drive;
 mod encode;
 mod error;
@@ -33,7 +33,7 @@ mod volume;
 pub use access::{KeptAccess, KeptAccesses};
 pub use bin::Binned;
 pub use change::{Change, NewVolume};
-pub use copied::CopiedFrom;
+pub use copy_sources::CopiedFrom;
 pub use drive::{DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::KeptAccesses;
 use crate::bin::Binned;
-use crate::copied::CopiedFrom;
+use crate::copy_sources::CopiedFrom;
 use crate::drive::{FailedDrive, KnownDrive};
 use crate::identity::{Naa, target_name};
 use crate::name::{InitiatorName, Name};

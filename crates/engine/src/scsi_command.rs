@@ -14,7 +14,7 @@ use wire::scsi::Lun;
 use crate::access;
 use crate::connection::carry_out;
 use crate::context::Context;
-use crate::copy::by_reference;
+use crate::extended_copy::by_reference;
 use crate::reinstatement::SessionPlace;
 use crate::reservations::{self, Ask};
 use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};

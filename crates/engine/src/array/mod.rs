@@ -10,8 +10,7 @@ mod bin;
 mod care;
 mod change;
 mod clock;
-mod copied;
-mod copies;
+mod copy_sources;
 mod drive_commands;
 mod drives;
 mod error;
@@ -30,6 +29,7 @@ mod order;
 mod outlook;
 mod pool_create;
 mod pool_delete;
+mod pool_settings;
 mod pool_status;
 mod pools;
 mod portals;
@@ -42,6 +42,7 @@ mod resize;
 mod schedules;
 mod scrub;
 mod slow;
+mod snapshots;
 pub(crate) mod space;
 mod spares;
 mod start;
@@ -62,7 +63,7 @@ use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Gate, Notify, Semaphore};
 
-pub(crate) use self::copied::{CopyAsk, CopyGrant};
+pub(crate) use self::copy_sources::{CopyAsk, CopyGrant};
 use self::drives::Drive;
 use self::pools::Pool;
 use crate::context::Context;
@@ -107,7 +108,7 @@ pub(crate) struct Array {
     wake_keeper: Notify,
     /// The end has begun.
     stopping: Cell<bool>,
-    copying: RefCell<copied::Copying>,
+    copying: RefCell<copy_sources::Copying>,
     /// Drives that are made to blink.
     locating: Cell<usize>,
     began: Cell<Nanos>,

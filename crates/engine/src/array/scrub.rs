@@ -8,8 +8,7 @@ use pool::LaneStats;
 use super::Array;
 use super::drive_commands::done;
 use crate::message::Call;
-use crate::settings;
-use api::{CommandError, CommandErrorKind, LastScrub, NewSettings, Reply, ScrubStatus};
+use api::{CommandError, CommandErrorKind, LastScrub, Reply, ScrubStatus};
 
 /// How long labels are read before a scrub goes on without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
@@ -129,25 +128,6 @@ impl Array {
         let now = self.context.io.wall_clock_ms();
         // one of the future says nothing: the clock was wrong then, or is now
         last > now + CLOCK_STEP_MS || now.saturating_sub(last) >= u64::from(every) * 1000
-    }
-
-    /// Changes a pool's settings; where nothing is to be changed, they are told.
-    pub(super) async fn set_pool(
-        &self,
-        name: &str,
-        new: &NewSettings,
-        dry_run: bool,
-    ) -> Result<Reply, CommandError> {
-        let before =
-            self.state.borrow().catalog.find_pool(name).map(|entry| entry.settings).unwrap_or_default();
-        let wanted = settings::changed(&before, new);
-        let planned = self.plan(&Change::SetPool { pool: name.to_owned(), settings: wanted })?;
-        let planned = settings::lines(&wanted).into_iter().fold(planned, |planned, line| planned.line(line));
-        if !dry_run && wanted != before {
-            self.commit(&planned.next).await?;
-            self.wake_keeper.notify();
-        }
-        Ok(planned.reply(dry_run, None))
     }
 
     /// What is told of a pool's scrubs.
