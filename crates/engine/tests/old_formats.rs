@@ -85,6 +85,7 @@ fn make(lab: &mut Lab) {
     let clone = CopyOrder::Clone { volume: "vm".into(), snapshot: "before".into(), name: "clone".into() };
     lab.change(copy(clone));
     lab.map("clone", "alpha", 2, true);
+    [0, 1].into_iter().for_each(|lun| drop(host.settle(lab, lun)));
     host.write(lab, 0, 512, &content(2, 512, 512));
     let targets = [copy_target(lab, &host, 0), copy_target(lab, &host, 1)];
     assert_eq!(host.run(lab, extended_copy(0, &targets, (0, 0), (1, 4096), 1024)).status, 0);
