@@ -46,7 +46,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "wire"]),
+    ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 
