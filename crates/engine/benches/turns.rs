@@ -12,7 +12,7 @@ use api::{Command, CopyOrder, NewBacking, NewVolume, Upkeep};
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
-use common::host::{Host, cdb};
+use common::host::{Host, cdb, get_lba_status, unmap, write_16};
 use iscsi::initiator::Request;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
@@ -97,38 +97,6 @@ fn say(name: &str, turn: Duration) {
     println!("{:>10.3} ms  {name}", turn.as_secs_f64() * 1e3);
 }
 
-fn write_16(lun: u16, lba: u64, data: &[u8]) -> Request {
-    let (l, b) = (lba.to_be_bytes(), ((data.len() / 512) as u32).to_be_bytes());
-    let mut command = [0; 16];
-    command[0] = 0x8A;
-    command[2..10].copy_from_slice(&l);
-    command[10..14].copy_from_slice(&b);
-    let mut request = Request::new(wire::scsi::Lun::new(lun).expect("a small one").emit(), cdb(&command));
-    request.data_out = block::Payload::from(bytes::Bytes::copy_from_slice(data));
-    request
-}
-
-/// UNMAP of one descriptor.
-fn unmap(lba: u64, blocks: u32) -> Request {
-    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
-    list.extend(lba.to_be_bytes());
-    list.extend(blocks.to_be_bytes());
-    list.extend([0; 4]);
-    let mut request = Request::new(0, cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]));
-    request.data_out = block::Payload::from(bytes::Bytes::from(list));
-    request
-}
-
-fn lba_status(lba: u64) -> Request {
-    let mut bytes = [0; 16];
-    (bytes[0], bytes[1]) = (0x9E, 0x12);
-    bytes[2..10].copy_from_slice(&lba.to_be_bytes());
-    bytes[10..14].copy_from_slice(&(8_u32 + 16 * 64).to_be_bytes());
-    let mut request = Request::new(0, cdb(&bytes));
-    request.expected_in = 8 + 16 * 64;
-    request
-}
-
 /// Zeros from here on, as many as one command may say.
 fn write_same(lba: u64) -> Request {
     let mut bytes = [0; 16];
@@ -165,8 +133,8 @@ fn main() {
         "the clone deleted for good",
         Command::VolumeDelete { name: "clone".into(), unmap: false, eradicate: true, dry_run: false },
     );
-    bench.request("GET LBA STATUS", lba_status(0));
-    bench.request("UNMAP of 512 MiB", unmap(1 << 20, 1 << 20));
+    bench.request("GET LBA STATUS", get_lba_status(0, 0, 64));
+    bench.request("UNMAP of 512 MiB", unmap(0, 1 << 20, 1 << 20));
     bench.request("WRITE SAME of 16 MiB", write_same(1 << 24));
     let targets = [copy_target(&mut bench.lab, &bench.host, 0), copy_target(&mut bench.lab, &bench.host, 1)];
     bench.request(

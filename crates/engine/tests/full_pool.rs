@@ -96,12 +96,8 @@ fn fill(lab: &mut Lab, host: &Host, from: u32, warnings: &mut u32) -> u32 {
 }
 
 fn unmap(lab: &mut Lab, host: &Host, pieces: std::ops::Range<u32>) {
-    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
-    list.extend(u64::from(pieces.start * PIECE_BLOCKS).to_be_bytes());
-    list.extend((pieces.len() as u32 * PIECE_BLOCKS).to_be_bytes());
-    list.extend([0; 4]);
-    let mut request = write_10(0, 0, &list);
-    request.cdb = cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24]);
+    let request =
+        common::host::unmap(0, u64::from(pieces.start * PIECE_BLOCKS), pieces.len() as u32 * PIECE_BLOCKS);
     let answer = host.run(lab, request);
     assert_eq!(answer.status, 0, "{:x?}", sense(&answer));
 }

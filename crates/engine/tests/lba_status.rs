@@ -6,10 +6,8 @@ use std::collections::BTreeSet;
 
 use api::Command;
 use api::{CopyOrder, NewBacking, NewVolume};
-use block::Payload;
 use common::Lab;
-use common::host::{Host, cdb, sense};
-use iscsi::initiator::Request;
+use common::host::{Host, get_lba_status, sense, unmap, write_16};
 use wire::scsi::provisioning::{LbaStatus, parse_lba_status};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
@@ -31,26 +29,9 @@ fn array(seed: u64, shards: u16, size_bytes: u64) -> (Lab, Host) {
     (lab, host)
 }
 
-fn write_16(lba: u64, data: &[u8]) -> Request {
-    let (l, b) = (lba.to_be_bytes(), ((data.len() / 512) as u32).to_be_bytes());
-    let mut command = [0; 16];
-    command[0] = 0x8A;
-    command[2..10].copy_from_slice(&l);
-    command[10..14].copy_from_slice(&b);
-    let mut request = Request::new(0, cdb(&command));
-    request.data_out = Payload::from(bytes::Bytes::copy_from_slice(data));
-    request
-}
-
 /// One command with room for so many descriptors.
 fn ask(host: &Host, lab: &mut Lab, lba: u64, room: u32) -> Vec<LbaStatus> {
-    let mut bytes = [0; 16];
-    (bytes[0], bytes[1]) = (0x9E, 0x12);
-    bytes[2..10].copy_from_slice(&lba.to_be_bytes());
-    bytes[10..14].copy_from_slice(&(8 + 16 * room).to_be_bytes());
-    let mut request = Request::new(0, cdb(&bytes));
-    request.expected_in = 8 + 16 * room;
-    let completion = host.run(lab, request);
+    let completion = host.run(lab, get_lba_status(0, lba, room));
     assert_eq!(completion.status, 0, "{:x?}", sense(&completion));
     parse_lba_status(&completion.data_in.to_vec()).expect("a list of descriptors")
 }
@@ -88,7 +69,7 @@ fn an_empty_volume_of_any_size_is_told_in_a_few_words() {
         let mut written = BTreeSet::from([0, 1 << 24, (1 << 32) + 4096 * 3, 1 << 36, end - PER_BLOCK]);
         written.extend([(1 << 36) + 256 * PER_BLOCK, (1 << 36) + 3 * 256 * PER_BLOCK]);
         for &lba in &written {
-            let completion = host.run(&mut lab, write_16(lba, &[7; 4096]));
+            let completion = host.run(&mut lab, write_16(0, lba, &[7; 4096]));
             assert_eq!(completion.status, 0);
         }
         let truth: Vec<(u64, u64)> = written.iter().map(|&lba| (lba, lba + PER_BLOCK)).collect();
@@ -118,17 +99,12 @@ fn what_is_told_is_what_was_written() {
                 let block = random.between(0, 2000);
                 let blocks = random.between(1, 300);
                 let data = vec![random.between(1, 255) as u8; (blocks * 4096) as usize];
-                let completion = host.run(&mut lab, write_16(block * PER_BLOCK, &data));
+                let completion = host.run(&mut lab, write_16(0, block * PER_BLOCK, &data));
                 assert_eq!(completion.status, 0, "{:x?}", sense(&completion));
                 model.extend(block..block + blocks);
             }
             let (block, blocks) = (random.between(0, 2000), random.between(1, 900));
-            let mut unmap = vec![0, 22, 0, 16, 0, 0, 0, 0];
-            unmap.extend((block * PER_BLOCK).to_be_bytes());
-            unmap.extend(((blocks * PER_BLOCK) as u32).to_be_bytes());
-            unmap.extend([0; 4]);
-            let mut request = Request::new(0, cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]));
-            request.data_out = Payload::from(bytes::Bytes::from(unmap));
+            let request = unmap(0, block * PER_BLOCK, (blocks * PER_BLOCK) as u32);
             let completion = host.run(&mut lab, request);
             assert_eq!(completion.status, 0, "{:x?}", sense(&completion));
             model.retain(|at| !(block..block + blocks).contains(at));

@@ -17,8 +17,7 @@ use api::{AccessState, Command, CopyOrder, GroupAccess, Health, NewPool, NewSett
 use base::BLOCK_BYTES;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
-use common::host::{Host, cdb};
-use iscsi::initiator::Request;
+use common::host::{Host, unmap};
 use sim::{DriveNumber, DriveOptions, World};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
@@ -53,17 +52,6 @@ fn content(version: u8, from: u32, sectors: u32) -> Vec<u8> {
         .collect()
 }
 
-/// UNMAP of so many sectors.
-fn unmap(lba: u64, blocks: u32) -> Request {
-    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
-    list.extend(lba.to_be_bytes());
-    list.extend(blocks.to_be_bytes());
-    list.extend([0; 4]);
-    let mut request = Request::new(0, cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24, 0]));
-    request.data_out = block::Payload::from(bytes::Bytes::from(list));
-    request
-}
-
 /// Something of everything that is stored: checkpoints and what comes after them, layers that stand on each other, references,
 /// holes, and every kind of record in the catalog.
 fn make(lab: &mut Lab) {
@@ -89,7 +77,7 @@ fn make(lab: &mut Lab) {
     host.write(lab, 0, 512, &content(2, 512, 512));
     let targets = [copy_target(lab, &host, 0), copy_target(lab, &host, 1)];
     assert_eq!(host.run(lab, extended_copy(0, &targets, (0, 0), (1, 4096), 1024)).status, 0);
-    assert_eq!(host.run(lab, unmap(1024, 512)).status, 0);
+    assert_eq!(host.run(lab, unmap(0, 1024, 512)).status, 0);
     let access = GroupAccess { group: 1, state: AccessState::ActiveNonOptimized };
     lab.change(Command::VolumeAccess { name: "other".into(), access, dry_run: false });
     lab.create_pool_volume("deleted", false);

@@ -7,7 +7,7 @@ use api::{CopyOrder, PoolReferences};
 use base::Nanos;
 use common::Lab;
 use common::copy::{copy_target, extended_copy};
-use common::host::{Host, cdb};
+use common::host::{Host, cdb, unmap};
 use iscsi::initiator::Request;
 use wire::scsi::Lun;
 
@@ -181,13 +181,7 @@ fn what_a_copy_has_kept_is_not_said_to_be_nothing() {
     });
     write(&mut lab, &host, 0, 0, &pattern(1, sectors));
     copied(&mut lab, &host, (0, 0), (1, 0), sectors);
-    let mut list = vec![0, 22, 0, 16, 0, 0, 0, 0];
-    list.extend(0u64.to_be_bytes());
-    list.extend((sectors as u32).to_be_bytes());
-    list.extend([0; 4]);
-    let mut unmap = Request::new(0, cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24]));
-    unmap.data_out = list.into();
-    assert_eq!(host.run(&mut lab, unmap).status, 0);
+    assert_eq!(host.run(&mut lab, unmap(0, 0, sectors as u32)).status, 0);
     let before = stored(&mut lab);
     assert!(before >= 16 * MIB, "{before}: the copy keeps it");
     let said = lab.change(order("copy")).lines;

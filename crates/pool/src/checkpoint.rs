@@ -288,8 +288,7 @@ impl Lane {
         // one into which another is being merged is there until that has ended
         let targets: BTreeSet<LayerId> = cut.layers.values().filter_map(|layer| layer.merging).collect();
         let keeps = |id: &LayerId, layer: &Layer| {
-            targets.contains(id)
-                || !(layer.is_to_be_emptied() && layer.mapped == 0 && layer.root == MapEntry::ABSENT)
+            targets.contains(id) || !(layer.is_to_be_emptied() && layer.is_empty())
         };
         let layers = cut
             .layers

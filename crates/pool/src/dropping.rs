@@ -11,9 +11,7 @@ use crate::map::stored;
 impl Lane {
     pub(crate) fn dropping_layer(&self) -> Option<LayerId> {
         let map = self.map.borrow();
-        let emptied = |id: &LayerId| {
-            map.layer(*id).mapped == 0 && map.layer(*id).root == MapEntry::ABSENT && map.is_unused(*id)
-        };
+        let emptied = |id: &LayerId| map.layer(*id).is_empty() && map.is_unused(*id);
         let due = |id: &LayerId| map.layer(*id).is_to_be_emptied() && !map.layer(*id).stuck;
         map.upkeep.iter().find(|id| due(id) && !emptied(id)).copied()
     }

@@ -332,6 +332,34 @@ pub fn write_10(lun: u16, lba: u32, data: &[u8]) -> Request {
 }
 
 /// In logical blocks of 512 bytes.
+pub fn write_16(lun: u16, lba: u64, data: &[u8]) -> Request {
+    let mut command = cdb(&[0x8A]);
+    command[2..10].copy_from_slice(&lba.to_be_bytes());
+    command[10..14].copy_from_slice(&((data.len() / 512) as u32).to_be_bytes());
+    let mut request = Request::new(field(lun), command);
+    request.data_out = Payload::from(Bytes::copy_from_slice(data));
+    request
+}
+
+/// UNMAP with one descriptor.
+pub fn unmap(lun: u16, lba: u64, blocks: u32) -> Request {
+    let list = [&[0, 22, 0, 16, 0, 0, 0, 0], &lba.to_be_bytes()[..], &blocks.to_be_bytes(), &[0; 4]].concat();
+    let mut request = Request::new(field(lun), cdb(&[0x42, 0, 0, 0, 0, 0, 0, 0, 24]));
+    request.data_out = Payload::from(list);
+    request
+}
+
+/// GET LBA STATUS with room for so many descriptors.
+pub fn get_lba_status(lun: u16, lba: u64, room: u32) -> Request {
+    let mut command = cdb(&[0x9E, 0x12]);
+    command[2..10].copy_from_slice(&lba.to_be_bytes());
+    command[10..14].copy_from_slice(&(8 + 16 * room).to_be_bytes());
+    let mut request = Request::new(field(lun), command);
+    request.expected_in = 8 + 16 * room;
+    request
+}
+
+/// In logical blocks of 512 bytes.
 pub fn read_10(lun: u16, lba: u32, blocks: u16) -> Request {
     let (l, b) = (lba.to_be_bytes(), blocks.to_be_bytes());
     let mut request = Request::new(field(lun), cdb(&[0x28, 0, l[0], l[1], l[2], l[3], 0, b[0], b[1], 0]));

@@ -205,17 +205,20 @@ impl<'a> Anatomy<'a> {
         Some(format!("table: {said}"))
     }
 
+    /// The batch of a block of the table, as the root says: what the table itself says may have been changed.
+    fn batch_of_table(&self, position: Position) -> Option<(&SegmentColumns, Layout)> {
+        let columns = self.root.segments.iter().find(|columns| columns.id == position.segment())?;
+        Some((columns, Layout::of_position(columns.shape(), position)?))
+    }
+
     fn write_table(&mut self) -> Option<()> {
         let bytes = self.table.emit();
-        // where what stands in the table was changed, the table stands where it stood
         let places: Option<Vec<_>> = self
             .root
             .table
             .iter()
             .map(|entry| {
-                let columns =
-                    self.root.segments.iter().find(|columns| columns.id == entry.position.segment())?;
-                let layout = Layout::of_position(columns.shape(), entry.position)?;
+                let (columns, layout) = self.batch_of_table(entry.position)?;
                 let (role, row) = layout.place(entry.position.slot());
                 self.cell(columns, &layout, role, layout.row() + row)
             })
@@ -242,9 +245,7 @@ impl<'a> Anatomy<'a> {
 
     /// The batch of a table that was changed names it as it is: else it would be torn, and what hosts wrote in it lost.
     fn admit_table(&self, position: Position) {
-        let columns = self.root.segments.iter().find(|columns| columns.id == position.segment());
-        let Some(columns) = columns else { return };
-        let Some(layout) = Layout::of_position(columns.shape(), position) else { return };
+        let Some((columns, layout)) = self.batch_of_table(position) else { return };
         let copies = (0..columns.shape().header_copies())
             .filter_map(|role| self.cell(columns, &layout, role, layout.row()));
         for (drive, offset_bytes) in copies {
