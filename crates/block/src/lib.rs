@@ -6,6 +6,7 @@
 //! Three targets live here, [`Null`], [`Memory`] and [`Raw`], and two filters over any target, [`Fault`] and
 //! [`Delay`].
 
+mod budget;
 mod extent;
 mod filter;
 mod memory;
@@ -17,6 +18,7 @@ mod request;
 #[cfg(test)]
 mod testing;
 
+pub use budget::{Budget, Held};
 pub use extent::RequestKind;
 pub use filter::{Delay, Fault, ScriptedFault};
 pub use memory::Memory;

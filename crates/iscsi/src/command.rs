@@ -6,13 +6,13 @@ use bytes::Bytes;
 use wire::iscsi::{AdditionalHeaders, RESERVED_TAG, RejectReason, ScsiCommand};
 
 use crate::api::{Command, Effect, TaskAttribute, TaskTag};
-use crate::budget::Held;
 use crate::data_out::Collecting;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
 use crate::link::Link;
 use crate::session::{Failure, Session};
 use crate::tasks::{Transfer, Work};
+use block::Held;
 
 /// Sizes that a command announces. Bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

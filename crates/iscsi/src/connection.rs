@@ -15,11 +15,11 @@ use wire::iscsi::{AsyncEvent, AsyncMessage, Lengths, LoginStatus, RejectReason};
 use crate::api::{
     CloseReason, CommandResponse, Directory, Effect, LoginFault, TaskManagementResponse, TaskTag,
 };
-use crate::budget::Budget;
 use crate::frame::{Assembler, FrameError, Pdu};
 use crate::link::Link;
 use crate::login::{self, LOGIN_SEGMENT_BYTES, Login, LoginStep, ReadyLogin};
 use crate::session::Session;
+use block::Budget;
 
 /// Where a connection came in.
 #[derive(Clone, Debug)]

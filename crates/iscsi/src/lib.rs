@@ -5,7 +5,6 @@
 //! Bytes from a peer never cause a panic: they become a reject, a status, or the end of the connection.
 
 mod api;
-mod budget;
 mod chap;
 mod command;
 mod connection;
@@ -26,11 +25,13 @@ mod task_management;
 mod tasks;
 mod text;
 
+/// What a connection is made with.
+pub use block::Budget;
+
 pub use api::{
     Chap, CloseReason, Command, CommandResponse, Directory, Effect, HostAccess, LoginFault, Secret,
     SessionIdentity, SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction,
     TaskManagementResponse, TaskTag,
 };
-pub use budget::{Budget, Held};
 pub use connection::{Connection, ConnectionParams};
 pub use keys::Parameters;

@@ -14,7 +14,6 @@ use wire::iscsi::{
 };
 
 use crate::api::{CloseReason, Directory, SessionIdentity, SessionKind, TaskTag};
-use crate::budget::Budget;
 use crate::connection::ConnectionParams;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
@@ -22,6 +21,7 @@ use crate::link::{Link, Window};
 use crate::serial;
 use crate::tasks::{Task, Tasks};
 use crate::text::TextExchange;
+use block::Budget;
 
 pub(crate) struct Session {
     pub identity: SessionIdentity,

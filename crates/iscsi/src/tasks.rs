@@ -7,8 +7,8 @@ use base::limits;
 use wire::iscsi::RESERVED_TAG;
 
 use crate::api::{TaskManagementFunction, TaskTag};
-use crate::budget::Held;
 use crate::data_out::Collecting;
+use block::Held;
 
 /// Slots: every command of the window, and immediate ones.
 const TASKS_MAX: usize = (limits::COMMANDS_PER_SESSION_MAX + limits::IMMEDIATE_COMMANDS_MAX) as usize;

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 20] = [
+const ROOMS: [(&str, &[&str]); 23] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -20,10 +20,26 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ("api", &["base", "catalog", "reservation"]),
     ("scsi", &["base", "block", "reservation", "wire"]),
     ("iscsi", &["base", "block", "wire"]),
+    ("shard", &["api", "base", "block", "catalog", "env", "pool", "reservation", "task", "wire"]),
     (
-        "engine",
-        &["api", "base", "block", "catalog", "env", "iscsi", "pool", "reservation", "scsi", "task", "wire"],
+        "front",
+        &[
+            "api",
+            "base",
+            "block",
+            "catalog",
+            "env",
+            "iscsi",
+            "pool",
+            "reservation",
+            "scsi",
+            "shard",
+            "task",
+            "wire",
+        ],
     ),
+    ("manager", &["api", "base", "catalog", "env", "pool", "reservation", "shard", "task", "wire"]),
+    ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
     ("uring", &["base", "env"]),
     ("control", &["base"]),
     (

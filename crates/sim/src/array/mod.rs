@@ -143,6 +143,17 @@ pub fn run_copied_array(
     run(seed, plan, Load { copies: Some(copies), ..Load::of_hosts(2) }, prng, trace)
 }
 
+/// The same for snapshots of groups, by three shards of which one is held up now and then: each learns at its own time that a
+/// volume goes on in another layer.
+pub fn run_groups(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 3;
+    let copies = Copies { schedules: false, wanted: Some(Kind::Group) };
+    let rough = Rough { resets_permille: 0, reservations: 0, held_up_ns_max: 4_000_000 };
+    run(seed, plan, Load { copies: Some(copies), rough: Some(rough), ..Load::of_hosts(3) }, prng, trace)
+}
+
 /// Hosts that copy ranges all the time, onto what all of them write.
 pub fn run_range_copies(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
     let prng = Prng::new(seed);

@@ -5,7 +5,7 @@ use pool::Protection;
 
 use super::script::plain_plan;
 use super::{Scenario, counted};
-use crate::array::{Kind, run_copied_array, run_full_bin, run_range_copies};
+use crate::array::{Kind, run_copied_array, run_full_bin, run_groups, run_range_copies};
 use crate::seed::{Plan, Trouble};
 use crate::workload::{Failure, VolumePlan};
 
@@ -60,7 +60,8 @@ pub const GROUPS_ARE_OF_ONE_MOMENT: Scenario = Scenario {
             // hosts that write as long as there are orders
             plan.course.requests = 400;
             plan.course.depth = 4;
-            run_copied_array(seed * 100 + n, plan, Kind::Group, options.trace.take())?;
+            plan.course.fault_interval = Some(Nanos::from_micros(700));
+            run_groups(seed * 100 + n, plan, options.trace.take())?;
         }
         Ok(())
     },

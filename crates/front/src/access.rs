@@ -1,0 +1,106 @@
+//! Asymmetric access states, array-wide: shard 0 owns them, every shard has what was last announced.
+//!
+//! ```text
+//!   SET TARGET PORT GROUPS ─┬► shard 0: plan ─► announce *transitioning* ─► commands by those groups have ended
+//!   administrator ──────────┘              └──► stored ─► announce the states, tell all others
+//! ```
+//!
+//! States are a volume's own: what a host sets concerns the volumes that it may use, and nobody else's. They are part
+//! of the catalog, so that a restart leaves them.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use base::VolumeId;
+use reservation::{AccessState, AccessStates, Cause, Refusal};
+use scsi::UnitAttention;
+use shard::{AccessAsk, AccessNews, Answer, FrontCall, MANAGER, ManagerCall, Told, kept};
+
+use crate::door::Front;
+use crate::task_management::Aborted;
+
+/// Carries a request out, on shard 0.
+pub(crate) async fn carry_out(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {
+    assert_eq!(front.context.shard, MANAGER, "access states have one owner");
+    if !front.changing_access.borrow_mut().insert(ask.volume) {
+        return Err(Refusal::InTransition);
+    }
+    let result = change(front, &ask).await;
+    front.changing_access.borrow_mut().remove(&ask.volume);
+    result
+}
+
+async fn change(front: &Rc<Front>, ask: &AccessAsk) -> Result<(), Refusal> {
+    let unit = front.units.get(ask.volume).ok_or(Refusal::NoSuchUnit)?;
+    let before = unit.unit.access.borrow().clone();
+    let known = front.context.replica.borrow().groups.iter().copied().collect::<Vec<u16>>();
+    // the head's file may have changed since the command was checked
+    if !ask.changes.iter().all(|(group, _)| known.contains(group)) {
+        return Err(Refusal::InTransition);
+    }
+    let cause = if ask.by.is_some() { Cause::Explicit } else { Cause::Implicit };
+    let transition = before.plan(&known, &ask.changes, cause)?;
+    if transition.next == *before {
+        return Ok(());
+    }
+    let volume = ask.volume;
+    if let Some(passing) = transition.passing {
+        announce(front, AccessNews { volume, states: Arc::new(passing), told: Told::Nobody }).await;
+    }
+    if let Err(refusal) = keep(front, volume, &transition.next).await {
+        announce(front, AccessNews { volume, states: before, told: Told::Nobody }).await;
+        return Err(refusal);
+    }
+    let (states, told) = (Arc::new(transition.next), Told::Others(ask.by.clone()));
+    announce(front, AccessNews { volume, states, told }).await;
+    Ok(())
+}
+
+/// Has the manager make a volume's access states survive a restart.
+async fn keep(front: &Front, volume: VolumeId, states: &AccessStates) -> Result<(), Refusal> {
+    let call = ManagerCall::KeepAccess(volume, kept::access_to_keep(states));
+    match front.context.ask(MANAGER, call).await {
+        Answer::Reserved(result) => result,
+        other => unreachable!("the answer to access states to keep, not {other:?}"),
+    }
+}
+
+/// Tells every shard; ends when all have taken it over and nothing is at work by a group that is *transitioning*.
+async fn announce(front: &Rc<Front>, announcement: AccessNews) {
+    let announcement = Arc::new(announcement);
+    front.context.ask_all(|| FrontCall::Access(announcement.clone())).await;
+}
+
+/// Takes an announcement over on this shard. The commands given back came by groups that are *transitioning*, and may
+/// still touch the volume.
+pub(crate) fn adopt(front: &Front, announcement: &AccessNews) -> Aborted {
+    let volume = announcement.volume;
+    let Some(unit) = front.units.get(volume) else { return Vec::new() };
+    *unit.unit.access.borrow_mut() = announcement.states.clone();
+    let mut at_work = Vec::new();
+    for session in front.sessions.all() {
+        for (_, lun) in session.luns().into_iter().filter(|(_, lun)| lun.volume == volume) {
+            let mut nexus = lun.nexus.borrow_mut();
+            nexus.adopt_access(announcement.states.clone());
+            match &announcement.told {
+                Told::Others(by) if by.as_ref() != Some(nexus.name()) => {
+                    nexus.raise(UnitAttention::AluaStateChanged);
+                }
+                _ => {}
+            }
+            if unit.logical.access_by(&nexus) == AccessState::Transitioning {
+                let commands = session.at_work(|command| command.touches(volume) && command.is_at_medium());
+                at_work.push((session.clone(), commands));
+            }
+        }
+    }
+    at_work
+}
+
+/// Has shard 0 carry a request out.
+pub(crate) async fn request(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {
+    match front.context.ask(MANAGER, FrontCall::SetAccess(ask)).await {
+        Answer::Reserved(result) => result,
+        other => unreachable!("the answer to a change of access states, not {other:?}"),
+    }
+}

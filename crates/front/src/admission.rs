@@ -1,0 +1,175 @@
+//! Who may have one more session, and who has to wait before trying a secret again.
+//!
+//! A host that has no session is let in whatever others have: a share of each shard's connections is kept for it. Of what is
+//! left, neither a host nor an address may take all.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use base::Nanos;
+use base::limits::{GUESSERS_MAX, SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX};
+
+use shard::{SessionLimit, Source};
+
+/// Sessions that there are already.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Load {
+    /// Of the host, on all shards.
+    pub(crate) host: usize,
+    /// From the address, on all shards.
+    pub(crate) address: usize,
+    /// Of all hosts, on the shard that serves the new one.
+    pub(crate) shard: usize,
+}
+
+impl Load {
+    pub(crate) fn check(self) -> Result<(), SessionLimit> {
+        match self {
+            Load { host: 0, .. } => Ok(()),
+            Load { host, .. } if host >= SESSIONS_PER_HOST_MAX => Err(SessionLimit::Host),
+            Load { address, .. } if address >= SESSIONS_PER_ADDRESS_MAX => Err(SessionLimit::Address),
+            Load { shard, .. } if shard >= SESSIONS_PER_SHARD_MAX => Err(SessionLimit::Shard),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// So many failures cost nothing: people mistype.
+const FREE_FAILURES: u32 = 2;
+const FIRST_DELAY: Nanos = Nanos::from_millis(100);
+const DELAY_MAX: Nanos = Nanos::from_secs(5);
+/// Less than a login may take; who comes when more are waiting is turned away.
+const WAIT_MAX: Nanos = Nanos::from_secs(10);
+/// After so long without a failure an address is forgotten.
+const FORGET_AFTER: Nanos = Nanos::from_secs(60);
+
+const _: () = assert!(WAIT_MAX.0 < base::limits::LOGIN_NS_MAX && DELAY_MAX.0 < WAIT_MAX.0);
+
+/// When a connection may speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turn {
+    Now,
+    At(Nanos),
+    Never,
+}
+
+#[derive(Clone, Copy)]
+struct Guesser {
+    failures: u32,
+    last: Nanos,
+    /// When the next connection may speak.
+    next: Nanos,
+}
+
+/// Addresses from which a secret was wrong, on one shard: each further connection from there waits for its turn, longer
+/// with each failure, so that opening many at once gains nothing. Others are not held up.
+#[derive(Default)]
+pub(crate) struct Guesses(RefCell<BTreeMap<Source, Guesser>>);
+
+impl Guesses {
+    pub(crate) fn note_failure(&self, source: Source, now: Nanos) {
+        let mut guessers = self.0.borrow_mut();
+        guessers.retain(|_, guesser| now.saturating_sub(guesser.last) < FORGET_AFTER);
+        if guessers.len() >= GUESSERS_MAX && !guessers.contains_key(&source) {
+            let oldest = guessers.iter().min_by_key(|(_, guesser)| guesser.last).map(|(&source, _)| source);
+            oldest.map(|source| guessers.remove(&source));
+        }
+        let guesser = guessers.entry(source).or_insert(Guesser { failures: 0, last: now, next: now });
+        guesser.failures = guesser.failures.saturating_add(1);
+        guesser.last = now;
+        guesser.next = guesser.next.max(now + delay(guesser.failures));
+    }
+
+    /// The turn of a connection that comes now.
+    pub(crate) fn turn(&self, source: Source, now: Nanos) -> Turn {
+        let mut guessers = self.0.borrow_mut();
+        let Some(guesser) = guessers.get_mut(&source) else { return Turn::Now };
+        let delay = delay(guesser.failures);
+        if delay == Nanos(0) || now.saturating_sub(guesser.last) >= FORGET_AFTER {
+            return Turn::Now;
+        }
+        let turn = guesser.next.max(now);
+        if turn.saturating_sub(now) > WAIT_MAX {
+            return Turn::Never;
+        }
+        guesser.next = turn + delay;
+        if turn == now { Turn::Now } else { Turn::At(turn) }
+    }
+}
+
+fn delay(failures: u32) -> Nanos {
+    match failures.saturating_sub(FREE_FAILURES) {
+        0 => Nanos(0),
+        more => Nanos((FIRST_DELAY.0 << (more - 1).min(16)).min(DELAY_MAX.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_none_gets_one_and_nobody_gets_all() {
+        let check = |host, address, shard| Load { host, address, shard }.check();
+        const HOST: usize = SESSIONS_PER_HOST_MAX;
+        const ADDRESS: usize = SESSIONS_PER_ADDRESS_MAX;
+        const SHARD: usize = SESSIONS_PER_SHARD_MAX;
+        let table = [
+            ((0, ADDRESS, SHARD), Ok(())),
+            ((1, 1, SHARD - 1), Ok(())),
+            ((HOST - 1, ADDRESS - 1, SHARD - 1), Ok(())),
+            ((HOST, 0, 0), Err(SessionLimit::Host)),
+            ((1, ADDRESS, 0), Err(SessionLimit::Address)),
+            ((1, 1, SHARD), Err(SessionLimit::Shard)),
+        ];
+        for ((host, address, shard), expected) in table {
+            assert_eq!(check(host, address, shard), expected, "{host}, {address}, {shard}");
+        }
+    }
+
+    fn source(last: u8) -> Source {
+        Source::of(std::net::IpAddr::from([10, 0, 0, last]))
+    }
+
+    #[test]
+    fn guesses_come_one_after_the_other_and_ever_slower() {
+        let guesses = Guesses::default();
+        let (mut now, mut tried) = (Nanos::from_secs(1), 0);
+        let end = now + Nanos::from_secs(600);
+        // hundred connections at once, again and again
+        while now < end {
+            let turns: Vec<Turn> = (0..100).map(|_| guesses.turn(source(1), now)).collect();
+            for turn in turns {
+                let at = match turn {
+                    Turn::Now => now,
+                    Turn::At(at) => at,
+                    Turn::Never => continue,
+                };
+                now = now.max(at);
+                guesses.note_failure(source(1), now);
+                tried += 1;
+            }
+            now = now + Nanos::from_millis(1);
+        }
+        // those of the first moment, and one each five seconds
+        assert!((100..=100 + 600 / 5 + 10).contains(&tried), "{tried}");
+        assert_eq!(guesses.turn(source(2), now), Turn::Now, "another address is not held up");
+        assert_eq!(guesses.turn(source(1), now + FORGET_AFTER), Turn::Now, "forgotten");
+    }
+
+    #[test]
+    fn few_mistakes_cost_nothing_and_few_are_remembered() {
+        let (guesses, now) = (Guesses::default(), Nanos::from_secs(1));
+        for _ in 0..FREE_FAILURES {
+            guesses.note_failure(source(1), now);
+            assert_eq!(guesses.turn(source(1), now), Turn::Now);
+        }
+        guesses.note_failure(source(1), now);
+        assert_eq!(guesses.turn(source(1), now), Turn::At(now + FIRST_DELAY));
+        for number in 0..2 * GUESSERS_MAX as u32 {
+            let address = std::net::IpAddr::from((0x0B00_0000 + number).to_be_bytes());
+            guesses.note_failure(Source::of(address), now + Nanos(u64::from(number)));
+        }
+        assert_eq!(guesses.0.borrow().len(), GUESSERS_MAX);
+    }
+}

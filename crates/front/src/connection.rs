@@ -1,0 +1,309 @@
+//! One connection from accept to end: bytes in, effects carried out, bytes out.
+//!
+//! Three tasks serve it. The receiver feeds the protocol and carries out its effects; the sender sends all
+//! that is ready with one send, again and again, and closes the socket; the ticker tells the protocol the
+//! time. What the protocol will not take stays in the receive buffer and in the socket: a slow peer or a
+//! slow volume pushes back.
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::Nanos;
+use base::limits::RECEIVE_SEGMENT_BYTES_MAX;
+use bytes::BytesMut;
+use env::ConnectionHandle;
+use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
+use shard::{Answer, Claim, FrontCall, MANAGER, SessionPlace, Source};
+use task::race;
+use wire::iscsi::LoginStatus;
+
+use crate::admission::Turn;
+use crate::directory::HostDirectory;
+use crate::door::Front;
+use crate::events::{LoginRefusal, SessionEnd};
+use crate::register::key_of;
+use crate::session::{Login, Session};
+use crate::{reservations, scsi_command, task_management};
+use api::PortalOptions;
+
+/// Room made for receiving, where no large PDU is expected.
+const RECEIVE_BYTES: usize = 64 << 10;
+/// Room made for receiving, at most: two of the largest PDUs.
+const RECEIVE_BYTES_MAX: usize = 2 * RECEIVE_SEGMENT_BYTES_MAX;
+/// A receive buffer with less room than this is replaced.
+const RECEIVE_BYTES_MIN: usize = 16 << 10;
+
+const _: () = assert!(RECEIVE_BYTES_MIN < RECEIVE_BYTES && RECEIVE_BYTES <= RECEIVE_BYTES_MAX);
+/// So much of a PDU that has begun is moved to the start of the buffer.
+const REWOUND_BYTES_MAX: usize = 4 << 10;
+/// How long an ending connection may take to send what is left.
+const LINGER: Nanos = Nanos::from_secs(2);
+
+/// The shortest time between two ticks.
+const TICK_MIN: Nanos = Nanos::from_millis(1);
+
+/// Serves a connection until it is gone.
+pub(crate) async fn serve(
+    front: Rc<Front>,
+    handle: ConnectionHandle,
+    addresses: (SocketAddr, SocketAddr),
+    portal: PortalOptions,
+    place: SessionPlace,
+) {
+    let io = front.context.io.clone();
+    let params = ConnectionParams {
+        local_address: addresses.1,
+        portal_group_tag: portal.group,
+        budget: front.context.budget.clone(),
+    };
+    let protocol = Connection::new(params, io.now());
+    let session = Rc::new(Session::new(&front, place, handle, addresses, portal, protocol));
+    front.sessions.insert(&session);
+    let sender = io.spawn_join(send(front.clone(), session.clone()));
+    let ticker = io.spawn_join(tick(front.clone(), session.clone()));
+    wait_for_turn(&front, &session).await;
+    receive(&front, &session).await;
+    session.end();
+    session.wait_for_all().await;
+    while session.login_pending.get() {
+        session.input.wait().await;
+    }
+    reservations::nexus_lost(&front, &session).await;
+    let registered = session.registered.borrow_mut().take();
+    if let Some(key) = registered {
+        front.context.ask(MANAGER, FrontCall::Unregister(key, place)).await;
+    }
+    front.sessions.remove(place);
+    session.tell_end();
+    session.gone.open();
+    sender.await;
+    ticker.await;
+}
+
+/// Whoever comes from where secrets were wrong waits before it is heard.
+async fn wait_for_turn(front: &Front, session: &Session) {
+    match front.guesses.turn(Source::of(session.peer().ip()), front.context.io.now()) {
+        Turn::Now => {}
+        Turn::At(turn) => drop(race(front.context.io.sleep_until(turn), session.ending.pass()).await),
+        Turn::Never => {
+            session.note_refusal(LoginRefusal::Guesses);
+            session.drop_now(SessionEnd::GaveWay);
+        }
+    }
+}
+
+/// Feeds the protocol until the session has ended.
+async fn receive(front: &Rc<Front>, session: &Rc<Session>) {
+    let mut input = BytesMut::with_capacity(RECEIVE_BYTES);
+    // grows with the PDUs that this initiator sends: the start of a large one is moved with each new buffer
+    let mut room = RECEIVE_BYTES;
+    loop {
+        feed(front, session, &mut input);
+        if session.ended.get() {
+            return;
+        }
+        let wanted = {
+            let protocol = session.protocol.borrow();
+            protocol.wants_receive().then(|| protocol.receive_bytes_wanted())
+        };
+        let Some(wanted) = wanted else {
+            session.input.wait().await;
+            continue;
+        };
+        if wanted > room / 2 {
+            room = (2 * wanted).min(RECEIVE_BYTES_MAX);
+        }
+        // the same memory from its start, where nobody uses any of it: that is warm
+        let _rewound = input.len() < REWOUND_BYTES_MAX && input.try_reclaim(room);
+        if input.capacity() - input.len() < wanted.max(RECEIVE_BYTES_MIN) {
+            input.reserve(wanted.max(room));
+        }
+        let before = input.len();
+        let (buffer, result) = front.context.io.receive(session.handle, input).await;
+        input = buffer;
+        // more was there than there was room for: small PDUs in a row fill as much as large ones
+        if input.len() == input.capacity() {
+            room = (2 * room).min(RECEIVE_BYTES_MAX);
+        }
+        if result.is_err() || input.len() == before {
+            return;
+        }
+    }
+}
+
+/// Lets the protocol consume what it can, and carries out what it asks for.
+fn feed(front: &Rc<Front>, session: &Rc<Session>, input: &mut BytesMut) {
+    let io = &front.context.io;
+    let replica = front.context.replica.borrow().clone();
+    let now = io.now();
+    while !session.ended.get() {
+        let mut protocol = session.protocol.borrow_mut();
+        let effect = protocol.on_receive_some(input, &HostDirectory(&replica), now, &mut || io.random_u64());
+        drop(protocol);
+        let Some(effect) = effect else { break };
+        carry_out_one(front, session, effect);
+    }
+    carry_out(front, session);
+}
+
+/// Carries out the protocol's effects, and wakes whoever waits for what they changed.
+pub(crate) fn carry_out(front: &Rc<Front>, session: &Rc<Session>) {
+    loop {
+        let effect = session.protocol.borrow_mut().next_effect();
+        match effect {
+            None => break,
+            Some(_) if session.ended.get() => {}
+            Some(effect) => carry_out_one(front, session, effect),
+        }
+    }
+    if session.protocol.borrow().has_output() {
+        session.output.notify();
+    }
+}
+
+fn carry_out_one(front: &Rc<Front>, session: &Rc<Session>, effect: Effect) {
+    match effect {
+        Effect::Command(command) => scsi_command::begin(front, session, command),
+        Effect::TaskManagement(request) => task_management::begin(front, session, request),
+        Effect::LoggedIn(identity) => {
+            session.login_pending.set(true);
+            front.context.io.spawn(log_in(front.clone(), session.clone(), identity));
+        }
+        Effect::Close(reason) => {
+            session.note_close(reason);
+            note_guess(front, session, reason);
+            session.end();
+        }
+    }
+}
+
+/// Completes a login that the protocol holds back: the older session of its name ends first.
+async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentity) {
+    let tsih = match identity.kind {
+        SessionKind::Discovery => front.sessions.discovery_tsih(),
+        SessionKind::Normal => {
+            let key = key_of(&identity);
+            let claim = claim(&front, &session, &identity);
+            let answer =
+                front.context.ask(MANAGER, FrontCall::Register(key.clone(), session.place, claim)).await;
+            let Answer::Registered(result) = answer else { unreachable!("the answer to a registration") };
+            match result {
+                Ok(tsih) => {
+                    *session.registered.borrow_mut() = Some(key);
+                    tsih
+                }
+                Err(limit) => {
+                    session.note_refusal(LoginRefusal::TooManySessions(limit));
+                    session.protocol.borrow_mut().refuse_login(LoginStatus::OutOfResources);
+                    carry_out(&front, &session);
+                    session.login_pending.set(false);
+                    session.input.notify();
+                    return;
+                }
+            }
+        }
+    };
+    if !session.ended.get() {
+        let replica = front.context.replica.borrow().clone();
+        let host = replica.catalog.host_of_initiator(&identity.initiator_name);
+        let host = host.map(|host| host.name.as_str().to_owned());
+        // a stranger may look for targets, and is shown none
+        let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
+        match host {
+            Some(host) if identity.kind == SessionKind::Normal && !session.portal.borrow().admits(&host) => {
+                session.note_refusal(LoginRefusal::OtherPortal);
+                session.protocol.borrow_mut().refuse_login(LoginStatus::AuthorizationFailed);
+                carry_out(&front, &session);
+            }
+            Some(host) => {
+                session.log_in(&replica, &front.units, Login { identity, host });
+                session.tell_login();
+                session.protocol.borrow_mut().complete_login(tsih);
+                carry_out(&front, &session);
+            }
+            // the host was removed while its initiator logged in
+            None => {
+                session.note_refusal(LoginRefusal::HostRemoved);
+                session.close(SessionEnd::AccessTakenAway);
+            }
+        }
+    }
+    session.login_pending.set(false);
+    session.input.notify();
+}
+
+/// A login that fails for want of the right secret slows down the next from there.
+fn note_guess(front: &Front, session: &Session, reason: CloseReason) {
+    let (class, detail) = LoginStatus::AuthenticationFailed.codes();
+    if reason == (CloseReason::LoginRefused { class, detail }) {
+        front.guesses.note_failure(Source::of(session.peer().ip()), front.context.io.now());
+    }
+}
+
+/// By whom and from where a session is asked for.
+fn claim(front: &Front, session: &Session, identity: &SessionIdentity) -> Claim {
+    let replica = front.context.replica.borrow();
+    let host = replica.catalog.host_of_initiator(&identity.initiator_name);
+    let initiators = host.into_iter().flat_map(|host| &host.initiators);
+    Claim {
+        initiators: initiators.map(|initiator| initiator.as_str().to_ascii_lowercase()).collect(),
+        source: Source::of(session.peer().ip()),
+        on_shard: front.sessions.normal(),
+    }
+}
+
+/// Sends whatever is ready, as one send, until the session has ended; then closes the socket.
+async fn send(front: Rc<Front>, session: Rc<Session>) {
+    let io = &front.context.io;
+    let mut deadline = None;
+    loop {
+        let output = session.protocol.borrow_mut().take_output();
+        if output.is_empty() {
+            if session.ended.get() {
+                break;
+            }
+            session.output.wait().await;
+            // what becomes ready in the same turn goes with it
+            io.yield_now().await;
+            continue;
+        }
+        session.input.notify();
+        let room = session.take_unsent();
+        let mut sending = std::pin::pin!(io.send(session.handle, output));
+        let sent = loop {
+            if session.ended.get() {
+                let at = *deadline.get_or_insert(io.now() + LINGER);
+                let limit = if session.hasty.get() { io.now() } else { at };
+                break race(sending.as_mut(), io.sleep_until(limit)).await;
+            }
+            if let Ok(sent) = race(sending.as_mut(), session.ending.pass()).await {
+                break Ok(sent);
+            }
+        };
+        drop(room);
+        if !matches!(sent, Ok(Ok(()))) {
+            break;
+        }
+    }
+    session.end();
+    drop(session.take_unsent());
+    // fails only where the environment has given the connection up already
+    let _ = io.close_connection(session.handle).await;
+}
+
+/// Tells the protocol the time, when it wants to know.
+async fn tick(front: Rc<Front>, session: Rc<Session>) {
+    let io = &front.context.io;
+    while !session.ended.get() {
+        // the protocol moves its deadline as data flows: looked at again when the old one is due
+        let deadline = session.protocol.borrow().next_deadline().max(io.now() + TICK_MIN);
+        if race(io.sleep_until(deadline), session.gone.pass()).await.is_err() {
+            return;
+        }
+        if session.ended.get() {
+            return;
+        }
+        session.protocol.borrow_mut().on_tick(io.now());
+        carry_out(&front, &session);
+    }
+}

@@ -1,0 +1,77 @@
+//! Connections that have not said who they are, and discovery sessions: they have nothing, and give way.
+//!
+//! Where there are as many as a shard takes, the next one is let in all the same, and the oldest of the loudest address
+//! goes: whoever opens connections and says nothing shuts out itself, and nobody else.
+
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
+use iscsi::SessionKind;
+use shard::Source;
+
+use crate::events::{LoginRefusal, SessionEnd};
+use crate::session::Session;
+use crate::sessions::Sessions;
+
+/// Which of these, oldest first, gives way to a newcomer: the oldest of those that are most.
+fn gives_way(guests: &[Source], newcomer: Source) -> Option<usize> {
+    let count = |source: Source| {
+        guests.iter().filter(|&&other| other == source).count() + usize::from(source == newcomer)
+    };
+    let loudest = guests.iter().map(|&source| count(source)).max()?;
+    guests.iter().position(|&source| count(source) == loudest)
+}
+
+impl Session {
+    /// Whether it has nothing that anybody could miss.
+    fn is_guest(&self) -> bool {
+        let login = self.login.borrow();
+        let discovers = login.as_ref().is_none_or(|login| login.identity.kind == SessionKind::Discovery);
+        discovers && !self.ended.get() && !self.login_pending.get()
+    }
+}
+
+impl Sessions {
+    /// Sessions that carry commands.
+    pub(crate) fn normal(&self) -> usize {
+        let is_normal = |session: &Rc<Session>| {
+            let login = session.login.borrow();
+            login.as_ref().is_some_and(|login| login.identity.kind == SessionKind::Normal)
+        };
+        self.all().iter().filter(|session| is_normal(session)).count()
+    }
+
+    /// Whether a connection from this address is taken. A guest may have to go for it.
+    pub(crate) fn has_room_for(&self, newcomer: IpAddr) -> bool {
+        let guests: Vec<Rc<Session>> = self.all().into_iter().filter(|session| session.is_guest()).collect();
+        if guests.len() < LOGINS_PER_SHARD_MAX && self.len() < CONNECTIONS_PER_SHARD_MAX {
+            return true;
+        }
+        let sources: Vec<Source> = guests.iter().map(|session| Source::of(session.peer().ip())).collect();
+        let Some(index) = gives_way(&sources, Source::of(newcomer)) else { return false };
+        guests[index].note_refusal(LoginRefusal::GaveWay);
+        guests[index].drop_now(SessionEnd::GaveWay);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sources(addresses: &[&str]) -> Vec<Source> {
+        addresses.iter().map(|address| Source::of(address.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn the_oldest_of_the_loudest_address_gives_way() {
+        let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
+        let choose = |guests: &[&str], newcomer: &str| gives_way(&sources(guests), sources(&[newcomer])[0]);
+        assert_eq!(choose(&[], a), None);
+        assert_eq!(choose(&[b, a, a], c), Some(1));
+        assert_eq!(choose(&[b, a, a], a), Some(1), "who is loud shuts out itself");
+        assert_eq!(choose(&[a, b], b), Some(1), "the newcomer counts");
+        assert_eq!(choose(&[a, b], c), Some(0), "the oldest, where none is louder");
+    }
+}

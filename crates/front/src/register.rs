@@ -1,0 +1,147 @@
+//! Who is logged in, array-wide: at most one session for each initiator, ISID and portal group.
+//!
+//! Kept by shard 0. A login that meets an older session of its name ends it first, wherever it is served,
+//! and waits until none of its commands can touch a volume any more (RFC 7143 §6.3.5).
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use base::Nanos;
+use iscsi::SessionIdentity;
+use shard::{Claim, Context, FrontCall, SessionKey, SessionLimit, SessionPlace, Source};
+use task::{Io, Semaphore};
+use wire::scsi::reservation::initiator_port_name;
+
+use crate::admission::Load;
+
+/// The name of a session (RFC 7143 §4.4.3).
+pub(crate) fn key_of(identity: &SessionIdentity) -> SessionKey {
+    SessionKey {
+        initiator: identity.initiator_name.clone(),
+        isid: identity.isid,
+        portal_group_tag: identity.portal_group_tag,
+    }
+}
+
+/// So long status tells of logins that met a limit, and of so many at most.
+const TOLD_FOR: Nanos = Nanos::from_secs(600);
+const REFUSED_MAX: usize = 16;
+
+struct Entry {
+    /// Logins of one name take turns.
+    turn: Semaphore,
+    owner: Cell<Option<SessionPlace>>,
+    source: Cell<Option<Source>>,
+}
+
+/// The register of sessions, on shard 0.
+pub(crate) struct Register {
+    io: Io,
+    entries: RefCell<BTreeMap<SessionKey, Rc<Entry>>>,
+    /// How often a limit was met and when last, by the initiator that met it.
+    refused: RefCell<BTreeMap<(SessionLimit, String), (u64, Nanos)>>,
+    last_tsih: Cell<u16>,
+}
+
+impl Register {
+    pub(crate) fn new(io: &Io) -> Register {
+        let (entries, refused, last_tsih) = (RefCell::default(), RefCell::default(), Cell::new(0));
+        Register { io: io.clone(), entries, refused, last_tsih }
+    }
+
+    /// The session takes the name, once the older one has ended. Gives the session's TSIH, or says which limit is met: not
+    /// where it takes an older one's place.
+    pub(crate) async fn register(
+        &self,
+        context: &Context,
+        key: SessionKey,
+        place: SessionPlace,
+        claim: Claim,
+    ) -> Result<u16, SessionLimit> {
+        let new_entry = || {
+            let turn = Semaphore::new(&self.io, 1);
+            Rc::new(Entry { turn, owner: Cell::new(None), source: Cell::new(None) })
+        };
+        let entry = self.entries.borrow_mut().entry(key.clone()).or_insert_with(new_entry).clone();
+        let permit = entry.turn.acquire(1).await;
+        if let Some(older) = entry.owner.get() {
+            context.ask(older.shard, FrontCall::EndSession(older)).await;
+        } else if let Err(limit) = self.load(&claim).check() {
+            drop((permit, entry));
+            self.forget_unused(&key);
+            self.note_refused(limit, key.initiator);
+            return Err(limit);
+        }
+        entry.owner.set(Some(place));
+        entry.source.set(Some(claim.source));
+        let tsih = self.last_tsih.get().checked_add(1).unwrap_or(1);
+        self.last_tsih.set(tsih);
+        Ok(tsih)
+    }
+
+    fn load(&self, claim: &Claim) -> Load {
+        let entries = self.entries.borrow();
+        let of = |initiator: &String| {
+            let key = |isid: u8, portal_group_tag: u16| SessionKey {
+                initiator: initiator.clone(),
+                isid: [isid; 6],
+                portal_group_tag,
+            };
+            let all = entries.range(key(0, 0)..=key(u8::MAX, u16::MAX));
+            all.filter(|(_, entry)| entry.owner.get().is_some()).count()
+        };
+        let here =
+            |entry: &&Rc<Entry>| entry.owner.get().is_some() && entry.source.get() == Some(claim.source);
+        Load {
+            host: claim.initiators.iter().map(of).sum(),
+            address: entries.values().filter(here).count(),
+            shard: claim.on_shard,
+        }
+    }
+
+    fn note_refused(&self, limit: SessionLimit, initiator: String) {
+        let mut refused = self.refused.borrow_mut();
+        let (now, known) = (self.io.now(), (limit, initiator));
+        refused.retain(|_, (_, last)| now.saturating_sub(*last) < TOLD_FOR);
+        if refused.len() < REFUSED_MAX || refused.contains_key(&known) {
+            let (count, last) = refused.entry(known).or_insert((0, now));
+            (*count, *last) = (*count + 1, now);
+        }
+    }
+
+    /// Whose logins met a limit in the last minutes, and how often.
+    pub(crate) fn refused(&self) -> Vec<(SessionLimit, String, u64)> {
+        let now = self.io.now();
+        let refused = self.refused.borrow();
+        let recent = refused.iter().filter(|(_, (_, last))| now.saturating_sub(*last) < TOLD_FOR);
+        recent.map(|((limit, initiator), (count, _))| (*limit, initiator.clone(), *count)).collect()
+    }
+
+    /// The names of all initiator ports that are logged in.
+    pub(crate) fn initiator_ports(&self) -> Vec<String> {
+        let entries = self.entries.borrow();
+        let live = entries.iter().filter(|(_, entry)| entry.owner.get().is_some());
+        live.map(|(key, _)| initiator_port_name(&key.initiator, key.isid)).collect()
+    }
+
+    /// The session has ended; the name is free unless a newer one has taken it.
+    pub(crate) fn unregister(&self, key: &SessionKey, place: SessionPlace) {
+        let entries = self.entries.borrow();
+        let Some(entry) = entries.get(key) else { return };
+        if entry.owner.get() == Some(place) {
+            entry.owner.set(None);
+        }
+        drop(entries);
+        self.forget_unused(key);
+    }
+
+    /// A name that nobody has or waits for is not kept.
+    fn forget_unused(&self, key: &SessionKey) {
+        let mut entries = self.entries.borrow_mut();
+        let unused = |entry: &Rc<Entry>| entry.owner.get().is_none() && Rc::strong_count(entry) == 1;
+        if entries.get(key).is_some_and(unused) {
+            entries.remove(key);
+        }
+    }
+}

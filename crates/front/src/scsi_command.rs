@@ -1,0 +1,330 @@
+//! One SCSI command: find its logical unit, plan it, execute the block requests, answer.
+//!
+//! A command that needs no block request is answered on the spot. Any other becomes a task, is listed in its
+//! session while it may touch the volume, and its own outcome is not told once it has been aborted.
+
+use std::rc::Rc;
+
+use block::{BlockRequest, BlockResult, BlockTarget};
+use iscsi::{CommandResponse, TaskAttribute, TaskTag};
+use scsi::{CopyPart, CopyStretch, Naa, Response, Step};
+use shard::{AccessAsk, CommandPlace, ReservationAsk};
+use smallvec::{SmallVec, smallvec};
+use wire::scsi::Lun;
+
+use crate::access;
+use crate::connection::carry_out;
+use crate::door::Front;
+use crate::extended_copy::by_reference;
+use crate::reservations;
+use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};
+use crate::task_set::Place;
+use crate::units::HostUnit;
+
+/// The task sets that a command is in: more than one only for a copy.
+type Visits = SmallVec<[(Rc<LunNexus>, Place); 1]>;
+
+/// A command that has to wait, and all that it belongs to.
+pub(crate) struct Job {
+    front: Rc<Front>,
+    session: Rc<Session>,
+    running: Rc<RunningCommand>,
+    lun: Rc<LunNexus>,
+    place: Place,
+}
+
+/// A command that has begun in its logical unit, and what is to be done next.
+pub(crate) type Begun = (Job, (Rc<HostUnit>, Step));
+
+/// A command has arrived, with all its data.
+pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, command: iscsi::Command) {
+    Counters::add(&session.counters.commands, 1);
+    Counters::add(&session.counters.written_bytes, command.data_out.len());
+    let lun = Lun::parse(command.lun).ok().and_then(|lun| session.lun(lun.number()));
+    let (task, attribute) = (command.task, command.attribute);
+    let Some(lun) = lun else {
+        let response = with_plan(front, session, None, command, scsi::no_such_lun);
+        return respond(session, task, response);
+    };
+    if attribute == TaskAttribute::Aca {
+        return respond(session, task, scsi::no_auto_contingent_allegiance(command.data_out.len()));
+    }
+    if lun.tasks.must_wait(attribute) {
+        let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+        let job = Job { front: front.clone(), session: session.clone(), running, lun, place };
+        front.context.io.spawn(run_in_turn(job, command));
+        return;
+    }
+    let (unit, step) = start(front, session, &lun, command);
+    match at_once(session, &lun, &unit, step) {
+        Step::Done(response) => respond(session, task, response),
+        step => {
+            let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+            // it was let through: who changes what is let through waits for it, even before it is polled
+            if matches!(step, Step::Block(..) | Step::BlockOf(..) | Step::Copy(..)) {
+                running.begin_at_medium();
+            }
+            let job = Job { front: front.clone(), session: session.clone(), running, lun, place };
+            front.runners.run(&front.context.io, (job, (unit, step)), |(job, begun)| run(job, begun));
+        }
+    }
+}
+
+/// Begins a command in its logical unit.
+fn start(
+    front: &Rc<Front>,
+    session: &Session,
+    lun: &LunNexus,
+    command: iscsi::Command,
+) -> (Rc<HostUnit>, Step) {
+    let unit = lun.unit.borrow().clone();
+    let step = with_plan(front, session, Some(&unit), command, |plan| {
+        unit.logical.start(&mut lun.nexus.borrow_mut(), plan)
+    });
+    (unit, step)
+}
+
+/// Calls `act` with the command as the logical unit takes it.
+fn with_plan<T>(
+    front: &Front,
+    session: &Session,
+    unit: Option<&HostUnit>,
+    command: iscsi::Command,
+    act: impl FnOnce(scsi::Command<'_>) -> T,
+) -> T {
+    let long: Vec<u8>;
+    let cdb: &[u8] = if command.cdb_extra.is_empty() {
+        &command.cdb
+    } else {
+        long = [&command.cdb[..], &command.cdb_extra].concat();
+        &long
+    };
+    let luns = || {
+        let known = session.luns();
+        known.iter().map(|(number, _)| Lun::new(*number).expect("the catalog bounds LUNs")).collect()
+    };
+    let peers = |naa: &Naa| {
+        let lun = session.lun_of(naa)?;
+        let peer = lun.unit.borrow().logical.peer(&lun.nexus.borrow());
+        Some(peer)
+    };
+    let space = || {
+        let space = front.context.units.space(&unit?.unit)?;
+        Some(scsi::Space { capacity_bytes: space.capacity_bytes, used_bytes: space.used_bytes })
+    };
+    let (data_out, clock) = (command.data_out, || front.context.io.wall_clock_ms());
+    act(scsi::Command { cdb, data_out, luns: &luns, peers: &peers, space: &space, clock: &clock })
+}
+
+/// Runs a command that has to wait for older ones.
+async fn run_in_turn(job: Job, command: iscsi::Command) {
+    let Job { front, session, running, lun, place } = &job;
+    if session.wait_for_turn(lun, (command.attribute, *place), running).await {
+        let begun = start(front, session, lun, command);
+        run(job, begun).await;
+    } else {
+        lun.tasks.leave(*place);
+        end(front, session, running.clone(), (None, false));
+    }
+}
+
+/// Executes what needs no waiting, as far as it goes: nothing can come in between, so the command need not be listed.
+fn at_once(session: &Session, lun: &LunNexus, unit: &HostUnit, mut step: Step) -> Step {
+    while let Step::Block(request, _) = &step {
+        let bytes = read_bytes(request, unit);
+        let room = bytes.and_then(|bytes| session.room_now(bytes));
+        if bytes.is_some() && room.is_none() {
+            break;
+        }
+        let Some(result) = unit.unit.target.answer_at_once(request) else { break };
+        let Step::Block(_, continuation) = step else { unreachable!("looked at above") };
+        step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
+        if matches!(step, Step::Done(_)) {
+            room.into_iter().for_each(|room| session.keep_until_sent(room));
+        }
+    }
+    step
+}
+
+/// Executes a command's block requests one after the other.
+async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
+    let Job { front, session, running, lun, place } = job;
+    let mut room = None;
+    let (mut begun, mut asked) = (false, false);
+    // a copy is in the task sets of all that it reaches
+    let mut visits: Visits = smallvec![(lun.clone(), place)];
+    let response = loop {
+        match step {
+            Step::Done(response) => break Some(response),
+            asking @ (Step::Reserve(..) | Step::SetAccess(..)) => {
+                let command = CommandPlace { session: session.place, tag: running.task.0 };
+                asked = true;
+                step = Step::Done(ask_owner(&front, command, &lun, &unit, asking).await);
+            }
+            Step::Copy(stretch, continuation) => {
+                let left = copy_stretch(&front, &session, &running, &mut visits, &stretch).await;
+                let Some(left) = left.filter(|_| !running.stopped.get()) else {
+                    break give_up(&unit, &lun, &running, continuation);
+                };
+                step = unit.logical.finish_stretch(&mut lun.nexus.borrow_mut(), continuation, left);
+            }
+            Step::BlockOf(naa, request, continuation) => {
+                running.begin_at_medium();
+                // what the initiator has lost meanwhile is not copied
+                let Some(other) = session.lun_of(&naa).filter(|_| !running.stopped.get()) else {
+                    break give_up(&unit, &lun, &running, continuation);
+                };
+                visit(&mut visits, &running, &other);
+                let target = other.unit.borrow().clone();
+                if let Some(bytes) = read_bytes(&request, &target) {
+                    drop(room.take());
+                    room = session.room_for(&running, bytes, true).await.and_then(Result::ok);
+                }
+                if running.stopped.get() {
+                    break give_up(&unit, &lun, &running, continuation);
+                }
+                let result = target.unit.target.execute(request).await;
+                see_refusal(&front, &session, &target, &result);
+                step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
+            }
+            Step::Block(request, continuation) => {
+                running.begin_at_medium();
+                if let Some(bytes) = read_bytes(&request, &unit) {
+                    // what an earlier step of this command holds is not needed any more
+                    drop(room.take());
+                    room = match session.room_for(&running, bytes, begun).await {
+                        Some(Err(NoRoom)) => break Some(scsi::no_room(session.is_alone(&running))),
+                        got => got.and_then(Result::ok),
+                    };
+                }
+                begun = true;
+                if running.stopped.get() {
+                    break give_up(&unit, &lun, &running, continuation);
+                }
+                let result = unit.unit.target.execute(request).await;
+                see_refusal(&front, &session, &unit, &result);
+                step = unit.logical.finish(&mut lun.nexus.borrow_mut(), continuation, result);
+            }
+        }
+    };
+    visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
+    if end(&front, &session, running, (response, asked)) {
+        room.into_iter().for_each(|room| session.keep_until_sent(room));
+    }
+}
+
+/// A command cannot touch its volume any more: it is answered, unless its initiator is not to hear of it. Whether it was with
+/// the response that it has come to. What shard 0 was `asked` for has been carried out or refused for good, whoever has
+/// aborted the command since: the initiator that is told anything is told that, as a request that is sent again would
+/// meet its own result.
+fn end(
+    front: &Rc<Front>,
+    session: &Rc<Session>,
+    running: Rc<RunningCommand>,
+    (response, asked): (Option<Response>, bool),
+) -> bool {
+    let (task, aborted) = (running.task, running.aborted());
+    session.finish(running);
+    let (response, its_own) = match aborted {
+        None => (response, true),
+        Some(Abort::Told) if asked => (response, true),
+        Some(Abort::Told) => (Some(scsi::task_aborted()), false),
+        Some(Abort::Silent) => {
+            // until now, whoever asks for it to be aborted waits for its end
+            session.protocol.borrow_mut().forget(task);
+            return false;
+        }
+    };
+    let Some(response) = response else { return false };
+    respond(session, task, response);
+    carry_out(front, session);
+    its_own
+}
+
+/// Remembers a write that found no space.
+fn see_refusal(front: &Front, session: &Session, unit: &HostUnit, result: &BlockResult) {
+    let host = || session.login.borrow().as_ref().map(|login| login.host.clone()).unwrap_or_default();
+    front.context.space_refusals.see(result, unit.unit.volume, host, front.context.io.now());
+}
+
+/// What a read brings into memory.
+fn read_bytes(request: &BlockRequest, unit: &HostUnit) -> Option<usize> {
+    let BlockRequest::Read { blocks, .. } = request else { return None };
+    Some(*blocks as usize * unit.logical.geometry.block_bytes as usize)
+}
+
+/// A copy's command enters the task set of a unit that it reaches for the first time.
+fn visit(visits: &mut Visits, running: &RunningCommand, other: &Rc<LunNexus>) {
+    if running.reach(other.volume) {
+        visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
+    }
+}
+
+/// A command is stopped: what its initiator is told of a copy, unless it was aborted.
+fn give_up(
+    unit: &HostUnit,
+    lun: &LunNexus,
+    running: &RunningCommand,
+    continuation: scsi::Continuation,
+) -> Option<Response> {
+    unit.logical.abandon(&mut lun.nexus.borrow_mut(), continuation);
+    running.aborted().is_none().then(|| unit.logical.copy_lost())
+}
+
+/// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was
+/// stopped.
+async fn copy_stretch(
+    front: &Rc<Front>,
+    session: &Rc<Session>,
+    running: &RunningCommand,
+    visits: &mut Visits,
+    stretch: &CopyStretch,
+) -> Option<Option<Vec<CopyPart>>> {
+    running.begin_at_medium();
+    let (source, destination) = (session.lun_of(&stretch.source)?, session.lun_of(&stretch.destination)?);
+    if running.stopped.get() {
+        return None;
+    }
+    for other in [&source, &destination] {
+        visit(visits, running, other);
+    }
+    let units = (source.unit.borrow().clone(), destination.unit.borrow().clone());
+    Some(by_reference(front, (&units.0, &units.1), stretch).await)
+}
+
+/// Has shard 0 change what it owns: reservations or access states.
+async fn ask_owner(
+    front: &Rc<Front>,
+    command: CommandPlace,
+    lun: &LunNexus,
+    unit: &HostUnit,
+    asking: Step,
+) -> Response {
+    let by = lun.nexus.borrow().name().clone();
+    let (continuation, result) = match asking {
+        Step::Reserve(request, continuation) => {
+            let ask = ReservationAsk { volume: lun.volume, by, command: Some(command), request };
+            (continuation, reservations::request(front, ask).await)
+        }
+        Step::SetAccess(changes, continuation) => {
+            let ask = AccessAsk { volume: lun.volume, by: Some(by), changes };
+            (continuation, access::request(front, ask).await)
+        }
+        other => unreachable!("{other:?} asks nobody"),
+    };
+    unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result)
+}
+
+fn respond(session: &Session, task: TaskTag, response: Response) {
+    let read_bytes = response.data_in.len();
+    // it is sent with what else this turn answers
+    response.data_in.bring_closer();
+    Counters::add(&session.counters.read_bytes, read_bytes);
+    let response = CommandResponse {
+        status: response.status.code(),
+        sense: response.sense,
+        data_in: response.data_in,
+        data_out_wanted: Some(response.data_out_bytes as u64),
+    };
+    session.protocol.borrow_mut().respond(task, response);
+}

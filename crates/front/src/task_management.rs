@@ -1,0 +1,140 @@
+//! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
+//!
+//! A command that its own initiator has aborted is never answered. One that somebody else has aborted ends with TASK
+//! ABORTED, unless its initiator has turned that off (TAS of the control mode page; SAM-5 §5.6.3). Both that status and
+//! the answer to the function come only when the command cannot touch its volume any more: an aborted write never
+//! lands later. A copy that was sent to another logical unit and has reached this one is not in its task set: it goes no
+//! further, and is answered COPY ABORTED.
+//!
+//! A target reset reaches the logical units of the host that asked for it, and through them the commands of
+//! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
+//! sessions of that host, and of no other. Where a volume is mapped read-only, a reset reaches the commands of the
+//! session that asks for it, and of no other: who may only read does not stop who writes.
+
+use std::rc::Rc;
+
+use iscsi::{TaskManagement, TaskManagementFunction, TaskManagementResponse};
+use scsi::UnitAttention;
+use shard::{FrontCall, Reset};
+use wire::scsi::Lun;
+
+use crate::connection::carry_out;
+use crate::door::Front;
+use crate::events::SessionEnd;
+use crate::reservations;
+use crate::session::{LunNexus, RunningCommand, Session};
+
+/// Commands that are aborted but may still be at work.
+pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
+
+/// A task management request has arrived. Its commands are aborted before this returns; the answer follows.
+pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {
+    let lun = Lun::parse(request.lun).ok().and_then(|lun| session.lun(lun.number()));
+    let reset = |luns: Vec<Rc<LunNexus>>| {
+        let (alone, all): (Vec<_>, Vec<_>) = luns.iter().partition(|lun| lun.read_only);
+        let volumes = |luns: Vec<&Rc<LunNexus>>| luns.iter().map(|lun| lun.volume).collect();
+        Plan::Reset(Reset { volumes: volumes(all), alone: volumes(alone), by: session.place })
+    };
+    let every_lun = || session.luns().into_iter().map(|(_, lun)| lun).collect();
+    let plan = match (request.function, lun) {
+        (TaskManagementFunction::AbortTask, _) => {
+            Plan::Abort(session.abort(|c| Some(c.task) == request.referenced))
+        }
+        (TaskManagementFunction::ClearAca, _) => Plan::Refuse(TaskManagementResponse::NotSupported),
+        (TaskManagementFunction::TargetWarmReset | TaskManagementFunction::TargetColdReset, _) => {
+            reset(every_lun())
+        }
+        (_, None) => Plan::Refuse(TaskManagementResponse::LunDoesNotExist),
+        // every nexus has a task set of its own (TST 001b)
+        (TaskManagementFunction::AbortTaskSet | TaskManagementFunction::ClearTaskSet, Some(lun)) => {
+            Plan::Abort(session.abort(|c| c.volume == lun.volume))
+        }
+        (TaskManagementFunction::LogicalUnitReset, Some(lun)) => reset(vec![lun]),
+    };
+    match plan {
+        Plan::Refuse(response) => {
+            session.protocol.borrow_mut().respond_task_management(request.task, response)
+        }
+        Plan::Abort(commands) => {
+            let (front, session) = (front.clone(), session.clone());
+            front.context.io.clone().spawn(async move {
+                session.wait_for(&commands).await;
+                complete(&front, &session, request).await;
+            });
+        }
+        Plan::Reset(reset) => {
+            let aborted = apply(front, &reset);
+            let (front, session) = (front.clone(), session.clone());
+            front.context.io.clone().spawn(async move {
+                let elsewhere = front.context.ask_others(|| FrontCall::Reset(reset.clone()));
+                wait_for(&aborted).await;
+                elsewhere.await;
+                reservations::unit_reset(&front, &session, &reset.volumes).await;
+                complete(&front, &session, request).await;
+            });
+        }
+    }
+}
+
+enum Plan {
+    Refuse(TaskManagementResponse),
+    Abort(Vec<Rc<RunningCommand>>),
+    Reset(Reset),
+}
+
+/// Everything that was to be aborted has ended.
+async fn complete(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {
+    session.protocol.borrow_mut().respond_task_management(request.task, TaskManagementResponse::Complete);
+    carry_out(front, session);
+    if request.function == TaskManagementFunction::TargetColdReset {
+        let host = session.login.borrow().as_ref().map(|login| login.host.clone());
+        if let Some(host) = host {
+            end_sessions_of(front, &host);
+            front.context.ask_others(|| FrontCall::EndSessionsOf(host.clone())).await;
+        }
+    }
+}
+
+/// Ends every session of a host on this shard.
+pub(crate) fn end_sessions_of(front: &Rc<Front>, host: &str) {
+    for session in front.sessions.all() {
+        let its = session.login.borrow().as_ref().is_some_and(|login| login.host == host);
+        if its {
+            session.close(SessionEnd::TargetReset);
+        }
+    }
+}
+
+/// Aborts the commands of this shard's sessions that a reset concerns, and notes the unit attentions.
+pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
+    let mut all = Vec::new();
+    for session in front.sessions.all() {
+        let own = session.place == reset.by;
+        let mut commands = Vec::new();
+        for (number, lun) in session.luns() {
+            if reset.volumes.contains(&lun.volume) || (own && reset.alone.contains(&lun.volume)) {
+                if own {
+                    commands.extend(session.abort(|command| command.volume == lun.volume));
+                    lun.tasks.fence();
+                } else {
+                    // the unit attention of a reset tells of these, too
+                    commands.extend(session.abort_for_another(number, &lun).0);
+                }
+                lun.nexus.borrow_mut().reset(UnitAttention::BusDeviceReset);
+            }
+        }
+        commands.extend(session.interrupt(&reset.volumes));
+        if own {
+            commands.extend(session.interrupt(&reset.alone));
+        }
+        all.push((session, commands));
+    }
+    all
+}
+
+/// Waits until none of these commands can touch its volume.
+pub(crate) async fn wait_for(aborted: &Aborted) {
+    for (session, commands) in aborted {
+        session.wait_for(commands).await;
+    }
+}

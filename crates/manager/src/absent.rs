@@ -1,0 +1,225 @@
+//! Pools whose drives come later, and devices of raw volumes that come back, are taken by themselves.
+//!
+//! Looking and opening may take long where a drive is sick, so it is done without the turn of changes; only what has been
+//! found is taken over in a turn.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use base::{Nanos, PoolId, VolumeId};
+use bytes::Bytes;
+use catalog::VolumeKind;
+use env::{DriveHandle, DriveInfo};
+
+use shard::Stage;
+
+use crate::manager::{Manager, RawDevice};
+use crate::pool_status::TOO_MANY_FAILED;
+use crate::pools::{Found, Pool};
+use crate::raw::NoDevice;
+use api::CommandError;
+
+const TRY_EVERY: Nanos = Nanos::from_secs(5);
+
+/// What was found of a pool when it was last tried to open it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Tried {
+    pub(crate) paths: BTreeSet<String>,
+    /// Somebody else had one of them, who may give it up.
+    pub(crate) in_use: bool,
+}
+
+/// Whether opening a pool may go better than the last time. `before`: what was found in the round before this one; drives that
+/// come one after the other are waited for.
+fn is_worth_a_try(now: &BTreeSet<String>, before: Option<&BTreeSet<String>>, tried: Option<&Tried>) -> bool {
+    let settled = before == Some(now);
+    settled && tried.is_none_or(|tried| tried.in_use || tried.paths != *now)
+}
+
+impl Manager {
+    /// Runs until the array stops.
+    pub(crate) async fn watch_absent(self: Rc<Self>) {
+        let mut before = BTreeMap::new();
+        while self.context.stage.get() == Stage::Serving {
+            self.context.io.sleep(TRY_EVERY).await;
+            if !self.stopping.get() {
+                before = self.try_pools_again(&before).await;
+                self.try_raw_devices_again().await;
+                self.watch_files().await;
+            }
+        }
+    }
+
+    /// Pools that were never opened, or were closed again.
+    fn absent_pools(&self) -> BTreeSet<PoolId> {
+        let state = self.state.borrow();
+        let absent = state.pools.iter().filter(|pool| pool.offline.is_some() && pool.membership.is_none());
+        absent.map(|pool| pool.id).filter(|&id| state.catalog.pool(id).is_some()).collect()
+    }
+
+    /// Gives what was found this time.
+    async fn try_pools_again(
+        &self,
+        before: &BTreeMap<PoolId, BTreeSet<String>>,
+    ) -> BTreeMap<PoolId, BTreeSet<String>> {
+        if self.absent_pools().is_empty() {
+            return BTreeMap::new();
+        }
+        self.look_at_drives().await;
+        let absent = self.absent_pools();
+        let (array, found) = (self.state.borrow().catalog.array(), self.found_pools());
+        let ours = found.into_iter().filter(|(id, found)| found.array == array && absent.contains(id));
+        let ours: BTreeMap<PoolId, Found> = ours.collect();
+        let seen: BTreeMap<PoolId, BTreeSet<String>> =
+            ours.iter().map(|(id, found)| (*id, found.paths.iter().cloned().collect())).collect();
+        let promising = |id: &PoolId| is_worth_a_try(&seen[id], before.get(id), self.tried.borrow().get(id));
+        let due: BTreeMap<PoolId, Found> = ours.into_iter().filter(|(id, _)| promising(id)).collect();
+        // a change that is under way may be of these drives: next time
+        if !due.is_empty()
+            && let Some(_turn) = self.changes.try_acquire(1)
+            && !self.stopping.get()
+        {
+            // what cannot be settled is closed again, and says why
+            let _ = self.open_pools_found(due).await;
+            self.broadcast().await;
+            self.trim_all().await;
+        }
+        seen
+    }
+
+    /// Opens these pools, which are not open, and takes them into the array.
+    pub(crate) async fn open_pools_found(
+        &self,
+        found: BTreeMap<PoolId, Found>,
+    ) -> Result<Vec<String>, CommandError> {
+        let mut lines = Vec::new();
+        for (id, found) in found {
+            self.forget_pool(id);
+            self.claim_pool(id, &found).await;
+            if self.state.borrow().is_pool_online(id) {
+                lines.push(format!("open pool {}", found.name));
+            }
+        }
+        if !lines.is_empty() || !self.unsettled.borrow().is_empty() {
+            self.unsettled.borrow_mut().clear();
+            self.name_missing();
+            self.settle_pools().await?;
+            let bytes = Bytes::from(self.state.borrow().catalog.encode());
+            drop((self.parameters.save_state)(bytes));
+            self.look_at_drives().await;
+            self.tell_spaces().await;
+        }
+        // those that were forgotten, and did not come to be
+        self.add_absent_pools();
+        Ok(lines)
+    }
+
+    /// Closes pools that went offline while they were served, so that they can be opened anew.
+    pub(crate) async fn close_failed_pools(&self) {
+        let stats = self.lane_stats().await;
+        let failed: Vec<(PoolId, String)> = {
+            let state = self.state.borrow();
+            let lane_failed = |id: PoolId| stats.iter().any(|(pool, lane)| *pool == id && lane.failed);
+            let reason = |pool: &Pool| match &pool.offline {
+                None if lane_failed(pool.id) => Some(TOO_MANY_FAILED.to_owned()),
+                reason => reason.clone(),
+            };
+            let served = state.pools.iter().filter(|pool| pool.membership.is_some());
+            served.filter_map(|pool| Some((pool.id, reason(pool)?))).collect()
+        };
+        for (id, reason) in failed {
+            self.close_pool(id, reason).await;
+        }
+    }
+
+    /// Devices of raw volumes that are not to be had.
+    fn absent_raw_devices(&self) -> Vec<(VolumeId, String, u64)> {
+        let state = self.state.borrow();
+        let absent = state.raw.iter().filter(|raw| raw.drive.is_err());
+        let known = absent.filter_map(|raw| {
+            let volume = state.catalog.volume(raw.volume)?;
+            let VolumeKind::Raw { path } = &volume.backing else { return None };
+            Some((volume.id, path.clone(), volume.size_bytes))
+        });
+        known.collect()
+    }
+
+    async fn try_raw_devices_again(&self) {
+        let mut taken = Vec::new();
+        for (volume, path, size_bytes) in self.absent_raw_devices() {
+            if let Ok(drive) = self.open_raw_device(volume, &path, size_bytes).await {
+                taken.push((volume, drive));
+            }
+        }
+        if taken.is_empty() {
+            return;
+        }
+        let turn = self.changes.try_acquire(1).filter(|_| !self.stopping.get());
+        if turn.is_some() {
+            for (volume, drive) in taken.drain(..) {
+                let waits = |raw: &&mut RawDevice| raw.volume == volume && raw.drive.is_err();
+                let taken_over =
+                    self.state.borrow_mut().raw.iter_mut().find(waits).map(|raw| raw.take(Ok(drive.clone())));
+                if taken_over.is_none() {
+                    self.close_drive(drive.0).await;
+                }
+            }
+            self.broadcast().await;
+        }
+        for (_, (handle, _)) in taken {
+            self.close_drive(handle).await;
+        }
+    }
+
+    /// In the turn of changes: gives up devices of raw volumes that are gone, and takes those that are there. What has changed.
+    pub(crate) async fn renew_raw_devices(&self) -> Vec<String> {
+        self.see_raw_devices().await;
+        let mut lines = Vec::new();
+        for (volume, path, size_bytes) in self.absent_raw_devices() {
+            let drive = self.open_raw_device(volume, &path, size_bytes).await;
+            let mut state = self.state.borrow_mut();
+            let name = state.catalog.volume(volume).map(|volume| volume.name.to_string()).unwrap_or_default();
+            match &drive {
+                Ok(_) => lines.push(format!("volume {name} has its device {path} again")),
+                Err(error) => lines.push(format!("volume {name} is without its device {path}: {error}")),
+            }
+            if let Some(raw) = state.raw.iter_mut().find(|raw| raw.volume == volume) {
+                raw.take(drive);
+            }
+        }
+        lines
+    }
+
+    async fn open_raw_device(
+        &self,
+        volume: VolumeId,
+        path: &str,
+        size_bytes: u64,
+    ) -> Result<(DriveHandle, DriveInfo), NoDevice> {
+        let opened = self.open_and_probe(path).await;
+        self.as_raw_device(opened, volume, size_bytes).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pool_is_tried_when_its_drives_have_settled_and_are_others_than_before() {
+        let paths = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+        let (one, two) = (paths(&["a"]), paths(&["a", "b"]));
+        let tried = |paths: &BTreeSet<String>, in_use| Some(Tried { paths: paths.clone(), in_use });
+        let table = [
+            ("just seen", is_worth_a_try(&two, None, tried(&one, false).as_ref()), false),
+            ("more are coming", is_worth_a_try(&two, Some(&one), tried(&one, false).as_ref()), false),
+            ("settled", is_worth_a_try(&two, Some(&two), tried(&one, false).as_ref()), true),
+            ("never tried", is_worth_a_try(&two, Some(&two), None), true),
+            ("the same as then", is_worth_a_try(&two, Some(&two), tried(&two, false).as_ref()), false),
+            ("somebody had one", is_worth_a_try(&two, Some(&two), tried(&two, true).as_ref()), true),
+        ];
+        for (what, found, expected) in table {
+            assert_eq!(found, expected, "{what}");
+        }
+    }
+}

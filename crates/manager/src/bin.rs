@@ -1,0 +1,250 @@
+//! The bin: volumes that were deleted stay for a while, and give way before their pool runs full.
+//!
+//! The layers of what is in the bin stay as they are; they are dropped when the catalog has forgotten it.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use base::calendar::moment;
+use base::{LayerId, PoolId};
+use catalog::{Binned, Catalog, Change};
+use pool::LaneStats;
+
+use shard::pool_layer;
+
+use crate::change::{Planned, given_back, size};
+use crate::manager::Manager;
+use crate::settings::period;
+use api::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
+
+/// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
+const GIVES_WAY_PERCENT: u128 = 92;
+const WARNS_PERCENT: u128 = 88;
+
+/// So many of those that had to go are told, the last ones.
+const GONE_TOLD_MAX: usize = 8;
+
+impl Manager {
+    pub(crate) async fn undelete(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::UndeleteVolume { volume: name.to_owned() })?;
+        let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
+        let mut lines = vec![format!("bring back volume {name}{}", with_snapshots(&binned))];
+        for mapping in &binned.mappings {
+            let (host, lun) = (&mapping.host, mapping.lun);
+            let again = planned.next.lun(host.as_str(), lun).is_some_and(|now| now.volume == mapping.volume);
+            lines.push(match again {
+                true => format!("map volume {name} to host {host} as LUN {lun} again"),
+                false => format!("not mapped to host {host}: its LUN {lun} is another volume now"),
+            });
+        }
+        let gone = binned.hosts_gone.iter();
+        lines.extend(gone.map(|host| format!("not mapped to host {host}: that host has been deleted since")));
+        let planned = lines.into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.made_volume(binned.volume.id).await;
+        Ok(planned.reply(false, made))
+    }
+
+    /// Where its pool is offline, the next start gives back what it held.
+    pub(crate) async fn eradicate(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::EradicateVolume { volume: name.to_owned() })?;
+        let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
+        let (pool, top) = place(&binned);
+        let layers: Vec<LayerId> =
+            [top].into_iter().chain(binned.snapshots.iter().map(|snapshot| snapshot.layer)).collect();
+        let line = format!("delete volume {name} for good{}", with_snapshots(&binned));
+        let planned =
+            self.gives_back_line(pool, &layers).await.into_iter().fold(planned.line(line), Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        for layer in layers {
+            self.drop_layer(pool, layer).await;
+        }
+        Ok(planned.reply(false, None))
+    }
+
+    /// What the deletion of these layers together gives back. Nothing where it cannot be told.
+    pub(crate) async fn gives_back_line(&self, pool: PoolId, layers: &[LayerId]) -> Option<String> {
+        self.state.borrow().online_pool(pool)?;
+        let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
+        let layers = layers.iter().copied().filter(goes).map(pool_layer).collect();
+        let blocks = self.kept_by(pool, layers).await;
+        Some(given_back(blocks, self.has_copies(pool)))
+    }
+
+    /// How long what is deleted from a pool stays in the bin; 0: not at all.
+    pub(crate) fn bin_seconds(&self, pool: PoolId) -> u32 {
+        bin_seconds(&self.state.borrow().catalog, pool)
+    }
+
+    /// Puts a volume of a pool into the bin. Its layers stay.
+    pub(crate) async fn delete_into_bin(
+        &self,
+        name: &str,
+        unmap: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let deleted_ms = self.context.io.wall_clock_ms();
+        let planned = self.plan(&Change::BinVolume { volume: name.to_owned(), unmap, deleted_ms })?;
+        let binned = planned.next.find_binned(name).expect("just put there");
+        let id = binned.volume.id;
+        let line = format!(
+            "put volume {name}, {}, into the bin for {}{}: `tangelo volume undelete {name}` brings it back",
+            size(binned.volume.size_bytes),
+            period(self.bin_seconds(place(binned).0)),
+            with_snapshots(binned)
+        );
+        let planned = planned.line(line);
+        if !dry_run {
+            self.commit(&planned.next).await?;
+            self.note_binned(id);
+        }
+        Ok(planned.reply(dry_run, None))
+    }
+
+    /// Deletes for good what has been in the bin long enough, and the oldest of a pool that runs full, one in a round and
+    /// only where the last one's space has not begun to come back. Whether there is more to come.
+    pub(crate) async fn keep_bin(&self, stats: &[(PoolId, LaneStats)]) -> bool {
+        let mut gives_way = false;
+        for name in self.overdue() {
+            self.clear(&name).await;
+        }
+        let pools = self.state.borrow().online();
+        for membership in pools {
+            let id = membership.pool;
+            let lanes: Vec<&LaneStats> =
+                stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats).collect();
+            let full = full_percent(&lanes) >= GIVES_WAY_PERCENT;
+            let live: u64 = lanes.iter().map(|lane| lane.live_blocks).sum();
+            let oldest = {
+                let mut state = self.state.borrow_mut();
+                let oldest = state.catalog.bin().iter().find(|binned| place(binned).0 == id);
+                let oldest = oldest.map(|binned| binned.volume.name.to_string());
+                let Some(pool) = state.pool_mut(id) else { continue };
+                let before = pool.care.live_when_full.take();
+                if full {
+                    pool.care.live_when_full = Some(live);
+                }
+                oldest.filter(|_| full && before.is_none_or(|before| live >= before))
+            };
+            gives_way |= full;
+            if let Some(name) = oldest {
+                self.clear(&name).await;
+                self.note_gone(id, &name);
+            }
+        }
+        gives_way && !self.state.borrow().catalog.bin().is_empty()
+    }
+
+    /// Remembers, until the daemon ends, what had to go because its pool ran full.
+    fn note_gone(&self, pool: PoolId, name: &str) {
+        let mut state = self.state.borrow_mut();
+        if state.catalog.find_binned(name).is_some() {
+            return;
+        }
+        let now = self.context.io.wall_clock_ms();
+        let Some(pool) = state.pool_mut(pool) else { return };
+        pool.care.gave_way.push((name.to_owned(), now));
+        let excess = pool.care.gave_way.len().saturating_sub(GONE_TOLD_MAX);
+        pool.care.gave_way.drain(..excess);
+    }
+
+    /// How long a volume stays in the bin yet, while the array runs.
+    fn remaining_seconds(&self, catalog: &Catalog, binned: &Binned) -> u64 {
+        u64::from(bin_seconds(catalog, place(binned).0)).saturating_sub(self.held_seconds(binned))
+    }
+
+    /// Those whose time is up.
+    fn overdue(&self) -> Vec<String> {
+        let state = self.state.borrow();
+        let over = |binned: &&Binned| {
+            self.remaining_seconds(&state.catalog, binned) == 0 && state.is_pool_online(place(binned).0)
+        };
+        state.catalog.bin().iter().filter(over).map(|binned| binned.volume.name.to_string()).collect()
+    }
+
+    async fn clear(&self, name: &str) {
+        let _turn = self.changes.acquire(1).await;
+        // somebody may have taken it out meanwhile; what cannot be stored is tried again
+        let _ = self.eradicate(name, false).await;
+    }
+
+    pub(crate) async fn bin_statuses(&self) -> Vec<BinnedStatus> {
+        let catalog = self.state.borrow().catalog.clone();
+        let mut spaces = BTreeMap::new();
+        for binned in catalog.bin() {
+            if let Entry::Vacant(entry) = spaces.entry(place(binned).0) {
+                let space = self.copy_spaces(*entry.key()).await;
+                entry.insert(space);
+            }
+        }
+        let now_ms = self.context.io.wall_clock_ms();
+        let status = |binned: &Binned| {
+            let (pool, layer) = place(binned);
+            BinnedStatus {
+                name: binned.volume.name.to_string(),
+                pool: catalog.pool(pool).map_or_else(|| pool.to_string(), |entry| entry.name.to_string()),
+                size_bytes: binned.volume.size_bytes,
+                deleted_ms: binned.deleted_ms,
+                eradicated_ms: now_ms.saturating_add(self.remaining_seconds(&catalog, binned) * 1000),
+                snapshots: binned.snapshots.len() as u64,
+                space: spaces[&pool].get(&pool_layer(layer)).copied(),
+            }
+        };
+        catalog.bin().iter().map(status).collect()
+    }
+}
+
+/// What had to go, and when, in plain words.
+pub(crate) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = String> + '_ {
+    gave_way.iter().map(|(name, ms)| {
+        let when = moment(*ms);
+        format!("the pool was running full: volume {name} has left the bin for good, {when}")
+    })
+}
+
+/// That what is in the bin will have to go, where the pool is about that full.
+pub(crate) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneStats]) -> Option<Problem> {
+    let held = catalog.bin().iter().filter(|binned| place(binned).0 == id).count();
+    let full = full_percent(lanes);
+    if held == 0 || full < WARNS_PERCENT {
+        return None;
+    }
+    let volumes = if held == 1 { "1 volume".to_owned() } else { format!("{held} volumes") };
+    Some(Problem {
+        harm: Harm::Space,
+        health: Health::Degraded,
+        subject: format!("pool {name}"),
+        reason: format!(
+            "it is {full} % full: from {GIVES_WAY_PERCENT} % on, what is in the bin ({volumes}) goes for good, the oldest first"
+        ),
+        action: "bring back what is needed (`tangelo volume bin`, `tangelo volume undelete`), add a drive, or discard what hosts do not need (fstrim)"
+            .to_owned(),
+    })
+}
+
+pub(crate) fn full_percent(lanes: &[&LaneStats]) -> u128 {
+    let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| u128::from(count(lane))).sum::<u128>();
+    sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1)
+}
+
+pub(crate) fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {
+    catalog.pool(pool).map(|entry| entry.settings).unwrap_or_default().bin_seconds()
+}
+
+fn with_snapshots(binned: &Binned) -> String {
+    match binned.snapshots.len() {
+        0 => String::new(),
+        1 => ", with its snapshot".to_owned(),
+        count => format!(", with its {count} snapshots"),
+    }
+}
+
+fn place(binned: &Binned) -> (PoolId, LayerId) {
+    binned.volume.place().expect("only volumes of pools are in the bin")
+}

@@ -1,0 +1,256 @@
+//! What the keeper remembers of a pool from one round to the next. Nothing of it survives a restart.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use base::{BLOCK_BYTES, DriveId, Nanos};
+use env::DriveHandle;
+use pool::{DriveErrors, DriveState, LaneStats, Membership};
+
+use crate::change::size;
+use crate::judge::Kept;
+use api::RepairStatus;
+
+/// How long a drive that has made errors is pointed out.
+const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);
+/// For so long a drive that is missing may come back before the pool lets it go and a spare joins in its place.
+const MISSING_PATIENCE: Nanos = Nanos::from_secs(30);
+/// How often drives are looked at for one that is missing.
+const LOOK_EVERY: Nanos = Nanos::from_secs(5);
+/// The time over which the rate of repairs is taken.
+const RATE_OVER: Nanos = Nanos::from_secs(30);
+
+#[derive(Default)]
+pub(crate) struct Care {
+    pub(crate) repair: Repair,
+    /// Handles that are being given up.
+    pub(crate) closing: BTreeSet<DriveHandle>,
+    /// Paths of drives that left the pool because they were slow.
+    pub(crate) left: BTreeSet<String>,
+    /// A scrub has been seen running; whether it was told to stop.
+    pub(crate) scrubbing: Option<bool>,
+    /// Labels that it found wrong, and wrote anew.
+    pub(crate) labels_rewritten: u64,
+    /// Drives that are missing, and since when.
+    pub(crate) missing: BTreeMap<DriveId, Nanos>,
+    /// A drive that is too slow, which the pool cannot do without.
+    pub(crate) slow_stays: Option<DriveId>,
+    /// Drives that have made too many errors and stay all the same.
+    pub(crate) kept: BTreeMap<DriveId, Kept>,
+    /// When no spare could join, though one was needed.
+    pub(crate) spare_failed: Option<Nanos>,
+    /// Blocks in use at the last look, where the pool was so full that the bin gives way.
+    pub(crate) live_when_full: Option<u64>,
+    /// Volumes that had to leave the bin because the pool was full, and when, by the clock on the wall.
+    pub(crate) gave_way: Vec<(String, u64)>,
+    looked: Option<Nanos>,
+    /// Errors of each drive as they are on record, and when that was.
+    recorded: (Vec<DriveErrors>, Nanos),
+    /// Errors of each drive, and when they last grew.
+    seen: Vec<(DriveErrors, Option<Nanos>)>,
+}
+
+impl Care {
+    /// A label was written.
+    pub(crate) fn on_record(&mut self, membership: &Membership, now: Nanos) {
+        self.recorded = (membership.members.iter().map(|member| member.counted).collect(), now);
+    }
+
+    pub(crate) fn errors_due(&self, membership: &Membership, now: Nanos, every: Nanos) -> bool {
+        let on_record = |index: usize| self.recorded.0.get(index).copied().unwrap_or_default();
+        let changed = membership.members.iter().enumerate().any(|(index, m)| m.counted != on_record(index));
+        changed && now.saturating_sub(self.recorded.1) >= every
+    }
+
+    pub(crate) fn see_errors(&mut self, drive: usize, counted: DriveErrors, now: Nanos) {
+        if self.seen.len() <= drive {
+            self.seen.resize(drive + 1, Default::default());
+        }
+        if self.seen[drive].0 != counted {
+            self.seen[drive] = (counted, Some(now));
+        }
+    }
+
+    /// Whether a drive has made errors lately, `counted` being all since the start.
+    pub(crate) fn errs(&self, drive: usize, counted: DriveErrors, now: Nanos) -> bool {
+        let (seen, at) = self.seen.get(drive).copied().unwrap_or_default();
+        seen != counted || at.is_some_and(|at| now.saturating_sub(at) < ERRORS_SHOWN)
+    }
+
+    /// Notes since when which drives are missing.
+    pub(crate) fn see_missing(&mut self, membership: &Membership, now: Nanos) {
+        let missing = membership.members.iter().filter(|member| member.state == DriveState::Missing);
+        let gone: Vec<DriveId> = missing.map(|member| member.id).collect();
+        self.missing.retain(|id, _| gone.contains(id));
+        for id in gone {
+            self.missing.entry(id).or_insert(now);
+        }
+    }
+
+    /// Whether a drive may come back yet, if it is missing.
+    pub(crate) fn is_awaited(&self, id: DriveId, now: Nanos) -> bool {
+        self.missing.get(&id).is_none_or(|&since| now.saturating_sub(since) < MISSING_PATIENCE)
+    }
+
+    pub(crate) fn may_look(&mut self, now: Nanos) -> bool {
+        let may = self.looked.is_none_or(|looked| now.saturating_sub(looked) >= LOOK_EVERY);
+        if may {
+            self.looked = Some(now);
+        }
+        may
+    }
+}
+
+/// How far the writing anew of what lacks redundancy, or is to be moved, has got.
+#[derive(Default)]
+pub(crate) struct Repair {
+    /// Blocks restored when it began.
+    began: Option<u64>,
+    /// When, and how many blocks had been restored by then.
+    samples: VecDeque<(Nanos, u64)>,
+}
+
+/// The blocks that are to be written anew, and what stands against it.
+pub(crate) struct Remaining {
+    pub(crate) blocks: u64,
+    /// Columns that the most exposed ones have lost.
+    pub(crate) worst: usize,
+    pub(crate) short_blocks: u64,
+    restored: u64,
+}
+
+impl Remaining {
+    pub(crate) fn of(lanes: &[&LaneStats]) -> Remaining {
+        let short = |lane: &&LaneStats| lane.live_blocks.saturating_sub(lane.capacity_blocks);
+        let blocks = lanes.iter().flat_map(|lane| lane.exposed_blocks).sum();
+        Remaining {
+            blocks,
+            worst: lanes.iter().map(|lane| shard::worst_exposed(lane)).max().unwrap_or(0),
+            short_blocks: if blocks > 0 { lanes.iter().map(short).sum() } else { 0 },
+            restored: lanes.iter().map(|lane| lane.counters.blocks_restored).sum(),
+        }
+    }
+}
+
+impl Repair {
+    /// Takes in how far it is now; whether there is something to do.
+    pub(crate) fn sample(&mut self, now: Nanos, lanes: &[&LaneStats]) -> bool {
+        let remaining = Remaining::of(lanes);
+        if remaining.blocks == 0 {
+            *self = Repair::default();
+            return false;
+        }
+        self.began.get_or_insert(remaining.restored);
+        self.samples.push_back((now, remaining.restored));
+        while self.samples.len() > 2 && self.samples[1].0 + RATE_OVER <= now {
+            self.samples.pop_front();
+        }
+        true
+    }
+
+    /// Nothing was restored for as long as is looked at.
+    pub(crate) fn is_stuck(&self) -> bool {
+        let (Some(first), Some(last)) = (self.samples.front(), self.samples.back()) else { return false };
+        last.0.saturating_sub(first.0) >= RATE_OVER && first.1 == last.1
+    }
+
+    /// `enough`: so many drives are online that all of it can be written anew.
+    pub(crate) fn status(&self, remaining: &Remaining, drains: bool, enough: bool) -> Option<RepairStatus> {
+        if remaining.blocks == 0 {
+            return None;
+        }
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
+        let done = remaining.restored.saturating_sub(self.began.unwrap_or(remaining.restored));
+        let rate = match (self.samples.front(), self.samples.back()) {
+            (Some(first), Some(last)) if last.0 > first.0 => {
+                let blocks = u128::from(bytes(last.1.saturating_sub(first.1)));
+                (blocks * 1_000_000_000 / u128::from((last.0 - first.0).0)) as u64
+            }
+            _ => 0,
+        };
+        Some(RepairStatus {
+            what: match remaining.worst {
+                0 if drains => "emptying",
+                0 => "repairing",
+                _ => "rebuilding",
+            },
+            done_bytes: bytes(done),
+            total_bytes: bytes(done + remaining.blocks),
+            bytes_per_second: rate,
+            // what cannot end as things are has no end to tell
+            seconds_left: bytes(remaining.blocks)
+                .checked_div(rate)
+                .filter(|_| enough && remaining.short_blocks == 0),
+            short_bytes: bytes(remaining.short_blocks),
+        })
+    }
+}
+
+/// A repair in plain words.
+pub(crate) fn describe(repair: &RepairStatus) -> String {
+    let (done, total) = (size(repair.done_bytes), size(repair.total_bytes));
+    let pace = match repair.seconds_left {
+        Some(seconds) => format!("{}/s, {} left", size(repair.bytes_per_second), time(seconds)),
+        None if repair.short_bytes > 0 => format!("{} short", size(repair.short_bytes)),
+        None => "waiting".to_owned(),
+    };
+    format!("{}: {done} of {total} written anew, {pace}", repair.what)
+}
+
+/// Rounded up, as times to wait are.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..=90 => format!("{} s", seconds.max(1)),
+        91..=5400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3600)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_reads_well() {
+        let repair = RepairStatus {
+            what: "rebuilding",
+            done_bytes: 3 << 30,
+            total_bytes: 41 << 30,
+            bytes_per_second: 180 << 20,
+            seconds_left: Some(216),
+            short_bytes: 0,
+        };
+        assert_eq!(describe(&repair), "rebuilding: 3 GiB of 41 GiB written anew, 180 MiB/s, 4 min left");
+        assert_eq!(time(5401), "2 h");
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_last_half_minute() {
+        let mut repair = Repair { began: Some(1000), ..Repair::default() };
+        for second in 0..100u64 {
+            // 256 blocks are a mebibyte; it was slow at first
+            let restored = 1000 + if second < 60 { second } else { 60 + (second - 60) * 256 };
+            repair.samples.push_back((Nanos::from_secs(second), restored));
+            while repair.samples.len() > 2 && repair.samples[1].0 + RATE_OVER <= Nanos::from_secs(second) {
+                repair.samples.pop_front();
+            }
+        }
+        let restored = repair.samples.back().unwrap().1;
+        let remaining = Remaining { blocks: 2560, worst: 1, short_blocks: 0, restored };
+        let status = repair.status(&remaining, false, true).unwrap();
+        assert_eq!((status.bytes_per_second, status.seconds_left), (1 << 20, Some(10)));
+        assert_eq!(status.what, "rebuilding");
+    }
+
+    #[test]
+    fn what_cannot_end_has_no_time_left() {
+        let samples = [(Nanos::from_secs(0), 0), (Nanos::from_secs(10), 1000)];
+        let repair = Repair { began: Some(0), samples: samples.into() };
+        let said = |short_blocks, enough| {
+            let remaining = Remaining { blocks: 6700, worst: 1, short_blocks, restored: 1000 };
+            describe(&repair.status(&remaining, false, enough).unwrap())
+        };
+        assert!(said(0, true).ends_with("67 s left"), "{}", said(0, true));
+        assert!(said(0, false).ends_with("waiting"), "too few drives are left: {}", said(0, false));
+        assert!(said(256, true).ends_with("1 MiB short"), "{}", said(256, true));
+    }
+}

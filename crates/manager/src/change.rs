@@ -1,0 +1,164 @@
+//! How the catalog changes: checked, durable, told to every shard.
+
+use base::{BLOCK_BYTES, VolumeId};
+use bytes::Bytes;
+use catalog::{Catalog, CatalogError, Change, KeptAccesses, KeptReservations};
+use reservation::Refusal;
+
+use crate::manager::Manager;
+use api::{self, CommandError, Made, Reply};
+
+/// A change of the catalog that has been checked but not made.
+pub(crate) struct Planned {
+    pub(crate) next: Catalog,
+    /// What it does, for people to read.
+    pub(crate) lines: Vec<String>,
+    /// Hosts that gain or lose something by it.
+    pub(crate) hosts_affected: Vec<String>,
+}
+
+impl Manager {
+    /// Checks a change against the catalog as it is now.
+    pub(crate) fn plan(&self, change: &Change) -> Result<Planned, CommandError> {
+        let state = self.state.borrow();
+        let next = state.catalog.apply(change)?;
+        let hosts_affected = hosts_affected(&state.catalog, &next);
+        Ok(Planned { next, lines: Vec::new(), hosts_affected })
+    }
+
+    /// Makes the catalog durable, then takes it over here and on every shard.
+    pub(crate) async fn commit(&self, next: &Catalog) -> Result<(), CommandError> {
+        self.waits_for("it waits for another change of the catalog to be stored");
+        let storing = self.storing.acquire(1).await;
+        self.go_ahead()?;
+        self.waits_for("it waits for the catalog to be stored in the pools");
+        let next = next.clone().after(&self.state.borrow().catalog);
+        self.store(next).await?;
+        drop(storing);
+        self.waits_for("it waits for all shards to take it over");
+        self.broadcast().await;
+        Ok(())
+    }
+
+    /// Makes the catalog durable, then takes it over here.
+    async fn store(&self, next: Catalog) -> Result<(), CommandError> {
+        let bytes = Bytes::from(next.encode());
+        self.store_catalog(&bytes).await?;
+        // whoever keeps it answers when it is safe
+        drop((self.parameters.save_state)(bytes));
+        self.state.borrow_mut().catalog = next;
+        Ok(())
+    }
+
+    /// The same for what a host has changed, who is answered by a shard: where no pool has it, the head's copy is waited for.
+    async fn store_for_host(&self, next: Catalog) -> Result<(), Refusal> {
+        let bytes = Bytes::from(next.encode());
+        let in_a_pool = !self.state.borrow().online().is_empty();
+        self.store_catalog(&bytes).await.map_err(|_| Refusal::NotKept)?;
+        let saving = (self.parameters.save_state)(bytes);
+        if !in_a_pool && !saving.ended(&self.context.io).await {
+            return Err(Refusal::NotKept);
+        }
+        self.state.borrow_mut().catalog = next;
+        Ok(())
+    }
+
+    /// Makes a volume's reservations survive a restart, or not any more. Administrators' changes may be on
+    /// their way at the same time.
+    pub(crate) async fn keep_reservations(
+        &self,
+        volume: VolumeId,
+        reservations: Option<KeptReservations>,
+    ) -> Result<(), Refusal> {
+        let _storing = self.storing.acquire(1).await;
+        let next = self.state.borrow().catalog.keep_reservations(volume, reservations);
+        let next = next.map_err(|error| match error {
+            CatalogError::TooMany { .. } => Refusal::NoRoom,
+            _ => Refusal::NoSuchUnit,
+        })?;
+        self.store_for_host(next).await
+    }
+
+    /// Makes a volume's access states survive a restart, in the same way.
+    pub(crate) async fn keep_access(&self, volume: VolumeId, access: KeptAccesses) -> Result<(), Refusal> {
+        let _storing = self.storing.acquire(1).await;
+        let next = self.state.borrow().catalog.keep_access(volume, access);
+        self.store_for_host(next.map_err(|_| Refusal::NoSuchUnit)?).await
+    }
+}
+
+impl Planned {
+    pub(crate) fn line(mut self, line: String) -> Planned {
+        self.lines.push(line);
+        self
+    }
+
+    /// The answer to the command, with what it made; a dry run has made nothing.
+    pub(crate) fn reply(self, dry_run: bool, made: Option<Made>) -> Reply {
+        assert!(!dry_run || made.is_none(), "a dry run makes nothing");
+        Reply::Changed(api::Change { dry_run, lines: self.lines, hosts_affected: self.hosts_affected, made })
+    }
+}
+
+/// Hosts whose mappings, the sizes behind them or credentials differ.
+fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
+    let of = |catalog: &Catalog, host: &str| {
+        let size = |volume| catalog.volume(volume).map(|volume| volume.size_bytes);
+        let luns: Vec<_> =
+            catalog.luns_of(host).map(|m| (m.lun, m.volume, m.read_only, size(m.volume))).collect();
+        (luns, catalog.find_host(host).cloned())
+    };
+    let mut names: Vec<&str> =
+        before.hosts().iter().chain(after.hosts()).map(|host| host.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.retain(|name| of(before, name) != of(after, name));
+    names.into_iter().map(str::to_owned).collect()
+}
+
+/// What people are told of a deletion; `referred`: copies by reference keep something in its pool.
+pub(crate) fn given_back(blocks: u64, referred: bool) -> String {
+    let bytes = size(blocks * BLOCK_BYTES as u64);
+    match referred {
+        false => format!("{bytes} are given back"),
+        // which of them keeps what, only a walk of the map could tell
+        true => format!(
+            "at least {bytes} are given back; what only its copies by reference have kept comes back some seconds later"
+        ),
+    }
+}
+
+/// A size for people to read.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let mut unit = 0;
+    while unit + 1 < UNITS.len() && bytes >= 1 << (10 * (unit + 1)) {
+        unit += 1;
+    }
+    let whole = 1u64 << (10 * unit);
+    if bytes.is_multiple_of(whole) {
+        format!("{} {}", bytes / whole, UNITS[unit])
+    } else {
+        format!("{}.{} {}", bytes / whole, bytes % whole * 10 / whole, UNITS[unit])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_read_well() {
+        let cases = [
+            (0, "0 B"),
+            (4096, "4 KiB"),
+            (1 << 30, "1 GiB"),
+            ((1 << 30) + (1 << 29), "1.5 GiB"),
+            (1023, "1023 B"),
+            (u64::MAX, "16383.9 PiB"),
+        ];
+        for (bytes, text) in cases {
+            assert_eq!(size(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Commands of the control plane: they wait, take turns, and are answered.
+
+use std::rc::Rc;
+
+use api::{Caller, Command, CommandError, CommandErrorKind, Reply, ReplyChannel, Upkeep};
+use base::limits::CONTROL_QUEUE_MAX;
+
+use shard::{Answer, FrontCall, ManagerCall, ShardCall};
+
+use crate::manager::Manager;
+use crate::{drive_commands, order};
+
+impl Manager {
+    /// Begins a command; the reply follows when it is done. The queue of commands is bounded.
+    pub fn on_command(self: Rc<Self>, command: Command, reply: ReplyChannel, caller: Caller) {
+        if self.commands_waiting.get() >= CONTROL_QUEUE_MAX {
+            let message = format!("{CONTROL_QUEUE_MAX} commands are waiting already");
+            return reply(Err(CommandError::new(CommandErrorKind::Unavailable, message, "try again later")));
+        }
+        self.commands_waiting.set(self.commands_waiting.get() + 1);
+        self.context.io.clone().spawn(async move {
+            self.clone().answer(command, reply, caller).await;
+            self.commands_waiting.set(self.commands_waiting.get() - 1);
+        });
+    }
+
+    /// Does what a shard wants of the manager.
+    pub async fn handle(&self, call: ManagerCall) -> Answer {
+        match call {
+            ManagerCall::DriveFailed(pool, drive, error) => {
+                Answer::Recorded(self.drive_failed(pool, drive, error).await)
+            }
+            ManagerCall::BeginCopy(ask) => Answer::CopyBegun(self.begin_copy(ask).await),
+            ManagerCall::EndCopy(pool) => {
+                self.end_copy(pool);
+                Answer::Done
+            }
+            ManagerCall::KeepReservations(volume, kept) => {
+                Answer::Reserved(self.keep_reservations(volume, kept).await)
+            }
+            ManagerCall::KeepAccess(volume, kept) => Answer::Reserved(self.keep_access(volume, kept).await),
+        }
+    }
+
+    pub(crate) async fn carry_out(
+        self: Rc<Self>,
+        command: Command,
+        order: &Rc<order::Order>,
+    ) -> Result<Reply, CommandError> {
+        if command == Command::Status {
+            return Ok(Reply::Status(Box::new(self.status().await)));
+        }
+        if command == Command::Problems {
+            return Ok(Reply::Problems(self.all_problems().await));
+        }
+        self.ready.pass().await;
+        if command == Command::Shutdown {
+            return self.shut_down().await;
+        }
+        if let Some(failure) = &*self.failure.borrow() {
+            return Err(failure.clone());
+        }
+        if let Command::SnapshotList { volume } = command {
+            // counting takes as long as there are many; changes need not wait for it
+            return self.list_snapshots(volume).await;
+        }
+        let turn = self.take_turn(order).await?;
+        if let Command::DriveLocate { path, seconds } = &command {
+            drop(turn);
+            return self.clone().locate_drive(path, *seconds).await;
+        }
+        match command {
+            Command::DriveLocate { .. } => unreachable!("answered above"),
+            Command::Upkeep { upkeep, dry_run } => self.upkeep(upkeep, dry_run).await,
+            Command::DrivesFound(paths) => {
+                self.parameters.drives.replace(paths);
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
+            Command::Status | Command::Problems | Command::Shutdown | Command::SnapshotList { .. } => {
+                unreachable!("answered above")
+            }
+            Command::Reload { portals, drives } => self.reload(portals, drives).await,
+            Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
+            Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,
+            Command::PoolDelete { name, eradicate, dry_run } => {
+                self.delete_pool(&name, eradicate, dry_run).await
+            }
+            Command::VolumeCreate { volume, dry_run } => self.create_volume(volume, dry_run).await,
+            Command::VolumeResize { name, size_bytes, force, dry_run } => {
+                self.resize_volume(&name, size_bytes, force, dry_run).await
+            }
+            Command::VolumeAccess { name, access, dry_run } => self.set_access(&name, access, dry_run).await,
+            Command::VolumeDelete { name, unmap, eradicate, dry_run } => {
+                self.delete_volume(&name, unmap, eradicate, dry_run).await
+            }
+            Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
+            Command::Schedule { order, dry_run } => self.schedule(order, dry_run).await,
+            Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
+            Command::HostUpdate { name, update, dry_run } => self.update_host(&name, &update, dry_run).await,
+            Command::Rename { of, name, dry_run } => self.rename(&of, &name, dry_run).await,
+            Command::DriveWipe { path, dry_run } => self.wipe_drive(&path, dry_run).await,
+            Command::DriveClear { drive, dry_run } => self.clear_drives(drive.as_deref(), dry_run).await,
+            Command::HostDelete { name, unmap, dry_run } => self.delete_host(&name, unmap, dry_run).await,
+            Command::Map { volume, host, lun, read_only, dry_run } => {
+                self.map(&volume, &host, lun, read_only, dry_run).await
+            }
+            Command::Unmap { volume, host, dry_run } => self.unmap(&volume, &host, dry_run).await,
+        }
+    }
+
+    async fn upkeep(&self, upkeep: Upkeep, dry_run: bool) -> Result<Reply, CommandError> {
+        match upkeep {
+            Upkeep::DriveAdd { pool, drives, force } => {
+                self.add_drives(&pool, &drives, &force, dry_run).await
+            }
+            Upkeep::DriveRemove { pool, drive, cancel } => {
+                self.remove_drive(&pool, &drive, cancel, dry_run).await
+            }
+            Upkeep::DriveReplace { pool, old, new, force } => {
+                self.replace_drive(&pool, &old, &new, force, dry_run).await
+            }
+            Upkeep::Spare { pool, drives, release } => {
+                self.set_spares(&pool, &drives, release, dry_run).await
+            }
+            Upkeep::Scrub { pool, stop } => self.scrub_pool(&pool, stop, dry_run).await,
+            Upkeep::Set { pool, settings } => self.set_pool(&pool, &settings, dry_run).await,
+        }
+    }
+
+    /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
+    async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
+        let stopping = CommandError::new(CommandErrorKind::Unavailable, "the array is stopping", "");
+        let earlier = self.failure.borrow_mut().replace(stopping);
+        if earlier.is_some_and(|earlier| earlier.message == "the array is stopping") {
+            return Ok(Reply::Stopped);
+        }
+        self.stopping.set(true);
+        drop(self.keeping.acquire(1).await);
+        let _turn = self.changes.acquire(1).await;
+        self.context.ask_all(|| FrontCall::Quiesce).await;
+        self.close_pools().await;
+        self.context.ask_others(|| ShardCall::Stop).await;
+        let context = self.context.clone();
+        // the reply goes out first: it is sent before this task runs
+        self.context.io.spawn(async move { drop(context.ask(context.shard, ShardCall::Stop).await) });
+        Ok(Reply::Stopped)
+    }
+}

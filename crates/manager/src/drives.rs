@@ -1,0 +1,230 @@
+//! Drives: what is found on the configured ones, and which are in use.
+
+use base::{ArrayId, BLOCK_BYTES, DriveId, Nanos, PoolId};
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::Content;
+use task::{join_all, race};
+
+use crate::manager::{Manager, State};
+use crate::opening::Probed;
+use crate::remembered;
+use api::{DriveContent, DriveErrors, DriveState, DriveStatus};
+
+/// A drive that does not say for so long how large it is has the size that it had.
+const MEASURE_TIME: Nanos = Nanos::from_secs(2);
+
+/// A configured drive that belongs to no open pool, as it was found when it was last looked at.
+pub(crate) struct Drive {
+    pub(crate) path: String,
+    pub(crate) info: Option<DriveInfo>,
+    pub(crate) content: DriveContent,
+    /// The pool that its label names, and that pool's array.
+    pub(crate) member_of: Option<(PoolId, ArrayId)>,
+    /// Its id in that pool.
+    pub(crate) id: Option<DriveId>,
+}
+
+impl Drive {
+    /// 0 where it could not be opened.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.info.as_ref().map_or(0, |info| info.size_bytes)
+    }
+
+    /// Whether its label says that it is this drive of this pool.
+    pub(crate) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
+        self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
+    }
+}
+
+impl Manager {
+    /// As [`Manager::open_and_probe`], for a drive of a pool that is being opened: where another process has it, that
+    /// is shown, and waited out.
+    pub(crate) async fn open_member(&self, pool: PoolId, path: &str) -> Result<Probed, IoError> {
+        let opened = self.open_and_probe(path).await;
+        if opened.as_ref().err() != Some(&IoError::Busy) {
+            return opened;
+        }
+        self.state.borrow_mut().set_offline(pool, format!("it waits for {path}, which is {}", IoError::Busy));
+        self.open_when_free(path).await
+    }
+
+    /// Looks at a drive without taking it from anybody.
+    async fn look_at(&self, path: String) -> Drive {
+        match self.open_to_look(&path).await {
+            Err(error) => {
+                let why = match error {
+                    IoError::TimedOut => "it does not answer".to_owned(),
+                    error => error.to_string(),
+                };
+                Drive { path, info: None, content: DriveContent::Unreadable(why), member_of: None, id: None }
+            }
+            Ok(Probed { handle, info, content }) => {
+                self.close_drive(handle).await;
+                let (member_of, id) = match &content {
+                    Content::Member(label) => (Some((label.pool, label.array)), Some(label.drive)),
+                    _ => (None, None),
+                };
+                Drive { path, info: Some(info), content: describe(&content), member_of, id }
+            }
+        }
+    }
+
+    pub(crate) async fn close_drive(&self, handle: DriveHandle) {
+        // a drive that fails to close is closed
+        let _ = self.context.io.drive_close(handle).await;
+    }
+
+    /// Looks at every configured drive that no open pool uses, and where drives of open pools were last seen, all
+    /// at once.
+    pub(crate) async fn look_at_drives(&self) {
+        let mut paths = self.parameters.drives.borrow().clone();
+        let last_seen = {
+            let state = self.state.borrow();
+            let members = state.online().into_iter().flat_map(|membership| membership.members);
+            members.filter(|member| member.state.is_lost()).map(|member| member.path).collect::<Vec<_>>()
+        };
+        for path in last_seen.into_iter().chain(self.spare_paths()) {
+            if !path.is_empty() && !paths.contains(&path) {
+                paths.push(path);
+            }
+        }
+        paths.retain(|path| self.pool_of_drive(path).is_none());
+        let drives = join_all(paths.into_iter().map(|path| self.look_at(path)).collect::<Vec<_>>()).await;
+        let drives = self.distinct(drives);
+        self.state.borrow_mut().drives = drives;
+    }
+
+    /// Looks which drives of pools have become larger. What became smaller is the pool's own watch's to find.
+    async fn measure_members(&self) {
+        let open: Vec<(String, DriveHandle)> = {
+            let state = self.state.borrow();
+            let members = state.pools.iter().filter_map(|pool| pool.membership.as_ref());
+            let online = members.flat_map(|m| &m.members).filter(|m| m.state == pool::DriveState::Online);
+            online.filter_map(|member| Some((member.path.clone(), member.handle?))).collect()
+        };
+        let io = &self.context.io;
+        let measured = open.into_iter().map(|(path, handle)| {
+            let measured = race(io.drive_measure(handle), io.sleep(MEASURE_TIME));
+            async move { Some((path, measured.await.ok()?.ok()?)) }
+        });
+        let measured = join_all(measured.collect::<Vec<_>>()).await;
+        let mut state = self.state.borrow_mut();
+        for (path, end_bytes) in measured.into_iter().flatten() {
+            let infos = state.pools.iter_mut().flat_map(|pool| &mut pool.infos);
+            for info in infos.filter(|info| info.path == path && info.end_bytes < end_bytes) {
+                info.end_bytes = end_bytes;
+                info.size_bytes = end_bytes - end_bytes % BLOCK_BYTES as u64;
+            }
+        }
+    }
+
+    pub(crate) async fn list_drives(&self) -> Vec<DriveStatus> {
+        self.look_at_drives().await;
+        self.measure_members().await;
+        let mut drives = self.known_drives();
+        for (pool, _) in self.pool_statuses().await {
+            drives.extend(pool.drives);
+        }
+        drives.sort_by(|a, b| a.path.cmp(&b.path));
+        drives
+    }
+
+    /// Drives that belong to no open pool, as they were last seen.
+    pub(crate) fn known_drives(&self) -> Vec<DriveStatus> {
+        let state = self.state.borrow();
+        // one that is not there any more is shown with its pool
+        let members =
+            || state.pools.iter().filter_map(|pool| pool.membership.as_ref()).flat_map(|m| &m.members);
+        let lost = |drive: &&Drive| {
+            let unreadable = matches!(drive.content, DriveContent::Unreadable(_));
+            unreadable && members().any(|member| member.state.is_lost() && member.path == drive.path)
+        };
+        let statuses = state.drives.iter().filter(|drive| !lost(drive)).map(|drive| DriveStatus {
+            path: drive.path.clone(),
+            size_bytes: drive.size_bytes(),
+            model: drive.info.as_ref().map(|info| info.model.clone()).unwrap_or_default(),
+            serial: drive.info.as_ref().map(|info| info.serial.clone()).unwrap_or_default(),
+            bay: drive.info.as_ref().map(|info| info.bay.clone()).unwrap_or_default(),
+            content: drive.content.clone(),
+            pool: match &drive.content {
+                DriveContent::Member(pool) => Some(pool.clone()),
+                _ => None,
+            },
+            state: match drive.content {
+                DriveContent::Unreadable(_) => DriveState::Missing,
+                _ if state.exported_as(drive).is_some() => DriveState::Exported,
+                _ if spare_of(&state, drive).is_some() => DriveState::Spare,
+                _ => DriveState::Unused,
+            },
+            errors: DriveErrors::default(),
+            id: String::new(),
+            read_latency_us: None,
+            write_latency_us: None,
+            note: note(&state, drive),
+        });
+        statuses.collect()
+    }
+}
+
+/// What there is to know about a drive of no open pool.
+fn note(state: &State, drive: &Drive) -> String {
+    if let Some(volume) = state.exported_as(drive) {
+        return format!("exported as volume {volume}, as it is");
+    }
+    let spare = || spare_of(state, drive).map(|pool| format!("spare of pool {pool}"));
+    let failed = || {
+        let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info))?;
+        Some(format!("refused without --force: {}", remembered::what_it_did(failed)))
+    };
+    let note = refusal(state, drive).or_else(failed).or_else(spare).or_else(|| departure(state, drive));
+    note.unwrap_or_default()
+}
+
+/// The first of the pools whose spare it is.
+fn spare_of<'a>(state: &'a State, drive: &Drive) -> Option<&'a str> {
+    let waits = |entry: &&catalog::PoolEntry| entry.spares.free.contains(&drive.path);
+    state.catalog.pools().iter().find(waits).map(|entry| entry.name.as_str())
+}
+
+/// Why a drive that says it is a pool's is not in that pool, where the pool is served without it.
+fn refusal(state: &State, drive: &Drive) -> Option<String> {
+    let (pool, _) = drive.member_of?;
+    if let Some(deleted) = state.catalog.deleted_pool(pool) {
+        let (name, path) = (&deleted.name, &drive.path);
+        return Some(format!("pool {name} has been deleted: `tangelo drive wipe {path}` erases its label"));
+    }
+    let membership = state.online_pool(pool)?;
+    let (name, path) = (&membership.name, &drive.path);
+    let again = format!("`tangelo drive add {name} {path} --force {path}` takes it as a new one");
+    let member = membership.members.iter().find(|member| Some(member.id) == drive.id);
+    match member.map(|member| member.state) {
+        Some(pool::DriveState::Missing) => Some(format!("pool {name} takes it back in a moment")),
+        Some(pool::DriveState::Failed) => {
+            Some(format!("refused: pool {name} has taken it out for its errors; {again}"))
+        }
+        Some(pool::DriveState::Removed) | None => {
+            Some(format!("refused: pool {name} goes on without it, what is on it is out of date; {again}"))
+        }
+        Some(pool::DriveState::Online | pool::DriveState::Draining) => {
+            Some(format!("refused: another drive with its label serves pool {name}"))
+        }
+    }
+}
+
+/// Why a drive that is free now left its pool by itself.
+fn departure(state: &State, drive: &Drive) -> Option<String> {
+    let pool = state.pools.iter().find(|pool| pool.care.left.contains(&drive.path))?;
+    let blank = matches!(drive.content, DriveContent::Blank);
+    blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
+}
+
+pub(crate) fn describe(content: &Content) -> DriveContent {
+    match content {
+        Content::Blank => DriveContent::Blank,
+        Content::Foreign(what) => DriveContent::Foreign(what.clone()),
+        Content::Member(label) => DriveContent::Member(label.pool_name.clone()),
+        Content::FutureVersion(_) => DriveContent::FutureVersion,
+        Content::Damaged => DriveContent::Damaged("neither of its labels can be read".to_owned()),
+        Content::Unreadable(error) => DriveContent::Unreadable(error.to_string()),
+    }
+}

@@ -1,0 +1,19 @@
+//! From what the environment says of a drive to what the administrator is told.
+
+use api::{CommandError, CommandErrorKind};
+use env::IoError;
+
+/// A drive or file that could not be used.
+pub(crate) fn drive_error(path: &str, error: IoError) -> CommandError {
+    use CommandErrorKind::*;
+    let (kind, hint) = match error {
+        IoError::NotFound => (NotFound, "check the path"),
+        IoError::PermissionDenied => (Invalid, "run as a user that may open it for writing"),
+        IoError::Busy => (InUse, "unmount it, or stop the program that uses it"),
+        IoError::NotADrive => (Invalid, "name a block device, or a file of at least 4 KiB"),
+        IoError::ReadOnly => (Invalid, "name a drive that can be written to"),
+        IoError::NoSpace => (Full, "make room below it"),
+        _ => (Io, ""),
+    };
+    CommandError::new(kind, format!("{path}: {error}"), hint)
+}

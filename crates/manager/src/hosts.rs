@@ -1,0 +1,117 @@
+//! Commands about hosts.
+
+use catalog::{CatalogError, Change, Chap, Host, HostUpdate as Update, InitiatorName, Setting};
+
+use crate::change::Planned;
+use crate::manager::Manager;
+use api::{CommandError, HostUpdate, Made, NewChap, NewHost, Reply};
+
+impl Manager {
+    pub(crate) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {
+        let initiators = new.initiators.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>()?;
+        let host = Host {
+            name: new.name.parse()?,
+            initiators,
+            chap: new.chap.as_ref().map(chap).transpose()?,
+            mutual: new.mutual_chap.as_ref().map(chap).transpose()?,
+        };
+        let planned = self.plan(&Change::CreateHost { host })?;
+        let planned = planned.line(format!("create host {} with {}", new.name, new.initiators.join(", ")));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.host_status(&new.name, &[]).map(Made::Host);
+        Ok(planned.reply(false, made))
+    }
+
+    pub(crate) async fn delete_host(
+        &self,
+        name: &str,
+        unmap: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::DeleteHost { host: name.to_owned(), unmap })?;
+        let planned = planned.line(format!("delete host {name}, ending its sessions"));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        Ok(planned.reply(false, None))
+    }
+
+    /// Sessions of initiators that stay go on, also where CHAP changes: that counts from the next login on. Those of
+    /// initiators that go end.
+    pub(crate) async fn update_host(
+        &self,
+        name: &str,
+        update: &HostUpdate,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let before = self.state.borrow().catalog.find_host(name).cloned();
+        let before = before.ok_or_else(|| CatalogError::NotFound { kind: "host", name: name.to_owned() })?;
+        let wanted = Update {
+            name: None,
+            initiators: Some(initiators_after(&before, update)?),
+            chap: setting(update.no_chap, &update.chap)?,
+            mutual: setting(update.no_chap || update.no_mutual_chap, &update.mutual_chap)?,
+        };
+        let planned = self.plan(&Change::ModifyHost { host: name.to_owned(), update: wanted })?;
+        let planned = lines(name, update).into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.host_status(name, &[]).map(Made::Host);
+        Ok(planned.reply(false, made))
+    }
+}
+
+/// The initiators of a host after a change. One that is to go must be there.
+fn initiators_after(before: &Host, update: &HostUpdate) -> Result<Vec<InitiatorName>, CommandError> {
+    let mut initiators = before.initiators.clone();
+    for gone in &update.remove_initiators {
+        let place = initiators.iter().position(|known| known.as_str().eq_ignore_ascii_case(gone));
+        let missing = || CatalogError::NoSuchInitiator { host: before.name.clone(), initiator: gone.clone() };
+        initiators.remove(place.ok_or_else(missing)?);
+    }
+    for new in &update.add_initiators {
+        initiators.push(new.parse()?);
+    }
+    Ok(initiators)
+}
+
+fn setting(clear: bool, set: &Option<NewChap>) -> Result<Setting<Chap>, CommandError> {
+    match set {
+        Some(new) => Ok(Setting::Set(chap(new)?)),
+        None if clear => Ok(Setting::Clear),
+        None => Ok(Setting::Keep),
+    }
+}
+
+/// The change, for people to read.
+fn lines(name: &str, update: &HostUpdate) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines.extend(update.add_initiators.iter().map(|new| format!("host {name}: add initiator {new}")));
+    let gone = update.remove_initiators.iter();
+    lines.extend(gone.map(|gone| format!("host {name}: remove initiator {gone}, ending its sessions")));
+    let next = "from its next login on; sessions that exist go on";
+    if update.no_chap {
+        lines.push(format!("host {name}: no CHAP"));
+    } else if let Some(chap) = &update.chap {
+        lines.push(format!("host {name}: CHAP user {}, {next}", chap.user));
+    }
+    if let Some(chap) = &update.mutual_chap {
+        lines.push(format!("host {name}: the array answers as {}, {next}", chap.user));
+    } else if update.no_mutual_chap {
+        lines.push(format!("host {name}: no mutual CHAP"));
+    }
+    if lines.is_empty() {
+        lines.push(format!("host {name}: nothing to change"));
+    }
+    lines
+}
+
+fn chap(new: &NewChap) -> Result<Chap, CommandError> {
+    Ok(Chap::new(&new.user, new.secret.parse()?)?)
+}

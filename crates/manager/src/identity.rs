@@ -1,0 +1,203 @@
+//! A drive is known by what it is, not by its path: a device or a file may have several.
+//!
+//! And a path may come to lead elsewhere: the file of a drive that was removed is served as long as it is open, and then gone.
+
+use std::collections::BTreeSet;
+
+use catalog::VolumeKind;
+use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
+use pool::Member;
+
+use crate::drives::Drive;
+use crate::error::drive_error;
+use crate::manager::{Manager, State};
+use api::{CommandError, CommandErrorKind, Harm, Health, Problem};
+
+/// What of the array's own a drive is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum User {
+    /// A drive of an open pool, with the path by which the pool has it.
+    Pool { name: String, path: String },
+    /// The device of a raw volume, with the volume's path.
+    Raw { volume: String, path: String },
+}
+
+impl User {
+    fn path(&self) -> &str {
+        match self {
+            User::Pool { path, .. } | User::Raw { path, .. } => path,
+        }
+    }
+
+    /// Why it cannot be had, by the path that was asked for.
+    pub(crate) fn refusal(&self, asked: &str) -> CommandError {
+        let which = match self.path() == asked {
+            true => asked.to_owned(),
+            false => format!("{asked} is the same as {}, which", self.path()),
+        };
+        let message = match self {
+            User::Pool { name, .. } => format!("{which} is a drive of pool {name}, which is in use"),
+            User::Raw { volume, .. } => format!("{which} is exported as volume {volume}"),
+        };
+        CommandError::new(CommandErrorKind::InUse, message, "name another drive")
+    }
+}
+
+impl State {
+    /// Drives that are open, with what they are and who has them.
+    fn in_use(&self) -> impl Iterator<Item = (DriveIdentity, User)> + '_ {
+        let of_pools = self.pools.iter().flat_map(|pool| {
+            let members = pool.membership.iter().flat_map(|membership| &membership.members);
+            let here = members.filter(|member| member.state.is_readable());
+            here.filter_map(|member| {
+                let info = pool.infos.iter().find(|info| info.path == member.path)?;
+                Some((info.identity, User::Pool { name: pool.name.clone(), path: member.path.clone() }))
+            })
+        });
+        let raw = self.raw.iter().filter_map(|raw| {
+            let (_, info) = raw.drive.as_ref().ok()?;
+            let volume = self.catalog.volume(raw.volume)?.name.to_string();
+            Some((info.identity, User::Raw { volume, path: info.path.clone() }))
+        });
+        of_pools.chain(raw)
+    }
+
+    fn user_of(&self, identity: DriveIdentity) -> Option<User> {
+        self.in_use().find(|(other, _)| *other == identity).map(|(_, user)| user)
+    }
+
+    /// The volume that a drive which was looked at is exported as.
+    pub(crate) fn exported_as(&self, drive: &Drive) -> Option<String> {
+        let by_path = || {
+            let mut volumes = self.catalog.volumes().iter();
+            let at = |volume: &&catalog::Volume| matches!(&volume.backing, VolumeKind::Raw { path } if *path == drive.path);
+            volumes.find(at).map(|volume| volume.name.to_string())
+        };
+        match drive.info.as_ref().and_then(|info| self.user_of(info.identity)) {
+            Some(User::Raw { volume, .. }) => Some(volume),
+            _ => by_path(),
+        }
+    }
+}
+
+impl Manager {
+    /// Refuses a drive that is one of the array's own.
+    pub(crate) fn check_not_ours(&self, path: &str) -> Result<(), CommandError> {
+        if let Some(name) = self.pool_of_drive(path) {
+            return Err(User::Pool { name, path: path.to_owned() }.refusal(path));
+        }
+        match self.raw_volume_at(path) {
+            Some(volume) => {
+                Err(User::Raw { volume: volume.to_string(), path: path.to_owned() }.refusal(path))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Why a drive could not be opened: what is in use may be so by the array itself, by another path, or by the command that
+    /// asks, which has opened these.
+    pub(crate) async fn why_not_opened(
+        &self,
+        path: &str,
+        error: IoError,
+        opened: &[DriveInfo],
+    ) -> CommandError {
+        let identity = match error {
+            IoError::Busy => self.identity_of(path).await.ok(),
+            _ => None,
+        };
+        let Some(identity) = identity else { return drive_error(path, error) };
+        if let Some(first) = opened.iter().find(|info| info.identity == identity) {
+            let message = format!("{} and {path} are the same drive", first.path);
+            return CommandError::new(CommandErrorKind::Invalid, message, "name each drive once");
+        }
+        match self.state.borrow().user_of(identity) {
+            Some(user) => user.refusal(path),
+            None => drive_error(path, error),
+        }
+    }
+
+    /// What is at a path now.
+    async fn identity_of(&self, path: &str) -> Result<DriveIdentity, IoError> {
+        let opened = self.open_to_look(path).await?;
+        self.close_drive(opened.handle).await;
+        Ok(opened.info.identity)
+    }
+
+    /// Each drive once, by the path by which it is a spare, if it is; and without those that are open.
+    pub(crate) fn distinct(&self, mut drives: Vec<Drive>) -> Vec<Drive> {
+        let state = self.state.borrow();
+        let spares: BTreeSet<&String> =
+            state.catalog.pools().iter().flat_map(|entry| &entry.spares.free).collect();
+        let identity = |drive: &Drive| drive.info.as_ref().map(|info| info.identity);
+        let members: BTreeSet<DriveIdentity> = state
+            .in_use()
+            .filter(|(_, user)| matches!(user, User::Pool { .. }))
+            .map(|(identity, _)| identity)
+            .collect();
+        let mut seen = BTreeSet::new();
+        let spare_first: Vec<DriveIdentity> =
+            drives.iter().filter(|drive| spares.contains(&drive.path)).filter_map(identity).collect();
+        drives.retain(|drive| {
+            let Some(is) = identity(drive) else { return true };
+            let is_spare = spares.contains(&drive.path);
+            !members.contains(&is) && (is_spare || !spare_first.contains(&is)) && seen.insert(is)
+        });
+        drives
+    }
+
+    /// Looks whether the files of drives and raw volumes are still where they were. Devices that go tell so themselves.
+    pub(crate) async fn watch_files(&self) {
+        let files: Vec<(String, DriveIdentity)> = {
+            let state = self.state.borrow();
+            let of_pools = state.pools.iter().flat_map(|pool| {
+                let members = pool.membership.iter().flat_map(|membership| &membership.members);
+                let here = |member: &&Member| member.state.is_readable();
+                let infos = &pool.infos;
+                members.filter(here).filter_map(|member| infos.iter().find(|info| info.path == member.path))
+            });
+            let raw = state.raw.iter().filter_map(|raw| Some(&raw.drive.as_ref().ok()?.1));
+            let files = of_pools.chain(raw).filter(|info| info.kind == DriveKind::File);
+            files.map(|info| (info.path.clone(), info.identity)).collect()
+        };
+        let mut removed = BTreeSet::new();
+        for (path, identity) in files {
+            match self.identity_of(&path).await {
+                Ok(found) if found == identity => {}
+                Ok(_) | Err(IoError::NotFound) => drop(removed.insert(path)),
+                // nobody can tell now
+                Err(_) if self.removed_files.borrow().contains(&path) => drop(removed.insert(path)),
+                Err(_) => {}
+            }
+        }
+        *self.removed_files.borrow_mut() = removed;
+    }
+
+    /// Files that are served and have no name any more: what is in them goes with the daemon.
+    pub(crate) fn file_problems(&self) -> Vec<Problem> {
+        let problem = |path: &String| {
+            let state = self.state.borrow();
+            let (what, action) = match state.in_use().find(|(_, user)| user.path() == path) {
+                Some((_, User::Raw { volume, .. })) => (
+                    format!("the file of volume {volume}"),
+                    "have its hosts copy what is on it elsewhere before the array stops".to_owned(),
+                ),
+                Some((_, User::Pool { name, .. })) => (
+                    format!("the file of a drive of pool {name}"),
+                    format!("replace it before the array stops (`tangelo drive replace {name} {path} NEW`)"),
+                ),
+                None => return None,
+            };
+            Some(Problem {
+                harm: Harm::Exposed,
+                health: Health::Degraded,
+                subject: format!("drive {path}"),
+                reason: format!(
+                    "{what} was removed or replaced under its hands: it is served for as long as the array runs, and lost then"
+                ),
+                action,
+            })
+        };
+        self.removed_files.borrow().iter().filter_map(problem).collect()
+    }
+}

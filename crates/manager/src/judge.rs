@@ -1,0 +1,73 @@
+//! Drives with more errors than their pool's settings allow, over all lanes: taken out, or kept for a reason that is told.
+
+use env::IoError;
+use pool::{DriveState, LaneStats, Membership, Patience};
+
+use crate::manager::Manager;
+
+/// Why a drive stays in service although it has made too many errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    /// As many drives are out as the protection allows.
+    NoneToSpare,
+    /// Something may stand nowhere else.
+    Needed,
+}
+
+impl Kept {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Kept::NoneToSpare => "the pool has lost as many drives as it can do without",
+            Kept::Needed => "something may be readable only with it until repairs are done",
+        }
+    }
+}
+
+/// What is to become of a drive.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Verdict {
+    Stays,
+    Out,
+    Kept(Kept),
+}
+
+impl Manager {
+    /// Takes out a drive that has made too many errors: one in a round, since each changes what the others are needed for.
+    pub(crate) async fn judge_drives(&self, membership: &Membership, lanes: &[&LaneStats]) {
+        let id = membership.pool;
+        let patience = {
+            let state = self.state.borrow();
+            shard::effective(&state.catalog.pool(id).map(|entry| entry.settings).unwrap_or_default()).1
+        };
+        let verdicts: Vec<Verdict> =
+            (0..membership.members.len()).map(|index| verdict(membership, index, lanes, &patience)).collect();
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.care.kept.clear();
+            for (member, verdict) in membership.members.iter().zip(&verdicts) {
+                if let Verdict::Kept(why) = *verdict {
+                    pool.care.kept.insert(member.id, why);
+                }
+            }
+        }
+        if let Some(index) = verdicts.iter().position(|&verdict| verdict == Verdict::Out) {
+            // where it cannot be recorded, the pool is offline and says why
+            self.drive_failed(id, index as u8, IoError::Media).await;
+        }
+    }
+}
+
+fn verdict(membership: &Membership, index: usize, lanes: &[&LaneStats], patience: &Patience) -> Verdict {
+    let recent = |kind: usize| -> u32 {
+        lanes.iter().filter_map(|lane| lane.recent_faults.get(index)).map(|faults| faults[kind]).sum()
+    };
+    let limits = [patience.write_errors, patience.read_errors, patience.checksum_errors];
+    let too_many = limits.iter().enumerate().any(|(kind, &limit)| recent(kind) >= limit.max(1));
+    if !too_many || membership.members[index].state != DriveState::Online {
+        return Verdict::Stays;
+    }
+    if membership.lost() >= usize::from(membership.protection.parity()) {
+        return Verdict::Kept(Kept::NoneToSpare);
+    }
+    let needed = lanes.iter().any(|lane| lane.needs_drive.get(index).copied().unwrap_or(true));
+    if needed { Verdict::Kept(Kept::Needed) } else { Verdict::Out }
+}

@@ -1,0 +1,125 @@
+//! Who belongs to a pool: changed one at a time, on record on its drives, and known to every lane before anybody
+//! goes on.
+
+use base::PoolId;
+use env::{DriveHandle, IoError};
+use pool::{DriveState, Membership, TooFewDrives};
+
+use shard::{Answer, DriveUse, ShardCall};
+
+use crate::manager::Manager;
+use crate::pool_status::TOO_MANY_FAILED;
+
+impl Manager {
+    /// Carries out a change of a pool's membership. When this ends, it is on record and every lane knows. Where too
+    /// few drives are left to record it, the pool is offline.
+    pub(crate) async fn alter<T>(
+        &self,
+        id: PoolId,
+        change: impl AsyncFnOnce(&mut Membership) -> Result<T, TooFewDrives>,
+    ) -> Result<T, TooFewDrives> {
+        let recording = self.state.borrow_mut().pool_mut(id).map(|pool| pool.recording.clone());
+        let _turn = recording.ok_or(TooFewDrives)?.acquire(1).await;
+        let known = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.membership.clone());
+        let mut membership = known.ok_or(TooFewDrives)?;
+        let before = membership.generation;
+        let result = change(&mut membership).await;
+        if result.is_ok() && membership.generation == before {
+            return result;
+        }
+        {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).ok_or(TooFewDrives)?;
+            pool.membership = Some(membership.clone());
+            pool.care.on_record(&membership, self.context.io.now());
+            if result.is_err() {
+                pool.offline = Some(TOO_MANY_FAILED.to_owned());
+            }
+        }
+        if result.is_ok() {
+            self.context.ask_all(|| ShardCall::Adopt(membership.clone())).await;
+            self.wake_keeper.notify();
+        }
+        result
+    }
+
+    /// A lane has met a drive that does not answer or refuses writes: recorded on the others, and told to all
+    /// lanes. `false` where service cannot go on.
+    pub(crate) async fn drive_failed(&self, id: PoolId, drive: u8, error: IoError) -> bool {
+        let io = &self.context.io;
+        let taken_out = self.alter(id, async |membership| {
+            if !membership.members[usize::from(drive)].state.is_readable() {
+                // on record already, and told to whoever was there then
+                return if membership.is_serviceable() {
+                    Ok(Some(membership.clone()))
+                } else {
+                    Err(TooFewDrives)
+                };
+            }
+            membership.take_out(io, drive, error).await.map(|()| None)
+        });
+        match taken_out.await {
+            Ok(None) => true,
+            Ok(Some(membership)) => {
+                self.context.ask_all(|| ShardCall::Adopt(membership.clone())).await;
+                true
+            }
+            Err(TooFewDrives) => false,
+        }
+    }
+
+    /// What every lane of a pool has on a drive; `None` where not every lane answers.
+    pub(crate) async fn drive_use(
+        &self,
+        membership: &Membership,
+        drive: u8,
+        instead: Option<u32>,
+    ) -> Option<Vec<DriveUse>> {
+        let answers = self.context.ask_all(|| ShardCall::DriveUse(membership.pool, drive, instead)).await;
+        let lanes = answers.into_iter().flat_map(|answer| match answer {
+            Answer::DriveUse(lanes) => lanes,
+            other => unreachable!("the answer to what is on a drive, not {other:?}"),
+        });
+        let lanes: Vec<DriveUse> = lanes.collect();
+        (lanes.len() == usize::from(membership.lanes)).then_some(lanes)
+    }
+
+    /// Records that a drive is not needed any more, if that is so. Gives the handle that nobody uses now.
+    pub(crate) async fn retire_if_empty(&self, id: PoolId, drive: u8) -> Option<DriveHandle> {
+        let io = &self.context.io;
+        let retired = self.alter(id, async |membership| {
+            // every lane has known its state since before this turn: nothing new is put on it
+            let lanes = self.drive_use(membership, drive, None).await;
+            if !lanes.is_some_and(|lanes| may_retire(membership, drive, &lanes)) {
+                return Ok(None);
+            }
+            let handle = membership.members[usize::from(drive)].handle;
+            membership.retire(io, drive).await.map(|()| handle)
+        });
+        // where it fails, the pool is offline and says why
+        let handle = retired.await.ok().flatten()?;
+        let mut state = self.state.borrow_mut();
+        let closing = state.pool_mut(id).is_some_and(|pool| pool.care.closing.contains(&handle));
+        (!closing).then_some(handle)
+    }
+}
+
+/// Whether nothing of the pool hangs on a drive, and no fewer drives are on record as lost afterwards than some
+/// block has lost columns.
+fn may_retire(membership: &Membership, drive: u8, lanes: &[DriveUse]) -> bool {
+    if lanes.iter().any(|lane| lane.segments > 0) {
+        return false;
+    }
+    let worst = lanes.iter().map(|lane| lane.worst_exposed).max().unwrap_or(0);
+    match membership.members[usize::from(drive)].state {
+        DriveState::Draining => true,
+        DriveState::Missing | DriveState::Failed => enough_online(membership) && worst < membership.lost(),
+        DriveState::Online | DriveState::Removed => false,
+    }
+}
+
+/// Whether so many drives are online that new segments lack no column.
+pub(crate) fn enough_online(membership: &Membership) -> bool {
+    let online = membership.online().into_iter().filter(|&online| online).count();
+    online > usize::from(membership.protection.parity())
+}

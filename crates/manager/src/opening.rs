@@ -1,0 +1,116 @@
+//! Opening drives and looking at what is on them, with patience that ends.
+//!
+//! ```text
+//!   asked ─► it answers in time ─► whoever asked has it
+//!     └────► time is over: whoever asked is told so, and goes on ─► it answers ─► it is closed, and may be asked again
+//! ```
+//!
+//! A drive that answers nothing holds up neither the other drives nor whoever asks about all of them. It is not asked
+//! again before it has answered: what waits for it stays bounded.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use base::Nanos;
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::Content;
+use task::{Io, race};
+
+use crate::manager::Manager;
+
+/// For so long somebody who looks at all drives waits for each of them.
+const LOOK_TIME: Nanos = Nanos::from_secs(5);
+/// For so long the keeper waits for a drive that is to be used.
+const TAKE_TIME: Nanos = Nanos::from_secs(10);
+/// For so long a command does, which is given up itself before that.
+const ORDER_TIME: Nanos = Nanos::from_secs(60);
+/// The same at the start, where nobody is served yet: the kernel's own time for a command is 30 s.
+const START_TIME: Nanos = Nanos::from_secs(35);
+
+/// A drive that was opened, and what it holds.
+pub(crate) struct Probed {
+    pub(crate) handle: DriveHandle,
+    pub(crate) info: DriveInfo,
+    pub(crate) content: Content,
+}
+
+/// Without what they hold: as a pool takes drives.
+pub(crate) fn without_contents(drives: Vec<Probed>) -> Vec<(DriveHandle, DriveInfo)> {
+    drives.into_iter().map(|drive| (drive.handle, drive.info)).collect()
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// Without taking it from anybody.
+    Look,
+    Take,
+    /// Where another process has it, that is waited out until then.
+    TakeWhenFree(Nanos),
+}
+
+/// Drives that have not answered in time, and may yet.
+#[derive(Clone, Default)]
+pub(crate) struct Unanswered(Rc<RefCell<BTreeSet<String>>>);
+
+impl Manager {
+    /// Looks at a drive without taking it from anybody. The caller closes it.
+    pub(crate) async fn open_to_look(&self, path: &str) -> Result<Probed, IoError> {
+        self.open_within(path, How::Look, LOOK_TIME).await
+    }
+
+    /// Opens a drive for writing and looks at it. The caller closes it.
+    pub(crate) async fn open_and_probe(&self, path: &str) -> Result<Probed, IoError> {
+        let time = if self.order.borrow().is_some() { ORDER_TIME } else { TAKE_TIME };
+        self.open_within(path, How::Take, time).await
+    }
+
+    /// The same at the start, where whoever had it may be going.
+    pub(crate) async fn open_when_free(&self, path: &str) -> Result<Probed, IoError> {
+        let until = self.began.get() + pool::BUSY_PATIENCE;
+        let wait = until.saturating_sub(self.context.io.now());
+        self.open_within(path, How::TakeWhenFree(until), wait + TAKE_TIME).await
+    }
+
+    async fn open_within(&self, path: &str, how: How, time: Nanos) -> Result<Probed, IoError> {
+        let unanswered = &self.unanswered;
+        if unanswered.0.borrow().contains(path) {
+            return Err(IoError::TimedOut);
+        }
+        let time = if self.ready.is_open() { time } else { time.max(START_TIME) };
+        let (io, late) = (self.context.io.clone(), Rc::new(Cell::new(false)));
+        let opened = self.context.io.spawn_join({
+            let (path, late, unanswered) = (path.to_owned(), late.clone(), unanswered.clone());
+            async move {
+                let opened = open_and_probe(&io, &path, how).await;
+                if !late.get() {
+                    return opened;
+                }
+                if let Ok(Probed { handle, .. }) = opened {
+                    // a drive that fails to close is closed
+                    let _ = io.drive_close(handle).await;
+                }
+                unanswered.0.borrow_mut().remove(&path);
+                Err(IoError::TimedOut)
+            }
+        });
+        match race(opened, self.context.io.sleep(time)).await {
+            Ok(opened) => opened.unwrap_or(Err(IoError::Closed)),
+            Err(()) => {
+                late.set(true);
+                unanswered.0.borrow_mut().insert(path.to_owned());
+                Err(IoError::TimedOut)
+            }
+        }
+    }
+}
+
+async fn open_and_probe(io: &Io, path: &str, how: How) -> Result<Probed, IoError> {
+    let (handle, info) = match how {
+        How::Look => io.drive_open(path, false).await?,
+        How::Take => io.drive_open(path, true).await?,
+        How::TakeWhenFree(until) => pool::open_when_free(io, path, until).await?,
+    };
+    let content = pool::probe(io, handle).await;
+    Ok(Probed { handle, info, content })
+}

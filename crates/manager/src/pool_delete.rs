@@ -1,0 +1,121 @@
+//! Deleting a pool: first the catalog forgets it, then its lanes are closed, then its drives forget it.
+//!
+//! The catalog remembers that it was deleted: what a sudden end leaves of its labels, and drives that were away, do not
+//! bring it back.
+
+use base::PoolId;
+use catalog::{CatalogError, Change};
+use pool::Content;
+use task::join_all;
+
+use crate::change::Planned;
+use crate::drive_commands::shown;
+use crate::drives::Drive;
+use crate::manager::Manager;
+use crate::opening::Probed;
+use api::{CommandError, Reply};
+
+impl Manager {
+    pub(crate) async fn delete_pool(
+        &self,
+        name: &str,
+        eradicate: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let entry = self.state.borrow().catalog.find_pool(name).cloned();
+        let entry = entry.ok_or_else(|| CatalogError::NotFound { kind: "pool", name: name.to_owned() })?;
+        let planned = self.plan_deletion(name, eradicate)?;
+        let planned = self.deletion_lines(entry.id, name).into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let left = self.take_apart(entry.id).await;
+        self.broadcast().await;
+        Ok(left.into_iter().fold(planned, Planned::line).reply(false, None))
+    }
+
+    /// At a start: what is left of pools that were deleted goes, too.
+    pub(crate) async fn finish_deletions(&self) {
+        let deleted: Vec<PoolId> = {
+            let state = self.state.borrow();
+            let ids = state.pools.iter().map(|pool| pool.id);
+            ids.filter(|&id| state.catalog.deleted_pool(id).is_some()).collect()
+        };
+        for id in deleted {
+            // a label that cannot be erased now is there at the next start
+            self.take_apart(id).await;
+        }
+    }
+
+    fn plan_deletion(&self, name: &str, eradicate: bool) -> Result<Planned, CommandError> {
+        let pool = name.to_owned();
+        if !eradicate {
+            return self.plan(&Change::DetachPool { pool });
+        }
+        let catalog = self.state.borrow().catalog.clone();
+        let emptied = catalog.apply(&Change::EmptyBin { pool: pool.clone() })?;
+        let next = emptied.apply(&Change::DetachPool { pool })?;
+        let held = catalog.bin().len() - emptied.bin().len();
+        let planned = Planned { next, lines: Vec::new(), hosts_affected: Vec::new() };
+        Ok(match held {
+            0 => planned,
+            1 => planned.line("delete 1 volume in its bin for good".to_owned()),
+            held => planned.line(format!("delete {held} volumes in its bin for good")),
+        })
+    }
+
+    fn deletion_lines(&self, id: PoolId, name: &str) -> Vec<String> {
+        let members = self.state.borrow().online_pool(id).map(|m| m.members).unwrap_or_default();
+        let mut lines = vec![format!("delete pool {name}")];
+        lines.extend(self.paths_of(id).iter().map(|path| format!("erase the label of {path}")));
+        lines.extend(members.iter().filter(|member| member.state.is_lost()).map(|member| {
+            let drive = shown(member);
+            format!(
+                "{drive} is away and keeps its label: when it is back, `tangelo drive wipe DRIVE` erases it"
+            )
+        }));
+        lines
+    }
+
+    /// Closes a pool and has its drives forget it. What could not be erased, for people to read.
+    async fn take_apart(&self, id: PoolId) -> Vec<String> {
+        let mut paths = self.paths_of(id);
+        self.close_pool(id, "it is being deleted".to_owned()).await;
+        self.forget_pool(id);
+        self.look_at_drives().await;
+        paths.extend(self.paths_of(id));
+        paths.sort_unstable();
+        paths.dedup();
+        let erased =
+            join_all(paths.iter().map(|path| self.erase_drive_of(id, path)).collect::<Vec<_>>()).await;
+        self.look_at_drives().await;
+        let failed = paths.iter().zip(erased).filter_map(|(path, erased)| {
+            let error = erased.err()?;
+            Some(format!("{path} keeps its label ({error}): `tangelo drive wipe {path}` tries again"))
+        });
+        failed.collect()
+    }
+
+    /// Where drives of a pool are: its members, if it is open, and others that have its label.
+    fn paths_of(&self, id: PoolId) -> Vec<String> {
+        let state = self.state.borrow();
+        let members = state.online_pool(id).map(|membership| membership.members).unwrap_or_default();
+        let here = members.iter().filter(|member| member.state.is_readable()).map(shown);
+        let labelled = |drive: &&Drive| drive.member_of.is_some_and(|(of, _)| of == id);
+        here.chain(state.drives.iter().filter(labelled).map(|drive| drive.path.clone())).collect()
+    }
+
+    async fn erase_drive_of(&self, id: PoolId, path: &str) -> Result<(), env::IoError> {
+        let Probed { handle, info, content } = self.open_and_probe(path).await?;
+        let erased = match content {
+            Content::Member(label) if label.pool == id => {
+                pool::wipe(&self.context.io, handle, info.size_bytes).await
+            }
+            // it is another drive by now
+            _ => Ok(()),
+        };
+        self.close_drive(handle).await;
+        erased
+    }
+}

@@ -1,0 +1,28 @@
+//! Changing the settings of a pool.
+
+use api::{CommandError, NewSettings, Reply};
+use catalog::Change;
+
+use crate::manager::Manager;
+use crate::settings;
+
+impl Manager {
+    /// Changes a pool's settings; where nothing is to be changed, they are told.
+    pub(crate) async fn set_pool(
+        &self,
+        name: &str,
+        new: &NewSettings,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let before =
+            self.state.borrow().catalog.find_pool(name).map(|entry| entry.settings).unwrap_or_default();
+        let wanted = settings::changed(&before, new);
+        let planned = self.plan(&Change::SetPool { pool: name.to_owned(), settings: wanted })?;
+        let planned = settings::lines(&wanted).into_iter().fold(planned, |planned, line| planned.line(line));
+        if !dry_run && wanted != before {
+            self.commit(&planned.next).await?;
+            self.wake_keeper.notify();
+        }
+        Ok(planned.reply(dry_run, None))
+    }
+}

@@ -1,0 +1,380 @@
+//! Pools: found on the drives at the start, opened on every shard, told of failed drives, closed.
+
+use std::collections::BTreeMap;
+
+use base::{ArrayId, Nanos, PoolId};
+use bytes::Bytes;
+use catalog::{Catalog, Change};
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::{Content, Member, Membership, PoolError};
+use task::{Io, Semaphore, join_all};
+
+use shard::{Answer, ShardCall};
+
+use crate::absent::Tried;
+use crate::care::Care;
+use crate::manager::{Manager, State};
+use crate::opening::Probed;
+use crate::start::decode;
+use api::{CommandError, CommandErrorKind, DriveContent};
+
+/// A pool of this array.
+pub(crate) struct Pool {
+    pub(crate) id: PoolId,
+    pub(crate) name: String,
+    /// Who belongs to it; nothing where it could not be claimed.
+    pub(crate) membership: Option<Membership>,
+    /// What is known of the drives that are here.
+    pub(crate) infos: Vec<DriveInfo>,
+    /// Why it is not served; nothing where it is.
+    pub(crate) offline: Option<String>,
+    /// Drives with its label that could not be used when it was opened, and why.
+    pub(crate) unusable: Vec<String>,
+    /// Failed drives are recorded one at a time.
+    pub(crate) recording: Semaphore,
+    pub(crate) care: Care,
+}
+
+const OPENING: &str = "it is being opened";
+
+impl Pool {
+    fn offline(io: &Io, id: PoolId, name: &str, reason: &str) -> Pool {
+        Pool {
+            id,
+            name: name.to_owned(),
+            membership: None,
+            infos: Vec::new(),
+            offline: Some(reason.to_owned()),
+            unusable: Vec::new(),
+            recording: Semaphore::new(io, 1),
+            care: Care::default(),
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn is_pool_online(&self, id: PoolId) -> bool {
+        self.pools.iter().any(|pool| pool.id == id && pool.offline.is_none())
+    }
+
+    pub(crate) fn online_pool(&self, id: PoolId) -> Option<Membership> {
+        let pool = self.pools.iter().find(|pool| pool.id == id && pool.offline.is_none());
+        pool.and_then(|pool| pool.membership.clone())
+    }
+
+    pub(crate) fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
+        self.pools.iter_mut().find(|pool| pool.id == id)
+    }
+
+    pub(crate) fn set_offline(&mut self, id: PoolId, reason: String) {
+        self.pool_mut(id).expect("a pool that is known").offline = Some(reason);
+    }
+
+    /// Pools that are served.
+    pub(crate) fn online(&self) -> Vec<Membership> {
+        let online = self.pools.iter().filter(|pool| pool.offline.is_none());
+        online.filter_map(|pool| pool.membership.clone()).collect()
+    }
+}
+
+impl Manager {
+    /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest
+    /// catalog of those and the `kept` one; nothing where there is no array yet.
+    pub(crate) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
+        self.look_at_drives().await;
+        let found = self.found_pools();
+        let array = match &kept {
+            Some(kept) if !kept.is_pristine() => Some(kept.array()),
+            _ => most_frequent(found.values().map(|found| (found.array, found.paths.len()))),
+        };
+        let ours = found.iter().filter(|(_, found)| Some(found.array) == array);
+        join_all(ours.map(|(id, found)| self.claim_pool(*id, found)).collect::<Vec<_>>()).await;
+        let kept = kept.filter(|kept| array.is_none_or(|array| kept.array() == array));
+        let newest = self.newest_catalog(kept).await?;
+        self.look_at_drives().await;
+        match (newest, array) {
+            (None, Some(array)) => self.catalog_of_pools_without(array).map(Some),
+            (newest, _) => Ok(newest),
+        }
+    }
+
+    /// The newest of the `kept` catalog and those in the pools. A pool whose catalog cannot be read is closed.
+    async fn newest_catalog(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
+        let mut newest = kept;
+        let online = self.state.borrow().online();
+        for membership in online {
+            let lane = self.context.lanes.get(membership.pool, 0).expect("lane 0 lives on shard 0");
+            let bytes = match lane.load_catalog().await {
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    self.close_pool(membership.pool, format!("its catalog cannot be read: {error}")).await;
+                    continue;
+                }
+            };
+            let whence = format!("pool {}", membership.name);
+            let stored = bytes.map(|bytes| decode(&bytes, &whence)).transpose()?;
+            let is_newer =
+                |stored: &Catalog| newest.as_ref().is_none_or(|known| stored.version() > known.version());
+            if let Some(stored) = stored.filter(|stored| stored.array() == membership.array).filter(is_newer)
+            {
+                newest = Some(stored);
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Pools without a catalog: the program ended in the middle of making the first one. Unless one of them
+    /// is not open: then the catalog may be there.
+    fn catalog_of_pools_without(&self, array: ArrayId) -> Result<Catalog, CommandError> {
+        for pool in &self.state.borrow().pools {
+            if let Some(reason) = &pool.offline {
+                let message =
+                    format!("what describes the array is in pool {}, which is offline: {reason}", pool.name);
+                let hint = "bring its drives back, and restart";
+                return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
+            }
+        }
+        Ok(Catalog::new(array, self.parameters.array_name.parse()?))
+    }
+
+    /// Pools by the labels of the drives that were looked at.
+    pub(crate) fn found_pools(&self) -> BTreeMap<PoolId, Found> {
+        let mut found = BTreeMap::new();
+        let state = self.state.borrow();
+        for drive in &state.drives {
+            if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
+                let new = || Found { array, name: name.clone(), paths: Vec::new() };
+                found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
+            }
+        }
+        found
+    }
+
+    /// Claims a pool of drives that carry its label, and opens it.
+    pub(crate) async fn claim_pool(&self, id: PoolId, found: &Found) {
+        self.state.borrow_mut().pools.push(Pool::offline(&self.context.io, id, &found.name, OPENING));
+        let open = found.paths.iter().map(|path| self.open_member(id, path));
+        let opened = join_all(open.collect::<Vec<_>>()).await;
+        let (mut drives, mut unusable, mut held) = (Vec::new(), Vec::new(), 0);
+        for (path, opened) in found.paths.iter().zip(opened) {
+            match opened {
+                Ok(Probed { handle, info, content: Content::Member(label) }) if label.pool == id => {
+                    drives.push((handle, info));
+                }
+                Ok(Probed { handle, .. }) => self.close_drive(handle).await,
+                Err(error) => {
+                    held += usize::from(error == IoError::Busy);
+                    unusable.push(format!("{path} cannot be used: {error}"));
+                }
+            }
+        }
+        let tried = Tried { paths: found.paths.iter().cloned().collect(), in_use: held > 0 };
+        self.tried.borrow_mut().insert(id, tried);
+        {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).expect("just added");
+            pool.infos = drives.iter().map(|(_, info)| info.clone()).collect();
+            (pool.offline, pool.unusable) = (Some(OPENING.to_owned()), unusable);
+        }
+        let result = match pool::claim(&self.context.io, drives.clone(), held).await {
+            Ok(membership) => {
+                // the pool goes on without some that have its label: they are refused, and say why
+                let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
+                let (kept, refused) = drives.into_iter().partition(|(handle, _)| used(*handle));
+                drives = kept;
+                self.give_up(&refused).await;
+                self.open_lanes(membership).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = result {
+            for (handle, _) in &drives {
+                self.close_drive(*handle).await;
+            }
+            let mut state = self.state.borrow_mut();
+            match error {
+                // there is none: its drives can be used for another
+                PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
+                _ if drives.is_empty() => state.set_offline(id, "none of its drives can be used".to_owned()),
+                error => state.set_offline(id, error.to_string()),
+            }
+        }
+    }
+
+    /// Adds a pool that was just made, and opens it.
+    pub(crate) async fn open_new_pool(
+        &self,
+        membership: Membership,
+        infos: Vec<DriveInfo>,
+    ) -> Result<(), PoolError> {
+        let opening = Pool::offline(&self.context.io, membership.pool, &membership.name, OPENING);
+        self.state.borrow_mut().pools.push(Pool { infos, ..opening });
+        self.open_lanes(membership).await
+    }
+
+    /// Opens all lanes of a claimed pool, each on its shard, side by side.
+    async fn open_lanes(&self, membership: Membership) -> Result<(), PoolError> {
+        let (id, shards) = (membership.pool, self.context.shards);
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.membership = Some(membership.clone());
+        }
+        let open =
+            |lane| self.context.ask(shard::home(lane, shards), ShardCall::OpenLane(membership.clone(), lane));
+        let answers = join_all((0..membership.lanes).map(open).collect::<Vec<_>>()).await;
+        let failed = answers.into_iter().find_map(|answer| match answer {
+            Answer::LaneOpened(result) => result.err(),
+            other => unreachable!("the answer to opening a lane, not {other:?}"),
+        });
+        if let Some(error) = failed {
+            self.context.ask_all(|| ShardCall::CloseLanes(id)).await;
+            if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+                pool.membership = None;
+            }
+            return Err(error);
+        }
+        self.state.borrow_mut().pool_mut(id).expect("it is being opened").offline = None;
+        Ok(())
+    }
+
+    /// Brings the catalog and the pools in line: what a sudden end has left half done is finished or undone.
+    pub(crate) async fn settle_pools(&self) -> Result<(), CommandError> {
+        self.finish_deletions().await;
+        let unknown: Vec<Membership> = {
+            let state = self.state.borrow();
+            let known = |membership: &Membership| state.catalog.pool(membership.pool).is_some();
+            state.online().into_iter().filter(|membership| !known(membership)).collect()
+        };
+        for membership in unknown {
+            let change = Change::AttachPool { id: membership.pool, name: membership.name.parse()? };
+            let next = self.state.borrow().catalog.apply(&change)?;
+            self.state.borrow_mut().catalog = next;
+        }
+        self.add_absent_pools();
+        self.settle_names().await;
+        let online = self.state.borrow().online();
+        for membership in online {
+            if let Err(error) = self.settle_layers(&membership).await {
+                self.close_pool(membership.pool, error.to_string()).await;
+            }
+        }
+        let bytes = Bytes::from(self.state.borrow().catalog.encode());
+        // the next change stores it too
+        if let Err(error) = self.store_catalog(&bytes).await {
+            self.unsettled.borrow_mut().push(error);
+        }
+        Ok(())
+    }
+
+    /// Pools are called what the catalog calls them, also where a sudden end came before their labels said so.
+    async fn settle_names(&self) {
+        let entries = self.state.borrow().catalog.pools().to_vec();
+        for entry in entries {
+            self.name_pool(entry.id, &entry.name).await;
+        }
+    }
+
+    /// Pools that the catalog knows and no drive has shown.
+    pub(crate) fn add_absent_pools(&self) {
+        let mut state = self.state.borrow_mut();
+        let entries = state.catalog.pools().to_vec();
+        for entry in entries {
+            if state.pools.iter().any(|pool| pool.id == entry.id) {
+                continue;
+            }
+            let reason = "none of its drives has been found";
+            let absent = Pool::offline(&self.context.io, entry.id, entry.name.as_str(), reason);
+            state.pools.push(absent);
+        }
+    }
+
+    /// Makes the catalog durable in every pool that is served.
+    pub(crate) async fn store_catalog(&self, bytes: &Bytes) -> Result<(), CommandError> {
+        let online = self.state.borrow().online();
+        let store = |membership: &Membership| {
+            let lane = self.context.lanes.get(membership.pool, 0).expect("lane 0 lives on shard 0");
+            let bytes = bytes.clone();
+            async move { lane.store_catalog(&bytes).await }
+        };
+        let results = join_all(online.iter().map(store).collect::<Vec<_>>()).await;
+        let mut errors = online.iter().zip(&results).filter_map(|(membership, result)| {
+            let error = result.as_ref().err()?;
+            Some(format!("pool {} cannot store the change: {error}", membership.name))
+        });
+        match errors.next() {
+            // where one pool has it, it is the newest at the next start
+            Some(message) if results.iter().all(|result| result.is_err()) => Err(CommandError::new(
+                CommandErrorKind::Unavailable,
+                message,
+                "`tangelo status` says what is wrong",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes every pool, for the end.
+    pub(crate) async fn close_pools(&self) {
+        let ids: Vec<PoolId> = self.state.borrow().pools.iter().map(|pool| pool.id).collect();
+        let stats = self.lane_stats().await;
+        for id in ids {
+            let lanes = stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats);
+            self.take_stock(id, &lanes.collect::<Vec<_>>());
+            self.record_errors(id, Nanos(0)).await;
+            self.close_pool(id, "the array is stopping".to_owned()).await;
+        }
+    }
+
+    /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
+    pub(crate) async fn close_pool(&self, id: PoolId, reason: String) {
+        let (membership, closing) = {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).expect("a pool that is known");
+            pool.offline = Some(reason);
+            // those that are being given up already are closed by whoever does
+            (pool.membership.take(), pool.care.closing.clone())
+        };
+        self.context.ask_all(|| ShardCall::CloseLanes(id)).await;
+        let handles = membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle);
+        for handle in handles.filter(|handle| !closing.contains(handle)) {
+            self.close_drive(handle).await;
+        }
+    }
+
+    pub(crate) fn check_pool_online(&self, name: &str) -> Result<(), CommandError> {
+        let state = self.state.borrow();
+        let offline = state.pools.iter().find(|pool| pool.name == name).and_then(|pool| pool.offline.clone());
+        match offline {
+            None => Ok(()),
+            Some(reason) => {
+                let message = format!("pool {name} is offline: {reason}");
+                Err(CommandError::new(
+                    CommandErrorKind::Unavailable,
+                    message,
+                    "`tangelo status` says what to do",
+                ))
+            }
+        }
+    }
+
+    /// The open pool that this drive belongs to.
+    pub(crate) fn pool_of_drive(&self, path: &str) -> Option<String> {
+        let state = self.state.borrow();
+        let serves = |member: &Member| member.path == path && member.state.is_readable();
+        let has = |membership: &Membership| membership.members.iter().any(serves);
+        let mut pools = state.pools.iter().filter(|pool| pool.membership.as_ref().is_some_and(has));
+        pools.next().map(|pool| pool.name.clone())
+    }
+}
+
+/// A pool as drives' labels tell of it.
+pub(crate) struct Found {
+    pub(crate) array: ArrayId,
+    pub(crate) name: String,
+    pub(crate) paths: Vec<String>,
+}
+
+/// The array to which the most drives belong.
+fn most_frequent(arrays: impl Iterator<Item = (ArrayId, usize)>) -> Option<ArrayId> {
+    let mut counts: BTreeMap<ArrayId, usize> = BTreeMap::new();
+    arrays.for_each(|(array, drives)| *counts.entry(array).or_default() += drives);
+    counts.into_iter().max_by_key(|(_, drives)| *drives).map(|(array, _)| array)
+}

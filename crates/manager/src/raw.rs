@@ -1,0 +1,363 @@
+//! The devices of raw volumes while they are served: whether they are there, and how large they are.
+//!
+//! ```text
+//!   looked at every few seconds ─► gone: the volume is offline, its device is looked for (`absent.rs`)
+//!                               ├► larger: the catalog first, then every shard and, with a unit attention, the hosts
+//!                               └► smaller: the volume keeps its size; what is behind the end is a medium error
+//! ```
+//!
+//! Looking may take long where a device hangs, so it is done without the turn of changes.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::rc::Rc;
+
+use base::limits::VOLUME_BYTES_MAX;
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos, VolumeId};
+use catalog::{Change, Volume, VolumeKind};
+use env::{DriveHandle, DriveInfo, IoError};
+use task::{join_all, race};
+
+use shard::Stage;
+
+use crate::change::size;
+use crate::manager::{Manager, RawDevice};
+use crate::opening::Probed;
+use api::{Harm, Health, Problem};
+
+const LOOK_EVERY: Nanos = Nanos::from_secs(4);
+/// A device that does not answer for so long is not known to be gone.
+const ANSWER_TIME_MAX: Nanos = Nanos::from_secs(2);
+
+/// Devices whose last look has not ended: they are not asked again before.
+pub(crate) type Looks = Rc<RefCell<BTreeSet<DriveHandle>>>;
+
+/// Why a raw volume has no device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum NoDevice {
+    Error(IoError),
+    /// What a host believes to be there must be there.
+    Smaller {
+        has_bytes: u64,
+    },
+    /// Its serial number is not that of the device that was served.
+    Another,
+}
+
+impl fmt::Display for NoDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoDevice::Error(error) => error.fmt(f),
+            NoDevice::Smaller { has_bytes } => {
+                write!(f, "it has {} now, less than the volume", size(*has_bytes))
+            }
+            NoDevice::Another => f.write_str("another device, with another serial number, is at its path"),
+        }
+    }
+}
+
+/// What a look at an open device has found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Seen {
+    Gone,
+    EndsAt(u64),
+    /// It does not answer, or nobody can tell.
+    Nothing,
+}
+
+/// What follows from measuring a device and reading what ends at `read_end`.
+fn seen(measured: Result<u64, IoError>, read: Result<(), IoError>, read_end: u64) -> Seen {
+    match (measured, read) {
+        (Err(IoError::Gone), _) | (Err(_), Err(IoError::Gone)) => Seen::Gone,
+        // a device that became smaller is not there where it was read
+        (Ok(end), Err(IoError::Gone)) if end >= read_end => Seen::Gone,
+        (Ok(end), _) => Seen::EndsAt(end),
+        (Err(_), _) => Seen::Nothing,
+    }
+}
+
+/// How large a volume is on a device that ends there.
+pub(crate) fn volume_bytes(end_bytes: u64, block_bytes: u32) -> u64 {
+    end_bytes - end_bytes.checked_rem(u64::from(block_bytes)).unwrap_or(0)
+}
+
+/// Whether both are known, and are different devices.
+fn is_another(before: Option<&DriveInfo>, now: &DriveInfo) -> bool {
+    before.is_some_and(|before| {
+        let known = !before.serial.is_empty() && !now.serial.is_empty();
+        known && (&before.model, &before.serial) != (&now.model, &now.serial)
+    })
+}
+
+impl RawDevice {
+    pub(crate) fn new(volume: VolumeId, drive: Result<(DriveHandle, DriveInfo), NoDevice>) -> RawDevice {
+        let mut raw = RawDevice { volume, drive: Err(NoDevice::Error(IoError::NotFound)), last: None };
+        raw.take(drive);
+        raw
+    }
+
+    /// The device is there now, or is not for another reason.
+    pub(crate) fn take(&mut self, drive: Result<(DriveHandle, DriveInfo), NoDevice>) {
+        if let Ok((_, info)) = &drive {
+            self.last = Some(info.clone());
+        }
+        self.drive = drive;
+    }
+
+    fn is(&self, volume: VolumeId, handle: DriveHandle) -> bool {
+        self.volume == volume && self.drive.as_ref().is_ok_and(|(open, _)| *open == handle)
+    }
+
+    /// How much of a volume a device has that became smaller than it.
+    pub(crate) fn left_bytes(&self, volume: &Volume) -> Option<u64> {
+        let (_, info) = self.drive.as_ref().ok()?;
+        (info.end_bytes < volume.size_bytes).then_some(info.end_bytes)
+    }
+
+    /// What is wrong with the device of this volume.
+    pub(crate) fn problem(&self, volume: &Volume) -> Option<Problem> {
+        let (health, reason, action) = match (&self.drive, self.left_bytes(volume)) {
+            (Err(error), _) => (
+                Health::Offline,
+                format!("its device cannot be used: {error}"),
+                "bring the device back as it was: it is looked for every few seconds, and taken by itself",
+            ),
+            (Ok(_), Some(left)) => (Health::Degraded, smaller(left, volume.size_bytes), SMALLER_ACTION),
+            (Ok(_), None) => return None,
+        };
+        let (harm, subject) = (Harm::Raw, format!("volume {}", volume.name));
+        Some(Problem { harm, health, subject, reason, action: action.to_owned() })
+    }
+}
+
+const SMALLER_ACTION: &str = "give the device its size back, which is noticed by itself; until then hosts get medium errors behind its end, and after a restart it is not taken";
+
+pub(crate) fn smaller(left_bytes: u64, volume_bytes: u64) -> String {
+    format!("its device became smaller: {} of {} are left", size(left_bytes), size(volume_bytes))
+}
+
+impl Manager {
+    /// Runs until the array stops.
+    pub(crate) async fn watch_raw_devices(self: Rc<Self>) {
+        while self.context.stage.get() == Stage::Serving {
+            self.context.io.sleep(LOOK_EVERY).await;
+            if self.stopping.get() {
+                continue;
+            }
+            let seen = self.look_at_raw_devices().await;
+            if seen.iter().any(|&(volume, handle, seen)| self.is_news(volume, handle, seen)) {
+                let _turn = self.changes.acquire(1).await;
+                if !self.stopping.get() {
+                    self.believe(&seen).await;
+                }
+            }
+        }
+    }
+
+    /// Looks at every device that is open, at all at once.
+    async fn look_at_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, Seen)> {
+        let open: Vec<_> = {
+            let state = self.state.borrow();
+            let open = state.raw.iter().filter_map(|raw| Some((raw.volume, raw.drive.clone().ok()?)));
+            open.collect()
+        };
+        let looks = open.into_iter().map(|(volume, (handle, info))| {
+            let look = self.look_at_device(handle, info.size_bytes);
+            async move { (volume, handle, look.await) }
+        });
+        join_all(looks.collect::<Vec<_>>()).await
+    }
+
+    /// Measures a device, and reads the last block that it is known to have: one that is there by name only has a size.
+    /// Both begin at once, while the handle is open.
+    fn look_at_device(&self, handle: DriveHandle, read_end: u64) -> impl Future<Output = Seen> + use<> {
+        let io = self.context.io.clone();
+        let look = self.raw_looks.borrow_mut().insert(handle).then(|| {
+            let measured = io.drive_measure(handle);
+            let last = read_end.saturating_sub(BLOCK_BYTES as u64);
+            let read = io.drive_read(handle, last, AlignedBuffer::zeroed(1));
+            let looks = self.raw_looks.clone();
+            io.spawn_join(async move {
+                let (measured, (_, read)) = (measured.await, read.await);
+                looks.borrow_mut().remove(&handle);
+                seen(measured, read, read_end)
+            })
+        });
+        async move {
+            let Some(look) = look else { return Seen::Nothing };
+            match race(look, io.sleep(ANSWER_TIME_MAX)).await {
+                Ok(seen) => seen.unwrap_or(Seen::Nothing),
+                Err(()) => Seen::Nothing,
+            }
+        }
+    }
+
+    /// Whether something is to be done about what was seen.
+    fn is_news(&self, volume: VolumeId, handle: DriveHandle, seen: Seen) -> bool {
+        let state = self.state.borrow();
+        let Some(raw) = state.raw.iter().find(|raw| raw.is(volume, handle)) else { return false };
+        let known = raw.drive.as_ref().map_or(0, |(_, info)| info.end_bytes);
+        match seen {
+            Seen::Gone => true,
+            Seen::EndsAt(end) => end != known || self.growth(volume, end).is_some(),
+            Seen::Nothing => false,
+        }
+    }
+
+    /// The size that a volume is to have on a device that ends there, where that is more than it has.
+    fn growth(&self, volume: VolumeId, end_bytes: u64) -> Option<u64> {
+        let state = self.state.borrow();
+        let volume = state.catalog.volume(volume)?;
+        let size_bytes = volume_bytes(end_bytes, volume.block_bytes).min(VOLUME_BYTES_MAX);
+        (size_bytes > volume.size_bytes).then_some(size_bytes)
+    }
+
+    /// In the turn of changes: looks at every device that is open, and goes by what is seen.
+    pub(crate) async fn see_raw_devices(&self) {
+        let seen = self.look_at_raw_devices().await;
+        self.believe(&seen).await;
+    }
+
+    /// In the turn of changes: takes over what was seen of devices that are still open.
+    async fn believe(&self, all: &[(VolumeId, DriveHandle, Seen)]) {
+        let (mut gone, mut changed) = (Vec::new(), false);
+        for &(volume, handle, seen) in all {
+            if !self.is_news(volume, handle, seen) {
+                continue;
+            }
+            let mut state = self.state.borrow_mut();
+            let raw = state.raw.iter_mut().find(|raw| raw.is(volume, handle)).expect("it is news");
+            match (seen, &mut raw.drive) {
+                (Seen::EndsAt(end), Ok((_, info))) => {
+                    (info.end_bytes, info.size_bytes) = (end, end - end % BLOCK_BYTES as u64);
+                }
+                _ => {
+                    raw.drive = Err(NoDevice::Error(IoError::Gone));
+                    gone.push(handle);
+                }
+            }
+            changed = true;
+        }
+        if changed {
+            // when this ends, no shard uses those that are gone any more
+            self.broadcast().await;
+        }
+        for handle in gone {
+            self.close_drive(handle).await;
+        }
+        for &(volume, handle, seen) in all {
+            if let Seen::EndsAt(end) = seen {
+                self.grow_with_device(volume, handle, end).await;
+            }
+        }
+    }
+
+    /// The catalog first: what a host was told of is not taken back by a sudden end.
+    async fn grow_with_device(&self, volume: VolumeId, handle: DriveHandle, end_bytes: u64) {
+        let open = self.state.borrow().raw.iter().any(|raw| raw.is(volume, handle));
+        let Some(size_bytes) = self.growth(volume, end_bytes).filter(|_| open) else { return };
+        if let Ok(planned) = self.plan(&Change::DeviceGrew { volume, size_bytes }) {
+            // where it cannot be stored now it is seen again
+            let _ = self.commit(&planned.next).await;
+        }
+    }
+
+    /// What was opened, as the device of a raw volume; else it is closed again.
+    pub(crate) async fn as_raw_device(
+        &self,
+        opened: Result<Probed, IoError>,
+        volume: VolumeId,
+        size_bytes: u64,
+    ) -> Result<(DriveHandle, DriveInfo), NoDevice> {
+        let Probed { handle, info, .. } = opened.map_err(NoDevice::Error)?;
+        let another = {
+            let state = self.state.borrow();
+            let before = state.raw.iter().find(|raw| raw.volume == volume);
+            is_another(before.and_then(|raw| raw.last.as_ref()), &info)
+        };
+        let why_not = if another {
+            NoDevice::Another
+        } else if info.end_bytes < size_bytes {
+            NoDevice::Smaller { has_bytes: info.end_bytes }
+        } else {
+            return Ok((handle, info));
+        };
+        self.close_drive(handle).await;
+        Err(why_not)
+    }
+
+    /// What is wrong with the devices of raw volumes.
+    pub(crate) fn raw_problems(&self) -> Vec<Problem> {
+        let state = self.state.borrow();
+        let problem = |raw: &RawDevice| raw.problem(state.catalog.volume(raw.volume)?);
+        state.raw.iter().filter_map(problem).collect()
+    }
+
+    /// How well a raw volume is, and why it is not healthy.
+    pub(crate) fn raw_health(&self, volume: &Volume) -> (Health, String) {
+        let VolumeKind::Raw { path } = &volume.backing else { return (Health::Healthy, String::new()) };
+        let state = self.state.borrow();
+        let Some(raw) = state.raw.iter().find(|raw| raw.volume == volume.id) else {
+            return (Health::Offline, format!("{path} has not been opened"));
+        };
+        match (&raw.drive, raw.left_bytes(volume)) {
+            (Err(error), _) => (Health::Offline, format!("{path}: {error}")),
+            (Ok(_), Some(left)) => (Health::Degraded, smaller(left, volume.size_bytes)),
+            (Ok(_), None) => (Health::Healthy, String::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use env::{DriveIdentity, DriveKind};
+
+    use super::*;
+
+    #[test]
+    fn what_a_look_tells() {
+        let (gone, slow) = (IoError::Gone, IoError::TimedOut);
+        let rows = [
+            (Ok(8192), Ok(()), Seen::EndsAt(8192)),
+            (Ok(16384), Ok(()), Seen::EndsAt(16384)),
+            (Ok(8192), Err(IoError::Media), Seen::EndsAt(8192)),
+            (Ok(8192), Err(gone), Seen::Gone),
+            // it ends in front of what was read
+            (Ok(4608), Err(gone), Seen::EndsAt(4608)),
+            (Err(gone), Ok(()), Seen::Gone),
+            (Err(gone), Err(gone), Seen::Gone),
+            (Err(slow), Err(gone), Seen::Gone),
+            (Err(slow), Ok(()), Seen::Nothing),
+            (Err(slow), Err(IoError::Media), Seen::Nothing),
+        ];
+        for (measured, read, expected) in rows {
+            assert_eq!(seen(measured, read, 8192), expected, "{measured:?} {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_volume_is_whole_blocks_of_what_its_device_has() {
+        assert_eq!([volume_bytes(8192 + 1536, 512), volume_bytes(8192 + 1536, 4096)], [8192 + 1536, 8192]);
+    }
+
+    #[test]
+    fn another_device_is_known_by_its_serial_number() {
+        let info = |serial: &str| DriveInfo {
+            path: "/dev/sdx".to_owned(),
+            kind: DriveKind::BlockDevice,
+            size_bytes: 4096,
+            end_bytes: 4096,
+            volatile_cache: false,
+            model: "model".to_owned(),
+            serial: serial.to_owned(),
+            bay: String::new(),
+            identity: DriveIdentity::Device(0),
+        };
+        let rows = [("a", "a", false), ("a", "b", true), ("", "b", false), ("a", "", false)];
+        for (before, now, expected) in rows {
+            assert_eq!(is_another(Some(&info(before)), &info(now)), expected, "{before} {now}");
+        }
+        assert!(!is_another(None, &info("a")));
+    }
+}

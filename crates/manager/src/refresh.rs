@@ -1,0 +1,100 @@
+//! Clones of an image become clones of another one, all in one change of the catalog.
+//!
+//! A host must not find other data in a volume that it knows without being told. So the mappings of those that are mapped
+//! are hidden from it meanwhile: its commands end, the contents change, and what it is given again is a new logical unit to
+//! it (29h/00h, 3Fh/0Eh). In the catalog the mappings stay: a sudden end leaves them.
+
+use std::collections::BTreeSet;
+
+use base::{LayerId, PoolId, VolumeId};
+use catalog::{Change, Volume};
+use task::join_all;
+
+use crate::change::Planned;
+use crate::manager::Manager;
+use api::{CommandError, CopyOrder, Reply};
+
+/// Names that are told.
+const NAMES_MAX: usize = 8;
+
+impl Manager {
+    pub(crate) async fn refresh_clones(
+        &self,
+        order: &CopyOrder,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let CopyOrder::Refresh { volume, snapshot, clones_of, remap } = order.clone() else {
+            unreachable!("it is to refresh clones");
+        };
+        let change = Change::RefreshClones {
+            volume: volume.clone(),
+            snapshot: snapshot.clone(),
+            clones_of: clones_of.clone(),
+            remap,
+        };
+        let mut planned = self.plan(&change)?;
+        let (image, clones) = {
+            let catalog = &self.state.borrow().catalog;
+            let of = catalog.find_volume(&volume).expect("the plan found it");
+            let image = catalog.find_snapshot(of.id, &snapshot).expect("the plan found it").layer;
+            (image, catalog.clones_of(&clones_of, &volume).cloned().collect::<Vec<Volume>>())
+        };
+        let pool = planned.next.find_volume(&volume).and_then(Volume::place).expect("it is in a pool").0;
+        let entry = planned.next.pool(pool).expect("the pool of a volume").name.to_string();
+        self.check_pool_online(&entry)?;
+        let mapped = self.tell_hosts(&mut planned, &clones);
+        let count = if clones.len() == 1 { "1 clone".to_owned() } else { format!("{} clones", clones.len()) };
+        planned = planned.line(format!(
+            "refresh {count} of {clones_of} to {volume}@{snapshot}: {}; what was written to them is gone",
+            names(&clones)
+        ));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.switch(&planned, &clones, image, mapped).await?;
+        Ok(planned.reply(false, None))
+    }
+
+    /// Notes the hosts of the clones as affected; the clones that are mapped.
+    fn tell_hosts(&self, planned: &mut Planned, clones: &[Volume]) -> BTreeSet<VolumeId> {
+        let mut hosts: BTreeSet<String> = planned.hosts_affected.drain(..).collect();
+        let mut mapped = BTreeSet::new();
+        for clone in clones {
+            for mapping in planned.next.mappings_of(clone.id) {
+                hosts.insert(mapping.host.to_string());
+                mapped.insert(clone.id);
+            }
+        }
+        planned.hosts_affected = hosts.into_iter().collect();
+        mapped
+    }
+
+    async fn switch(
+        &self,
+        planned: &Planned,
+        clones: &[Volume],
+        image: LayerId,
+        mapped: BTreeSet<VolumeId>,
+    ) -> Result<(), CommandError> {
+        self.state.borrow_mut().hidden = mapped;
+        // comes back when no command is at work on them
+        self.broadcast().await;
+        let grown: Vec<(VolumeId, LayerId)> = clones.iter().map(|clone| (clone.id, image)).collect();
+        let done = self.grow_volumes(planned, &grown).await;
+        self.state.borrow_mut().hidden.clear();
+        self.broadcast().await;
+        done?;
+        let left: Vec<(PoolId, LayerId)> = clones.iter().filter_map(Volume::place).collect();
+        join_all(left.into_iter().map(|(pool, layer)| self.drop_layer(pool, layer)).collect::<Vec<_>>())
+            .await;
+        Ok(())
+    }
+}
+
+fn names(clones: &[Volume]) -> String {
+    let first: Vec<&str> = clones.iter().take(NAMES_MAX).map(|clone| clone.name.as_str()).collect();
+    match clones.len().saturating_sub(NAMES_MAX) {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
+}

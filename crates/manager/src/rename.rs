@@ -1,0 +1,92 @@
+//! Other names for what there is. Identities, and with them what hosts see, stay as they are.
+//!
+//! The catalog's word counts. A pool's name is in the labels of its drives, too: it is written there next, and where a sudden
+//! end came between, at the next start.
+
+use base::PoolId;
+use catalog::{CatalogError, Change, HostUpdate, Name};
+
+use crate::manager::Manager;
+use api::{CommandError, CommandErrorKind, Named, Reply};
+
+impl Manager {
+    pub(crate) async fn rename(&self, of: &Named, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let name: Name = name.parse()?;
+        let change = self.renaming(of, &name)?;
+        let pool = match of {
+            Named::Pool(old) => self.state.borrow().catalog.find_pool(old).map(|entry| entry.id),
+            _ => None,
+        };
+        let planned = self.plan(&change)?.line(format!("rename {} to {name}", described(of)));
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        if let Some(id) = pool {
+            self.name_pool(id, &name).await;
+        }
+        Ok(planned.reply(false, None))
+    }
+
+    fn renaming(&self, of: &Named, name: &Name) -> Result<Change, CommandError> {
+        let name = name.clone();
+        Ok(match of {
+            Named::Volume(volume) => Change::RenameVolume { volume: volume.clone(), name },
+            Named::Pool(pool) => Change::RenamePool { pool: pool.clone(), name },
+            Named::Snapshot { volume, snapshot } => {
+                Change::RenameSnapshot { volume: volume.clone(), snapshot: snapshot.clone(), name }
+            }
+            Named::Schedule(schedule) => Change::RenameSchedule { schedule: schedule.clone(), name },
+            Named::Host(host) => {
+                if self.state.borrow().catalog.find_host(host).is_none() {
+                    return Err(CatalogError::NotFound { kind: "host", name: host.clone() }.into());
+                }
+                self.check_portals_admit(host, &name)?;
+                let update = HostUpdate { name: Some(name), ..HostUpdate::default() };
+                Change::ModifyHost { host: host.clone(), update }
+            }
+        })
+    }
+
+    /// A portal that names its hosts in the head's file would shut out one that is called otherwise.
+    fn check_portals_admit(&self, host: &str, name: &Name) -> Result<(), CommandError> {
+        let state = self.state.borrow();
+        let shut_out = state.portals.iter().map(|portal| &portal.options).find(|options| {
+            !options.hosts.is_empty() && options.admits(host) && !options.admits(name.as_str())
+        });
+        let Some(portal) = shut_out else { return Ok(()) };
+        Err(CommandError::new(
+            CommandErrorKind::InUse,
+            format!(
+                "portal {} names the hosts that may log in, and {name} is not among them",
+                portal.address
+            ),
+            format!(
+                "add \"{name}\" to its `hosts` in the head's file, have it read again (SIGHUP), and try again"
+            ),
+        ))
+    }
+
+    /// Has a pool be called so here and in the labels of its drives.
+    pub(crate) async fn name_pool(&self, id: PoolId, name: &Name) {
+        if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+            pool.name = name.to_string();
+        }
+        let served = self.state.borrow().is_pool_online(id);
+        if served {
+            let io = &self.context.io;
+            // where too few drives are left for it, the pool is offline and says why
+            let _ = self.alter(id, async |membership| membership.rename(io, name.as_str()).await).await;
+        }
+    }
+}
+
+fn described(of: &Named) -> String {
+    match of {
+        Named::Volume(name) => format!("volume {name}"),
+        Named::Pool(name) => format!("pool {name}"),
+        Named::Host(name) => format!("host {name}"),
+        Named::Snapshot { volume, snapshot } => format!("snapshot {volume}@{snapshot}"),
+        Named::Schedule(name) => format!("schedule {name}"),
+    }
+}

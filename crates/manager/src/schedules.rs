@@ -1,0 +1,175 @@
+//! Schedules: snapshots that the keeper takes when they are due, and deletes when they are kept no longer.
+//!
+//! Snapshots, the time at which they were taken, and what is kept no longer are one change of the catalog: a sudden end leaves
+//! all of it or nothing. What a schedule could not do is told, and tried again.
+
+use std::collections::BTreeSet;
+
+use base::{LayerId, Nanos, PoolId, VolumeId};
+use catalog::{Catalog, Change, Retention, Snapshot, Volume};
+
+use crate::manager::Manager;
+use api::{
+    CommandError, CommandErrorKind, Harm, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
+};
+
+/// How long to wait after what has failed.
+const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
+
+/// A schedule that could not do what it should.
+pub(crate) struct Late {
+    schedule: String,
+    since: Nanos,
+    error: CommandError,
+    /// It is done when it can be; else the moment has passed.
+    again: bool,
+}
+
+impl Manager {
+    pub(crate) async fn schedule(&self, order: ScheduleOrder, dry_run: bool) -> Result<Reply, CommandError> {
+        let (change, line) = match order {
+            ScheduleOrder::Create { name, volumes, keep } => {
+                let Keep { hourly, daily, weekly, monthly } = keep;
+                let keep = Retention { hourly, daily, weekly, monthly };
+                let line = format!("take snapshots of {} by schedule {name}", volumes.join(", "));
+                (Change::CreateSchedule { name: name.parse()?, volumes, keep }, line)
+            }
+            ScheduleOrder::Delete { name } => {
+                let line = format!("delete schedule {name}; the snapshots that it has taken stay");
+                (Change::DeleteSchedule { schedule: name }, line)
+            }
+        };
+        let planned = self.plan(&change)?.line(line);
+        if !dry_run {
+            self.commit(&planned.next).await?;
+            self.wake_keeper.notify();
+        }
+        Ok(planned.reply(dry_run, None))
+    }
+
+    /// Takes what is due, and deletes what is kept no longer.
+    pub(crate) async fn keep_schedules(&self) {
+        let now_ms = self.context.io.wall_clock_ms();
+        // the turn of changes is taken only where something is to be done
+        let due: Vec<String> = {
+            let state = self.state.borrow();
+            let schedules = state.catalog.schedules();
+            let known = |late: &Late| schedules.iter().any(|one| one.name.as_str() == late.schedule);
+            self.late.borrow_mut().retain(known);
+            let due = |one: &&catalog::Schedule| {
+                one.is_due(now_ms) && state.catalog.scheduled(one).next().is_some()
+            };
+            schedules.iter().filter(due).map(|one| one.name.to_string()).collect()
+        };
+        for name in due {
+            if self.has_just_failed(&name) {
+                continue;
+            }
+            let _turn = self.changes.acquire(1).await;
+            let done = self.take_scheduled(&name).await;
+            let again = done.is_err();
+            let mut late = self.late.borrow_mut();
+            late.retain(|late| late.schedule != name);
+            let error = done.unwrap_or_else(Some);
+            late.extend(error.map(|error| Late {
+                schedule: name,
+                since: self.context.io.now(),
+                error,
+                again,
+            }));
+        }
+    }
+
+    fn has_just_failed(&self, name: &str) -> bool {
+        let now = self.context.io.now();
+        let late = self.late.borrow();
+        late.iter().any(|late| late.schedule == name && now.saturating_sub(late.since) < AGAIN_AFTER)
+    }
+
+    /// Takes what is due. What is given could not be had at this moment, and is left out.
+    async fn take_scheduled(&self, name: &str) -> Result<Option<CommandError>, CommandError> {
+        let now_ms = self.context.io.wall_clock_ms();
+        let (volumes, offline): (Vec<Volume>, Vec<Volume>) = {
+            let state = self.state.borrow();
+            let Some(schedule) = state.catalog.find_schedule(name).filter(|one| one.is_due(now_ms)) else {
+                return Ok(None);
+            };
+            let online = |volume: &Volume| volume.place().is_some_and(|(pool, _)| state.is_pool_online(pool));
+            state.catalog.scheduled(schedule).cloned().partition(online)
+        };
+        if volumes.is_empty() {
+            return match offline.first() {
+                Some(volume) => Err(cannot_be_had(volume)),
+                None => Ok(None),
+            };
+        }
+        let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
+        let keep_all = self.is_clock_doubted();
+        let run = Change::RunSchedule { schedule: name.to_owned(), volumes: ids, now_ms, keep_all };
+        let planned = self.plan(&run)?;
+        let gone = self.kept_no_longer(name, &planned.next);
+        self.take_snapshots(&volumes, &planned).await?;
+        for (pool, layer) in gone {
+            self.drop_layer(pool, layer).await;
+        }
+        Ok(offline.first().map(left_out))
+    }
+
+    /// The layers of the snapshots that the schedule has taken and that are none any more in `next`.
+    fn kept_no_longer(&self, name: &str, next: &Catalog) -> Vec<(PoolId, LayerId)> {
+        let kept: BTreeSet<LayerId> = next.snapshots().iter().map(|one| one.layer).collect();
+        let state = self.state.borrow();
+        let by_it = |one: &&Snapshot| one.schedule.as_ref().is_some_and(|by| by.as_str() == name);
+        let taken = state.catalog.snapshots().iter().filter(by_it).filter_map(|one| {
+            let (pool, _) = state.catalog.volume(one.volume)?.place()?;
+            Some((pool, one.layer))
+        });
+        taken.filter(|(_, layer)| !kept.contains(layer)).collect()
+    }
+
+    pub(crate) fn schedule_statuses(&self) -> Vec<ScheduleStatus> {
+        let now_ms = self.context.io.wall_clock_ms();
+        let state = self.state.borrow();
+        let catalog = &state.catalog;
+        let status = |schedule: &catalog::Schedule| {
+            let Retention { hourly, daily, weekly, monthly } = schedule.keep;
+            let by_it = |one: &&Snapshot| one.schedule.as_ref() == Some(&schedule.name);
+            ScheduleStatus {
+                name: schedule.name.to_string(),
+                volumes: catalog.scheduled(schedule).map(|volume| volume.name.to_string()).collect(),
+                keep: Keep { hourly, daily, weekly, monthly },
+                last_ms: schedule.last_ms,
+                next_ms: schedule.next_ms(now_ms),
+                snapshots: catalog.snapshots().iter().filter(by_it).count() as u64,
+            }
+        };
+        catalog.schedules().iter().map(status).collect()
+    }
+
+    /// What schedules could not do.
+    pub(crate) fn schedule_problems(&self) -> Vec<Problem> {
+        let problem = |late: &Late| Problem {
+            harm: Harm::Other,
+            health: Health::Degraded,
+            subject: format!("schedule {}", late.schedule),
+            reason: format!("it cannot do what it should: {}", late.error.message),
+            action: match late.error.hint.as_str() {
+                _ if !late.again => "nothing: the next ones are taken when they are due".to_owned(),
+                "" => "it is tried again every minute".to_owned(),
+                hint => format!("{hint}; it is tried again every minute"),
+            },
+        };
+        self.late.borrow().iter().map(problem).collect()
+    }
+}
+
+fn left_out(volume: &Volume) -> CommandError {
+    let message =
+        format!("the pool of volume {} was offline: it has no snapshot of the last time", volume.name);
+    CommandError::new(CommandErrorKind::Unavailable, message, "")
+}
+
+fn cannot_be_had(volume: &Volume) -> CommandError {
+    let message = format!("the pool of volume {} is offline", volume.name);
+    CommandError::new(CommandErrorKind::Unavailable, message, "")
+}

@@ -1,0 +1,86 @@
+//! Drives that are much slower than their siblings: emptied, where the pool can do without them. They keep what they hold until
+//! it stands elsewhere, so that nothing is ever less protected for it; meanwhile they are read only where they must be.
+
+use base::Nanos;
+use pool::{DriveState, LaneStats, Member, Membership};
+
+use crate::manager::Manager;
+use api::{Harm, Health, Problem};
+
+impl Manager {
+    /// Begins to empty a drive that is slow: one at a time, and none while anything else is out of order.
+    pub(crate) async fn empty_slow_drives(&self, membership: &Membership, lanes: &[&LaneStats]) {
+        let members = || membership.members.iter().enumerate();
+        let slow = |(index, member): (usize, &Member)| {
+            let may = member.state.is_readable() && !member.slow;
+            slow_factor(lanes, index).filter(|_| may).map(|factor| (factor, index))
+        };
+        let found = members().filter_map(slow).max();
+        if found.is_none()
+            && let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool)
+        {
+            pool.care.slow_stays = None;
+        }
+        let Some((_, index)) = found else { return };
+        let in_order = |member: &Member| matches!(member.state, DriveState::Online | DriveState::Removed);
+        let slow = &membership.members[index];
+        if !members().all(|(other, member)| other == index || in_order(member)) {
+            return;
+        }
+        let stays = in_order(slow) && self.check_removable(membership, index, None).await.is_err();
+        if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool) {
+            pool.care.slow_stays = stays.then_some(slow.id);
+        }
+        if stays {
+            return;
+        }
+        let io = &self.context.io;
+        // where it fails, the pool is offline and says why
+        let _ = self
+            .alter(membership.pool, async |membership| {
+                match membership.members[index].state.is_readable() {
+                    true => membership.drain_slow(io, index as u8).await,
+                    // it has failed meanwhile
+                    false => Ok(()),
+                }
+            })
+            .await;
+    }
+}
+
+/// How many times slower than its siblings a drive is, if it has been for too long.
+fn slow_factor(lanes: &[&LaneStats], drive: usize) -> Option<u32> {
+    lanes.iter().filter_map(|lane| lane.drive_latency.get(drive)?.slow).max()
+}
+
+/// Median latencies of a drive's reads and writes in microseconds, those of the lane that finds it slowest.
+pub(crate) fn latency_us(lanes: &[&LaneStats], drive: usize) -> [Option<u64>; 2] {
+    let latencies = || lanes.iter().filter_map(|lane| lane.drive_latency.get(drive));
+    let us = |time: Nanos| time.0 / 1000;
+    [latencies().filter_map(|l| l.read).max().map(us), latencies().filter_map(|l| l.write).max().map(us)]
+}
+
+/// What is to be said of a drive that is slow.
+pub(crate) fn problem(member: &Member, lanes: &[&LaneStats], index: usize) -> Option<Problem> {
+    let factor = slow_factor(lanes, index);
+    if !member.state.is_readable() || factor.is_none() && !member.slow {
+        return None;
+    }
+    let how = factor.map_or("much".to_owned(), |factor| format!("{factor} times"));
+    let (what, action) = match member.slow {
+        true => (
+            "it is being emptied, and is read only where it must be",
+            "replace it; `tangelo drive remove --cancel` has it stay",
+        ),
+        false => {
+            ("the pool cannot do without it now", "replace it, or add a drive: then it is emptied by itself")
+        }
+    };
+    Some(Problem {
+        harm: Harm::Drive,
+        health: Health::Degraded,
+        subject: format!("drive {}", member.path),
+        reason: format!("it is {how} slower than its siblings; {what}"),
+        action: action.to_owned(),
+    })
+}

@@ -1,0 +1,377 @@
+//! Commands about snapshots and clones.
+//!
+//! The layer is made in every lane, then the catalog names it, then it is answered; a layer that no catalog names is
+//! dropped, by the next start at the latest. While snapshots are taken, writes to their volumes are held back on every
+//! shard: what was acknowledged before is in them, in all lanes of all volumes, and nothing that came later.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
+use catalog::{Catalog, Change, Name, Snapshot, Volume};
+use pool::LayerSpace;
+use task::{join_all, race};
+
+use shard::{ShardCall, pool_layer};
+
+use crate::change::{Planned, given_back};
+use crate::manager::Manager;
+use api::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
+
+/// How long writes that are under way when a snapshot is asked for may take to end, and how long the snapshot may take then; later
+/// ones wait meanwhile.
+const HOLD_TIME_MAX: Nanos = Nanos::from_secs(5);
+
+impl Manager {
+    pub(crate) async fn copy(&self, order: CopyOrder, dry_run: bool) -> Result<Reply, CommandError> {
+        match &order {
+            CopyOrder::Promote { volume } => return self.promote(volume, dry_run).await,
+            CopyOrder::Refresh { .. } => return self.refresh_clones(&order, dry_run).await,
+            CopyOrder::Undelete { volume } => return self.undelete(volume, dry_run).await,
+            CopyOrder::Eradicate { volume } => return self.eradicate(volume, dry_run).await,
+            _ => {}
+        }
+        let (change, lines) = planned_change(&order, self.context.io.wall_clock_ms())?;
+        let planned = lines.into_iter().fold(self.plan(&change)?, Planned::line);
+        let names: Vec<&String> = match &order {
+            CopyOrder::Snapshot { snapshots } => snapshots.iter().map(|(volume, _)| volume).collect(),
+            CopyOrder::DeleteSnapshot { volume, .. }
+            | CopyOrder::RollBack { volume, .. }
+            | CopyOrder::Clone { volume, .. }
+            | CopyOrder::CopyVolume { volume, .. } => vec![volume],
+            CopyOrder::Promote { .. }
+            | CopyOrder::Refresh { .. }
+            | CopyOrder::Undelete { .. }
+            | CopyOrder::Eradicate { .. } => unreachable!("carried out above"),
+        };
+        let known = |name: &&String| {
+            let state = self.state.borrow();
+            state.catalog.find_volume(name).expect("the plan found it").clone()
+        };
+        let volumes: Vec<Volume> = names.iter().map(known).collect();
+        for volume in &volumes {
+            let pool = planned.next.pool(place(volume).0).expect("the pool of a volume");
+            self.check_pool_online(pool.name.as_str())?;
+        }
+        let planned = match self.gives_back(&order, &volumes[0]).await {
+            Some(line) => planned.line(line),
+            None => planned,
+        };
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        let made = self.carry_out_copy(&order, &volumes, &planned).await?;
+        Ok(planned.reply(false, made))
+    }
+
+    /// What deleting a snapshot gives back.
+    async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<String> {
+        let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
+        let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
+        let freed_blocks = self.freed_by(place(volume).0, layer).await?;
+        Some(given_back(freed_blocks, self.has_copies(place(volume).0)))
+    }
+
+    async fn carry_out_copy(
+        &self,
+        order: &CopyOrder,
+        volumes: &[Volume],
+        planned: &Planned,
+    ) -> Result<Option<Made>, CommandError> {
+        let volume = &volumes[0];
+        let (pool, layer) = place(volume);
+        let frozen = |name: &str| {
+            let state = self.state.borrow();
+            state.catalog.find_snapshot(volume.id, name).expect("the plan found it").layer
+        };
+        match order {
+            CopyOrder::Snapshot { snapshots } => {
+                self.take_snapshots(volumes, planned).await?;
+                let taken = snapshots.iter().zip(volumes).filter_map(|((_, name), volume)| {
+                    Some((volume.clone(), planned.next.find_snapshot(volume.id, name)?.clone()))
+                });
+                Ok(Some(Made::Snapshots(self.snapshot_statuses(taken.collect()).await)))
+            }
+            CopyOrder::DeleteSnapshot { snapshot, .. } => {
+                let layer = frozen(snapshot);
+                self.commit(&planned.next).await?;
+                self.drop_layer(pool, layer).await;
+                Ok(None)
+            }
+            CopyOrder::RollBack { snapshot, .. } => {
+                self.grow_volumes(planned, &[(volume.id, frozen(snapshot))]).await?;
+                self.drop_layer(pool, layer).await;
+                Ok(self.made_volume(volume.id).await)
+            }
+            CopyOrder::Clone { snapshot, name, .. } => {
+                let clone = planned.next.find_volume(name).expect("just made").id;
+                self.grow_volumes(planned, &[(clone, frozen(snapshot))]).await?;
+                Ok(self.made_volume(clone).await)
+            }
+            CopyOrder::CopyVolume { name, .. } => {
+                let copy = planned.next.find_volume(name).expect("just made").id;
+                self.grow_held(planned, &[volume.id], &[(volume.id, layer), (copy, layer)]).await?;
+                // both stand on it, and it is nobody's
+                self.drop_layer(pool, layer).await;
+                Ok(self.made_volume(copy).await)
+            }
+            CopyOrder::Promote { .. }
+            | CopyOrder::Refresh { .. }
+            | CopyOrder::Undelete { .. }
+            | CopyOrder::Eradicate { .. } => unreachable!("carried out elsewhere"),
+        }
+    }
+
+    /// Only the catalog changes: layers stay where they are.
+    async fn promote(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let planned = self.plan(&Change::PromoteVolume { volume: name.to_owned() })?;
+        let id = planned.next.find_volume(name).expect("the plan found it").id;
+        let lines: Vec<String> = {
+            let state = self.state.borrow();
+            let owner = |snapshot: &&Snapshot| {
+                let before = state.catalog.snapshots().iter().find(|one| one.layer == snapshot.layer)?;
+                state.catalog.volume(before.volume).filter(|owner| owner.id != id)
+            };
+            let taken = planned.next.snapshots_of(id).filter_map(|one| Some((owner(&one)?, &one.name)));
+            taken.map(|(owner, one)| format!("snapshot {}@{one} becomes {name}@{one}", owner.name)).collect()
+        };
+        let planned = lines.into_iter().fold(planned, Planned::line);
+        if dry_run {
+            return Ok(planned.reply(true, None));
+        }
+        self.commit(&planned.next).await?;
+        let made = self.made_volume(id).await;
+        Ok(planned.reply(false, made))
+    }
+
+    /// Holds back writes to all of them, lets them go on in layers over those that they were in, and lets writes go.
+    pub(crate) async fn take_snapshots(
+        &self,
+        volumes: &[Volume],
+        planned: &Planned,
+    ) -> Result<(), CommandError> {
+        let ids: Vec<VolumeId> = volumes.iter().map(|volume| volume.id).collect();
+        let grown: Vec<_> = volumes.iter().map(|volume| (volume.id, place(volume).1)).collect();
+        self.grow_held(planned, &ids, &grown).await
+    }
+
+    /// As [`Manager::grow_volumes`], while writes to these volumes are held back.
+    async fn grow_held(
+        &self,
+        planned: &Planned,
+        held: &[VolumeId],
+        grown: &[(VolumeId, LayerId)],
+    ) -> Result<(), CommandError> {
+        let held: Arc<[VolumeId]> = held.into();
+        let let_go = || self.context.ask_all(|| ShardCall::HoldWrites(held.clone(), false));
+        if let Err(error) = self.hold_writes(&held).await {
+            let_go().await;
+            return Err(error);
+        }
+        let mut growing = std::pin::pin!(self.grow_volumes(planned, grown));
+        let made = loop {
+            match race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await {
+                Ok(made) => break Some(made),
+                // that may be for ever: layers that are frozen by then refuse writes for want of space
+                Err(_) if self.waits_for_space(&pools_of(planned, grown)).await => break None,
+                Err(_) => {}
+            }
+        };
+        let_go().await;
+        match made {
+            Some(made) => made,
+            None => growing.await,
+        }
+    }
+
+    /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
+    pub(crate) async fn grow_volumes(
+        &self,
+        planned: &Planned,
+        grown: &[(VolumeId, LayerId)],
+    ) -> Result<(), CommandError> {
+        let tops = grown.iter().map(|&(volume, below)| {
+            let volume = planned.next.volume(volume).expect("the plan has it");
+            let (pool, layer) = place(volume);
+            (pool, layer, volume.size_bytes, below)
+        });
+        let tops: Vec<_> = tops.collect();
+        for pool in pools_of(planned, grown) {
+            self.check_takes_writes(pool).await?;
+        }
+        let create = |&(pool, layer, size_bytes, below): &(PoolId, LayerId, u64, LayerId)| {
+            self.create_layer(pool, layer, size_bytes, Some(below))
+        };
+        let created = join_all(tops.iter().map(create).collect::<Vec<_>>()).await;
+        let layers: Vec<(PoolId, LayerId)> = tops.iter().map(|&(pool, layer, ..)| (pool, layer)).collect();
+        if let Err(error) = created.into_iter().collect::<Result<(), _>>() {
+            self.pass_over_layers(&planned.next);
+            self.drop_layers(layers).await;
+            return Err(error);
+        }
+        let made = self.commit(&planned.next).await;
+        if made.is_err() {
+            self.pass_over_layers(&planned.next);
+            self.leftover.borrow_mut().extend(layers);
+            self.drop_leftover().await;
+        }
+        made
+    }
+
+    /// What a plan that failed has made, or half of it, must not become part of another one.
+    pub(crate) fn pass_over_layers(&self, plan: &Catalog) {
+        self.state.borrow_mut().catalog.pass_over_layers(plan.next_layer());
+    }
+
+    /// Layers of plans that could not be made durable go, but not before a newer catalog is durable: a start might still find
+    /// the plan, and would miss them.
+    pub(crate) async fn drop_leftover(&self) {
+        if self.leftover.borrow().is_empty() || !self.forget_plan().await {
+            return;
+        }
+        let layers = std::mem::take(&mut *self.leftover.borrow_mut());
+        self.drop_layers(layers).await;
+    }
+
+    async fn drop_layers(&self, layers: Vec<(PoolId, LayerId)>) {
+        for (pool, layer) in layers {
+            self.drop_layer(pool, layer).await;
+        }
+    }
+
+    /// A catalog that was not made durable everywhere may have come into some pool: a newer one, with what was before,
+    /// goes over it. Whether it is durable.
+    async fn forget_plan(&self) -> bool {
+        let current = self.state.borrow().catalog.clone();
+        let same = Change::RenameArray { name: current.name().clone() };
+        match current.apply(&same).and_then(|next| next.apply(&same)) {
+            Ok(newer) => self.commit(&newer).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// On every shard; comes back when no write is under way on any. Hosts do not wait for ever.
+    pub(crate) async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
+        let held = self.context.ask_all(|| ShardCall::HoldWrites(volumes.clone(), true));
+        match race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
+            Ok(_) => Ok(()),
+            Err(_) => {
+                let seconds = HOLD_TIME_MAX.0 / Nanos::from_secs(1).0;
+                let message = format!("writes that are under way do not end within {seconds} s");
+                let hint = "`tangelo status` says what is wrong; nothing was changed";
+                Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
+            }
+        }
+    }
+
+    /// Of one volume, or of all.
+    pub(crate) async fn list_snapshots(&self, volume: Option<String>) -> Result<Reply, CommandError> {
+        let found: Vec<(Volume, Snapshot)> = {
+            let state = self.state.borrow();
+            let only = match &volume {
+                Some(name) => Some(state.catalog.find_volume(name).ok_or_else(|| missing(name))?.id),
+                None => None,
+            };
+            let wanted = |of: VolumeId| only.is_none_or(|only| only == of);
+            let snapshots = state.catalog.snapshots().iter().filter(|snapshot| wanted(snapshot.volume));
+            let with_volume = |snapshot: &Snapshot| {
+                (state.catalog.volume(snapshot.volume).expect("it has one").clone(), snapshot.clone())
+            };
+            snapshots.map(with_volume).collect()
+        };
+        Ok(Reply::Snapshots(self.snapshot_statuses(found).await))
+    }
+
+    async fn snapshot_statuses(&self, snapshots: Vec<(Volume, Snapshot)>) -> Vec<SnapshotStatus> {
+        let mut pools = BTreeMap::new();
+        let mut statuses = Vec::new();
+        for (volume, snapshot) in snapshots {
+            let (pool, _) = place(&volume);
+            if let Entry::Vacant(entry) = pools.entry(pool) {
+                entry.insert(self.copy_spaces(pool).await);
+            }
+            let space = pools[&pool].get(&pool_layer(snapshot.layer)).copied();
+            let freed_blocks = self.freed_by(pool, snapshot.layer).await;
+            statuses.push(SnapshotStatus {
+                volume: volume.name.to_string(),
+                name: snapshot.name.to_string(),
+                size_bytes: snapshot.size_bytes,
+                created_ms: snapshot.created_ms,
+                schedule: snapshot.schedule.as_ref().map(|schedule| schedule.to_string()),
+                // hosts write meanwhile: the two do not come from one moment
+                space: space.zip(freed_blocks).map(|(space, freed_blocks)| CopySpace {
+                    unique_bytes: bytes(freed_blocks).min(space.used_bytes),
+                    ..space
+                }),
+            });
+        }
+        statuses
+    }
+
+    /// What volumes and snapshots of a pool take, by the names of their layers there, as far as the books say.
+    pub(crate) async fn copy_spaces(&self, pool: PoolId) -> BTreeMap<LayerId, CopySpace> {
+        let Some(membership) = self.state.borrow().online_pool(pool) else { return BTreeMap::new() };
+        let mut layers = self.layer_spaces(pool).await;
+        layers.retain(|_, (lanes, _)| *lanes == membership.lanes);
+        let space = |LayerSpace { own_blocks, below_blocks, alone_blocks }| CopySpace {
+            written_bytes: bytes(own_blocks),
+            used_bytes: bytes(own_blocks + below_blocks),
+            unique_bytes: bytes(alone_blocks),
+        };
+        layers.into_iter().map(|(layer, (_, found))| (layer, space(found))).collect()
+    }
+}
+
+/// The change of the catalog, and what people are told of it.
+fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<String>), CommandError> {
+    Ok(match order.clone() {
+        CopyOrder::Snapshot { snapshots } => {
+            let lines = snapshots.iter().map(|(volume, name)| format!("take snapshot {volume}@{name}"));
+            let lines = lines.collect();
+            let named = |(volume, name): (String, String)| Ok((volume, name.parse::<Name>()?));
+            let snapshots = snapshots.into_iter().map(named).collect::<Result<_, CommandError>>()?;
+            (Change::TakeSnapshots { snapshots, created_ms }, lines)
+        }
+        CopyOrder::DeleteSnapshot { volume, snapshot } => {
+            let line = format!("delete snapshot {volume}@{snapshot}");
+            (Change::DeleteSnapshot { volume, snapshot }, vec![line])
+        }
+        CopyOrder::RollBack { volume, snapshot } => {
+            let line =
+                format!("roll volume {volume} back to {volume}@{snapshot}; what was written since is gone");
+            (Change::RollBack { volume, snapshot }, vec![line])
+        }
+        CopyOrder::Clone { volume, snapshot, name } => {
+            let line = format!("create volume {name}, a clone of {volume}@{snapshot}");
+            (Change::CloneVolume { volume, snapshot, name: name.parse()?, created_ms }, vec![line])
+        }
+        CopyOrder::CopyVolume { volume, name } => {
+            let line = format!("create volume {name}, a copy of {volume}");
+            (Change::CopyVolume { volume, name: name.parse()?, created_ms }, vec![line])
+        }
+        CopyOrder::Promote { .. }
+        | CopyOrder::Refresh { .. }
+        | CopyOrder::Undelete { .. }
+        | CopyOrder::Eradicate { .. } => unreachable!("carried out elsewhere"),
+    })
+}
+
+/// The pools of the volumes that a plan has go on in other layers.
+fn pools_of(planned: &Planned, grown: &[(VolumeId, LayerId)]) -> BTreeSet<PoolId> {
+    grown.iter().map(|&(id, _)| place(planned.next.volume(id).expect("the plan has it")).0).collect()
+}
+
+/// Where a volume is. Only those in pools have copies, which the catalog has checked.
+fn place(volume: &Volume) -> (PoolId, LayerId) {
+    volume.place().expect("the catalog refuses copies of what is not in a pool")
+}
+
+fn missing(volume: &str) -> CommandError {
+    let message = format!("there is no volume called \"{volume}\"");
+    CommandError::new(CommandErrorKind::NotFound, message, "`tangelo volume list` shows what there is")
+}
+
+fn bytes(blocks: u64) -> u64 {
+    blocks * BLOCK_BYTES as u64
+}

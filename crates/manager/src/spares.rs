@@ -1,0 +1,367 @@
+//! Hot spares: blank drives that join a pool in the place of one that it has lost, or that is too slow.
+//!
+//! Rebuilding begins at once and needs no spare; a spare gives the pool back the drive that it is short of, which matters
+//! where it has no room, or too few drives, to rebuild. A spare is known by its path alone and holds nothing: it is looked
+//! at when it is needed, and one that is not blank then is never erased.
+//!
+//! ```text
+//!   lost ─► owed, on record ─► due ─► a spare joins ─► joined, on record ─► the pool has got over it: forgotten
+//!             └─ it is back ─► not owed any more
+//! ```
+//!
+//! A loss is on record before it is due, so that a pool which gets over it quickly, or a restart, does not make it
+//! forgotten. Where a sudden end comes between joining and the record, the spare is found among the members.
+
+use base::limits::DRIVE_BYTES_MIN;
+use base::{DriveId, Nanos, PoolId};
+use catalog::{CatalogError, Change, Joined, Spares};
+use pool::{DriveState, Member, Membership};
+
+use crate::change::size;
+use crate::drive_commands::done;
+use crate::drives::Drive;
+use crate::manager::{Manager, State};
+use crate::opening::without_contents;
+use crate::pool_create::force_hint;
+use crate::remembered;
+use api::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
+
+/// How often spares are looked at while none is needed.
+const LOOK_EVERY: Nanos = Nanos::from_secs(600);
+/// How long to wait after a spare could not join.
+const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
+
+/// How a drive that is or was a member is, for whoever decides about spares.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Condition {
+    Serves,
+    /// Missing, and may come back.
+    Away,
+    /// A spare is to stand in for it.
+    Lost,
+    /// A member no more.
+    Left,
+}
+
+/// What is to be done about a pool's spares.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Plan {
+    /// As they are from now on.
+    spares: Spares,
+    /// For which a spare is to join now.
+    due: Option<DriveId>,
+}
+
+/// `members`: each with its path and how it is, in the order in which they joined.
+fn plan(mut spares: Spares, members: &[(DriveId, &str, Condition)]) -> Plan {
+    use Condition::{Away, Left, Lost, Serves};
+    let is =
+        |id| members.iter().find(|(member, ..)| *member == id).map_or(Left, |&(.., condition)| condition);
+    let gone: Vec<DriveId> =
+        members.iter().filter(|(.., is)| matches!(is, Away | Lost)).map(|&(id, ..)| id).collect();
+    // the pool has got over what it had lost: an ordinary drive from now on
+    spares.joined.retain(|joined| gone.contains(&joined.instead_of));
+    spares.owed.retain(|&id| is(id) != Serves);
+    let covered = |spares: &Spares, id| spares.joined.iter().any(|joined| joined.instead_of == id);
+    // joined, and not on record yet; or added by hand
+    let member_at = |path: &String| members.iter().any(|(_, at, is)| at == path && *is != Left);
+    let (joined, free) = std::mem::take(&mut spares.free).into_iter().partition(member_at);
+    spares.free = free;
+    for path in joined {
+        let uncovered = gone.iter().copied().find(|&id| !covered(&spares, id));
+        if let Some(instead_of) = spares.owed.first().copied().or(uncovered) {
+            spares.owed.retain(|&id| id != instead_of);
+            if is(instead_of) != Left {
+                spares.joined.push(Joined { path, instead_of });
+            }
+        }
+    }
+    for id in gone {
+        if !covered(&spares, id) && !spares.owed.contains(&id) && spares.owed.len() < spares.free.len() {
+            spares.owed.push(id);
+        }
+    }
+    let due = spares.owed.iter().copied().find(|&id| is(id) != Away).filter(|_| !spares.free.is_empty());
+    Plan { spares, due }
+}
+
+impl Manager {
+    /// Has drives be spares of a pool, or not any more.
+    pub(crate) async fn set_spares(
+        &self,
+        name: &str,
+        drives: &[String],
+        release: bool,
+        dry_run: bool,
+    ) -> Result<Reply, CommandError> {
+        let membership = self.served_pool(name)?;
+        let mut spares = self.spares_of(membership.pool);
+        let mut lines = Vec::new();
+        for path in drives {
+            match (spares.free.iter().position(|free| free == path), release) {
+                (Some(index), true) => {
+                    spares.free.remove(index);
+                    lines.push(format!("{path} is no spare of pool {name} any more"));
+                }
+                (None, false) => {
+                    spares.free.push(path.clone());
+                    lines.push(format!("{path} is a spare of pool {name}: it joins when a drive is lost"));
+                }
+                (Some(_), false) => {
+                    let message = format!("{path} is a spare of pool {name} already");
+                    return Err(CommandError::new(CommandErrorKind::AlreadyExists, message, ""));
+                }
+                (None, true) => {
+                    return Err(CatalogError::NotFound { kind: "spare", name: path.clone() }.into());
+                }
+            }
+        }
+        let change = Change::SetSpares { pool: name.to_owned(), spares };
+        let planned = self.plan(&change)?;
+        if !release {
+            let taken = self.take_new_drives(&membership, drives, &[]).await.map_err(|error| {
+                let blank =
+                    "a spare must be blank: erase it (`tangelo drive wipe DRIVE`), or name another drive";
+                let holds_something = drives.iter().any(|path| error.hint == force_hint(path));
+                let hint = if holds_something { blank } else { "name another drive" };
+                CommandError { hint: hint.to_owned(), ..error }
+            })?;
+            self.give_up(&without_contents(taken)).await;
+        }
+        if !dry_run {
+            self.commit(&planned.next).await?;
+            self.look_at_spares().await;
+            self.wake_keeper.notify();
+        }
+        Ok(done(lines, dry_run, self.pool_made_unless(name, dry_run).await))
+    }
+
+    fn spares_of(&self, id: PoolId) -> Spares {
+        self.state.borrow().catalog.pool(id).map(|entry| entry.spares.clone()).unwrap_or_default()
+    }
+
+    /// Paths of drives that wait to be needed.
+    pub(crate) fn spare_paths(&self) -> Vec<String> {
+        let state = self.state.borrow();
+        state.catalog.pools().iter().flat_map(|entry| entry.spares.free.clone()).collect()
+    }
+
+    /// Looks at spares that nobody has looked at for a while: one that has died in its bay is told before it is needed.
+    pub(crate) async fn see_to_spares(&self) {
+        let now = self.context.io.now();
+        let due = self.spares_seen.get().is_none_or(|seen| now.saturating_sub(seen) >= LOOK_EVERY);
+        if due && !self.spare_paths().is_empty() {
+            self.look_at_spares().await;
+        }
+    }
+
+    async fn look_at_spares(&self) {
+        self.look_at_drives().await;
+        self.spares_seen.set(Some(self.context.io.now()));
+    }
+
+    /// Has a spare join where one is due, and keeps the record of what is owed and of those that have joined.
+    pub(crate) async fn keep_spares(&self, id: PoolId) {
+        let nothing = |(plan, spares): (Plan, Spares)| plan.due.is_none() && plan.spares == spares;
+        if self.plan_spares(id).is_none_or(nothing) {
+            return;
+        }
+        let _turn = self.changes.acquire(1).await;
+        // administrators may have changed it meanwhile
+        let Some((plan, spares)) = self.plan_spares(id) else { return };
+        if plan.spares != spares && self.record_spares(id, plan.spares).await.is_err() {
+            return;
+        }
+        if let Some(lost) = plan.due.filter(|_| self.may_join(id)) {
+            let joined = self.join_spare(id, lost).await;
+            let now = self.context.io.now();
+            if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
+                pool.care.spare_failed = (!joined).then_some(now);
+            }
+            self.wake_keeper.notify();
+        }
+    }
+
+    fn may_join(&self, id: PoolId) -> bool {
+        let now = self.context.io.now();
+        let state = self.state.borrow();
+        let failed = state.pools.iter().find(|pool| pool.id == id).and_then(|pool| pool.care.spare_failed);
+        failed.is_none_or(|failed| now.saturating_sub(failed) >= AGAIN_AFTER)
+    }
+
+    /// What is to be done, and the spares as they are on record. `None`: the pool has none, or is not served.
+    fn plan_spares(&self, id: PoolId) -> Option<(Plan, Spares)> {
+        let now = self.context.io.now();
+        let mut state = self.state.borrow_mut();
+        let spares = state.catalog.pool(id)?.spares.clone();
+        if spares.is_empty() {
+            return None;
+        }
+        let pool = state.pool_mut(id).filter(|pool| pool.offline.is_none())?;
+        let care = &mut pool.care;
+        let membership = pool.membership.as_ref()?;
+        care.see_missing(membership, now);
+        let away = |id| care.is_awaited(id, now);
+        let condition = |member: &Member| match member.state {
+            DriveState::Failed => Condition::Lost,
+            DriveState::Missing if away(member.id) => Condition::Away,
+            DriveState::Missing => Condition::Lost,
+            DriveState::Draining if member.slow => Condition::Lost,
+            DriveState::Online if care.slow_stays == Some(member.id) => Condition::Lost,
+            DriveState::Online | DriveState::Draining => Condition::Serves,
+            DriveState::Removed => Condition::Left,
+        };
+        let members = membership.members.iter().map(|m| (m.id, m.path.as_str(), condition(m)));
+        Some((plan(spares.clone(), &members.collect::<Vec<_>>()), spares))
+    }
+
+    async fn record_spares(&self, id: PoolId, spares: Spares) -> Result<(), CommandError> {
+        let name = self.state.borrow().catalog.pool(id).map(|entry| entry.name.to_string());
+        let Some(name) = name else { return Ok(()) };
+        let planned = self.plan(&Change::SetSpares { pool: name, spares })?;
+        // where it cannot be stored, the pool says why, and the next round tries again
+        self.commit(&planned.next).await
+    }
+
+    /// Has the best of the spares join: the smallest that is as large as the lost drive, else the largest.
+    async fn join_spare(&self, id: PoolId, lost: DriveId) -> bool {
+        self.look_at_spares().await;
+        let Some(membership) = self.state.borrow().online_pool(id) else { return false };
+        let chunks = membership.members.iter().find(|member| member.id == lost).map_or(0, |lost| lost.chunks);
+        let needed = pool::LABEL_REGION_BYTES + u64::from(chunks) * membership.chunk_bytes;
+        let mut usable = self.usable_spares(id);
+        usable.sort_by_key(|&(_, bytes)| if bytes >= needed { (0, bytes) } else { (1, u64::MAX - bytes) });
+        for (path, _) in usable {
+            if self.join_one(&membership, &path).await {
+                let mut spares = self.spares_of(id);
+                spares.free.retain(|free| *free != path);
+                spares.owed.retain(|&owed| owed != lost);
+                spares.joined.push(Joined { path, instead_of: lost });
+                // what is not on record now is found among the members in the next round
+                let _ = self.record_spares(id, spares).await;
+                return true;
+            }
+        }
+        false
+    }
+
+    async fn join_one(&self, membership: &Membership, path: &String) -> bool {
+        match self.take_new_drives(membership, std::slice::from_ref(path), &[]).await {
+            Ok(taken) => self.join(membership, without_contents(taken)).await.is_ok(),
+            Err(_) => false,
+        }
+    }
+
+    /// Spares that could join, as they were found when they were last looked at, with their sizes.
+    fn usable_spares(&self, id: PoolId) -> Vec<(String, u64)> {
+        let free = self.spares_of(id).free;
+        let state = self.state.borrow();
+        let usable = free.into_iter().filter_map(|path| {
+            let drive = state.drives.iter().find(|drive| drive.path == path)?;
+            obstacle(&state, Some(drive)).is_none().then(|| (path, drive.size_bytes()))
+        });
+        usable.collect()
+    }
+
+    /// Spares that would be of no use.
+    pub(crate) fn spare_problems(&self) -> Vec<Problem> {
+        let state = self.state.borrow();
+        let mut problems = Vec::new();
+        for entry in state.catalog.pools() {
+            for path in &entry.spares.free {
+                let drive = state.drives.iter().find(|drive| drive.path == *path);
+                let looked = drive.is_some() || self.spares_seen.get().is_some();
+                let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
+                problems.push(Problem {
+                    harm: Harm::Spare,
+                    health: Health::Degraded,
+                    subject: format!("drive {path}"),
+                    reason: format!("it is a spare of pool {} and could not join it: {why}", entry.name),
+                    action: format!(
+                        "erase it (`tangelo drive wipe {path}`) if nobody needs what is on it, or name another; `tangelo drive spare {} {path} --release` has it be no spare",
+                        entry.name
+                    ),
+                });
+            }
+        }
+        problems
+    }
+}
+
+/// What spares do, in plain words.
+pub(crate) fn describe(spares: &Spares) -> impl Iterator<Item = String> + '_ {
+    let joined = spares.joined.iter();
+    joined.map(|Joined { path, instead_of }| {
+        format!("spare {path} has joined in the place of drive {instead_of}")
+    })
+}
+
+/// Why a spare cannot join.
+fn obstacle(state: &State, drive: Option<&Drive>) -> Option<String> {
+    let Some(drive) = drive else { return Some("it is not there".to_owned()) };
+    let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info));
+    if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
+        return Some(remembered::what_it_did(failed));
+    }
+    match &drive.content {
+        DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => Some(format!(
+            "it has {}, the smallest drive has {}",
+            size(drive.size_bytes()),
+            size(DRIVE_BYTES_MIN)
+        )),
+        DriveContent::Blank => None,
+        DriveContent::Foreign(what) => Some(format!("it holds {what}")),
+        DriveContent::Member(pool) => Some(format!("it holds a drive of pool {pool}")),
+        DriveContent::FutureVersion => Some("it holds a drive of another Tangelo's pool".to_owned()),
+        DriveContent::Damaged(what) | DriveContent::Unreadable(what) => Some(what.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Condition::{Away, Left, Lost, Serves};
+
+    const A: DriveId = DriveId(1);
+    const B: DriveId = DriveId(2);
+    const C: DriveId = DriveId(3);
+
+    fn spares(free: &[&str], owed: &[DriveId], joined: &[(&str, DriveId)]) -> Spares {
+        let joined = joined.iter().map(|&(path, instead_of)| Joined { path: path.to_owned(), instead_of });
+        let free = free.iter().copied().map(str::to_owned).collect();
+        Spares { free, owed: owed.to_vec(), joined: joined.collect() }
+    }
+
+    #[test]
+    fn one_spare_joins_for_each_drive_that_is_lost_for_good() {
+        let two = || spares(&["/s", "/t"], &[], &[]);
+        let one_owed = |owed| spares(&["/s", "/t"], &[owed], &[]);
+        let in_use = || spares(&["/t"], &[], &[("/s", A)]);
+        #[rustfmt::skip]
+        let cases = [
+            ("nothing is lost", two(), vec![(A, "/a", Serves)], two(), None),
+            ("it may come back", two(), vec![(A, "", Away)], one_owed(A), None),
+            ("it is back", one_owed(A), vec![(A, "/a", Serves)], two(), None),
+            ("it is lost", two(), vec![(A, "", Lost), (B, "/b", Serves)], one_owed(A), Some(A)),
+            ("the pool got over it before", one_owed(A), vec![(A, "", Left)], one_owed(A), Some(A)),
+            ("it left long ago", two(), vec![(A, "", Left)], two(), None),
+            ("one has joined for it", in_use(), vec![(A, "", Lost), (C, "/s", Serves)], in_use(), None),
+            ("and is lost, too", in_use(), vec![(A, "", Lost), (C, "", Lost)],
+                spares(&["/t"], &[C], &[("/s", A)]), Some(C)),
+            ("the pool has got over it", in_use(), vec![(A, "", Left), (C, "/s", Serves)],
+                spares(&["/t"], &[], &[]), None),
+            ("it has come back after all", in_use(), vec![(A, "/a", Serves), (C, "/s", Serves)],
+                spares(&["/t"], &[], &[]), None),
+            ("joined, and then the power went", one_owed(A), vec![(A, "", Away), (C, "/s", Serves)], in_use(), None),
+            ("the same, and the pool got over it", one_owed(A), vec![(A, "", Left), (C, "/s", Serves)],
+                spares(&["/t"], &[], &[]), None),
+            ("added by hand", two(), vec![(A, "/a", Serves), (C, "/s", Serves)], spares(&["/t"], &[], &[]), None),
+            ("there is none left", spares(&[], &[], &[("/s", A)]), vec![(A, "", Lost), (B, "", Lost), (C, "/s", Serves)],
+                spares(&[], &[], &[("/s", A)]), None),
+            ("two for two", two(), vec![(A, "", Away), (B, "", Lost)], spares(&["/s", "/t"], &[A, B], &[]), Some(B)),
+        ];
+        for (what, before, members, after, due) in cases {
+            assert_eq!(plan(before, &members), Plan { spares: after, due }, "{what}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! How the array starts: which array this is, what belongs to it, then hosts are served.
+//!
+//! Nothing listens before every shard knows the array: a host never sees a LUN missing that is only late.
+
+use std::rc::Rc;
+
+use base::ArrayId;
+use bytes::Bytes;
+use catalog::Catalog;
+
+use crate::manager::Manager;
+use api::{CommandError, CommandErrorKind};
+
+impl Manager {
+    /// Starts the array, and says how that went.
+    pub async fn start(self: Rc<Self>) {
+        self.began.set(self.context.io.now());
+        let result = self.bring_up().await;
+        if let Err(error) = &result {
+            *self.failure.borrow_mut() = Some(error.clone());
+        }
+        self.ready.open();
+        if result.is_ok() {
+            self.context.io.spawn(self.clone().watch_space());
+            self.context.io.spawn(self.clone().keep());
+            self.context.io.spawn(self.clone().watch_portals());
+            self.context.io.spawn(self.clone().watch_absent());
+            self.context.io.spawn(self.clone().watch_raw_devices());
+        }
+        let started = self.started.borrow_mut().take().expect("an array starts once");
+        started(result);
+    }
+
+    async fn bring_up(&self) -> Result<(), CommandError> {
+        let kept = self.parameters.state.borrow_mut().take();
+        let kept = kept.map(|bytes| decode(&bytes, "the head's state directory")).transpose()?;
+        let catalog = self.open_pools(kept).await?;
+        self.state.borrow_mut().catalog = match catalog {
+            Some(catalog) => catalog,
+            None => self.new_catalog()?,
+        };
+        self.see_clock();
+        self.name_missing();
+        self.settle_pools().await?;
+        let bytes = Bytes::from(self.state.borrow().catalog.encode());
+        drop((self.parameters.save_state)(bytes));
+        self.open_raw_volumes().await;
+        self.broadcast().await;
+        self.trim_all().await;
+        self.listen(self.parameters.portals.clone()).await;
+        self.broadcast().await;
+        Ok(())
+    }
+
+    /// The catalog of an array that did not exist before.
+    fn new_catalog(&self) -> Result<Catalog, CommandError> {
+        let name = self.parameters.array_name.parse()?;
+        Ok(Catalog::new(ArrayId(self.context.io.random_u128()), name))
+    }
+}
+
+/// Reads a stored catalog.
+pub(crate) fn decode(bytes: &[u8], whence: &str) -> Result<Catalog, CommandError> {
+    Catalog::decode(bytes).map_err(|error| {
+        let hint =
+            error.hint().unwrap_or_else(|| "nothing was changed; restore it, or move it away".to_owned());
+        CommandError::new(CommandErrorKind::Unavailable, format!("{whence}: {error}"), hint)
+    })
+}

@@ -1,0 +1,229 @@
+//! What the administrator is shown.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::net::SocketAddr;
+
+use base::VolumeId;
+use catalog::{Catalog, Mapping, VolumeKind};
+
+use shard::{Answer, FrontCall, pool_layer};
+
+use crate::manager::Manager;
+use api::{
+    ArrayStatus, Harm, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
+    SessionStatus, VolumeBacking, VolumeStatus,
+};
+
+impl Manager {
+    pub(crate) async fn status(&self) -> ArrayStatus {
+        let answers = self.context.ask_all(|| FrontCall::Sessions).await;
+        let mut sessions = Vec::new();
+        for answer in answers {
+            let Answer::Sessions(of_shard) = answer else {
+                unreachable!("the answer to a question for sessions")
+            };
+            sessions.extend(of_shard);
+        }
+        let (pools, pool_problems): (Vec<_>, Vec<_>) = self.pool_statuses().await.into_iter().unzip();
+        let drives = self.known_drives();
+        let volumes: Vec<VolumeId> =
+            self.state.borrow().catalog.volumes().iter().map(|volume| volume.id).collect();
+        let volumes = self.volume_statuses(&volumes).await;
+        let bin = self.bin_statuses().await;
+        let problems = self.sorted_problems(pool_problems.into_iter().flatten()).await;
+        let state = self.state.borrow();
+        let catalog = &state.catalog;
+        let portals = state.portals.iter().map(|portal| match &portal.result {
+            Ok(address) => portal_status(&portal.options, address, String::new()),
+            Err(error) => portal_status(&portal.options, &portal.options.address, error.to_string()),
+        });
+        let hosts = catalog.hosts().iter().filter_map(|host| self.host_status(host.name.as_str(), &sessions));
+        ArrayStatus {
+            array_id: catalog.array().to_string(),
+            target_name: catalog.target().to_owned(),
+            health: Problem::health_of(&problems),
+            problems,
+            shards: self.context.shards,
+            uptime_ms: self.context.io.now().saturating_sub(self.began.get()).0 / 1_000_000,
+            portals: portals.collect(),
+            drives,
+            pools,
+            volumes,
+            bin,
+            schedules: self.schedule_statuses(),
+            hosts: hosts.collect(),
+            mappings: catalog.mappings().iter().map(|mapping| mapping_status(catalog, mapping)).collect(),
+            sessions,
+        }
+    }
+
+    /// What is wrong, and nothing else: it is asked for every few seconds.
+    pub(crate) async fn all_problems(&self) -> Vec<Problem> {
+        let of_pools = self.pool_statuses().await.into_iter().flat_map(|(_, problems)| problems);
+        self.sorted_problems(of_pools).await
+    }
+
+    async fn sorted_problems(&self, of_pools: impl Iterator<Item = Problem>) -> Vec<Problem> {
+        let mut problems = self.problems();
+        problems.extend(of_pools);
+        problems.extend(self.schedule_problems());
+        problems.extend(self.clock_problems());
+        problems.extend(self.spare_problems());
+        problems.extend(self.login_problems().await);
+        problems.extend(self.remembered_problems());
+        problems.extend(self.file_problems());
+        Problem::sort(&mut problems);
+        problems
+    }
+
+    /// A volume that was made or changed, as it is now.
+    pub(crate) async fn made_volume(&self, id: VolumeId) -> Option<Made> {
+        self.volume_statuses(&[id]).await.pop().map(Box::new).map(Made::Volume)
+    }
+
+    async fn volume_statuses(&self, volumes: &[VolumeId]) -> Vec<VolumeStatus> {
+        let place = |id: &VolumeId| {
+            let (pool, layer) = self.state.borrow().catalog.volume(*id)?.place()?;
+            Some((pool, pool_layer(layer)))
+        };
+        let mut spaces = BTreeMap::new();
+        for (pool, _) in volumes.iter().filter_map(place) {
+            if let Entry::Vacant(entry) = spaces.entry(pool) {
+                entry.insert(self.copy_spaces(pool).await);
+            }
+        }
+        // in one pass: volumes and snapshots may be thousands each
+        let mut snapshots: BTreeMap<VolumeId, u64> = BTreeMap::new();
+        for snapshot in self.state.borrow().catalog.snapshots() {
+            *snapshots.entry(snapshot.volume).or_default() += 1;
+        }
+        let status = |id: &VolumeId| {
+            let space = place(id).and_then(|(pool, layer)| spaces.get(&pool)?.get(&layer).copied());
+            let snapshots = snapshots.get(id).copied().unwrap_or(0);
+            Some(VolumeStatus { space, snapshots, ..self.volume_status(*id)? })
+        };
+        volumes.iter().filter_map(status).collect()
+    }
+
+    fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
+        let state = self.state.borrow();
+        let volume = state.catalog.volume(id)?;
+        let (backing, reason) = match &volume.backing {
+            VolumeKind::Pool { pool, .. } => {
+                let name =
+                    state.catalog.pool(*pool).map_or_else(|| pool.to_string(), |pool| pool.name.to_string());
+                let reason = match state.is_pool_online(*pool) {
+                    true => String::new(),
+                    false => format!("pool {name} is offline"),
+                };
+                (VolumeBacking::Pool(name), reason)
+            }
+            VolumeKind::Raw { path } => (VolumeBacking::Raw(path.clone()), String::new()),
+            VolumeKind::Memory {} => (VolumeBacking::Memory, String::new()),
+            VolumeKind::Null {} => (VolumeBacking::Null, String::new()),
+        };
+        let (health, reason) = match reason.is_empty() {
+            true => self.raw_health(volume),
+            false => (Health::Offline, reason),
+        };
+        Some(VolumeStatus {
+            id: id.0,
+            name: volume.name.to_string(),
+            backing,
+            size_bytes: volume.size_bytes,
+            block_bytes: volume.block_bytes,
+            write_back: volume.write_back,
+            naa: volume.naa.to_string(),
+            serial: volume.serial.clone(),
+            health,
+            reason,
+            access: self.volume_access(id),
+            clone_of: volume.clone_of.clone(),
+            snapshots: 0,
+            space: None,
+        })
+    }
+
+    /// A host, with how many of `sessions` are its own.
+    pub(crate) fn host_status(&self, name: &str, sessions: &[SessionStatus]) -> Option<HostStatus> {
+        let state = self.state.borrow();
+        let host = state.catalog.find_host(name)?;
+        Some(HostStatus {
+            name: name.to_owned(),
+            initiators: host.initiators.iter().map(|initiator| initiator.to_string()).collect(),
+            chap_user: host.chap.as_ref().map(|chap| chap.user.clone()),
+            mutual_chap_user: host.mutual.as_ref().map(|chap| chap.user.clone()),
+            sessions: sessions.iter().filter(|session| session.host == name).count(),
+        })
+    }
+
+    /// What is wrong, pools aside.
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        if let Some(failure) = &*self.failure.borrow() {
+            problems.push(Problem {
+                harm: Harm::Array,
+                health: Health::Offline,
+                subject: "array".to_owned(),
+                reason: failure.message.clone(),
+                action: failure.hint.clone(),
+            });
+        } else if !self.ready.is_open() {
+            problems.push(Problem {
+                harm: Harm::Array,
+                health: Health::Offline,
+                subject: "array".to_owned(),
+                reason: "it is starting".to_owned(),
+                action: "wait".to_owned(),
+            });
+        }
+        problems.extend(self.unsettled.borrow().iter().map(|error| Problem {
+            harm: Harm::Other,
+            health: Health::Degraded,
+            subject: "array".to_owned(),
+            reason: format!("at the start, {}", error.message),
+            action: format!("{}; then reload (`systemctl reload tangelo`)", error.hint),
+        }));
+        let state = self.state.borrow();
+        for portal in &state.portals {
+            if let Err(error) = portal.result {
+                problems.push(Problem {
+                    harm: Harm::Portal,
+                    health: Health::Degraded,
+                    subject: format!("portal {}", portal.options.address),
+                    reason: error.to_string(),
+                    action: "nothing, if the address is to come or to be freed: it is tried again every second; else correct [listen] in the head's file and have it read again (`systemctl reload tangelo`)"
+                        .to_owned(),
+                });
+            }
+        }
+        problems.extend(state.drives.iter().filter_map(|drive| {
+            let (_, array) = drive.member_of.filter(|(_, array)| *array != state.catalog.array())?;
+            Some(Problem {
+                harm: Harm::Drive,
+                health: Health::Degraded,
+                subject: format!("drive {}", drive.path),
+                reason: format!("it belongs to a pool of another array ({array}) and is left alone"),
+                action: "to serve that array, start with an empty state directory; else take the drive out"
+                    .to_owned(),
+            })
+        }));
+        problems.extend(self.raw_problems());
+        problems
+    }
+}
+
+fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -> PortalStatus {
+    PortalStatus { address: address.to_string(), group: options.group, hosts: options.hosts.clone(), error }
+}
+
+pub(crate) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingStatus {
+    let volume = catalog.volume(mapping.volume).expect("the catalog maps volumes that it has");
+    MappingStatus {
+        volume: volume.name.to_string(),
+        host: mapping.host.to_string(),
+        lun: mapping.lun,
+        read_only: mapping.read_only,
+    }
+}

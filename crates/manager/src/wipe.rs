@@ -1,0 +1,51 @@
+//! Erasing a drive, so that it can be used anew.
+
+use pool::Content;
+
+use crate::change::size;
+use crate::drive_commands::done;
+use crate::error::drive_error;
+use crate::manager::Manager;
+use crate::opening::Probed;
+use api::{CommandError, Reply};
+
+impl Manager {
+    /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.
+    pub(crate) async fn wipe_drive(&self, path: &str, dry_run: bool) -> Result<Reply, CommandError> {
+        let paths = [path.to_owned()];
+        // named, and so forced: whoever asks knows that there is something on it
+        let taken = self.take_drives(&paths, &paths).await?;
+        let Probed { handle, info, content } = taken.first().expect("one was taken");
+        let line = format!(
+            "erase {path}, {}, which holds {}",
+            size(info.size_bytes),
+            self.described(content).unwrap_or_else(|| held(content))
+        );
+        let losses = self.losses(&taken);
+        if let Err(error) = self.go_ahead() {
+            self.close_drive(*handle).await;
+            return Err(error);
+        }
+        self.waits_for(format!("it waits for {path} to be written"));
+        let wiped = match dry_run {
+            true => Ok(()),
+            false => pool::wipe(&self.context.io, *handle, info.size_bytes).await,
+        };
+        self.close_drive(*handle).await;
+        wiped.map_err(|error| drive_error(path, error))?;
+        self.look_at_drives().await;
+        Ok(done([vec![line], losses].concat(), dry_run, None))
+    }
+}
+
+/// What a drive holds, for people to read.
+fn held(content: &Content) -> String {
+    match content {
+        Content::Blank => "nothing".to_owned(),
+        Content::Foreign(what) => what.clone(),
+        Content::Member(label) => format!("a drive of pool {}", label.pool_name),
+        Content::FutureVersion(_) => "a drive of a pool of another version of Tangelo".to_owned(),
+        Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
+        Content::Unreadable(error) => format!("something that cannot be read ({error})"),
+    }
+}

@@ -1,0 +1,173 @@
+//! What the tasks of one shard share, and how they ask other shards, or another room of their own.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use base::ShardId;
+use block::{Budget, Payload};
+use task::{Io, join_all};
+
+use crate::lanes::Lanes;
+use crate::mail::Mail;
+use crate::memory::Memory;
+use crate::message::{Answer, Call, CallId, ShardCall};
+use crate::refusals::SpaceRefusals;
+use crate::replica::Replica;
+use crate::runners::Runners;
+use crate::units::Units;
+
+/// The shard that manages the array and keeps the register of sessions.
+pub const MANAGER: ShardId = ShardId(0);
+
+/// How far a shard is in its life; it only moves on.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    Serving,
+    /// No new session, and none left soon.
+    Quiescing,
+    /// Nothing left to do.
+    Stopped,
+}
+
+/// Who carries out the calls of a shard: all of its rooms together.
+pub trait Handler {
+    fn handle(self: Rc<Self>, call: Call) -> Pin<Box<dyn Future<Output = Answer>>>;
+}
+
+/// One shard's state, as far as all rooms need it.
+pub struct Context {
+    pub io: Io,
+    pub shard: ShardId,
+    pub shards: u16,
+    pub mail: Rc<Mail>,
+    pub stage: Cell<Stage>,
+    pub replica: RefCell<Arc<Replica>>,
+    pub units: Units,
+    pub lanes: Rc<Lanes>,
+    /// What the commands of all sessions may hold.
+    pub budget: Rc<Budget>,
+    /// Writes that found no space.
+    pub space_refusals: SpaceRefusals,
+    /// Other shards' requests to volumes and lanes that are at home here.
+    serving: Rc<Runners<Served>>,
+    handler: OnceCell<Weak<dyn Handler>>,
+}
+
+/// Another shard's call for blocks, and who is answered.
+type Served = (Rc<Context>, ShardId, CallId, Call);
+
+async fn serve((context, from, id, call): Served) {
+    let answer = context.handle_blocks(call).await;
+    context.mail.answer(from, id, answer);
+}
+
+impl Context {
+    pub fn new(io: &Io, shard: ShardId, shards: u16, memory: Memory) -> Rc<Context> {
+        let mail = Rc::new(Mail::new(io, shard, shards));
+        let lanes = Rc::new(Lanes::new(memory.map_bytes));
+        Rc::new(Context {
+            io: io.clone(),
+            shard,
+            shards,
+            units: Units::new(io, &mail, &lanes, shard, shards),
+            lanes,
+            mail,
+            stage: Cell::new(Stage::Serving),
+            replica: RefCell::new(Arc::new(Replica::empty())),
+            budget: Budget::new(memory.data_bytes),
+            space_refusals: SpaceRefusals::default(),
+            serving: Rc::default(),
+            handler: OnceCell::new(),
+        })
+    }
+
+    /// From now on the shard's own calls to itself are carried out by `handler`.
+    pub fn set_handler(&self, handler: Weak<dyn Handler>) {
+        assert!(self.handler.set(handler).is_ok(), "a shard has one handler");
+    }
+
+    /// Another shard asks for blocks. Most calls under load: they need no task, or no memory for one.
+    pub fn serve_blocks(self: &Rc<Context>, from: ShardId, id: CallId, call: Call) {
+        match call {
+            Call::Block(volume, request) => match self.units.answer_at_once(volume, &request) {
+                Some(result) => self.mail.answer(from, id, Answer::Block(result, request.into_data())),
+                None => self.serve(from, id, Call::Block(volume, request)),
+            },
+            call => self.serve(from, id, call),
+        }
+    }
+
+    fn serve(self: &Rc<Context>, from: ShardId, id: CallId, call: Call) {
+        self.serving.run(&self.io, (self.clone(), from, id, call), serve);
+    }
+
+    /// Asks one shard, which may be this one. The call begins now.
+    pub fn ask<C: Into<Call>>(&self, to: ShardId, call: C) -> impl Future<Output = Answer> + use<C> {
+        let call = call.into();
+        let answer = if to == self.shard {
+            let handler =
+                self.handler.get().and_then(Weak::upgrade).expect("a shard that runs has its rooms");
+            self.io.spawn_join(handler.handle(call))
+        } else {
+            self.mail.call(to, call)
+        };
+        async move { answer.await.expect("every call is answered") }
+    }
+
+    /// Asks every shard, this one too. The calls begin now; answers in the order of shards.
+    pub fn ask_all<C: Into<Call>>(&self, call: impl Fn() -> C) -> impl Future<Output = Vec<Answer>> {
+        join_all((0..self.shards).map(|shard| self.ask(ShardId(shard), call())).collect::<Vec<_>>())
+    }
+
+    /// Asks every other shard. The calls begin now.
+    pub fn ask_others<C: Into<Call>>(&self, call: impl Fn() -> C) -> impl Future<Output = Vec<Answer>> {
+        let others = (0..self.shards).map(ShardId).filter(|&shard| shard != self.shard);
+        join_all(others.map(|shard| self.ask(shard, call())).collect::<Vec<_>>())
+    }
+
+    /// Takes over the array as it is now.
+    pub fn take_over(&self, replica: &Arc<Replica>) {
+        self.units.apply(replica);
+        self.lanes.tune(&replica.catalog);
+        *self.replica.borrow_mut() = replica.clone();
+    }
+
+    /// Carries out calls about blocks.
+    pub async fn handle_blocks(&self, call: Call) -> Answer {
+        match call {
+            Call::Block(volume, request) => {
+                Answer::Block(self.units.execute(volume, request).await, Payload::new())
+            }
+            Call::Lane(pool, lane, request) => Answer::Lane(self.lanes.execute(pool, lane, request).await),
+            other => unreachable!("{other:?} is not about blocks"),
+        }
+    }
+
+    /// Carries out calls about this shard's volumes and lanes.
+    pub async fn handle(self: &Rc<Context>, call: ShardCall) -> Answer {
+        match call {
+            ShardCall::OpenLane(membership, lane) => {
+                return Answer::LaneOpened(self.lanes.open(self, membership, lane).await);
+            }
+            ShardCall::LaneStats => return Answer::LaneStats(self.lanes.stats()),
+            ShardCall::SpaceRefusals => {
+                return Answer::SpaceRefusals(self.space_refusals.recent(self.io.now()));
+            }
+            ShardCall::Layers(pool) => return Answer::Layers(self.lanes.layers(pool)),
+            ShardCall::KeptBy(pool, layers) => return Answer::Kept(self.lanes.kept_by(pool, &layers)),
+            ShardCall::DriveUse(pool, drive, instead) => {
+                return Answer::DriveUse(self.lanes.drive_use(pool, drive, instead));
+            }
+            ShardCall::CloseLanes(pool) => self.lanes.close(pool).await,
+            ShardCall::Adopt(membership) => self.lanes.adopt(&membership),
+            ShardCall::Scrub(pool, begin) => self.lanes.scrub(pool, begin),
+            ShardCall::HoldWrites(volumes, hold) => self.units.hold_writes(&volumes, hold).await,
+            ShardCall::LeaveLayer(pool, layer) => self.units.leave_layer(pool, layer).await,
+            ShardCall::Stop => self.stage.set(Stage::Stopped),
+        }
+        Answer::Done
+    }
+}

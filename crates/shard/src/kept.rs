@@ -1,0 +1,65 @@
+//! Reservations and access states as the catalog keeps them, and back.
+
+use catalog::{KeptAccess, KeptAccesses, KeptHold, KeptRegistration, KeptReservations};
+use reservation::{AccessState, AccessStates, Held, NexusName, Registration, Reservations};
+use wire::scsi::reservation::ReservationType;
+
+/// What the catalog keeps of reservations.
+pub fn reservations_to_keep(reservations: &Reservations) -> Option<KeptReservations> {
+    let (registrations, held) = reservations.to_keep()?;
+    let position = |name: &NexusName| {
+        registrations.iter().position(|one| one.nexus == *name).expect("a holder is registered")
+    };
+    let held =
+        held.map(|held| KeptHold { kind: held.kind.code(), holder: held.holder.as_ref().map(position) });
+    let kept = |one: &Registration| KeptRegistration {
+        initiator: one.nexus.initiator.to_string(),
+        port: one.nexus.port,
+        key: one.key,
+    };
+    Some(KeptReservations { registrations: registrations.iter().map(kept).collect(), held })
+}
+
+/// The inverse, after a restart.
+pub fn reservations(kept: Option<&KeptReservations>) -> Reservations {
+    let Some(kept) = kept else { return Reservations::default() };
+    let registration = |one: &KeptRegistration| Registration {
+        nexus: NexusName { initiator: one.initiator.as_str().into(), port: one.port },
+        key: one.key,
+    };
+    let registrations: Vec<Registration> = kept.registrations.iter().map(registration).collect();
+    let held = kept.held.map(|held| Held {
+        kind: ReservationType::from_code(held.kind).expect("the catalog checks types"),
+        holder: held.holder.map(|index| registrations[index].nexus.clone()),
+    });
+    Reservations::kept(registrations, held).expect("the catalog checks what it keeps")
+}
+
+/// What the catalog keeps of access states.
+pub fn access_to_keep(states: &AccessStates) -> KeptAccesses {
+    let kept = |(group, state)| {
+        let state = match state {
+            AccessState::ActiveNonOptimized => KeptAccess::ActiveNonOptimized,
+            AccessState::Standby => KeptAccess::Standby,
+            AccessState::Unavailable => KeptAccess::Unavailable,
+            AccessState::ActiveOptimized | AccessState::Transitioning => {
+                unreachable!("not where a change ends")
+            }
+        };
+        (group, state)
+    };
+    states.told().map(kept).collect()
+}
+
+/// The inverse, after a restart, where the array has these groups.
+pub fn access(kept: &KeptAccesses, known: &[u16]) -> AccessStates {
+    let state = |(&group, kept): (&u16, &KeptAccess)| {
+        let state = match kept {
+            KeptAccess::ActiveNonOptimized => AccessState::ActiveNonOptimized,
+            KeptAccess::Standby => AccessState::Standby,
+            KeptAccess::Unavailable => AccessState::Unavailable,
+        };
+        (group, state)
+    };
+    AccessStates::kept(kept.iter().map(state), known)
+}

@@ -1,0 +1,57 @@
+//! One core of the array, below the rooms that work on it: what its tasks share, how shards talk, and where blocks live.
+//!
+//! A shard is one thread with its own event loop. It owns its lanes of every pool, and serves the array as shard 0 has
+//! last described it. Shards share nothing but messages, and all messages and the values in them are defined here: they
+//! are what a second head will send, too. No protocol, no management and no parity logic lives here.
+//!
+//! ```text
+//!   front (sessions of hosts) ─┐                      ┌─► units: null, memory, raw, pool, or on another shard
+//!   manager (shard 0) ─────────┴─► Context: ask, mail ┴─► lanes
+//! ```
+//!
+//! | file | what is in it |
+//! |---|---|
+//! | `context.rs` | what the tasks of a shard share; asking shards |
+//! | `message.rs` | the messages: calls, for which room each is, and answers |
+//! | `news.rs` | values in messages: changes of reservations and access states, resets, space, copies |
+//! | `names.rs` | values in messages: who a session is, where it is served |
+//! | `mail.rs` | calls under way, and queues to other shards |
+//! | `replica.rs` | the array as every shard sees it |
+//! | `units.rs` | the volumes of a shard and where their blocks live |
+//! | `recipe.rs` | what the place of a volume's blocks depends on |
+//! | `pool_target.rs` | a volume in a pool: writes wait while its layer changes |
+//! | `lanes.rs` | the lanes of pools on a shard, and the way to the others |
+//! | `patience.rs` | a pool's settings as lanes take them |
+//! | `kept.rs` | reservations and access states as the catalog keeps them |
+//! | `memory.rs` | the array's memory, dealt out to shards |
+//! | `refusals.rs` | writes that found no space lately |
+//! | `runners.rs` | tasks that carry out one job after the other |
+
+mod context;
+pub mod kept;
+mod lanes;
+mod mail;
+mod memory;
+mod message;
+mod names;
+mod news;
+mod patience;
+mod pool_target;
+mod recipe;
+mod refusals;
+mod replica;
+mod runners;
+mod units;
+
+pub use context::{Context, Handler, MANAGER, Stage};
+pub use lanes::{DriveUse, home, pool_layer, worst_exposed};
+pub use memory::Memory;
+pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
+pub use names::{Claim, CommandPlace, SessionKey, SessionLimit, SessionPlace, Source};
+pub use news::{
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, ReservationAsk, ReservationNews, Reset, Space, Spaces, Told,
+};
+pub use patience::effective;
+pub use replica::Replica;
+pub use runners::Runners;
+pub use units::{Target, Unit, Units};

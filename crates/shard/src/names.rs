@@ -1,0 +1,74 @@
+//! Who a session is and where it is served, as shards name it to each other.
+
+use std::net::IpAddr;
+
+use base::ShardId;
+
+/// Names an iSCSI session (RFC 7143 §4.4.3).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SessionKey {
+    pub initiator: String,
+    pub isid: [u8; 6],
+    pub portal_group_tag: u16,
+}
+
+/// By whom and from where a session is asked for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Claim {
+    /// All initiators of the host, in lower case.
+    pub initiators: Vec<String>,
+    pub source: Source,
+    /// Sessions on the shard that serves it.
+    pub on_shard: usize,
+}
+
+/// Where a session is served: the shard, and its number there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SessionPlace {
+    pub shard: ShardId,
+    pub number: u64,
+}
+
+/// A command at work: its session, and the tag that the session's protocol gave it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandPlace {
+    pub session: SessionPlace,
+    pub tag: u32,
+}
+
+/// Why a host gets no further session.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum SessionLimit {
+    Host,
+    Address,
+    Shard,
+}
+
+/// Whom an address belongs to: an IPv6 address counts as its network, in which anybody has any number of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Source([u8; 8]);
+
+impl Source {
+    pub fn of(address: IpAddr) -> Source {
+        let mut bytes = [0; 8];
+        match address.to_canonical() {
+            IpAddr::V4(address) => bytes[..4].copy_from_slice(&address.octets()),
+            IpAddr::V6(address) => bytes.copy_from_slice(&address.octets()[..8]),
+        }
+        Source(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_of_ipv6_is_one_source() {
+        let of = |address: &str| Source::of(address.parse().unwrap());
+        assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
+        assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
+        assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));
+        assert_ne!(of("10.0.0.1"), of("10.0.0.2"));
+    }
+}

@@ -1,0 +1,92 @@
+//! What the place of a volume's blocks depends on, seen from one shard.
+
+use base::{Epoch, LayerId, PoolId, ShardId, VolumeId};
+use block::Geometry;
+use catalog::VolumeKind;
+use env::DriveHandle;
+
+use crate::lanes::pool_layer;
+use crate::replica::Replica;
+
+/// All that a target depends on: as long as it is equal, the target stays.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Recipe {
+    pub(crate) geometry: Geometry,
+    pub(crate) source: Source,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Source {
+    Null,
+    Memory,
+    /// With where the device ends.
+    Raw {
+        drive: DriveHandle,
+        end_bytes: u64,
+    },
+    Remote(ShardId),
+    Pool {
+        pool: PoolId,
+        lanes: u16,
+        epoch: Epoch,
+        layer: LayerId,
+        dealt_as: LayerId,
+    },
+    Offline,
+}
+
+impl Source {
+    pub(crate) fn is_same_drive(&self, other: &Source) -> bool {
+        let drive = |source: &Source| match source {
+            Source::Raw { drive, .. } => Some(*drive),
+            _ => None,
+        };
+        drive(self) == drive(other)
+    }
+
+    /// Whether both are the same lanes of the same life of a pool.
+    pub(crate) fn is_where(&self, other: &Source) -> bool {
+        let place = |source: &Source| match source {
+            Source::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
+            _ => None,
+        };
+        place(self).is_some() && place(self) == place(other)
+    }
+}
+
+impl Recipe {
+    /// How a volume is reached from `shard` of `shards`.
+    pub(crate) fn of(volume: &catalog::Volume, replica: &Replica, shard: ShardId, shards: u16) -> Recipe {
+        let geometry = Geometry {
+            block_bytes: volume.block_bytes,
+            blocks: volume.size_bytes / u64::from(volume.block_bytes),
+            thin: matches!(volume.backing, VolumeKind::Pool { .. } | VolumeKind::Memory {}),
+            write_back: volume.write_back,
+        };
+        let home = home(volume.id, shards);
+        let source = match &volume.backing {
+            VolumeKind::Null {} => Source::Null,
+            VolumeKind::Memory {} if home == shard => Source::Memory,
+            VolumeKind::Memory {} => Source::Remote(home),
+            VolumeKind::Raw { .. } => match replica.raw_drive(volume.id) {
+                Some((drive, info)) if home == shard => Source::Raw { drive, end_bytes: info.end_bytes },
+                Some(_) => Source::Remote(home),
+                None => Source::Offline,
+            },
+            VolumeKind::Pool { pool, layer } => match replica.pools.iter().find(|(id, ..)| id == pool) {
+                Some(&(pool, lanes, epoch)) => {
+                    let (layer, dealt_as) =
+                        (pool_layer(*layer), pool_layer(volume.dealt_as.unwrap_or(*layer)));
+                    Source::Pool { pool, lanes, epoch, layer, dealt_as }
+                }
+                None => Source::Offline,
+            },
+        };
+        Recipe { geometry, source }
+    }
+}
+
+/// The shard on which a memory or raw volume lives.
+fn home(volume: VolumeId, shards: u16) -> ShardId {
+    ShardId((volume.0 % u32::from(shards)) as u16)
+}

@@ -1,0 +1,309 @@
+//! The volumes of this shard: where their blocks live, and who may do what with them.
+//!
+//! A volume that lives in memory or on a raw device has one home shard, which orders its requests; the other
+//! shards call there. A target is kept as long as nothing about it changes, so that a change of one volume
+//! never disturbs another.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::{Rc, Weak};
+use std::sync::Arc;
+
+use base::{LayerId, Nanos, PoolId, ShardId, VolumeId};
+use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
+use pool::PoolVolume;
+use reservation::{AccessStates, Reservations};
+use task::{Io, join_all};
+
+use crate::kept;
+use crate::lanes::Lanes;
+use crate::mail::Mail;
+use crate::message::{Answer, Call};
+use crate::news::Space;
+use crate::pool_target::PoolTarget;
+use crate::recipe::{Recipe, Source};
+use crate::replica::Replica;
+
+/// A volume as this shard serves it.
+pub struct Unit {
+    pub volume: VolumeId,
+    pub target: Rc<Target>,
+    /// As shard 0 has last announced them.
+    pub reservations: RefCell<Arc<Reservations>>,
+    pub access: RefCell<Arc<AccessStates>>,
+    recipe: Recipe,
+}
+
+impl Unit {
+    /// The open pool that it is in.
+    pub fn pool(&self) -> Option<PoolId> {
+        match self.recipe.source {
+            Source::Pool { pool, .. } => Some(pool),
+            _ => None,
+        }
+    }
+
+    pub fn geometry(&self) -> Geometry {
+        self.recipe.geometry
+    }
+
+    /// Its device may be closed when the change that takes it away is answered.
+    fn retire(&self) {
+        if let Target::Raw(raw) = &*self.target {
+            raw.retire();
+        }
+    }
+}
+
+/// Where a volume's blocks live, seen from this shard.
+pub enum Target {
+    Null(Null),
+    Memory(Memory),
+    Raw(Raw),
+    /// On its home shard.
+    Remote(RemoteTarget),
+    Pool(PoolTarget),
+    /// Known, and not to be had: its pool is not open, or its device is missing.
+    Offline(Geometry),
+}
+
+impl BlockTarget for Target {
+    fn geometry(&self) -> Geometry {
+        match self {
+            Target::Null(target) => target.geometry(),
+            Target::Memory(target) => target.geometry(),
+            Target::Raw(target) => target.geometry(),
+            Target::Remote(target) => target.geometry,
+            Target::Pool(target) => target.geometry(),
+            Target::Offline(geometry) => *geometry,
+        }
+    }
+
+    async fn execute(&self, request: BlockRequest) -> BlockResult {
+        match self {
+            Target::Null(target) => target.execute(request).await,
+            Target::Memory(target) => target.execute(request).await,
+            Target::Raw(target) => target.execute(request).await,
+            Target::Remote(target) => target.execute(request).await,
+            Target::Pool(target) => target.execute(request).await,
+            Target::Offline(_) => Err(BlockError::NotReady),
+        }
+    }
+}
+
+impl Target {
+    /// The result of a request that needs no waiting.
+    pub fn answer_at_once(&self, request: &BlockRequest) -> Option<BlockResult> {
+        match self {
+            Target::Null(target) => Some(target.answer(request)),
+            Target::Memory(target) => Some(target.answer(request)),
+            Target::Offline(_) => Some(Err(BlockError::NotReady)),
+            Target::Raw(_) | Target::Remote(_) | Target::Pool(_) => None,
+        }
+    }
+}
+
+/// A volume whose home is another shard.
+pub struct RemoteTarget {
+    mail: Rc<Mail>,
+    home: ShardId,
+    volume: VolumeId,
+    geometry: Geometry,
+}
+
+impl RemoteTarget {
+    async fn execute(&self, request: BlockRequest) -> BlockResult {
+        match self.mail.call(self.home, Call::Block(self.volume, request)).await {
+            Some(Answer::Block(result, _)) => result,
+            other => unreachable!("the answer to a block request, not {other:?}"),
+        }
+    }
+}
+
+/// The volumes of one shard.
+pub struct Units {
+    io: Io,
+    mail: Rc<Mail>,
+    lanes: Rc<Lanes>,
+    shard: ShardId,
+    shards: u16,
+    by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
+    spaces: RefCell<BTreeMap<PoolId, Space>>,
+    /// Every way into a layer that a volume or a command has here.
+    ways: RefCell<Vec<(PoolId, LayerId, Weak<PoolVolume>)>>,
+}
+
+/// How often it is looked whether commands have left a layer.
+const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
+
+impl Units {
+    pub fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
+        let (by_id, spaces, ways) = (RefCell::default(), RefCell::default(), RefCell::default());
+        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces, ways }
+    }
+
+    pub fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
+        self.by_id.borrow().get(&volume).cloned()
+    }
+
+    pub fn set_spaces(&self, pools: &[(PoolId, Space)]) {
+        *self.spaces.borrow_mut() = pools.iter().copied().collect();
+    }
+
+    /// How full the pool of a unit is, as shard 0 has last told.
+    pub fn space(&self, unit: &Unit) -> Option<Space> {
+        self.spaces.borrow().get(&unit.pool()?).copied()
+    }
+
+    /// The volume's reservations, where it is known.
+    pub fn reservations(&self, volume: VolumeId) -> Option<Arc<Reservations>> {
+        self.by_id.borrow().get(&volume).map(|unit| unit.reservations.borrow().clone())
+    }
+
+    pub fn set_reservations(&self, volume: VolumeId, reservations: &Arc<Reservations>) {
+        if let Some(unit) = self.by_id.borrow().get(&volume) {
+            *unit.reservations.borrow_mut() = reservations.clone();
+        }
+    }
+
+    /// Takes over the array as it is now. Volumes that are gone stay alive while a command is at work on them.
+    pub(crate) fn apply(&self, replica: &Replica) {
+        let groups: Vec<u16> = replica.groups.iter().copied().collect();
+        let mut by_id = self.by_id.borrow_mut();
+        let mut old = std::mem::take(&mut *by_id);
+        for volume in replica.catalog.volumes() {
+            let recipe = Recipe::of(volume, replica, self.shard, self.shards);
+            let unit = match old.remove(&volume.id) {
+                Some(unit) => self.follow(unit, recipe, replica, &groups),
+                None => {
+                    // a restart leaves what the catalog keeps; from then on shard 0 announces
+                    let reservations = Arc::new(kept::reservations(volume.reservations.as_ref()));
+                    let access = Arc::new(kept::access(&volume.access, &groups));
+                    let target = Rc::new(self.make(volume.id, &recipe, replica, None));
+                    let (reservations, access) = (RefCell::new(reservations), RefCell::new(access));
+                    Rc::new(Unit { volume: volume.id, target, reservations, access, recipe })
+                }
+            };
+            by_id.insert(volume.id, unit);
+        }
+        old.values().for_each(|unit| unit.retire());
+    }
+
+    /// A volume that was there before: with the same target where its blocks are in the same place.
+    fn follow(&self, unit: Rc<Unit>, recipe: Recipe, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
+        let access = unit.access.borrow().among(groups);
+        if access != **unit.access.borrow() {
+            *unit.access.borrow_mut() = Arc::new(access);
+        }
+        if unit.recipe == recipe {
+            return unit;
+        }
+        let target = Rc::new(self.make(unit.volume, &recipe, replica, Some(&unit)));
+        if !unit.recipe.source.is_same_drive(&recipe.source) {
+            unit.retire();
+        }
+        let (reservations, access) = (unit.reservations.clone(), unit.access.clone());
+        Rc::new(Unit { volume: unit.volume, target, reservations, access, recipe })
+    }
+
+    fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica, before: Option<&Unit>) -> Target {
+        let geometry = recipe.geometry;
+        match recipe.source {
+            Source::Null => Target::Null(Null::new(geometry)),
+            Source::Memory => Target::Memory(match before.map(|unit| &*unit.target) {
+                Some(Target::Memory(memory)) => memory.grown(geometry),
+                _ => Memory::new(geometry),
+            }),
+            Source::Raw { drive, .. } => {
+                let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
+                // commands that are at work on the same device take turns with those that come
+                Target::Raw(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                    Some((Target::Raw(raw), Source::Raw { drive: same, .. })) if *same == drive => {
+                        raw.resized(info, geometry)
+                    }
+                    _ => Raw::new(&self.io, drive, info, geometry),
+                })
+            }
+            Source::Remote(home) => {
+                Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
+            }
+            Source::Pool { pool, lanes, layer, dealt_as, .. } => {
+                let place = (self.shard, self.shards);
+                match self.lanes.references(&self.mail, place, pool, lanes) {
+                    Some(lanes) => {
+                        let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
+                        self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
+                        // commands that are at work stay with the volume, whatever layer it goes on in
+                        Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
+                            Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
+                                target.moved(pool_volume)
+                            }
+                            _ => PoolTarget::new(&self.io, pool_volume),
+                        })
+                    }
+                    None => Target::Offline(geometry),
+                }
+            }
+            Source::Offline => Target::Offline(geometry),
+        }
+    }
+
+    /// Holds back writes to volumes in pools, until none is under way here, or lets them go on.
+    pub async fn hold_writes(&self, volumes: &[VolumeId], hold: bool) {
+        let units: Vec<_> = volumes.iter().filter_map(|&volume| self.get(volume)).collect();
+        let targets = units.iter().filter_map(|unit| match &*unit.target {
+            Target::Pool(target) => Some(target),
+            _ => None,
+        });
+        match hold {
+            true => drop(join_all(targets.map(|target| target.hold_writes()).collect::<Vec<_>>()).await),
+            false => targets.for_each(|target| target.let_writes()),
+        }
+    }
+
+    /// Who speaks of a range of a volume in an open pool.
+    pub async fn survey(
+        &self,
+        volume: VolumeId,
+        start_bytes: u64,
+        length_bytes: u64,
+    ) -> Option<pool::Survey> {
+        let unit = self.get(volume)?;
+        match &*unit.target {
+            Target::Pool(target) => target.survey(start_bytes, length_bytes).await.ok(),
+            _ => None,
+        }
+    }
+
+    /// Comes back when no command is at work that began in a layer. No volume is in it any more.
+    pub async fn leave_layer(&self, pool: PoolId, layer: LayerId) {
+        loop {
+            {
+                let mut ways = self.ways.borrow_mut();
+                ways.retain(|(.., way)| way.strong_count() > 0);
+                if !ways.iter().any(|(of, into, _)| (*of, *into) == (pool, layer)) {
+                    return;
+                }
+            }
+            self.io.sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The result of another shard's request that needs no waiting.
+    pub fn answer_at_once(&self, volume: VolumeId, request: &BlockRequest) -> Option<BlockResult> {
+        let by_id = self.by_id.borrow();
+        let target = &by_id.get(&volume)?.target;
+        target.geometry().holds(request).then(|| target.answer_at_once(request)).flatten()
+    }
+
+    /// Carries out a request of another shard.
+    pub async fn execute(&self, volume: VolumeId, request: BlockRequest) -> BlockResult {
+        let Some(unit) = self.get(volume) else { return Err(BlockError::NotReady) };
+        match &*unit.target {
+            // the caller's view and ours differ while a change is on its way
+            Target::Remote(_) => Err(BlockError::NotReady),
+            target if !target.geometry().holds(&request) => Err(BlockError::NotReady),
+            target => target.execute(request).await,
+        }
+    }
+}
