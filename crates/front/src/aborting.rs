@@ -7,6 +7,9 @@ use wire::scsi::{Lun, Status};
 
 use crate::session::{Abort, LunNexus, RunningCommand, Session};
 
+/// Commands that are aborted but may still be at work.
+pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
+
 impl Session {
     /// Marks the commands that `choose` picks as aborted; they are not answered any more.
     pub(crate) fn abort(&self, choose: impl Fn(&RunningCommand) -> bool) -> Vec<Rc<RunningCommand>> {
@@ -48,5 +51,12 @@ impl Session {
         chosen.iter().for_each(|command| command.stopped.set(true));
         self.aborting.notify();
         chosen
+    }
+}
+
+/// Waits until none of these commands can touch its volume.
+pub(crate) async fn wait_for(aborted: &Aborted) {
+    for (session, commands) in aborted {
+        session.wait_for(commands).await;
     }
 }

@@ -16,8 +16,8 @@ use reservation::{AccessState, AccessStates, Cause, Refusal};
 use scsi::UnitAttention;
 use shard::{AccessAsk, AccessNews, Answer, FrontCall, MANAGER, ManagerCall, Told, kept};
 
+use crate::aborting::Aborted;
 use crate::door::Front;
-use crate::task_management::Aborted;
 
 /// Carries a request out, on shard 0.
 pub(crate) async fn carry_out(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {

@@ -57,7 +57,8 @@ pub(crate) async fn serve(
         budget: front.context.budget.clone(),
     };
     let protocol = Connection::new(params, io.now());
-    let session = Rc::new(Session::new(&front, place, handle, addresses, portal, protocol));
+    let listener = front.listener.borrow().clone();
+    let session = Rc::new(Session::new(&front.context, listener, place, handle, addresses, portal, protocol));
     front.sessions.insert(&session);
     let sender = io.spawn_join(send(front.clone(), session.clone()));
     let ticker = io.spawn_join(tick(front.clone(), session.clone()));

@@ -1,4 +1,4 @@
-//! What the sessions of one shard share, and the calls that are about sessions.
+//! What the sessions of one shard share.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,17 +7,17 @@ use std::rc::Rc;
 use api::PortalOptions;
 use base::VolumeId;
 use env::ListenerHandle;
-use shard::{Answer, Context, FrontCall, Replica, Runners, Spaces, Stage};
+use scsi::Step;
+use shard::{Context, Runners};
 use task::Semaphore;
 
 use crate::admission::Guesses;
-use crate::events::{SessionEnd, SessionListener};
+use crate::events::SessionListener;
 use crate::register::Register;
-use crate::scsi_command::Begun;
+use crate::session::{LunNexus, RunningCommand, Session};
 use crate::sessions::Sessions;
-use crate::task_management::Aborted;
-use crate::units::HostUnits;
-use crate::{access, listener, reservations, task_management};
+use crate::task_set::Place;
+use crate::units::{HostUnit, HostUnits};
 
 /// One shard's front door.
 pub struct Front {
@@ -30,7 +30,7 @@ pub struct Front {
     /// Where wrong secrets came from.
     pub(crate) guesses: Guesses,
     /// Who is logged in where; shard 0's counts.
-    register: Register,
+    pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
     pub(crate) reservation_turn: Semaphore,
     /// Volumes whose access states are changing, on shard 0.
@@ -59,87 +59,16 @@ impl Front {
     pub fn tell_sessions(&self, listener: SessionListener) {
         *self.listener.borrow_mut() = Some(listener);
     }
-
-    /// The names of all initiator ports that are logged in, on shard 0.
-    pub(crate) fn initiator_ports(&self) -> Vec<String> {
-        self.register.initiator_ports()
-    }
-
-    /// Takes over the array as it is now, after the shard's volumes have. Comes back when commands that have lost their LUN
-    /// by it have ended.
-    pub async fn follow(&self, replica: &Replica) {
-        self.units.apply(replica, &self.context.units);
-        for (portal, _) in self.listeners.borrow_mut().iter_mut() {
-            if let Some(now) = replica.portal(portal.address) {
-                *portal = now.clone();
-            }
-        }
-        let refresh = |session: Rc<_>| {
-            let commands = crate::session::Session::refresh(&session, replica, &self.units);
-            (session, commands)
-        };
-        let lost: Aborted = self.sessions.all().into_iter().map(refresh).collect();
-        task_management::wait_for(&lost).await;
-    }
-
-    /// Pools have been looked at.
-    pub fn tell_spaces(&self, spaces: &Spaces) {
-        for session in self.sessions.all() {
-            session.tell_threshold(&spaces.crossed);
-        }
-    }
-
-    /// Does the work of a call.
-    pub async fn handle(self: Rc<Front>, call: FrontCall) -> Answer {
-        match call {
-            FrontCall::Listen(portals) => return Answer::Listening(listener::listen(&self, portals).await),
-            FrontCall::Register(key, place, claim) => {
-                return Answer::Registered(self.register.register(&self.context, key, place, claim).await);
-            }
-            FrontCall::RefusedLogins => return Answer::RefusedLogins(self.register.refused()),
-            FrontCall::Reserve(ask) => return Answer::Reserved(reservations::carry_out(&self, ask).await),
-            FrontCall::SetAccess(ask) => return Answer::Reserved(access::carry_out(&self, ask).await),
-            FrontCall::Sessions => {
-                let sessions = self.sessions.all();
-                let status = sessions.iter().filter_map(|session| session.status(self.context.shard));
-                return Answer::Sessions(status.collect());
-            }
-            FrontCall::Unlisten(addresses) => {
-                listener::stop(&self, |address| addresses.contains(&address)).await;
-            }
-            FrontCall::Unregister(key, place) => self.register.unregister(&key, place),
-            FrontCall::EndSession(place) => {
-                if let Some(session) = self.sessions.get(place) {
-                    session.drop_now(SessionEnd::Reinstated);
-                    session.wait_for_all().await;
-                }
-            }
-            FrontCall::EndSessionsOf(host) => task_management::end_sessions_of(&self, &host),
-            FrontCall::Reservations(news) => {
-                let aborted = reservations::adopt(&self, &news);
-                task_management::wait_for(&aborted).await;
-            }
-            FrontCall::Access(news) => {
-                let at_work = access::adopt(&self, &news);
-                task_management::wait_for(&at_work).await;
-            }
-            FrontCall::Reset(reset) => {
-                let aborted = task_management::apply(&self, &reset);
-                task_management::wait_for(&aborted).await;
-            }
-            FrontCall::Quiesce => self.quiesce().await,
-        }
-        Answer::Done
-    }
-
-    /// Stops serving hosts: no listener, no session, no command at work.
-    async fn quiesce(&self) {
-        self.context.stage.set(Stage::Quiescing);
-        listener::stop(self, |_| true).await;
-        let sessions = self.sessions.all();
-        sessions.iter().for_each(|session| session.close(SessionEnd::Stopping));
-        for session in sessions {
-            session.gone.pass().await;
-        }
-    }
 }
+
+/// A command that has to wait, and all that it belongs to.
+pub(crate) struct Job {
+    pub(crate) front: Rc<Front>,
+    pub(crate) session: Rc<Session>,
+    pub(crate) running: Rc<RunningCommand>,
+    pub(crate) lun: Rc<LunNexus>,
+    pub(crate) place: Place,
+}
+
+/// A command that has begun in its logical unit, and what is to be done next.
+pub(crate) type Begun = (Job, (Rc<HostUnit>, Step));

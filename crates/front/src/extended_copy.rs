@@ -1,4 +1,4 @@
-//! A copy between two logical units that are in one pool, by reference. See `array/copy_sources.rs`.
+//! A copy between two logical units that are in one pool, by reference. See `manager/copy_sources.rs`.
 
 use std::rc::Rc;
 

@@ -10,6 +10,7 @@
 mod aborting;
 mod access;
 mod admission;
+mod calls;
 mod connection;
 mod directory;
 mod door;
@@ -25,6 +26,7 @@ mod session;
 mod sessions;
 mod task_management;
 mod task_set;
+mod telling;
 mod units;
 
 pub use door::Front;

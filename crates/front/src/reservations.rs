@@ -17,16 +17,16 @@ use reservation::{Refusal, ReservationRequest, Reservations};
 use scsi::UnitAttention;
 use shard::{Answer, FrontCall, MANAGER, ManagerCall, ReservationAsk, ReservationNews, kept};
 
+use crate::aborting::{Aborted, wait_for};
 use crate::door::Front;
 use crate::session::{LunNexus, RunningCommand, Session};
-use crate::task_management::Aborted;
 
 /// Carries a request out, on shard 0.
 pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<(), Refusal> {
     assert_eq!(front.context.shard, MANAGER, "reservations have one owner");
     let turn = front.reservation_turn.acquire(1).await;
     let before = front.context.units.reservations(ask.volume).ok_or(Refusal::NoSuchUnit)?;
-    let known = || front.initiator_ports();
+    let known = || front.register.initiator_ports();
     let applied = before.apply(&ask.by, &ask.request, &known)?;
     if applied.next == *before && applied.abort.is_empty() {
         return Ok(());
@@ -45,7 +45,7 @@ pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<
     let aborted = adopt(front, &announcement);
     let elsewhere = front.context.ask_others(|| FrontCall::Reservations(announcement.clone()));
     drop(turn);
-    crate::task_management::wait_for(&aborted).await;
+    wait_for(&aborted).await;
     elsewhere.await;
     Ok(())
 }

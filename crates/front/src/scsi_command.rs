@@ -14,7 +14,7 @@ use wire::scsi::Lun;
 
 use crate::access;
 use crate::connection::carry_out;
-use crate::door::Front;
+use crate::door::{Front, Job};
 use crate::extended_copy::by_reference;
 use crate::reservations;
 use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};
@@ -23,18 +23,6 @@ use crate::units::HostUnit;
 
 /// The task sets that a command is in: more than one only for a copy.
 type Visits = SmallVec<[(Rc<LunNexus>, Place); 1]>;
-
-/// A command that has to wait, and all that it belongs to.
-pub(crate) struct Job {
-    front: Rc<Front>,
-    session: Rc<Session>,
-    running: Rc<RunningCommand>,
-    lun: Rc<LunNexus>,
-    place: Place,
-}
-
-/// A command that has begun in its logical unit, and what is to be done next.
-pub(crate) type Begun = (Job, (Rc<HostUnit>, Step));
 
 /// A command has arrived, with all its data.
 pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, command: iscsi::Command) {

@@ -15,11 +15,10 @@ use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
 use reservation::NexusName;
 use scsi::{Naa, Nexus, UnitAttention};
-use shard::{Replica, SessionKey, SessionPlace};
+use shard::{Context, Replica, SessionKey, SessionPlace};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
-use crate::door::Front;
 use crate::events::{LoginRefusal, SessionEnd, SessionListener};
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
@@ -121,14 +120,15 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(
-        front: &Front,
+        context: &Context,
+        listener: Option<SessionListener>,
         place: SessionPlace,
         handle: ConnectionHandle,
         addresses: (SocketAddr, SocketAddr),
         portal: PortalOptions,
         protocol: Connection,
     ) -> Session {
-        let io = &front.context.io;
+        let io = &context.io;
         Session {
             io: io.clone(),
             place,
@@ -145,7 +145,7 @@ impl Session {
             command_ended: Notify::new(io),
             aborting: Notify::new(io),
             room: Semaphore::new(io, READ_BYTES_PER_SESSION_MAX / ROOM_BYTES),
-            budget: front.context.budget.clone(),
+            budget: context.budget.clone(),
             unsent: RefCell::default(),
             output: Notify::new(io),
             input: Notify::new(io),
@@ -158,7 +158,7 @@ impl Session {
             counters: Counters::default(),
             end_noted: Cell::new(None),
             refusal_noted: Cell::new(None),
-            listener: front.listener.borrow().clone(),
+            listener,
         }
     }
 

@@ -18,14 +18,12 @@ use scsi::UnitAttention;
 use shard::{FrontCall, Reset};
 use wire::scsi::Lun;
 
+use crate::aborting::{Aborted, wait_for};
 use crate::connection::carry_out;
 use crate::door::Front;
 use crate::events::SessionEnd;
 use crate::reservations;
 use crate::session::{LunNexus, RunningCommand, Session};
-
-/// Commands that are aborted but may still be at work.
-pub(crate) type Aborted = Vec<(Rc<Session>, Vec<Rc<RunningCommand>>)>;
 
 /// A task management request has arrived. Its commands are aborted before this returns; the answer follows.
 pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {
@@ -130,11 +128,4 @@ pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
         all.push((session, commands));
     }
     all
-}
-
-/// Waits until none of these commands can touch its volume.
-pub(crate) async fn wait_for(aborted: &Aborted) {
-    for (session, commands) in aborted {
-        session.wait_for(commands).await;
-    }
 }

@@ -108,6 +108,8 @@ pub(crate) fn period(seconds: u32) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pool::LaneOptions;
+
     use super::*;
 
     #[test]

@@ -6,14 +6,16 @@ use std::pin::Pin;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
-use base::ShardId;
+use base::{PoolId, ShardId};
 use block::{Budget, Payload};
-use task::{Io, join_all};
+use env::IoError;
+use pool::LaneHost;
+use task::{Io, OneshotReceiver, join_all};
 
 use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::memory::Memory;
-use crate::message::{Answer, Call, CallId, ShardCall};
+use crate::message::{Answer, Call, CallId, ManagerCall, ShardCall};
 use crate::refusals::SpaceRefusals;
 use crate::replica::Replica;
 use crate::runners::Runners;
@@ -150,7 +152,9 @@ impl Context {
     pub async fn handle(self: &Rc<Context>, call: ShardCall) -> Answer {
         match call {
             ShardCall::OpenLane(membership, lane) => {
-                return Answer::LaneOpened(self.lanes.open(self, membership, lane).await);
+                let (context, io) = (Rc::downgrade(self), self.io.clone());
+                let host = Rc::new(Host { context, io, pool: membership.pool });
+                return Answer::LaneOpened(self.lanes.open(&self.io, membership, lane, host).await);
             }
             ShardCall::LaneStats => return Answer::LaneStats(self.lanes.stats()),
             ShardCall::SpaceRefusals => {
@@ -169,5 +173,24 @@ impl Context {
             ShardCall::Stop => self.stage.set(Stage::Stopped),
         }
         Answer::Done
+    }
+}
+
+/// Where a lane reports its drives.
+struct Host {
+    context: Weak<Context>,
+    io: Io,
+    pool: PoolId,
+}
+
+impl LaneHost for Host {
+    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
+        let context = self.context.upgrade();
+        let pool = self.pool;
+        self.io.spawn_join(async move {
+            let Some(context) = context else { return false };
+            let answer = context.ask(MANAGER, ManagerCall::DriveFailed(pool, drive, error)).await;
+            matches!(answer, Answer::Recorded(true))
+        })
     }
 }

@@ -5,20 +5,17 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
 use base::{LayerId, PoolId, ShardId};
 use catalog::Catalog;
-use env::IoError;
 use pool::{
     CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions, LaneRef, LaneRequest, LaneResult, LaneStats,
     LayerSpace, Membership, PoolError, RemoteLane,
 };
 use task::{Io, OneshotReceiver, join_all};
 
-use crate::context::{Context, MANAGER};
 use crate::mail::Mail;
-use crate::message::{Answer, ManagerCall};
 use crate::patience;
 
 /// The pool's name for a layer of the catalog: the pool keeps the first ones for itself.
@@ -84,16 +81,16 @@ impl Lanes {
     /// Recovers a lane of a pool that has been claimed, and opens it.
     pub async fn open(
         &self,
-        context: &Rc<Context>,
+        io: &Io,
         membership: Membership,
         lane: u16,
+        host: Rc<dyn LaneHost>,
     ) -> Result<(), PoolError> {
         let pool = membership.pool;
         self.adopt(&membership);
-        let host = Rc::new(Host { context: Rc::downgrade(context), io: context.io.clone(), pool });
         let map_budget_bytes = self.deal_memory(self.parts.get() + 1);
         let options = LaneOptions { map_budget_bytes, ..LaneOptions::default() };
-        let opened = Lane::open(&context.io, membership, lane, host, options).await;
+        let opened = Lane::open(io, membership, lane, host, options).await;
         let opened = opened.inspect_err(|_| {
             self.deal_memory(self.parts.get() - 1);
         })?;
@@ -210,24 +207,5 @@ struct Remote {
 impl RemoteLane for Remote {
     fn call(&self, lane: u16, request: LaneRequest) -> OneshotReceiver<LaneResult> {
         self.mail.call_lane(self.home, (self.pool, lane), request)
-    }
-}
-
-/// Where a lane reports its drives.
-struct Host {
-    context: Weak<Context>,
-    io: Io,
-    pool: PoolId,
-}
-
-impl LaneHost for Host {
-    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
-        let context = self.context.upgrade();
-        let pool = self.pool;
-        self.io.spawn_join(async move {
-            let Some(context) = context else { return false };
-            let answer = context.ask(MANAGER, ManagerCall::DriveFailed(pool, drive, error)).await;
-            matches!(answer, Answer::Recorded(true))
-        })
     }
 }
