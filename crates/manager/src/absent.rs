@@ -13,21 +13,14 @@ use env::{DriveHandle, DriveInfo};
 
 use shard::Stage;
 
-use crate::manager::{Manager, RawDevice};
+use crate::manager::Manager;
 use crate::pool_status::TOO_MANY_FAILED;
-use crate::pools::{Found, Pool};
-use crate::raw::NoDevice;
+use crate::pools::Found;
+use crate::raw_device::NoDevice;
+use crate::state::{Pool, RawDevice, Tried};
 use api::CommandError;
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
-
-/// What was found of a pool when it was last tried to open it.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Tried {
-    pub(crate) paths: BTreeSet<String>,
-    /// Somebody else had one of them, who may give it up.
-    pub(crate) in_use: bool,
-}
 
 /// Whether opening a pool may go better than the last time. `before`: what was found in the round before this one; drives that
 /// come one after the other are waited for.

@@ -1,9 +1,9 @@
 //! What hangs on a drive that is to be erased, where its label says that it is one of a pool.
 
+use crate::manager::Manager;
+use crate::probed::Probed;
+use crate::state::State;
 use pool::Content;
-
-use crate::manager::{Manager, State};
-use crate::opening::Probed;
 
 /// Volumes that are named.
 const NAMED_MAX: usize = 6;

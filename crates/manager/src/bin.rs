@@ -12,9 +12,10 @@ use pool::LaneStats;
 
 use shard::pool_layer;
 
-use crate::change::{Planned, given_back, size};
+use crate::change::Planned;
 use crate::manager::Manager;
 use crate::settings::period;
+use crate::words::{given_back, size};
 use api::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
 
 /// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.

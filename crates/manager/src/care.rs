@@ -6,8 +6,7 @@ use base::{BLOCK_BYTES, DriveId, Nanos};
 use env::DriveHandle;
 use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
-use crate::change::size;
-use crate::judge::Kept;
+use crate::words::size;
 use api::RepairStatus;
 
 /// How long a drive that has made errors is pointed out.
@@ -97,6 +96,24 @@ impl Care {
             self.looked = Some(now);
         }
         may
+    }
+}
+
+/// Why a drive stays in service although it has made too many errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kept {
+    /// As many drives are out as the protection allows.
+    NoneToSpare,
+    /// Something may stand nowhere else.
+    Needed,
+}
+
+impl Kept {
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Kept::NoneToSpare => "the pool has lost as many drives as it can do without",
+            Kept::Needed => "something may be readable only with it until repairs are done",
+        }
     }
 }
 

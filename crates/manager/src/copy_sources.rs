@@ -15,14 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
+use base::{BLOCK_BYTES, LayerId, Nanos, PoolId};
 use catalog::{Change, Volume};
 use pool::{CATALOG_LAYER, LaneOutput, LaneRequest, Membership, Survey};
 use task::join_all;
 
-use shard::{Answer, Call, CopyAsk, CopyGrant, ShardCall, pool_layer};
-
 use crate::manager::Manager;
+use shard::{Answer, Call, CopyAsk, CopyGrant, ShardCall, pool_layer};
 
 /// A volume is frozen again for copies after this time.
 const FREEZE_AGAIN: Nanos = Nanos::from_secs(1);
@@ -31,14 +30,6 @@ const FREEZE_BYTES: u64 = 1 << 20;
 const FREEZE_SHARE: u64 = 8;
 /// How often it is looked what nothing refers to any more.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(5);
-
-/// What is known of copies that are at work.
-#[derive(Default)]
-pub(crate) struct Copying {
-    at_work: BTreeMap<PoolId, usize>,
-    frozen: BTreeMap<VolumeId, Nanos>,
-    looked: Option<Nanos>,
-}
 
 impl Manager {
     /// A copy by reference may begin. `None`: it is to copy data.

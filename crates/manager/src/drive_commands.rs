@@ -7,10 +7,10 @@ use pool::{DriveState, Member, Membership, PoolError, TooFewDrives};
 
 use shard::DriveUse;
 
-use crate::change::size;
 use crate::manager::Manager;
-use crate::opening::{Probed, without_contents};
 use crate::pool_status::TOO_MANY_FAILED;
+use crate::probed::{Probed, without_contents};
+use crate::words::size;
 use api::{Change, CommandError, CommandErrorKind, Made, Reply};
 
 impl Manager {

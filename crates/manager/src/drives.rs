@@ -1,40 +1,18 @@
 //! Drives: what is found on the configured ones, and which are in use.
 
-use base::{ArrayId, BLOCK_BYTES, DriveId, Nanos, PoolId};
-use env::{DriveHandle, DriveInfo, IoError};
+use base::{BLOCK_BYTES, Nanos, PoolId};
+use env::{DriveHandle, IoError};
 use pool::Content;
 use task::{join_all, race};
 
-use crate::manager::{Manager, State};
-use crate::opening::Probed;
+use crate::manager::Manager;
+use crate::probed::Probed;
 use crate::remembered;
+use crate::state::{Drive, State};
 use api::{DriveContent, DriveErrors, DriveState, DriveStatus};
 
 /// A drive that does not say for so long how large it is has the size that it had.
 const MEASURE_TIME: Nanos = Nanos::from_secs(2);
-
-/// A configured drive that belongs to no open pool, as it was found when it was last looked at.
-pub(crate) struct Drive {
-    pub(crate) path: String,
-    pub(crate) info: Option<DriveInfo>,
-    pub(crate) content: DriveContent,
-    /// The pool that its label names, and that pool's array.
-    pub(crate) member_of: Option<(PoolId, ArrayId)>,
-    /// Its id in that pool.
-    pub(crate) id: Option<DriveId>,
-}
-
-impl Drive {
-    /// 0 where it could not be opened.
-    pub(crate) fn size_bytes(&self) -> u64 {
-        self.info.as_ref().map_or(0, |info| info.size_bytes)
-    }
-
-    /// Whether its label says that it is this drive of this pool.
-    pub(crate) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
-        self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
-    }
-}
 
 impl Manager {
     /// As [`Manager::open_and_probe`], for a drive of a pool that is being opened: where another process has it, that

@@ -11,8 +11,8 @@ use pool::LaneStats;
 use shard::{Answer, ShardCall, pool_layer};
 
 use crate::bin::full_percent;
-use crate::change::size;
 use crate::manager::Manager;
+use crate::words::size;
 use api::{Harm, Health, NextFailure, Problem};
 
 /// Volumes that are named.

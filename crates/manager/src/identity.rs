@@ -8,9 +8,9 @@ use catalog::VolumeKind;
 use env::{DriveIdentity, DriveInfo, DriveKind, IoError};
 use pool::Member;
 
-use crate::drives::Drive;
 use crate::error::drive_error;
-use crate::manager::{Manager, State};
+use crate::manager::Manager;
+use crate::state::{Drive, State};
 use api::{CommandError, CommandErrorKind, Harm, Health, Problem};
 
 /// What of the array's own a drive is.

@@ -1,27 +1,9 @@
 //! Drives with more errors than their pool's settings allow, over all lanes: taken out, or kept for a reason that is told.
 
+use crate::care::Kept;
+use crate::manager::Manager;
 use env::IoError;
 use pool::{DriveState, LaneStats, Membership, Patience};
-
-use crate::manager::Manager;
-
-/// Why a drive stays in service although it has made too many errors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kept {
-    /// As many drives are out as the protection allows.
-    NoneToSpare,
-    /// Something may stand nowhere else.
-    Needed,
-}
-
-impl Kept {
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Kept::NoneToSpare => "the pool has lost as many drives as it can do without",
-            Kept::Needed => "something may be readable only with it until repairs are done",
-        }
-    }
-}
 
 /// What is to become of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,13 +7,12 @@
 
 use std::rc::Rc;
 
+use crate::manager::Manager;
+use crate::members::enough_online;
+use crate::probed::Probed;
 use base::{DriveId, Nanos, PoolId};
 use pool::{Content, DriveState, LaneStats, Membership};
 use task::race;
-
-use crate::manager::Manager;
-use crate::members::enough_online;
-use crate::opening::Probed;
 
 const BUSY: Nanos = Nanos::from_secs(1);
 const IDLE: Nanos = Nanos::from_secs(5);

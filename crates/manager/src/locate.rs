@@ -8,7 +8,7 @@ use env::DriveHandle;
 use crate::drive_commands::done;
 use crate::error::drive_error;
 use crate::manager::Manager;
-use crate::opening::Probed;
+use crate::probed::Probed;
 use api::{CommandError, CommandErrorKind, Reply};
 
 /// Drives that blink at once.

@@ -3,7 +3,7 @@
 use base::BLOCK_BYTES;
 use pool::LaneStats;
 
-use crate::change::size;
+use crate::words::size;
 use api::{Harm, Health, LastScrub, Problem};
 
 /// What can neither be read nor rebuilt, as far as is known.

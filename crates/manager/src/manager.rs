@@ -2,23 +2,22 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use api::{CommandError, PortalOptions};
-use base::{ArrayId, LayerId, Nanos, PoolId, VolumeId};
+use base::{ArrayId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::Catalog;
-use env::{DriveHandle, DriveInfo, IoError};
 use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
 
-use crate::drives::Drive;
-use crate::pools::Pool;
+use crate::probed::Unanswered;
+use crate::raw_device::Looks;
 use crate::saving::Saving;
-use crate::{absent, clock, copy_sources, opening, order, raw, schedules};
+use crate::state::{Copying, Late, Portal, State, Tried};
+use crate::{clock, order};
 
 /// What shard 0 starts the array with.
 pub struct StartParameters {
@@ -51,13 +50,13 @@ pub struct Manager {
     /// Why the array cannot be managed.
     pub(crate) failure: RefCell<Option<CommandError>>,
     /// Schedules that could not do what they should.
-    pub(crate) late: RefCell<Vec<schedules::Late>>,
+    pub(crate) late: RefCell<Vec<Late>>,
     pub(crate) clock: clock::Clock,
     /// What the start could not write, and went on without.
     pub(crate) unsettled: RefCell<Vec<CommandError>>,
     /// What was found of pools when they were last tried.
-    pub(crate) tried: RefCell<BTreeMap<PoolId, absent::Tried>>,
-    pub(crate) raw_looks: raw::Looks,
+    pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
+    pub(crate) raw_looks: Looks,
     /// Files of drives that are not where they were, by path.
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
@@ -77,11 +76,11 @@ pub struct Manager {
     pub(crate) wake_keeper: Notify,
     /// The end has begun.
     pub(crate) stopping: Cell<bool>,
-    pub(crate) copying: RefCell<copy_sources::Copying>,
+    pub(crate) copying: RefCell<Copying>,
     /// Drives that are made to blink.
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
-    pub(crate) unanswered: opening::Unanswered,
+    pub(crate) unanswered: Unanswered,
     pub(crate) state: RefCell<State>,
 }
 
@@ -92,46 +91,6 @@ pub(crate) struct Parameters {
     pub(crate) array_name: String,
     pub(crate) save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     pub(crate) state: RefCell<Option<Bytes>>,
-}
-
-/// What changes.
-pub(crate) struct State {
-    pub(crate) catalog: Catalog,
-    pub(crate) portals: Vec<Portal>,
-    pub(crate) raw: Vec<RawDevice>,
-    /// Volumes that hosts must not see now, although they are mapped.
-    pub(crate) hidden: BTreeSet<VolumeId>,
-    pub(crate) drives: Vec<Drive>,
-    pub(crate) pools: Vec<Pool>,
-}
-
-/// An address that was to be listened on.
-pub(crate) struct Portal {
-    pub(crate) options: PortalOptions,
-    pub(crate) result: Result<SocketAddr, IoError>,
-}
-
-/// The device of a raw volume.
-pub(crate) struct RawDevice {
-    pub(crate) volume: VolumeId,
-    pub(crate) drive: Result<(DriveHandle, DriveInfo), raw::NoDevice>,
-    /// What was known of it when it was last opened.
-    pub(crate) last: Option<DriveInfo>,
-}
-
-impl Portal {
-    /// As it is listened on.
-    pub(crate) fn bound(&self) -> Option<PortalOptions> {
-        let address = self.result.ok()?;
-        Some(PortalOptions { address, ..self.options.clone() })
-    }
-}
-
-impl State {
-    /// Portal groups, whether or not their addresses could be had: a target port comes and goes with the head's file.
-    pub(crate) fn groups(&self) -> BTreeSet<u16> {
-        self.portals.iter().map(|portal| portal.options.group).collect()
-    }
 }
 
 impl Manager {
@@ -147,7 +106,7 @@ impl Manager {
             clock: clock::Clock::default(),
             unsettled: RefCell::new(Vec::new()),
             tried: RefCell::default(),
-            raw_looks: raw::Looks::default(),
+            raw_looks: Looks::default(),
             removed_files: RefCell::default(),
             leftover: RefCell::new(Vec::new()),
             changes: Semaphore::new(io, 1),
@@ -161,7 +120,7 @@ impl Manager {
             copying: RefCell::default(),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
-            unanswered: opening::Unanswered::default(),
+            unanswered: Unanswered::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),

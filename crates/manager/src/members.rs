@@ -5,10 +5,9 @@ use base::PoolId;
 use env::{DriveHandle, IoError};
 use pool::{DriveState, Membership, TooFewDrives};
 
-use shard::{Answer, DriveUse, ShardCall};
-
 use crate::manager::Manager;
 use crate::pool_status::TOO_MANY_FAILED;
+use shard::{Answer, DriveUse, ShardCall};
 
 impl Manager {
     /// Carries out a change of a pool's membership. When this ends, it is on record and every lane knows. Where too

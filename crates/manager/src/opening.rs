@@ -8,16 +8,14 @@
 //! A drive that answers nothing holds up neither the other drives nor whoever asks about all of them. It is not asked
 //! again before it has answered: what waits for it stays bounded.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
+use std::cell::Cell;
 use std::rc::Rc;
 
-use base::Nanos;
-use env::{DriveHandle, DriveInfo, IoError};
-use pool::Content;
-use task::{Io, race};
-
 use crate::manager::Manager;
+use crate::probed::Probed;
+use base::Nanos;
+use env::IoError;
+use task::{Io, race};
 
 /// For so long somebody who looks at all drives waits for each of them.
 const LOOK_TIME: Nanos = Nanos::from_secs(5);
@@ -28,18 +26,6 @@ const ORDER_TIME: Nanos = Nanos::from_secs(60);
 /// The same at the start, where nobody is served yet: the kernel's own time for a command is 30 s.
 const START_TIME: Nanos = Nanos::from_secs(35);
 
-/// A drive that was opened, and what it holds.
-pub(crate) struct Probed {
-    pub(crate) handle: DriveHandle,
-    pub(crate) info: DriveInfo,
-    pub(crate) content: Content,
-}
-
-/// Without what they hold: as a pool takes drives.
-pub(crate) fn without_contents(drives: Vec<Probed>) -> Vec<(DriveHandle, DriveInfo)> {
-    drives.into_iter().map(|drive| (drive.handle, drive.info)).collect()
-}
-
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
     /// Without taking it from anybody.
@@ -48,10 +34,6 @@ enum How {
     /// Where another process has it, that is waited out until then.
     TakeWhenFree(Nanos),
 }
-
-/// Drives that have not answered in time, and may yet.
-#[derive(Clone, Default)]
-pub(crate) struct Unanswered(Rc<RefCell<BTreeSet<String>>>);
 
 impl Manager {
     /// Looks at a drive without taking it from anybody. The caller closes it.

@@ -1,33 +1,21 @@
-//! Commands do not wait for ever, and what was given up does not happen later.
-//!
-//! A command that has changed nothing yet is given up when its time is over, or when whoever asked has gone: from then on it changes
-//! nothing. One that has begun to change something goes on; whoever asked is told that, and what it waits for.
+//! A command that is at work, or waits for its turn.
 
 use std::cell::{Cell, RefCell};
-use std::pin::pin;
-use std::rc::Rc;
 
-use base::Nanos;
-use task::race;
-
-use crate::manager::Manager;
-use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
-
-/// For so long a command is waited for.
-const TIME_MAX: Nanos = Nanos::from_secs(50);
+use api::{Caller, CommandError, CommandErrorKind};
 
 /// A command that is at work, or waits for its turn.
 pub(crate) struct Order {
-    caller: Caller,
+    pub(crate) caller: Caller,
     /// It has changed something, or is about to.
-    begun: Cell<bool>,
+    pub(crate) begun: Cell<bool>,
     /// Nobody waits for it any more.
-    given_up: Cell<bool>,
-    waits_for: RefCell<String>,
+    pub(crate) given_up: Cell<bool>,
+    pub(crate) waits_for: RefCell<String>,
 }
 
 impl Order {
-    fn new(caller: Caller) -> Order {
+    pub(crate) fn new(caller: Caller) -> Order {
         Order {
             caller,
             begun: Cell::new(false),
@@ -37,98 +25,11 @@ impl Order {
     }
 
     /// Refuses to go on where nobody wants it any more.
-    fn check(&self) -> Result<(), CommandError> {
+    pub(crate) fn check(&self) -> Result<(), CommandError> {
         if self.begun.get() || !(self.given_up.get() || (self.caller)()) {
             return Ok(());
         }
         let message = "given up before it had changed anything";
         Err(CommandError::new(CommandErrorKind::TimedOut, message, "ask again"))
-    }
-}
-
-/// The turn of changes, held for a command. Who holds it without one acts for the array itself.
-pub(crate) struct Turn<'a> {
-    array: &'a Manager,
-    _permit: task::SemaphorePermit,
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.array.order.borrow_mut().take();
-    }
-}
-
-impl Manager {
-    /// Carries out a command and answers it, in time.
-    pub(crate) async fn answer(self: Rc<Self>, command: Command, reply: ReplyChannel, caller: Caller) {
-        let order = Rc::new(Order::new(caller));
-        let patient = command == Command::Shutdown;
-        let mut work = pin!(self.clone().carry_out(command, &order));
-        if patient {
-            return reply(work.await);
-        }
-        match race(work.as_mut(), self.context.io.sleep(TIME_MAX)).await {
-            Ok(result) => reply(result),
-            Err(()) => {
-                reply(Err(self.give_up_order(&order)));
-                // it ends by itself; what it has begun is ended in order
-                let _ = work.await;
-            }
-        }
-    }
-
-    /// Nobody waits for it any more; what is said.
-    fn give_up_order(&self, order: &Rc<Order>) -> CommandError {
-        order.given_up.set(true);
-        let seconds = TIME_MAX.0 / 1_000_000_000;
-        let mut why = order.waits_for.borrow().clone();
-        let other = self.order.borrow().clone();
-        if let Some(other) = other.filter(|other| !Rc::ptr_eq(other, order)) {
-            why += &format!("; that one says: {}", other.waits_for.borrow());
-        }
-        match order.begun.get() {
-            true => CommandError::new(
-                CommandErrorKind::Unfinished,
-                format!("accepted, and not done after {seconds} s: {why}"),
-                "it goes on by itself when it can; `tangelo status` shows what stands in its way",
-            ),
-            false => CommandError::new(
-                CommandErrorKind::TimedOut,
-                format!("not carried out within {seconds} s: {why}"),
-                "nothing was changed, and nothing will be; `tangelo status` shows what stands in its way",
-            ),
-        }
-    }
-
-    /// Waits for the turn of changes.
-    pub(crate) async fn take_turn(&self, order: &Rc<Order>) -> Result<Turn<'_>, CommandError> {
-        *order.waits_for.borrow_mut() = "it waits for an earlier change".to_owned();
-        let permit = self.changes.acquire(1).await;
-        order.check()?;
-        *order.waits_for.borrow_mut() = "it waits for the pools' drives".to_owned();
-        *self.order.borrow_mut() = Some(order.clone());
-        Ok(Turn { array: self, _permit: permit })
-    }
-
-    /// What the command whose turn it is waits for from now on, in plain words.
-    pub(crate) fn waits_for(&self, what: impl Into<String>) {
-        if let Some(order) = &*self.order.borrow() {
-            *order.waits_for.borrow_mut() = what.into();
-        }
-    }
-
-    /// Whether the command whose turn it is, if there is one, is still wanted.
-    pub(crate) fn still_wanted(&self) -> Result<(), CommandError> {
-        let order = self.order.borrow().clone();
-        order.map_or(Ok(()), |order| order.check())
-    }
-
-    /// To be called before a command changes anything: from then on it is not given up any more.
-    pub(crate) fn go_ahead(&self) -> Result<(), CommandError> {
-        self.still_wanted()?;
-        if let Some(order) = &*self.order.borrow() {
-            order.begun.set(true);
-        }
-        Ok(())
     }
 }

@@ -7,10 +7,11 @@ use env::{DriveHandle, DriveInfo};
 use pool::{Content, CreateOptions, PlannedPool, PoolError, Protection};
 use task::join_all;
 
-use crate::change::{Planned, size};
+use crate::change::Planned;
 use crate::error::drive_error;
 use crate::manager::Manager;
-use crate::opening::{Probed, without_contents};
+use crate::probed::{Probed, without_contents};
+use crate::words::size;
 use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
 
 impl Manager {

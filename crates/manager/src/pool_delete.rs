@@ -10,9 +10,9 @@ use task::join_all;
 
 use crate::change::Planned;
 use crate::drive_commands::shown;
-use crate::drives::Drive;
 use crate::manager::Manager;
-use crate::opening::Probed;
+use crate::probed::Probed;
+use crate::state::Drive;
 use api::{CommandError, Reply};
 
 impl Manager {

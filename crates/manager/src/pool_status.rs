@@ -10,11 +10,11 @@ use pool::{LaneStats, Member, Membership};
 use shard::{Answer, ShardCall};
 
 use crate::care::Remaining;
-use crate::change::size;
 use crate::fullness::Uses;
 use crate::manager::Manager;
-use crate::pools::Pool;
 use crate::settings;
+use crate::state::Pool;
+use crate::words::size;
 use crate::{bin, care, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
 use api::{
     DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,

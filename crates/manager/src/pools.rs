@@ -7,75 +7,15 @@ use bytes::Bytes;
 use catalog::{Catalog, Change};
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::{Content, Member, Membership, PoolError};
-use task::{Io, Semaphore, join_all};
+use task::join_all;
 
 use shard::{Answer, ShardCall};
 
-use crate::absent::Tried;
-use crate::care::Care;
-use crate::manager::{Manager, State};
-use crate::opening::Probed;
+use crate::manager::Manager;
+use crate::probed::Probed;
 use crate::start::decode;
+use crate::state::{OPENING, Pool, Tried};
 use api::{CommandError, CommandErrorKind, DriveContent};
-
-/// A pool of this array.
-pub(crate) struct Pool {
-    pub(crate) id: PoolId,
-    pub(crate) name: String,
-    /// Who belongs to it; nothing where it could not be claimed.
-    pub(crate) membership: Option<Membership>,
-    /// What is known of the drives that are here.
-    pub(crate) infos: Vec<DriveInfo>,
-    /// Why it is not served; nothing where it is.
-    pub(crate) offline: Option<String>,
-    /// Drives with its label that could not be used when it was opened, and why.
-    pub(crate) unusable: Vec<String>,
-    /// Failed drives are recorded one at a time.
-    pub(crate) recording: Semaphore,
-    pub(crate) care: Care,
-}
-
-const OPENING: &str = "it is being opened";
-
-impl Pool {
-    fn offline(io: &Io, id: PoolId, name: &str, reason: &str) -> Pool {
-        Pool {
-            id,
-            name: name.to_owned(),
-            membership: None,
-            infos: Vec::new(),
-            offline: Some(reason.to_owned()),
-            unusable: Vec::new(),
-            recording: Semaphore::new(io, 1),
-            care: Care::default(),
-        }
-    }
-}
-
-impl State {
-    pub(crate) fn is_pool_online(&self, id: PoolId) -> bool {
-        self.pools.iter().any(|pool| pool.id == id && pool.offline.is_none())
-    }
-
-    pub(crate) fn online_pool(&self, id: PoolId) -> Option<Membership> {
-        let pool = self.pools.iter().find(|pool| pool.id == id && pool.offline.is_none());
-        pool.and_then(|pool| pool.membership.clone())
-    }
-
-    pub(crate) fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
-        self.pools.iter_mut().find(|pool| pool.id == id)
-    }
-
-    pub(crate) fn set_offline(&mut self, id: PoolId, reason: String) {
-        self.pool_mut(id).expect("a pool that is known").offline = Some(reason);
-    }
-
-    /// Pools that are served.
-    pub(crate) fn online(&self) -> Vec<Membership> {
-        let online = self.pools.iter().filter(|pool| pool.offline.is_none());
-        online.filter_map(|pool| pool.membership.clone()).collect()
-    }
-}
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest

@@ -7,7 +7,8 @@ use base::Nanos;
 
 use shard::{Answer, FrontCall, Stage};
 
-use crate::manager::{Manager, Portal};
+use crate::manager::Manager;
+use crate::state::Portal;
 use api::PortalOptions;
 
 const TRY_EVERY: Nanos = Nanos::from_secs(1);

@@ -7,7 +7,8 @@ use base::PoolId;
 
 use shard::{Answer, FrontCall};
 
-use crate::manager::{Manager, Portal};
+use crate::manager::Manager;
+use crate::state::Portal;
 use api::{Change, CommandError, PortalOptions, Reply};
 
 impl Manager {

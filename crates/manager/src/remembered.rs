@@ -9,7 +9,8 @@ use env::DriveInfo;
 use pool::{DriveState, Member, Membership};
 
 use crate::drive_commands::done;
-use crate::manager::{Manager, State};
+use crate::manager::Manager;
+use crate::state::State;
 use api::{CommandError, CommandErrorKind, Harm, Health, Problem, Reply};
 
 impl Manager {

@@ -11,9 +11,10 @@ use pool::{LaneOutput, LaneRequest, PoolVolume};
 
 use shard::{Answer, Call, ShardCall, pool_layer};
 
-use crate::change::{Planned, size};
+use crate::change::Planned;
 use crate::layers::offline;
 use crate::manager::Manager;
+use crate::words::size;
 use api::{CommandError, CommandErrorKind, Reply};
 
 impl Manager {

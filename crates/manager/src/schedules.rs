@@ -9,21 +9,13 @@ use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use crate::manager::Manager;
+use crate::state::Late;
 use api::{
     CommandError, CommandErrorKind, Harm, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
 };
 
 /// How long to wait after what has failed.
 const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
-
-/// A schedule that could not do what it should.
-pub(crate) struct Late {
-    schedule: String,
-    since: Nanos,
-    error: CommandError,
-    /// It is done when it can be; else the moment has passed.
-    again: bool,
-}
 
 impl Manager {
     pub(crate) async fn schedule(&self, order: ScheduleOrder, dry_run: bool) -> Result<Reply, CommandError> {

@@ -15,8 +15,9 @@ use task::{join_all, race};
 
 use shard::{ShardCall, pool_layer};
 
-use crate::change::{Planned, given_back};
+use crate::change::Planned;
 use crate::manager::Manager;
+use crate::words::given_back;
 use api::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 
 /// How long writes that are under way when a snapshot is asked for may take to end, and how long the snapshot may take then; later

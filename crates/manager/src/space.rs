@@ -7,9 +7,8 @@ use std::sync::Arc;
 use base::limits::{SPACE_THRESHOLD_PERCENT, SPACE_WATCH_NS};
 use base::{BLOCK_BYTES, Nanos, PoolId};
 
-use shard::{Answer, Call, ShardCall, Space, Spaces, Stage};
-
 use crate::manager::Manager;
+use shard::{Answer, Call, ShardCall, Space, Spaces, Stage};
 
 /// How far below the threshold a pool must fall before crossing it counts again, in percent of its capacity.
 const HYSTERESIS_PERCENT: u64 = 2;

@@ -17,13 +17,13 @@ use base::{DriveId, Nanos, PoolId};
 use catalog::{CatalogError, Change, Joined, Spares};
 use pool::{DriveState, Member, Membership};
 
-use crate::change::size;
 use crate::drive_commands::done;
-use crate::drives::Drive;
-use crate::manager::{Manager, State};
-use crate::opening::without_contents;
+use crate::manager::Manager;
 use crate::pool_create::force_hint;
+use crate::probed::without_contents;
 use crate::remembered;
+use crate::state::{Drive, State};
+use crate::words::size;
 use api::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
 
 /// How often spares are looked at while none is needed.

@@ -4,9 +4,11 @@ use base::VolumeId;
 use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
 use env::{DriveHandle, DriveInfo};
 
-use crate::change::{Planned, size};
-use crate::manager::{Manager, RawDevice};
-use crate::raw::volume_bytes;
+use crate::change::Planned;
+use crate::manager::Manager;
+use crate::raw_device::volume_bytes;
+use crate::state::RawDevice;
+use crate::words::size;
 use api::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
 
 impl Manager {

@@ -2,11 +2,11 @@
 
 use pool::Content;
 
-use crate::change::size;
 use crate::drive_commands::done;
 use crate::error::drive_error;
 use crate::manager::Manager;
-use crate::opening::Probed;
+use crate::probed::Probed;
+use crate::words::size;
 use api::{CommandError, Reply};
 
 impl Manager {

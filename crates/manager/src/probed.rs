@@ -1,0 +1,24 @@
+//! Drives that were opened, and those that have not answered yet.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use env::{DriveHandle, DriveInfo};
+use pool::Content;
+
+/// A drive that was opened, and what it holds.
+pub(crate) struct Probed {
+    pub(crate) handle: DriveHandle,
+    pub(crate) info: DriveInfo,
+    pub(crate) content: Content,
+}
+
+/// Without what they hold: as a pool takes drives.
+pub(crate) fn without_contents(drives: Vec<Probed>) -> Vec<(DriveHandle, DriveInfo)> {
+    drives.into_iter().map(|drive| (drive.handle, drive.info)).collect()
+}
+
+/// Drives that have not answered in time, and may yet.
+#[derive(Clone, Default)]
+pub(crate) struct Unanswered(pub(crate) Rc<RefCell<BTreeSet<String>>>);

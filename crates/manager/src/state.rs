@@ -1,0 +1,160 @@
+//! What the manager knows of the array, as values.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use crate::care::Care;
+use crate::raw_device::NoDevice;
+use api::{CommandError, DriveContent, PortalOptions};
+use base::{ArrayId, DriveId, Nanos, PoolId, VolumeId};
+use catalog::Catalog;
+use env::{DriveHandle, DriveInfo, IoError};
+use pool::Membership;
+use task::{Io, Semaphore};
+
+/// What changes.
+pub(crate) struct State {
+    pub(crate) catalog: Catalog,
+    pub(crate) portals: Vec<Portal>,
+    pub(crate) raw: Vec<RawDevice>,
+    /// Volumes that hosts must not see now, although they are mapped.
+    pub(crate) hidden: BTreeSet<VolumeId>,
+    pub(crate) drives: Vec<Drive>,
+    pub(crate) pools: Vec<Pool>,
+}
+
+/// An address that was to be listened on.
+pub(crate) struct Portal {
+    pub(crate) options: PortalOptions,
+    pub(crate) result: Result<SocketAddr, IoError>,
+}
+
+/// The device of a raw volume.
+pub(crate) struct RawDevice {
+    pub(crate) volume: VolumeId,
+    pub(crate) drive: Result<(DriveHandle, DriveInfo), NoDevice>,
+    /// What was known of it when it was last opened.
+    pub(crate) last: Option<DriveInfo>,
+}
+
+impl Portal {
+    /// As it is listened on.
+    pub(crate) fn bound(&self) -> Option<PortalOptions> {
+        let address = self.result.ok()?;
+        Some(PortalOptions { address, ..self.options.clone() })
+    }
+}
+
+impl State {
+    /// Portal groups, whether or not their addresses could be had: a target port comes and goes with the head's file.
+    pub(crate) fn groups(&self) -> BTreeSet<u16> {
+        self.portals.iter().map(|portal| portal.options.group).collect()
+    }
+}
+
+/// A pool of this array.
+pub(crate) struct Pool {
+    pub(crate) id: PoolId,
+    pub(crate) name: String,
+    /// Who belongs to it; nothing where it could not be claimed.
+    pub(crate) membership: Option<Membership>,
+    /// What is known of the drives that are here.
+    pub(crate) infos: Vec<DriveInfo>,
+    /// Why it is not served; nothing where it is.
+    pub(crate) offline: Option<String>,
+    /// Drives with its label that could not be used when it was opened, and why.
+    pub(crate) unusable: Vec<String>,
+    /// Failed drives are recorded one at a time.
+    pub(crate) recording: Semaphore,
+    pub(crate) care: Care,
+}
+
+pub(crate) const OPENING: &str = "it is being opened";
+
+impl Pool {
+    pub(crate) fn offline(io: &Io, id: PoolId, name: &str, reason: &str) -> Pool {
+        Pool {
+            id,
+            name: name.to_owned(),
+            membership: None,
+            infos: Vec::new(),
+            offline: Some(reason.to_owned()),
+            unusable: Vec::new(),
+            recording: Semaphore::new(io, 1),
+            care: Care::default(),
+        }
+    }
+}
+
+impl State {
+    pub(crate) fn is_pool_online(&self, id: PoolId) -> bool {
+        self.pools.iter().any(|pool| pool.id == id && pool.offline.is_none())
+    }
+
+    pub(crate) fn online_pool(&self, id: PoolId) -> Option<Membership> {
+        let pool = self.pools.iter().find(|pool| pool.id == id && pool.offline.is_none());
+        pool.and_then(|pool| pool.membership.clone())
+    }
+
+    pub(crate) fn pool_mut(&mut self, id: PoolId) -> Option<&mut Pool> {
+        self.pools.iter_mut().find(|pool| pool.id == id)
+    }
+
+    pub(crate) fn set_offline(&mut self, id: PoolId, reason: String) {
+        self.pool_mut(id).expect("a pool that is known").offline = Some(reason);
+    }
+
+    /// Pools that are served.
+    pub(crate) fn online(&self) -> Vec<Membership> {
+        let online = self.pools.iter().filter(|pool| pool.offline.is_none());
+        online.filter_map(|pool| pool.membership.clone()).collect()
+    }
+}
+
+/// A configured drive that belongs to no open pool, as it was found when it was last looked at.
+pub(crate) struct Drive {
+    pub(crate) path: String,
+    pub(crate) info: Option<DriveInfo>,
+    pub(crate) content: DriveContent,
+    /// The pool that its label names, and that pool's array.
+    pub(crate) member_of: Option<(PoolId, ArrayId)>,
+    /// Its id in that pool.
+    pub(crate) id: Option<DriveId>,
+}
+
+impl Drive {
+    /// 0 where it could not be opened.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.info.as_ref().map_or(0, |info| info.size_bytes)
+    }
+
+    /// Whether its label says that it is this drive of this pool.
+    pub(crate) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
+        self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
+    }
+}
+
+/// What was found of a pool when it was last tried to open it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Tried {
+    pub(crate) paths: BTreeSet<String>,
+    /// Somebody else had one of them, who may give it up.
+    pub(crate) in_use: bool,
+}
+
+/// A schedule that could not do what it should.
+pub(crate) struct Late {
+    pub(crate) schedule: String,
+    pub(crate) since: Nanos,
+    pub(crate) error: CommandError,
+    /// It is done when it can be; else the moment has passed.
+    pub(crate) again: bool,
+}
+
+/// What is known of copies that are at work.
+#[derive(Default)]
+pub(crate) struct Copying {
+    pub(crate) at_work: BTreeMap<PoolId, usize>,
+    pub(crate) frozen: BTreeMap<VolumeId, Nanos>,
+    pub(crate) looked: Option<Nanos>,
+}
