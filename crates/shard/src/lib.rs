@@ -11,21 +11,21 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `context.rs` | what the tasks of a shard share; asking shards |
-//! | `message.rs` | the messages: calls, for which room each is, and answers |
-//! | `news.rs` | values in messages: changes of reservations and access states, resets, space, copies |
-//! | `names.rs` | values in messages: who a session is, where it is served |
-//! | `mail.rs` | calls under way, and queues to other shards |
-//! | `replica.rs` | the array as every shard sees it |
-//! | `units.rs` | the volumes of a shard and where their blocks live |
-//! | `recipe.rs` | what the place of a volume's blocks depends on |
-//! | `pool_target.rs` | a volume in a pool: writes wait while its layer changes |
-//! | `lanes.rs` | the lanes of pools on a shard, and the way to the others |
-//! | `patience.rs` | a pool's settings as lanes take them |
-//! | `kept.rs` | reservations and access states as the catalog keeps them |
-//! | `memory.rs` | the array's memory, dealt out to shards |
-//! | `refusals.rs` | writes that found no space lately |
-//! | `runners.rs` | tasks that carry out one job after the other |
+//! | `context` | what the tasks of a shard share; asking shards |
+//! | `message` | the messages: calls, for which room each is, and answers |
+//! | `news` | values in messages: changes of reservations and access states, resets, space, copies |
+//! | `names` | values in messages: who a session is, where it is served |
+//! | `mail` | calls under way, and queues to other shards |
+//! | `replica` | the array as every shard sees it |
+//! | `units` | the volumes of a shard and where their blocks live |
+//! | `recipe` | what the place of a volume's blocks depends on |
+//! | `pool_target` | a volume in a pool: writes wait while its layer changes |
+//! | `lanes` | the lanes of pools on a shard, and the way to the others |
+//! | `patience` | a pool's settings as lanes take them |
+//! | `kept` | reservations and access states as the catalog keeps them |
+//! | `memory` | the array's memory, dealt out to shards |
+//! | `refusals` | writes that found no space lately |
+//! | `runners` | tasks that carry out one job after the other |
 
 mod context;
 pub mod kept;
