@@ -1,4 +1,4 @@
-//! Memory that direct I/O accepts: whole, 4 KiB-aligned blocks. A thread uses the memory of buffers that are gone again.
+//! Buffers for direct I/O: whole, 4 KiB-aligned blocks. Each thread reuses the memory of freed buffers.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
-//! Every bound of the program in one place, related to each other at compile time.
+//! All limits of the program in one place. Compile-time assertions relate them to each other.
 //!
-//! What is full pushes back; nothing grows with load.
+//! A full queue applies back-pressure. Nothing grows with the load.
 
 /// Shards of one process, and lanes of one pool.
 pub const SHARDS_MAX: usize = 16;

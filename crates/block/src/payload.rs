@@ -1,4 +1,4 @@
-//! Data on its way to a target: pieces of the buffers it was received in, in order, not yet copied.
+//! Data on its way to a target: slices of the receive buffers, in order, not yet copied.
 
 use bytes::Bytes;
 

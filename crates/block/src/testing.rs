@@ -1,5 +1,5 @@
-//! A drive in a `Vec<u8>` under an executor, for this room's tests: operations complete in the order that the
-//! test picks, and take effect when they complete.
+//! A drive in a `Vec<u8>` under an executor, for this crate's tests. The test chooses the order in which operations
+//! complete; an operation takes effect when it completes.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

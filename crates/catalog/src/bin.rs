@@ -1,6 +1,7 @@
-//! The bin: volumes that were deleted, with their snapshots and mappings, and can be brought back for a while.
+//! The bin: deleted volumes with their snapshots and mappings. They can be restored for some time.
 //!
-//! What always holds: only volumes of pools are in it; names, layers and identities in it are taken.
+//! What always holds: the bin contains only volumes of pools; names, layers and identities of its volumes stay
+//! reserved.
 
 use base::VolumeId;
 use base::limits::MAPPINGS_MAX;

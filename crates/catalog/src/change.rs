@@ -1,4 +1,4 @@
-//! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
+//! Changes. Each is checked against the current catalog and returns the next one, or the reason for a refusal.
 
 use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
 use base::{LayerId, PoolId, VolumeId};

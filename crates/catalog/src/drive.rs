@@ -1,7 +1,8 @@
-//! Drives as the array remembers them: which a pool has, and which it had to do without.
+//! What the array remembers about drives: the members of each pool, and the drives that pools have lost.
 //!
-//! A label tells which drive of a pool a drive is, but not what it is called, and nothing of one that is away. What always holds: a drive
-//! that left its pool because of what it did is remembered until it is used anew on purpose, the last [`FAILED_DRIVES_MAX`] of them.
+//! A label identifies the drives of a pool, but has no paths, models or serial numbers. What always holds: if a drive
+//! left its pool because of a failure, it is remembered until it is explicitly reused; the last [`FAILED_DRIVES_MAX`]
+//! are kept.
 
 use base::limits::{DRIVES_MAX, FAILED_DRIVES_MAX};
 use base::{DriveId, PoolId};

@@ -1,4 +1,4 @@
-//! The catalog and what is in it, and how to look things up.
+//! The catalog, its parts, and look-ups.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Clones of an image become clones of its successor, all in one change.
+//! Refresh: all clones of an image become clones of a newer image, in one change.
 
 use base::{LayerId, PoolId};
 

@@ -1,7 +1,7 @@
-//! Schedules: snapshots that are taken by themselves, of some volumes at one moment, and how many of them are kept.
+//! Schedules: automatic snapshots of some volumes at one moment, and how many of them are kept.
 //!
-//! What always holds: a schedule keeps something; its volumes exist, in the bin or out of it. A schedule deletes only what
-//! was taken by one of its name.
+//! What always holds: a schedule keeps at least one snapshot; its volumes exist, in the bin or outside. A schedule
+//! deletes only snapshots that were taken by a schedule of its name.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! How a pool is looked after: what the administrator may set, and what became of its last scrub.
+//! Settings of a pool, and the result of its last scrub.
 
 use serde::{Deserialize, Serialize};
 

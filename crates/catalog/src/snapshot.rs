@@ -1,7 +1,7 @@
-//! Snapshots: what a volume was at one moment, under a name; volumes that are made of them, or become them again.
+//! Snapshots, which keep the state of a volume at one moment under a name; clones of snapshots; and rollback.
 //!
-//! What always holds: a snapshot belongs to a volume that exists and is in a pool, and is in the same one; its layer is
-//! its own. Volumes that a snapshot was cloned into do not depend on it.
+//! What always holds: a snapshot belongs to an existing volume of a pool, and is in the same pool; it has a layer of
+//! its own. Clones of a snapshot do not depend on it.
 
 use base::limits::{SNAPSHOTS_AT_ONCE_MAX, SNAPSHOTS_MAX, VOLUMES_MAX};
 use base::{LayerId, PoolId, VolumeId};

@@ -1,4 +1,4 @@
-//! Volumes: made, changed in size, deleted for good.
+//! Volumes: creating, resizing, deleting for good.
 
 use base::limits::{VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX};
 use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};

@@ -1,4 +1,4 @@
-//! Operations, their outcomes, and how they fail.
+//! Operations, their results, and their errors.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What a request does to reservations (SPC-4 §5.13.7 to §5.13.11).
+//! The effect of each request on reservations (SPC-4 §5.13.7 to §5.13.11).
 
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
 use wire::scsi::reservation::{ReservationType, TransportId};

@@ -1,14 +1,14 @@
-//! Reservations and access states of one volume, as values that no transport owns: who is registered, who holds the
-//! volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2 §5.5); and in which state each
-//! port group reaches it ([`AccessStates`]).
+//! Reservations and access states of one volume, as values that do not depend on a transport. Reservations say who is
+//! registered, who holds the volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2
+//! §5.5). [`AccessStates`] say in which state each port group reaches the volume.
 //!
 //! A pure value, the same for every session, shard and transport. One owner applies requests one at a time
-//! ([`Reservations::apply`]) and hands the next value to every nexus, so that checking a command is a look at the
-//! nexus alone. Refusals and notices are values; each transport says them in its own codes.
+//! ([`Reservations::apply`]) and passes the new value to every nexus. So a command is checked with the state of its
+//! nexus alone. Refusals and notices are values; each transport translates them into its own codes.
 //!
-//! What always holds: a holder is registered; an all-registrants reservation has no holder of its own and ends
-//! with the last registration; no nexus is registered twice; keys are not zero; there is no RESERVE beside
-//! registrations.
+//! What always holds: a holder is registered; an all-registrants reservation has no single holder and ends
+//! with the last registration; no nexus is registered twice; keys are not zero; RESERVE and registrations never
+//! exist at the same time.
 
 mod access;
 mod apply;

@@ -1,4 +1,4 @@
-//! The handle with which tasks reach the world: operations, timers, spawning, randomness.
+//! The handle through which tasks use the environment: operations, timers, spawning, randomness.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};

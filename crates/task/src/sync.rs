@@ -1,4 +1,4 @@
-//! Waiting for each other, within one shard.
+//! How tasks of one shard wait for each other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
