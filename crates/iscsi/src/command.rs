@@ -1,4 +1,4 @@
-//! SCSI Command PDUs: what they promise is checked, then they run or wait for their data.
+//! SCSI Command PDUs: their fields are checked, then the commands run or wait for their data.
 
 use base::limits;
 use block::Payload;

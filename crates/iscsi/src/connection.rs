@@ -1,4 +1,4 @@
-//! One connection of a target: login, then full feature phase; the clock; the end.
+//! One connection of a target: login, full feature phase, timers, and the end.
 //!
 //! ```text
 //!   Login ──ready──► Agreement (the engine drops older sessions) ──complete_login──► FullFeature

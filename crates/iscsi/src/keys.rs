@@ -1,8 +1,8 @@
-//! The table of keys (RFC 7143 §13, §12) and how a value is agreed on for each.
+//! The table of keys (RFC 7143 §13, §12), and how each value is negotiated.
 //!
-//! Both ends use it: a target answers offers, an initiator makes them and checks the answers. Keys that
-//! are not negotiated but stated (names, authentication) stand in the table too, so that it is complete;
-//! who logs in, or answers a login, looks at those itself.
+//! Both ends use it: a target answers offers; an initiator makes them and checks the answers. Keys that
+//! are declared and not negotiated (names, authentication) are in the table, too, so that it is complete.
+//! The code for logins handles those itself.
 
 use base::limits;
 

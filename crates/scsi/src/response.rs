@@ -1,4 +1,4 @@
-//! What starting or continuing a command gives.
+//! The results of starting or continuing a command.
 
 use block::{BlockRequest, Payload};
 use bytes::Bytes;

@@ -1,7 +1,7 @@
-//! The one opcode table's columns, and the checks that follow from them.
+//! The columns of the opcode table, and the checks that follow from them.
 //!
 //! The rows are in `rows.rs`. Validation of CDBs, REPORT SUPPORTED OPERATION CODES and docs/scsi-commands.md all
-//! read them; a command exists if and only if it has a row.
+//! use them. A command exists if and only if it has a row.
 
 use reservation::{AccessState, Use};
 

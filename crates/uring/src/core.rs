@@ -1,7 +1,8 @@
-//! The heart of a shard's environment: begins operations, takes completions, ends them. Knows nothing of messages.
+//! The core of a shard's environment: it begins operations, takes completions, and ends operations. It does not handle
+//! messages.
 //!
-//! What always holds: an operation that was begun ends with exactly one entry in `ready`; what it needs lives in
-//! its slot until the kernel is done with it, also when this is dropped in between.
+//! What always holds: every operation that was begun ends with exactly one entry in `ready`; its buffers stay in
+//! its slot until the kernel has completed it, also when this value is dropped in between.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the kernel's error numbers mean to us: one table for drives, one for sockets.
+//! The meaning of the kernel's error numbers: one table for drives, one for sockets.
 
 use env::{DriveKind, IoError};
 

@@ -1,9 +1,9 @@
-//! The io_uring of one shard: set up with the best flags this kernel has, submissions batched into as few system
-//! calls as possible, completions taken in batches.
+//! The io_uring of one shard. It is set up with the best flags that this kernel supports. Submissions use as few system
+//! calls as possible, and completions are taken in batches.
 //!
 //! What always holds:
-//! - an entry pushed is submitted sooner or later, in order: what does not fit into the queue waits in a backlog;
-//! - no completion is lost: the kernel keeps what does not fit into the completion queue (NODROP, checked).
+//! - every pushed entry is submitted, in order: entries that do not fit into the queue wait in a backlog;
+//! - no completion is lost: the kernel keeps those that do not fit into the completion queue (NODROP, checked).
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,12 +1,12 @@
-//! How long a shard that has run out of work looks for more before it sleeps.
+//! How long an idle shard polls before it sleeps.
 //!
-//! Sleeping and waking up takes longer than a short request does, and caches have forgotten the shard meanwhile; looking
-//! burns the core. So it looks only as long as the next event has lately taken to come, and not at all for long where
+//! Sleeping and waking takes longer than a short request, and meanwhile the caches lose the shard's data. Polling
+//! uses the core. So a shard polls only about as long as recent gaps between events, and only very briefly if
 //! events are far apart:
 //!
 //! ```text
-//!   gap ≤ longest   the next ones may take twice as long; what longer gaps allowed is forgotten bit by bit
-//!   gap > longest   half of it, down to the shortest
+//!   gap ≤ longest   the limit may grow to twice the gap; what longer gaps allowed decays step by step
+//!   gap > longest   the limit is halved, down to the shortest
 //! ```
 
 use base::Nanos;

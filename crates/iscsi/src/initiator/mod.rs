@@ -1,8 +1,8 @@
-//! An initiator, sans-IO: logs in, sends commands, hands back what came of them.
+//! An initiator, sans-IO: it logs in, sends commands, and returns their results.
 //!
-//! One session over one connection at ErrorRecoveryLevel 0, as many commands outstanding as the target
-//! lets in. It serves the tests of the target, the simulator's hosts and the load generator, so it checks
-//! everything it is told: numbers, offsets, lengths, digests; whatever is wrong ends it with a [`Fault`].
+//! It has one session over one connection at ErrorRecoveryLevel 0, with as many outstanding commands as the target's
+//! command window allows. The tests of the target, the simulator's hosts and the load generator use it. So it checks
+//! everything that it receives: numbers, offsets, lengths, digests. An error ends the session with a [`Fault`].
 //!
 //! ```text
 //!   new ──► logging in ──Event::LoggedIn──► commands, text, NOP ──logout──► Event::LoggedOut

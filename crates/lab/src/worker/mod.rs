@@ -1,10 +1,10 @@
-//! One thread of a load: keeps every channel full, and takes the time of every request.
+//! One thread of a load: it keeps every channel full, and measures the latency of every request.
 //!
 //! ```text
 //!   connect, log in ─► ready ─(all are)─► warm up ─► measure ─► drain ─► tally
 //! ```
-//! What always holds: a channel never has more than its queue depth outstanding; a request's time runs from when it
-//! could go out until its last byte is here; nothing is allocated per request.
+//! What always holds: a channel never has more than its queue depth outstanding; the latency of a request runs from
+//! when it could be sent until its last byte has arrived; nothing is allocated per request.
 
 mod channel;
 mod drives;

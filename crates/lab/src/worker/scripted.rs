@@ -1,4 +1,4 @@
-//! A target for tests: a logical unit in memory that answers by a script.
+//! A target for tests: a logical unit in memory that follows a script.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
