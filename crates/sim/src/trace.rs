@@ -1,6 +1,6 @@
-//! What happened, as one number that two runs of a seed must share, and as text for whoever replays one.
+//! A trace of events: as one number, which must be equal for two runs of a seed, and as text for replaying a run.
 //!
-//! The number is always taken; the text is only written where a sink is set.
+//! The number is always computed; the text is written only if a sink is set.
 
 use base::Nanos;
 

@@ -1,5 +1,5 @@
-//! The engine and everything above the pool, under seeds: control commands, iSCSI sessions over a network that
-//! cuts bytes anywhere and breaks connections, SCSI commands, pools, crashes.
+//! The engine and everything above the pool, driven by seeds: control commands, iSCSI sessions over a network that
+//! splits the byte stream anywhere and breaks connections, SCSI commands, pools, crashes.
 
 mod bench;
 mod copies;

@@ -1,7 +1,7 @@
-//! What joins the lanes of a simulated pool: each lane's host, and the coordinator on shard 0.
+//! The connections between the lanes of a simulated pool: each lane's host, and the coordinator on shard 0.
 //!
-//! A lane that loses a drive asks the coordinator; the coordinator records the loss on the drives that are
-//! left, tells every lane, and answers when all know. One loss is handled at a time.
+//! A lane that loses a drive asks the coordinator. The coordinator records the loss on the remaining drives,
+//! tells every lane, and answers when all lanes know. It handles one loss at a time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};

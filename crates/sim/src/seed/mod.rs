@@ -1,4 +1,4 @@
-//! One seed, one run: a pool drawn, loaded, hurt, crashed, reopened and checked.
+//! One seed, one run: a pool is drawn, loaded, damaged, crashed, reopened and checked.
 
 mod bench;
 mod beyond;

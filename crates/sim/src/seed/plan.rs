@@ -1,7 +1,7 @@
 //! What one seed decides before anything runs: the pool, its drives, the load and the faults.
 //!
-//! Faults that lose data or redundancy ("lossy") go to a fixed set of drives, no larger than the protection's
-//! promise, for the whole run: within it, every acknowledged byte must stay readable whatever they do.
+//! Faults that lose data or redundancy ("lossy" faults) hit a fixed set of drives for the whole run. The set is no
+//! larger than the protection promises, so every acknowledged byte must stay readable, whatever these drives do.
 
 use base::Nanos;
 use pool::{Patience, Protection};

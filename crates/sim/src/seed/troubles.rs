@@ -1,4 +1,4 @@
-//! The troubles of one run: what happens to which drive, within the promise.
+//! The troubles of one run: which fault hits which drive, within the promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
