@@ -214,8 +214,8 @@ fn any_rounds() -> impl Strategy<Value = Vec<Round>> {
     proptest::collection::vec(proptest::collection::vec(one, 1..12), 1..6)
 }
 
-/// Runs rounds of concurrent requests. After each, every logical block must be whole and one of: what the
-/// round's writes to it wrote or, only where none succeeded, what it was.
+/// Runs rounds of concurrent requests. After each round, every logical block must be whole. It must hold the data of one of the
+/// round's writes to it or, only if none succeeded, its old data.
 fn check_rounds<T: BlockTarget + 'static>(
     bench: &mut Bench,
     target: &Rc<T>,

@@ -57,7 +57,7 @@ pub trait Env {
     /// Wall-clock time in milliseconds since 1970, for people to read; may jump.
     fn wall_clock_ms(&self) -> u64;
 
-    /// How long the machine has been up, the time in which it was suspended included. It never runs backwards, and nobody sets it.
+    /// Time since the machine was started, including time in suspend. It never runs backwards, and cannot be set.
     fn uptime(&self) -> Nanos;
 
     /// Unpredictable bits (in the simulator: from the seed), fit for challenges and ids.

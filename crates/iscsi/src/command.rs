@@ -31,7 +31,7 @@ fn expected(command: &ScsiCommand, additional: &AdditionalHeaders<'_>) -> Result
     })
 }
 
-/// Is the data that comes unasked what was agreed on?
+/// Does the unsolicited data conform to the negotiated parameters?
 fn check_unsolicited(
     command: &ScsiCommand,
     immediate_bytes: usize,

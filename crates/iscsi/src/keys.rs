@@ -225,8 +225,8 @@ impl From<&'static str> for Answer {
     }
 }
 
-/// Answers an offer of one key, and notes what was agreed on in `agreed`. `ours` is how far we go; FirstBurstLength goes no
-/// further than MaxBurstLength, which is therefore answered before it.
+/// Answers an offer of one key, and records the result in `agreed`. `ours` are our limits. FirstBurstLength must not exceed
+/// MaxBurstLength, so MaxBurstLength is answered first.
 /// [`Rule::Login`], [`Rule::Text`] and [`Rule::Target`] keys are the caller's.
 pub(crate) fn answer(
     key: &Key,

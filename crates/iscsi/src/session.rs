@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Forgets a task: no answer goes out for it. What it held of the write budget goes to the next.
+    /// Removes a task: no answer is sent for it. Its share of the write budget goes to the next task.
     pub fn drop_task(&mut self, link: &mut Link, tag: TaskTag) -> Option<Task> {
         let task = self.tasks.remove(tag)?;
         self.write_bytes_reserved -= task.reserved_bytes();

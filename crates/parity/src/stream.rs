@@ -19,9 +19,9 @@ pub fn copy_past_caches(to: &mut [u8], from: &[u8]) {
     stream(to, from);
 }
 
-/// Has `bytes` brought into the second cache, and waits for none of it: for what is read from cold memory a few
-/// microseconds later, such as by the send that it is a part of. Not into the first, which has no room for it and would lose
-/// what is in use now.
+/// Prefetches `bytes` into the L2 cache, without waiting: for data in cold memory that is read a few
+/// microseconds later, for example by a send. Not into the L1 cache, which is too small and would lose
+/// data that is in use.
 #[inline(never)] // so that a profile shows it
 pub fn bring_closer(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]

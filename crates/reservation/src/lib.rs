@@ -74,7 +74,7 @@ pub enum Standing {
     Stranger,
 }
 
-/// What a command does to a volume, as reservations see it.
+/// The effect of a command on a volume, as far as reservations are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// Never refused because of a reservation.
@@ -122,7 +122,7 @@ pub fn all_hold(kind: ReservationType) -> bool {
 }
 
 impl Reservations {
-    /// What a restart has left of them (APTPL).
+    /// The reservations after a restart (APTPL).
     ///
     /// `None` where it breaks what always holds.
     pub fn kept(registrations: Vec<Registration>, held: Option<Held>) -> Option<Reservations> {
@@ -130,7 +130,7 @@ impl Reservations {
         kept.is_sound().then_some(kept)
     }
 
-    /// What is to survive a restart: registrations and reservation; `None` where nothing is.
+    /// The part that must survive a restart: registrations and reservation; `None` if there is none.
     pub fn to_keep(&self) -> Option<(&[Registration], Option<&Held>)> {
         (self.persist && !self.registrations.is_empty()).then_some((&self.registrations, self.held.as_ref()))
     }
@@ -182,7 +182,7 @@ impl Reservations {
         }
     }
 
-    /// The key that READ RESERVATION tells: 0 where every registered nexus holds it.
+    /// The key that READ RESERVATION returns: 0 if every registered nexus holds the reservation.
     pub fn held_key(&self) -> Option<(u64, ReservationType)> {
         let held = self.held.as_ref()?;
         let key =

@@ -52,7 +52,7 @@ struct End {
     sent: u64,
 }
 
-/// After so many bytes a connection that began with tiny pieces has shown what they do; it goes on in larger ones.
+/// After this number of bytes, a connection that began with tiny pieces continues with larger ones.
 const TINY_PIECES_BYTES: u64 = 20_000;
 const PIECE_BYTES: u64 = 9_000;
 /// Above those that listeners are given by name.

@@ -34,7 +34,7 @@ impl Trace {
         self.sink.is_some()
     }
 
-    /// Writes a line, composed only where somebody reads it.
+    /// Writes a line. The text is made only if there is a sink.
     pub fn line(&mut self, now: Nanos, text: impl FnOnce() -> String) {
         if let Some(sink) = &mut self.sink {
             sink(now, &text());

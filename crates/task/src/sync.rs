@@ -68,7 +68,7 @@ impl<T> Future for OneshotReceiver<T> {
     }
 }
 
-/// Wakes every task that waits for it. A notification that nobody waits for is lost: check the condition,
+/// Wakes every task that waits for it. A notification without a waiting task is lost: check the condition,
 /// then wait, in a loop.
 pub struct Notify {
     io: Io,

@@ -2,7 +2,7 @@
 
 use env::{DriveKind, IoError};
 
-/// What was asked of a drive.
+/// The kind of operation on a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
     Open,

@@ -41,7 +41,7 @@ impl Doorbell {
         }
     }
 
-    /// Announces sleep: from here on, whoever puts something into a queue rings.
+    /// Announces sleep: from here on, every sender wakes this shard.
     pub fn announce_sleep(&self) {
         self.sleeping.store(true, Ordering::SeqCst);
     }

@@ -18,7 +18,7 @@ const SUBMISSIONS: u32 = 1024;
 /// Completions that wait without overflowing into the kernel.
 const COMPLETIONS: u32 = 8192;
 
-/// How long to wait before the kernel is offered again what it was too short of something to take.
+/// How long to wait before submissions are retried that the kernel refused for want of a resource.
 const BACKLOG_WAIT: Nanos = Nanos::from_millis(1);
 
 /// One completion as the kernel tells it.

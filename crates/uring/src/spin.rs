@@ -11,7 +11,7 @@
 
 use base::Nanos;
 
-/// What is always worth it: a peer that answers at once.
+/// The shortest limit: enough for a peer that answers at once.
 const SHORTEST: Nanos = Nanos::from_micros(5);
 
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,18 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Looks for `longest` at most. Zero: sleeps at once.
+    /// Polls for at most `longest`. Zero: sleeps at once.
     pub fn new(longest: Nanos) -> Spin {
         let shortest = SHORTEST.min(longest);
         Spin { shortest, longest, limit: shortest }
     }
 
-    /// How long to look now.
+    /// How long to poll now.
     pub fn limit(&self) -> Nanos {
         self.limit
     }
 
-    /// There was nothing to do for so long, by spinning, sleeping, or both.
+    /// There was nothing to do for this time, spent polling, sleeping, or both.
     pub fn on_gap(&mut self, gap: Nanos) {
         let limit = if gap > self.longest {
             self.limit.0 / 2

@@ -269,7 +269,7 @@ impl Initiator {
         matches!(self.phase, Phase::FullFeature) && !serial::is_before(self.max_cmd_sn, self.cmd_sn)
     }
 
-    /// For one who goes on with the session by other means; nothing may be outstanding.
+    /// For a caller that continues the session itself; no request may be outstanding.
     pub fn numbers(&self) -> SessionNumbers {
         assert!(self.outstanding() == 0 && self.output.is_empty(), "a session is handed on at rest");
         let &Initiator { cmd_sn, max_cmd_sn, exp_stat_sn, .. } = self;
@@ -285,7 +285,8 @@ impl Initiator {
         self.tasks.len()
     }
 
-    /// A command that somebody else has ended, by a reset: it will not be answered. `false`: it was, or is none.
+    /// Removes a command that another initiator has ended by a reset, so it will not be answered. `false`: it was
+    /// answered, or does not exist.
     pub fn forget(&mut self, tag: Tag) -> bool {
         self.tasks.take_command(tag).is_some()
     }
@@ -472,7 +473,7 @@ impl Initiator {
     }
 }
 
-/// An initiator rejects nothing: what it cannot parse ends the session.
+/// An initiator rejects nothing: a PDU that it cannot parse ends the session.
 fn meaning<T>(parsed: Result<T, RejectReason>) -> Result<T, Fault> {
     parsed.map_err(|_| Fault::UnexpectedPdu)
 }

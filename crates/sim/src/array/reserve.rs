@@ -52,7 +52,7 @@ struct Hold {
     persists: bool,
 }
 
-/// Names a change of a volume's reservation: whoever preempts makes it its own.
+/// Identifies a change of a volume's reservation. A host that preempts takes it over.
 type Turn = u64;
 
 /// Who holds which volume, as far as hosts have been told.

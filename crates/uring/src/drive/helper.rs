@@ -18,7 +18,7 @@ use env::{DriveInfo, IoError};
 use super::{Drive, SendableUse, open};
 use crate::mailbox::Doorbell;
 
-/// Threads at once. More than a machine has drives that hang, so that what is well does not wait for what is not.
+/// Threads at once. This is more than the hung drives of a machine, so healthy drives do not wait for hung ones.
 pub const THREADS_MAX: usize = 64;
 /// Discards of one drive that wait.
 const DISCARDS_MAX: usize = 256;
@@ -36,7 +36,7 @@ pub enum Job {
         path: String,
         writable: bool,
     },
-    /// Of a drive that nobody uses any more.
+    /// Of a drive that is no longer in use.
     Close(Arc<Drive>),
     /// How large a drive is now.
     Measure(SendableUse),
