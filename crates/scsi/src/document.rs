@@ -56,7 +56,8 @@ initiator, or the initiator that aborted it, has been informed. A reset by an in
 that initiator's own commands.
 
 Limits: a session can have 128 commands outstanding (its command window), and 32 immediate commands; further immediate commands are
-rejected. The commands of all sessions that one core serves can hold 512 MiB of data; data of a read counts until it is sent. A
+rejected. The commands of all sessions that one core serves share a budget for data, 66 MiB to 512 MiB by `memory` in
+`docs/configuration.md`; data of a read counts until it is sent. A
 command that does not fit is refused with TASK SET FULL, or with BUSY if its nexus has no other command outstanding, and
 none of its data is kept. ORWRITE ends with BUSY if others keep changing the same blocks.
 
