@@ -1,4 +1,4 @@
-//! Memory that direct I/O accepts: whole, 4 KiB-aligned blocks. A thread uses the memory of buffers that are gone again.
+//! Buffers for direct I/O: whole, 4 KiB-aligned blocks. Each thread reuses the memory of freed buffers.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,12 +9,12 @@ use crate::units::BLOCK_BYTES;
 
 /// Memory comes in these sizes, in blocks; larger buffers are as large as asked for.
 const SIZES: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
-/// What a thread keeps for the next buffers, in bytes; of what it has lent, too.
+/// Bytes of freed buffers that a thread keeps for reuse; and, separately, bytes of lent buffers that it tracks.
 const KEPT_BYTES_MAX: usize = 16 << 20;
-/// So many lent ones are looked at for one that nobody holds any more.
+/// Lent buffers that are checked for one that is free again.
 const LOOKED_AT_MAX: usize = 4;
 
-/// Memory of buffers that are gone, and of those that are lent, by size: fresh memory of this kind costs page faults and clearing.
+/// Memory of freed buffers, and of lent ones, by size. New memory would cost page faults and clearing.
 struct Kept {
     bytes: usize,
     lent_bytes: usize,
@@ -70,13 +70,13 @@ fn size_of_kept(memory: &[u8]) -> Option<usize> {
     SIZES.iter().position(|&size| size * BLOCK_BYTES == memory.len())
 }
 
-/// Takes memory for so many blocks from what this thread keeps.
+/// Takes memory for this number of blocks from the buffers that this thread keeps.
 fn take_kept(blocks: usize) -> Option<BytesMut> {
     let size = size_for(blocks)?;
     KEPT.with_borrow_mut(|kept| kept.take(size))
 }
 
-/// Zeros that begin at a multiple of the block size; to share them allocates nothing.
+/// Zeros, aligned to the block size. Sharing them allocates nothing.
 pub fn aligned_zeros(bytes: usize) -> BytesMut {
     let mut memory = BytesMut::zeroed(bytes + BLOCK_BYTES);
     memory.advance(memory.as_ptr().align_offset(BLOCK_BYTES));
@@ -88,13 +88,13 @@ pub fn aligned_zeros(bytes: usize) -> BytesMut {
 
 /// A run of whole 4 KiB blocks, aligned for direct I/O. The length is a multiple of [`BLOCK_BYTES`].
 pub struct AlignedBuffer {
-    /// As long as one of [`SIZES`], or as long as was asked for.
+    /// The length is one of [`SIZES`], or the requested one.
     memory: BytesMut,
     blocks: usize,
 }
 
 impl AlignedBuffer {
-    /// `blocks` blocks of zeros. Panics where memory cannot be had.
+    /// `blocks` blocks of zeros. Panics if memory cannot be allocated.
     pub fn zeroed(blocks: usize) -> AlignedBuffer {
         match take_kept(blocks) {
             Some(memory) => {
@@ -106,7 +106,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// `blocks` blocks that hold whatever an earlier buffer held: for those who write all of it before they read any.
+    /// `blocks` blocks with undefined content (that of an earlier buffer). The caller must write all of it before reading.
     pub fn uncleared(blocks: usize) -> AlignedBuffer {
         let Some(memory) = take_kept(blocks) else { return AlignedBuffer::fresh(blocks) };
         let mut buffer = AlignedBuffer { memory, blocks };
@@ -147,7 +147,7 @@ impl AlignedBuffer {
         Bytes::from_owner(self)
     }
 
-    /// The same, for those who give it back soon: this thread looks for it then. Nothing is allocated for that.
+    /// The same, for users that drop it soon: this thread then reuses the memory. This allocates nothing.
     pub fn lend(mut self) -> Bytes {
         let memory = std::mem::take(&mut self.memory).freeze();
         let lent = memory.slice(..self.blocks * BLOCK_BYTES);

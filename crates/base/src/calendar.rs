@@ -1,4 +1,4 @@
-//! Dates (UTC), of milliseconds since 1970 as clocks on the wall tell them.
+//! Calendar dates (UTC), computed from milliseconds since 1970.
 
 const DAY_MS: u64 = 86_400_000;
 

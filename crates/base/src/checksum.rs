@@ -7,13 +7,13 @@ pub fn crc32c(bytes: &[u8]) -> u32 {
     crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// Where a block is cut: at no border of sectors or records.
+/// Where a block is divided: not at a boundary of sectors or records.
 const CUT: usize = 1360;
 
-/// The checksum of a block of data: that of its two parts, put together in a way that is not linear.
+/// The checksum of a block of data: a non-linear combination of the CRC-32C of its two parts.
 ///
-/// The CRC-32C of all data that ends in its own CRC-32C is the same, and that of the sum of three blocks is the sum of theirs.
-/// Hosts do store such blocks; a stale one, or one of another place, must be told from what was written.
+/// Plain CRC-32C is the same for all data that ends in its own CRC-32C, and it is linear: the CRC of the sum of three blocks is
+/// the sum of their CRCs. Hosts store such blocks. A stale block, or one of another address, must not have the same checksum.
 pub fn block_checksum(block: &[u8]) -> u32 {
     let (head, tail) = block.split_at(CUT.min(block.len()));
     crc32c(head).wrapping_mul(0x9E37_79B1).wrapping_add(crc32c(tail))

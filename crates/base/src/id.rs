@@ -1,4 +1,4 @@
-//! Names of things, each its own type so that one is never taken for another.
+//! Ids. Each kind of id has its own type, so that the compiler rejects a mix-up.
 
 use std::fmt;
 

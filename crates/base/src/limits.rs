@@ -1,6 +1,6 @@
-//! Every bound of the program in one place, related to each other at compile time.
+//! All limits of the program in one place. Compile-time assertions relate them to each other.
 //!
-//! What is full pushes back; nothing grows with load.
+//! A full queue applies back-pressure. Nothing grows with the load.
 
 /// Shards of one process, and lanes of one pool.
 pub const SHARDS_MAX: usize = 16;
@@ -33,7 +33,7 @@ pub const LUN_MAX: u16 = 16383;
 pub const POOLS_MAX: usize = 16;
 /// Deleted pools that are remembered, so that a drive which was away does not bring one back.
 pub const DELETED_POOLS_MAX: usize = 64;
-/// Drives that pools have had to do without and that are remembered.
+/// Drives that pools have lost and that are remembered.
 pub const FAILED_DRIVES_MAX: usize = 64;
 /// Letters of a volume's, host's, pool's or array's name.
 pub const NAME_BYTES_MAX: usize = 63;
@@ -91,7 +91,7 @@ pub const COPY_SEGMENTS_MAX: usize = 64;
 pub const COPY_DESCRIPTORS_BYTES_MAX: usize = 4096;
 pub const COPY_SEGMENT_BYTES_MAX: usize = 64 << 20;
 pub const COPY_PIECE_BYTES: usize = 1 << 20;
-/// A stretch of at least so many bytes is copied by reference, inside a pool.
+/// Minimum length, in bytes, of a range that is copied by reference inside a pool.
 pub const COPY_BY_REFERENCE_BYTES_MIN: u64 = 64 << 10;
 /// Layers that only copies keep, of the array and of one volume.
 pub const COPIED_FROM_MAX: usize = 1024;
@@ -106,29 +106,29 @@ pub const LBA_STATUS_REQUESTS_MAX: usize = 64;
 pub const RECEIVE_SEGMENT_BYTES_MAX: usize = 256 << 10;
 /// Text that a login may gather over several PDUs.
 pub const LOGIN_TEXT_BYTES_MAX: usize = 64 << 10;
-/// Connections that may be in login at once, per shard, with discovery sessions; the next one takes the place of one of
+/// Connections in login, and discovery sessions, at once on one shard; a further one replaces one of
 /// them. A login that takes longer than [`LOGIN_NS_MAX`] is dropped.
 pub const LOGINS_PER_SHARD_MAX: usize = 128;
-/// Sessions of one host, and from one address, on all shards. A host that has none is let in all the same.
+/// Sessions of one host, and from one address, on all shards. A host without a session is always admitted.
 pub const SESSIONS_PER_HOST_MAX: usize = 512;
 pub const SESSIONS_PER_ADDRESS_MAX: usize = 768;
-/// Sessions on one shard, beyond which only hosts are let in that have none.
+/// Sessions on one shard. Beyond this number, only hosts without a session are admitted.
 pub const SESSIONS_PER_SHARD_MAX: usize = CONNECTIONS_PER_SHARD_MAX - LOGINS_PER_SHARD_MAX;
-/// Addresses of which a shard remembers that they gave wrong secrets.
+/// Addresses with wrong CHAP secrets that a shard remembers.
 pub const GUESSERS_MAX: usize = 1024;
 pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
 /// Idle time after which an initiator is probed with NOP-In, and after which it is given up.
 pub const NOP_IDLE_NS: u64 = 15_000_000_000;
 pub const NOP_ANSWER_NS_MAX: u64 = 15_000_000_000;
 
-/// How full a pool must be before its hosts are told, and how often that is looked at.
+/// How full a pool must be before its hosts are warned. It is checked every [`SPACE_WATCH_NS`].
 pub const SPACE_THRESHOLD_PERCENT: u64 = 90;
 
-/// From so much on `status` warns that a pool runs full.
+/// From this percentage on, `status` warns that a pool is becoming full.
 pub const SPACE_WARNING_PERCENT: u64 = 80;
 const _: () = assert!(SPACE_WARNING_PERCENT < SPACE_THRESHOLD_PERCENT);
 
-/// Volumes and hosts whose writes were refused lately that each shard remembers.
+/// Volumes and hosts with recently refused writes that each shard remembers.
 pub const SPACE_REFUSALS_MAX: usize = 64;
 pub const SPACE_WATCH_NS: u64 = 10_000_000_000;
 
@@ -152,20 +152,20 @@ const _: () = assert!(WRITE_SAME_PIECE_BYTES <= TRANSFER_BYTES_MAX);
 
 /// MaxBurstLength that we agree to: the largest piece of a write that one R2T asks for.
 pub const BURST_BYTES_MAX: usize = 1 << 20;
-/// FirstBurstLength that we agree to: what a write command may bring unasked. It is what open-iscsi offers. What comes
-/// unasked saves a round trip, and counts in a shard's room for commands from the moment when the command has come.
+/// FirstBurstLength that we agree to: the unsolicited data of a write command. open-iscsi offers the same. Unsolicited data
+/// saves a round trip, and counts in a shard's budget for commands from the arrival of the command.
 pub const FIRST_BURST_BYTES_MAX: usize = 256 << 10;
 /// MaxOutstandingR2T that we agree to.
 pub const OUTSTANDING_R2TS_MAX: u32 = 8;
 /// Immediate commands (those outside the CmdSN window) outstanding in one session.
 pub const IMMEDIATE_COMMANDS_MAX: u32 = 32;
-/// Write data that one session may have been asked for and not yet answered: R2Ts wait for room here.
+/// Write data of one session that R2Ts have requested and that has not been answered yet. Further R2Ts wait for room here.
 pub const WRITE_BYTES_PER_SESSION_MAX: usize = 8 << 20;
-/// Data that one session's reads may hold, from before they are carried out until it has been sent.
+/// Data of one session's reads, from before they are executed until the data has been sent.
 pub const READ_BYTES_PER_SESSION_MAX: usize = 8 << 20;
 /// Output queued for one connection beyond which nothing more is received from it.
 pub const OUTPUT_BYTES_PER_CONNECTION_MAX: usize = 8 << 20;
-/// What a command counts for in a shard's room for commands, besides its data.
+/// Bytes that a command uses in a shard's budget for commands, besides its data.
 pub const COMMAND_BYTES: usize = 2 << 10;
 /// Keys of one login or text negotiation.
 pub const TEXT_KEYS_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! Hash maps whose order is the same in every run: a seed decides everything in the simulator.
+//! Hash maps with the same iteration order in every run, so that a seed determines a simulated run.
 
 /// A hash map with a fixed hasher. Keys come from ourselves, never straight from a peer.
 pub type HashMap<K, V> = hashbrown::HashMap<K, V, foldhash::fast::FixedState>;

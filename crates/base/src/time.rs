@@ -1,4 +1,4 @@
-//! Time as the environment tells it.
+//! Points in time and durations, as the environment gives them.
 
 use std::fmt;
 use std::ops::{Add, Sub};

@@ -1,6 +1,6 @@
-//! What the commands of all sessions of one shard may hold at once: their data, and room for themselves.
+//! The memory budget for the commands of all sessions of one shard: their data and their state.
 //!
-//! A command that finds no room is refused with BUSY or TASK SET FULL (SAM-5 §5.3.1) before anything of it is kept; the
+//! A command that does not fit is refused with BUSY or TASK SET FULL (SAM-5 §5.3.1) before any of its data is kept. The
 //! initiator sends it again. So memory does not grow with the number of sessions.
 
 use std::cell::Cell;

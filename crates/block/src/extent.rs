@@ -1,4 +1,4 @@
-//! Where a request reaches, for targets and filters.
+//! The byte range of a request, for targets and filters.
 
 use base::Lba;
 

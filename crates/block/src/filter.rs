@@ -1,4 +1,4 @@
-//! Filters: targets over a target, with the same interface. For tests and for measuring what slowness does.
+//! Filters: each wraps a target and has the same interface. For tests, and for measuring the effect of latency.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,9 +1,9 @@
-//! The seam between what hosts speak and where data lives: block requests in, statuses out.
+//! The interface between the protocols of hosts and the storage of data: block requests in, statuses out.
 //!
-//! A target is anything that can execute a [`BlockRequest`]; it validates nothing that the edge has
-//! validated already (range, access), it asserts it.
+//! A target is anything that can execute a [`BlockRequest`]. The caller has validated the request (range, access); the
+//! target does not validate again, it asserts.
 //!
-//! Three targets live here, [`Null`], [`Memory`] and [`Raw`], and two filters over any target, [`Fault`] and
+//! Three targets are here, [`Null`], [`Memory`] and [`Raw`], and two filters over any target, [`Fault`] and
 //! [`Delay`].
 
 mod budget;

@@ -1,12 +1,12 @@
 //! A target in memory: a sparse map of slabs of 4 MiB. For tests, and for measuring without drives.
 //!
-//! Every request takes effect as a whole when it is executed, so that nothing overlaps. A read shares its slab, which nobody
-//! may change meanwhile: what is written then is kept beside the slab, block by block, until the next write that finds
-//! it unshared.
+//! Every request takes effect at once, as a whole, so requests never overlap. A read shares its slab, and while it is
+//! shared nobody may change it. Writes during this time are kept beside the slab, block by block. The next write that
+//! finds the slab unshared merges them into it.
 //!
 //! ```text
 //!   slab     | block 0 | block 1 | ... | block 1023 |      shared with reads that are being sent
-//!   beside   { 1: newer }                                  what reads see; folded in by a later write
+//!   beside   { 1: newer }                                  new reads see it; a later write merges it into the slab
 //! ```
 
 use std::cell::RefCell;

@@ -1,4 +1,4 @@
-//! A target of nothing: writes vanish, reads are zeros. For measuring the front end alone.
+//! A target without storage: it discards writes and returns zeros. For measuring the front end alone.
 
 use bytes::Bytes;
 

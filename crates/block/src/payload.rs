@@ -1,8 +1,8 @@
-//! Data on its way to a target: pieces of the buffers it was received in, in order, not yet copied.
+//! Data on its way to a target: slices of the receive buffers, in order, not yet copied.
 
 use bytes::Bytes;
 
-/// What is longer is read in order, which is fast by itself.
+/// Longer data is not prefetched: it is read sequentially, which is fast without prefetching.
 const BROUGHT_CLOSER_BYTES_MAX: usize = 16 << 10;
 
 /// An ordered list of byte pieces. Pieces need no alignment. A single piece, which is most of them, needs no memory of
@@ -101,7 +101,7 @@ impl Payload {
         self.copy_by(offset_bytes, target, parity::copy_past_caches);
     }
 
-    /// The data is read in a moment, by the processor that runs this: a little of it comes into the caches meanwhile, and nobody waits.
+    /// Prefetches short data that this processor is about to read. It does not wait.
     pub fn bring_closer(&self) {
         if self.len() <= BROUGHT_CLOSER_BYTES_MAX {
             self.pieces().iter().for_each(|piece| parity::bring_closer(piece));

@@ -1,7 +1,7 @@
-//! Byte ranges of which overlapping ones are held by one task after the other, in the order in which they asked.
+//! Locks on byte ranges. Tasks get overlapping ranges one after the other, in the order of their requests.
 //!
-//! A task holds one range at a time, so that nobody waits in a circle. The number of ranges is the number of
-//! requests in flight, which the transports bound.
+//! A task holds one range at a time, so there is no deadlock. The number of ranges is the number of
+//! requests in flight, which the transports limit.
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;

@@ -1,21 +1,21 @@
-//! A drive exported as it is: LBA 0 is the drive's first byte.
+//! A drive that is exported as it is: LBA 0 is the drive's first byte.
 //!
-//! The drive takes whole, aligned 4 KiB blocks only; a volume may have 512-byte blocks. The last 4 KiB block may be cut
-//! short: a drive ends with its last sector, as a disk with the backup header of a GPT does. So:
-//! - a read fetches the 4 KiB blocks around its range and shows the part in between;
-//! - a write that begins or ends inside a 4 KiB block reads that block first and writes it back whole;
-//! - where the drive ends inside a 4 KiB block, a write of that block ends with the drive;
-//! - writers (and COMPARE AND WRITE) that touch the same 4 KiB blocks take turns, whole or partial. Readers do
-//!   not wait: a read beside a write sees each logical block before or after it.
+//! The drive accepts only whole, aligned 4 KiB blocks; a volume may have 512-byte blocks. The last 4 KiB block may be
+//! incomplete: a drive ends with its last sector, and a disk with a GPT has its backup header there. So:
+//! - a read fetches the 4 KiB blocks around its range and returns the requested part;
+//! - a write that begins or ends inside a 4 KiB block reads this block first and writes it back as a whole;
+//! - if the drive ends inside a 4 KiB block, a write of this block ends with the drive;
+//! - writes (and COMPARE AND WRITE) that touch the same 4 KiB blocks are executed one after the other. Reads do
+//!   not wait: a read concurrent with a write returns each logical block as it was before or after the write.
 //!
 //! ```text
 //!   request            ├───────────────────────┤
 //!   4 KiB blocks   │ head    │         │    tail │      head and tail are read, then all three are written
 //! ```
 //!
-//! A drive may become larger or smaller than the volume. What is asked for behind the drive's end is a medium error.
+//! A drive may become larger or smaller than the volume. Access behind the drive's end is a medium error.
 //!
-//! It must not: keep anything back after the answer, or touch what lies outside a request's logical blocks.
+//! It must not hold data back after the answer, and must not change anything outside a request's logical blocks.
 
 use std::cell::Cell;
 use std::ops::Range;

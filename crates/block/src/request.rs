@@ -1,4 +1,4 @@
-//! Requests, results, and the trait that joins them.
+//! Requests, results, and the trait of targets.
 
 use std::fmt;
 use std::future::Future;

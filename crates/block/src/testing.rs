@@ -1,5 +1,5 @@
-//! A drive in a `Vec<u8>` under an executor, for this room's tests: operations complete in the order that the
-//! test picks, and take effect when they complete.
+//! A drive in a `Vec<u8>` under an executor, for this crate's tests. The test chooses the order in which operations
+//! complete; an operation takes effect when it completes.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -214,8 +214,8 @@ fn any_rounds() -> impl Strategy<Value = Vec<Round>> {
     proptest::collection::vec(proptest::collection::vec(one, 1..12), 1..6)
 }
 
-/// Runs rounds of concurrent requests. After each, every logical block must be whole and one of: what the
-/// round's writes to it wrote or, only where none succeeded, what it was.
+/// Runs rounds of concurrent requests. After each round, every logical block must be whole. It must hold the data of one of the
+/// round's writes to it or, only if none succeeded, its old data.
 fn check_rounds<T: BlockTarget + 'static>(
     bench: &mut Bench,
     target: &Rc<T>,

@@ -1,4 +1,4 @@
-//! Asymmetric access states that survive a restart: part of the volume that they are about.
+//! Asymmetric access states that survive a restart. They are stored with their volume.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
-//! The bin: volumes that were deleted, with their snapshots and mappings, and can be brought back for a while.
+//! The bin: deleted volumes with their snapshots and mappings. They can be restored for some time.
 //!
-//! What always holds: only volumes of pools are in it; names, layers and identities in it are taken.
+//! What always holds: the bin contains only volumes of pools; names, layers and identities of its volumes stay
+//! reserved.
 
 use base::VolumeId;
 use base::limits::MAPPINGS_MAX;
@@ -18,7 +19,7 @@ pub struct Binned {
     pub volume: Volume,
     /// Wall clock, milliseconds since 1970.
     pub deleted_ms: u64,
-    /// For how long it was in the bin while the array ran, as last noted.
+    /// How long it has been in the bin while the array ran, as last recorded.
     #[serde(default)]
     pub held_seconds: u64,
     /// Its own, in the order in which they were taken.
@@ -48,7 +49,7 @@ impl Binned {
 }
 
 impl Catalog {
-    /// What was deleted and is still there, the oldest first.
+    /// Deleted volumes that are still in the bin, the oldest first.
     pub fn bin(&self) -> &[Binned] {
         &self.bin
     }
@@ -90,7 +91,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// What the clock on the wall said when it was last believed: milliseconds since 1970.
+    /// The wall clock when it was last trusted: milliseconds since 1970.
     pub fn clock_ms(&self) -> Option<u64> {
         self.clock_ms
     }
@@ -121,7 +122,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Where its number is another volume's by now, it stays away: a host must not find something else than it knew.
+    /// If its LUN belongs to another volume by now, the mapping is not restored: a host must not find another volume at a known LUN.
     fn map_again(&mut self, mapping: Mapping) {
         let known = self.find_host(mapping.host.as_str()).is_some();
         let taken = self.lun(mapping.host.as_str(), mapping.lun).is_some();

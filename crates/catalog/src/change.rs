@@ -1,4 +1,4 @@
-//! Changes: each is checked against the catalog it meets and gives the next one, or says why not.
+//! Changes. Each is checked against the current catalog and returns the next one, or the reason for a refusal.
 
 use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
 use base::{LayerId, PoolId, VolumeId};
@@ -39,7 +39,7 @@ pub enum Change {
     DetachPool {
         pool: String,
     },
-    /// What is in the pool's bin goes for good, so that the pool can be forgotten.
+    /// Deletes all volumes in the pool's bin for good, so that the pool can be deleted.
     EmptyBin {
         pool: String,
     },
@@ -92,25 +92,25 @@ pub enum Change {
         volume: String,
         unmap: bool,
     },
-    /// Into the bin, with its snapshots and, where `unmap` says so, its mappings. Only what is in a pool.
+    /// Moves a volume into the bin, with its snapshots and, if `unmap` is set, its mappings. Only for volumes of pools.
     BinVolume {
         volume: String,
         unmap: bool,
         deleted_ms: u64,
     },
-    /// Out of the bin, with its snapshots, and with those of its mappings that are still possible.
+    /// Restores a volume from the bin, with its snapshots, and with those of its mappings that are still possible.
     UndeleteVolume {
         volume: String,
     },
-    /// What is in the bin goes for good.
+    /// Deletes a volume in the bin for good.
     EradicateVolume {
         volume: String,
     },
-    /// A clone takes over the snapshots that it stands on, and what it was cloned from becomes a clone of it.
+    /// Moves the snapshots below a clone to the clone; its original becomes a clone of it.
     PromoteVolume {
         volume: String,
     },
-    /// Of these volumes, each with its snapshot's name, at one moment.
+    /// Takes snapshots of these volumes at one moment; each entry is a volume and its snapshot's name.
     TakeSnapshots {
         snapshots: Vec<(String, Name)>,
         created_ms: u64,
@@ -119,7 +119,7 @@ pub enum Change {
         volume: String,
         snapshot: String,
     },
-    /// The volume is again what it was. Refused while it is mapped.
+    /// Gives the volume the content and size of the snapshot. Refused while the volume is mapped.
     RollBack {
         volume: String,
         snapshot: String,
@@ -130,26 +130,26 @@ pub enum Change {
         name: Name,
         created_ms: u64,
     },
-    /// A volume of its own that begins as what another is; both go on in new layers.
+    /// Makes a volume with the current content of another; both get a new layer.
     CopyVolume {
         volume: String,
         name: Name,
         created_ms: u64,
     },
-    /// Clones of another snapshot, or of any of a volume, are what this one is, and keep who they are. Refused while one of
-    /// them is mapped, unless `remap` says that hosts are to be told.
+    /// Gives clones of another snapshot, or of all snapshots of a volume, the content of this snapshot. They keep their identities.
+    /// Refused while one of them is mapped, unless `remap` is set: then hosts get unit attentions.
     RefreshClones {
         volume: String,
         snapshot: String,
         clones_of: String,
         remap: bool,
     },
-    /// A volume goes on in a new layer; the old one stays for copies that refer to it.
+    /// Gives a volume a new layer; the old one stays for copies that refer to it.
     FreezeVolume {
         volume: String,
         since_ms: u64,
     },
-    /// A layer under a volume stays for copies, whatever becomes of its snapshot.
+    /// Keeps a layer below a volume for copies, even if its snapshot is deleted.
     KeepLayer {
         pool: PoolId,
         layer: LayerId,

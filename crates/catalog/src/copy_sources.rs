@@ -1,6 +1,7 @@
-//! Layers that stay because copies inside a pool refer to them: what a volume was when something was copied from it.
+//! Layers that stay because copies inside a pool refer to them: the state of a volume when something was copied from
+//! it.
 //!
-//! What always holds: such a layer is never the one that a volume is in; it may be a snapshot's, too.
+//! What always holds: such a layer is never the top layer of a volume; it may also be the layer of a snapshot.
 
 use base::limits::{COPIED_FROM_MAX, COPIED_FROM_PER_VOLUME_MAX};
 use base::{HashSet, LayerId, PoolId, VolumeId};

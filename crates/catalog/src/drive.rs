@@ -1,7 +1,8 @@
-//! Drives as the array remembers them: which a pool has, and which it had to do without.
+//! What the array remembers about drives: the members of each pool, and the drives that pools have lost.
 //!
-//! A label tells which drive of a pool a drive is, but not what it is called, and nothing of one that is away. What always holds: a drive
-//! that left its pool because of what it did is remembered until it is used anew on purpose, the last [`FAILED_DRIVES_MAX`] of them.
+//! A label identifies the drives of a pool, but has no paths, models or serial numbers. What always holds: if a drive
+//! left its pool because of a failure, it is remembered until it is explicitly reused; the last [`FAILED_DRIVES_MAX`]
+//! are kept.
 
 use base::limits::{DRIVES_MAX, FAILED_DRIVES_MAX};
 use base::{DriveId, PoolId};
@@ -25,7 +26,7 @@ pub struct DriveName {
     pub bay: String,
 }
 
-/// Why a pool goes on without a drive.
+/// Why a pool works without a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
@@ -63,19 +64,19 @@ pub struct FailedDrive {
     /// The spare that has joined in its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spare: Option<String>,
-    /// Somebody has taken note.
+    /// The administrator has acknowledged it.
     #[serde(default)]
     pub cleared: bool,
 }
 
-/// A change of what is known of drives.
+/// A change of the records about drives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DriveChange {
-    /// What the members of a pool are called and how they are, and drives that it has had to do without.
+    /// Records the names and states of the members of a pool, and the drives that it has lost.
     Note { pool: PoolId, members: Vec<KnownDrive>, failed: Vec<FailedDrive> },
-    /// Somebody has taken note of what these did.
+    /// The administrator has acknowledged these failures.
     Clear(Vec<DriveId>),
-    /// Drives that are used anew: what they did is forgotten.
+    /// Drives that are reused: their failures are deleted.
     Forgive(Vec<DriveName>),
 }
 
@@ -124,7 +125,7 @@ impl Catalog {
         }
     }
 
-    /// Somebody has taken note of these.
+    /// The administrator has acknowledged these.
     fn clear_drives(&mut self, drives: &[DriveId]) {
         let these = self.failed_drives.iter_mut().filter(|failed| drives.contains(&failed.id));
         these.for_each(|failed| failed.cleared = true);

@@ -1,4 +1,4 @@
-//! The catalog as JSON bytes. What is decoded is checked as a whole: stored bytes are not trusted.
+//! The catalog as JSON bytes. A decoded catalog is checked as a whole, because stored bytes are not trusted.
 
 use base::BLOCK_BYTES;
 use base::limits::{

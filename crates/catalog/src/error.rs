@@ -1,4 +1,4 @@
-//! Why a change is refused or stored bytes are not a catalog. A closed list, each with what to do about it.
+//! Reasons for which a change is refused, or stored bytes are not a catalog: a closed list, each with advice.
 
 use base::limits::{
     CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,

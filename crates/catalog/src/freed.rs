@@ -1,8 +1,8 @@
-//! LUN numbers that hosts had and have not any more. A host may still think of one by the volume that it had: it is not
-//! given to another volume by default as long as there is another number.
+//! LUN numbers that a host had and has no more. The host may still associate such a number with the old volume. So it
+//! is not assigned to another volume by default as long as there is another number.
 //!
-//! What always holds: a number that was freed is not mapped, is there once for each host, and belongs to a host that
-//! exists. The last [`FREED_LUNS_MAX`] are known, oldest first.
+//! What always holds: a freed number is not mapped, is listed once for each host, and belongs to an existing
+//! host. The last [`FREED_LUNS_MAX`] are kept, oldest first.
 
 use base::VolumeId;
 use base::limits::{FREED_LUNS_MAX, LUN_MAX};

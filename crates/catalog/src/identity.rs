@@ -1,4 +1,4 @@
-//! Identities that hosts know volumes and the array by: unique by construction, never changed, never reused.
+//! Identities by which hosts know volumes and the array: unique by construction, never changed, never reused.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,12 +1,13 @@
-//! What the array is, apart from its data: volumes, hosts, mappings, pools and their identities.
+//! The configuration of the array: volumes, hosts, mappings, pools and their identities.
 //!
-//! Pure values. A [`Catalog`] changes only by [`Catalog::apply`], which either gives the next catalog or says
-//! why not; the old one is untouched. It is stored as JSON bytes ([`Catalog::encode`], [`Catalog::decode`])
-//! in every pool's log and, while there is no pool, in the head's state directory.
+//! Pure values. A [`Catalog`] changes only by [`Catalog::apply`], which returns either the next catalog or the
+//! reason for a refusal; the old one is unchanged. It is stored as JSON bytes ([`Catalog::encode`],
+//! [`Catalog::decode`]) in every pool's log and, while there is no pool, in the head's state directory.
 //!
-//! What always holds, also of a decoded catalog: names are unique per kind and valid; an initiator belongs to
-//! one host; a snapshot's layer is its own; a LUN of a host is one volume and the reverse; identities (NAA, serial number) are unique; counters
-//! are above every id handed out. What must not happen: a CHAP secret in a log, an error or `Debug` output.
+//! What always holds, also for a decoded catalog: names are valid, and unique for each kind; an initiator belongs to
+//! one host; each snapshot has a layer of its own; a LUN of a host is one volume, and a volume has one LUN for each
+//! host; identities (NAA, serial number) are unique; counters are above every id that was assigned. A CHAP secret must
+//! not appear in a log, an error or `Debug` output.
 
 mod access;
 mod bin;

@@ -1,4 +1,4 @@
-//! The catalog and what is in it, and how to look things up.
+//! The catalog, its parts, and look-ups.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ pub struct Volume {
     /// The size it was made with, by which its layer has room; only where it is in a pool and was resized.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_size_bytes: Option<u64>,
-    /// It was made smaller, and what it held beyond its end has not been given back yet.
+    /// It was made smaller, and the blocks behind its new end have not been unmapped yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub untrimmed: bool,
     /// The layer by whose id its blocks are dealt to the pool's lanes, where that is not its own: the one that it was
@@ -87,9 +87,9 @@ pub struct Host {
     pub name: Name,
     /// At least one; each belongs to this host alone.
     pub initiators: Vec<InitiatorName>,
-    /// What the host must prove to know at login; none: no CHAP is asked for.
+    /// The credentials that the host must prove at login; none: CHAP is not required.
     pub chap: Option<Chap>,
-    /// What the array proves to know in return; only beside `chap`, with another secret.
+    /// The credentials that the array proves in return (mutual CHAP); only with `chap`, and with another secret.
     pub mutual: Option<Chap>,
 }
 
@@ -167,7 +167,7 @@ pub struct Catalog {
     /// In order of their names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) schedules: Vec<Schedule>,
-    /// What the clock on the wall said when it was last believed: milliseconds since 1970.
+    /// The wall clock when it was last trusted: milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) clock_ms: Option<u64>,
     /// In order of their names.

@@ -1,4 +1,4 @@
-//! Clones of an image become clones of its successor, all in one change.
+//! Refresh: all clones of an image become clones of a newer image, in one change.
 
 use base::{LayerId, PoolId};
 
@@ -7,7 +7,7 @@ use crate::model::{Catalog, Volume, VolumeKind};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
 
-/// What clones are to be.
+/// The image that clones get.
 struct Image {
     pool: PoolId,
     dealt_as: LayerId,
@@ -17,8 +17,8 @@ struct Image {
 }
 
 impl Catalog {
-    /// The clones of a snapshot, VOLUME@SNAPSHOT, or of any of a volume's, VOLUME, as they were called when the clones were
-    /// made; but neither the volume that `image` is of, nor what was copied as a whole.
+    /// The clones of a snapshot (VOLUME@SNAPSHOT), or of all snapshots of a volume (VOLUME), by the names at the time when the clones were
+    /// made. The volume of `image` and whole copies of volumes are not included.
     pub fn clones_of<'a>(&'a self, of: &'a str, image: &'a str) -> impl Iterator<Item = &'a Volume> + 'a {
         let is_of =
             move |label: &str| label.split_once('@').is_some_and(|(volume, _)| label == of || volume == of);

@@ -1,7 +1,7 @@
-//! Other names for what there is. Ids, identities and what hosts see stay as they are.
+//! Renaming. Ids, identities and everything that hosts see stay the same.
 //!
-//! What always holds: a name is one thing's alone among its kind, the bin included; whatever refers to a thing by its name
-//! (mappings and the bin to hosts, snapshots to the schedule that took them) follows.
+//! What always holds: a name is unique within its kind, including the bin; all references by name are updated (mappings
+//! and the bin refer to hosts, snapshots to the schedule that took them).
 
 use crate::error::CatalogError;
 use crate::model::Catalog;

@@ -1,4 +1,4 @@
-//! Persistent reservations that survive a restart (APTPL): part of the volume that they are about.
+//! Persistent reservations that survive a restart (APTPL). They are stored with their volume.
 
 use base::limits::{ISCSI_NAME_BYTES_MAX, REGISTRATIONS_KEPT_MAX, REGISTRATIONS_PER_VOLUME_MAX};
 use base::{HashSet, VolumeId};

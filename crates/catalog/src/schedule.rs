@@ -1,7 +1,7 @@
-//! Schedules: snapshots that are taken by themselves, of some volumes at one moment, and how many of them are kept.
+//! Schedules: automatic snapshots of some volumes at one moment, and how many of them are kept.
 //!
-//! What always holds: a schedule keeps something; its volumes exist, in the bin or out of it. A schedule deletes only what
-//! was taken by one of its name.
+//! What always holds: a schedule keeps at least one snapshot; its volumes exist, in the bin or outside. A schedule
+//! deletes only snapshots that were taken by a schedule of its name.
 
 use std::collections::BTreeMap;
 
@@ -16,10 +16,10 @@ use crate::model::{Catalog, Volume};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
 
-/// What is put behind a schedule's name to name its snapshots.
+/// The suffix that a schedule's name gets to name a snapshot.
 const MOMENT_BYTES: usize = "-20000101T0000Z".len();
 
-/// How many snapshots are kept: the first of each of the last so many hours, days, weeks and months (UTC).
+/// How many snapshots are kept: the first of each of the last N hours, days, weeks and months (UTC).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Retention {
@@ -119,8 +119,8 @@ impl Catalog {
         schedule.volumes.iter().filter_map(|&volume| self.volume(volume))
     }
 
-    /// Snapshots that a schedule has taken and keeps no longer, of volumes that are not in the bin. Those that say that they are of the
-    /// future were taken by a clock that was wrong, or it is wrong now: they neither go nor push others out.
+    /// Expired snapshots of a schedule, of volumes that are not in the bin. If the time of a snapshot is in the future, the clock was wrong
+    /// then or is wrong now: such snapshots are not deleted, and do not cause others to expire.
     fn expired(&self, schedule: &Schedule, now_ms: u64) -> Vec<&Snapshot> {
         let mut taken: BTreeMap<VolumeId, Vec<&Snapshot>> = BTreeMap::new();
         let by_it = |one: &&Snapshot| one.schedule.as_ref() == Some(&schedule.name);

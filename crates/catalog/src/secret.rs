@@ -1,4 +1,4 @@
-//! CHAP credentials (RFC 7143 §12.1.3). A secret is never shown: not by `Debug`, not by an error.
+//! CHAP credentials (RFC 7143 §12.1.3). Neither `Debug` output nor an error shows a secret.
 
 use std::fmt;
 use std::str::FromStr;

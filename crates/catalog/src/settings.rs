@@ -1,17 +1,17 @@
-//! How a pool is looked after: what the administrator may set, and what became of its last scrub.
+//! Settings of a pool, and the result of its last scrub.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
 
-/// What the administrator has set of a pool; what is not set is the program's choice.
+/// The administrator's settings of a pool; settings that are not set have the program's defaults.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoolSettings {
     /// The share of time that rebuilding and scrubbing may take while hosts are served: 1 to 100.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repair_share_percent: Option<u8>,
-    /// Errors of a drive within the window that are borne before it is taken out, by kind: 1 to 1,000,000.
+    /// Error thresholds: a drive is taken out at this number of errors within the window, by kind: 1 to 1,000,000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_errors: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -21,27 +21,27 @@ pub struct PoolSettings {
     /// 1 s to 30 days.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_window_seconds: Option<u32>,
-    /// A drive so many times slower than its siblings is emptied: 2 to 10,000; 0: none is.
+    /// A drive that is this many times slower than the others is emptied: 2 to 10,000; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_factor: Option<u32>,
-    /// What is faster is never slow: 1 ms to 1 min.
+    /// A drive with a lower latency is never slow: 1 ms to 1 min.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_latency_ms: Option<u32>,
-    /// For how long it must have been: 1 s to 1 day.
+    /// How long a drive must have been slow: 1 s to 1 day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow_seconds: Option<u32>,
-    /// A drive that does not answer for so long is given up: 1 s to 1 hour; 0: never.
+    /// A drive that does not answer for this time is given up: 1 s to 1 hour; 0: never.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hung_seconds: Option<u32>,
-    /// Time from one scrub to the next, 1 minute to 1 year; 0: none by itself.
+    /// Time from one scrub to the next, 1 minute to 1 year; 0: no automatic scrubs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scrub_every_seconds: Option<u32>,
-    /// How long a deleted volume stays in the bin, 1 minute to 1 year; 0: it goes at once.
+    /// How long a deleted volume stays in the bin, 1 minute to 1 year; 0: it is deleted at once.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bin_seconds: Option<u32>,
 }
 
-/// What came of a scrub.
+/// The result of a scrub.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScrubRecord {
@@ -49,9 +49,9 @@ pub struct ScrubRecord {
     pub ended_ms: u64,
     /// `false` where it was stopped before it had read everything.
     pub complete: bool,
-    /// Batches in which something was wrong and was written anew.
+    /// Batches with damage that was repaired.
     pub repaired: u64,
-    /// Batches of which something can neither be read nor rebuilt.
+    /// Batches with data that can neither be read nor rebuilt.
     pub unreadable: u64,
 }
 

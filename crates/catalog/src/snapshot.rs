@@ -1,7 +1,7 @@
-//! Snapshots: what a volume was at one moment, under a name; volumes that are made of them, or become them again.
+//! Snapshots, which keep the state of a volume at one moment under a name; clones of snapshots; and rollback.
 //!
-//! What always holds: a snapshot belongs to a volume that exists and is in a pool, and is in the same one; its layer is
-//! its own. Volumes that a snapshot was cloned into do not depend on it.
+//! What always holds: a snapshot belongs to an existing volume of a pool, and is in the same pool; it has a layer of
+//! its own. Clones of a snapshot do not depend on it.
 
 use base::limits::{SNAPSHOTS_AT_ONCE_MAX, SNAPSHOTS_MAX, VOLUMES_MAX};
 use base::{LayerId, PoolId, VolumeId};
@@ -90,7 +90,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// The volume goes on in a new layer; the old one is the snapshot.
+    /// The volume gets a new layer; the old one becomes the snapshot.
     fn take_snapshot(&mut self, volume: &str, name: &Name, created_ms: u64) -> Result<(), CatalogError> {
         let (index, pool, layer) = self.place_of(volume)?;
         let id = self.volumes[index].id;
@@ -125,7 +125,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// Whatever stood on a snapshot that is gone stands on what that stood on.
+    /// Everything that stood on a deleted snapshot now stands on the layer below it.
     pub(crate) fn stand_lower(&mut self, gone: &Snapshot) {
         let binned = self.bin.iter_mut();
         let (volumes, snapshots): (Vec<_>, Vec<_>) =
@@ -139,7 +139,7 @@ impl Catalog {
         }
     }
 
-    /// The volume goes on in a new layer over the snapshot, and has the size that it had then.
+    /// The volume gets a new layer over the snapshot, and the size of the snapshot.
     pub(crate) fn roll_back(&mut self, volume: &str, name: &str) -> Result<(), CatalogError> {
         let (index, pool, _) = self.place_of(volume)?;
         let id = self.volumes[index].id;
@@ -155,7 +155,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A volume with an identity of its own, that begins as what the snapshot is.
+    /// A volume with an identity of its own and the content of the snapshot.
     pub(crate) fn clone_volume(
         &mut self,
         volume: &str,
@@ -172,7 +172,7 @@ impl Catalog {
         Ok(())
     }
 
-    /// A volume with an identity of its own, that begins as what another is now.
+    /// A volume with an identity of its own and the current content of another.
     pub(crate) fn copy_volume(
         &mut self,
         volume: &str,
@@ -225,7 +225,7 @@ impl Catalog {
         Ok(self.volumes.last_mut().expect("just added"))
     }
 
-    /// A clone takes over what it stands on, as far down as it is its origin's; the origin is a clone from then on.
+    /// A clone takes over the snapshots below it that belong to its origin; the origin is a clone from then on.
     pub(crate) fn promote_volume(&mut self, name: &str) -> Result<(), CatalogError> {
         let index = self.volume_index(name)?;
         let (id, volume_name) = (self.volumes[index].id, self.volumes[index].name.clone());

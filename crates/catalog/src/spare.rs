@@ -1,4 +1,4 @@
-//! Hot spares: drives that join a pool by themselves when it has lost one.
+//! Hot spares: drives that join a pool automatically when it has lost a drive.
 
 use base::limits::{DRIVES_MAX, SPARE_PATH_BYTES_MAX, SPARES_MAX};
 use base::{DriveId, HashSet};

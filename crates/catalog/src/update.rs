@@ -1,4 +1,4 @@
-//! What may be changed of a thing that there is.
+//! Changes of existing objects.
 
 use crate::name::{InitiatorName, Name};
 use crate::secret::Chap;

@@ -1,4 +1,4 @@
-//! Volumes: made, changed in size, deleted for good.
+//! Volumes: creating, resizing, deleting for good.
 
 use base::limits::{VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX};
 use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
@@ -168,7 +168,7 @@ impl Volume {
         }
     }
 
-    /// It goes on in a layer of its own over something of this size: by that the layer has room.
+    /// The volume gets a new layer over one of this size, which determines the size of the new layer.
     pub(crate) fn become_as_large(&mut self, size_bytes: u64) {
         self.first_size_bytes = None;
         if self.size_bytes != size_bytes {

@@ -1,4 +1,4 @@
-//! Which number a volume gets where none is asked for: not one that a host knows as another volume.
+//! Which LUN a mapping gets if none is given: not a number that the host knows for another volume.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Whatever is done to a catalog, and whatever bytes are read as one.
+//! Invariants of the catalog, after any sequence of changes and after decoding any bytes.
 
 mod common;
 

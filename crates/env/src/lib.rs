@@ -1,16 +1,16 @@
-//! The one seam between Tangelo and the world.
+//! The interface between Tangelo and the outside world.
 //!
-//! Everything below the control plane reaches clocks, randomness, drives, sockets and other shards through
-//! [`Env`] alone. Two things implement it: `uring` (io_uring, the real world) and `sim` (one seed decides
-//! everything). This room has the trait and its vocabulary, and no implementation.
+//! Everything below the control plane accesses clocks, randomness, drives, sockets and other shards only through
+//! [`Env`]. It has two implementations: `uring` (io_uring, the real world) and `sim` (one seed determines
+//! everything). This crate has the trait and its types, and no implementation.
 //!
 //! What always holds, in both implementations:
 //! - every submitted operation completes exactly once, with the token it was submitted with;
-//! - a buffer handed over with an operation belongs to the environment until that completion returns it;
+//! - a buffer that is passed with an operation belongs to the environment until the completion returns it;
 //! - operations on one drive may complete in any order, and a read that overlaps a write in flight may
-//!   return either;
+//!   return the old or the new data;
 //! - drive handles are valid on every shard of the process; connection and listener handles only on the
-//!   shard that made them.
+//!   shard that created them.
 
 mod operation;
 
@@ -57,7 +57,7 @@ pub trait Env {
     /// Wall-clock time in milliseconds since 1970, for people to read; may jump.
     fn wall_clock_ms(&self) -> u64;
 
-    /// How long the machine has been up, the time in which it was suspended included. It never runs backwards, and nobody sets it.
+    /// Time since the machine was started, including time in suspend. It never runs backwards, and cannot be set.
     fn uptime(&self) -> Nanos;
 
     /// Unpredictable bits (in the simulator: from the seed), fit for challenges and ids.

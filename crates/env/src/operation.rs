@@ -1,4 +1,4 @@
-//! Operations, their outcomes, and how they fail.
+//! Operations, their results, and their errors.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -41,11 +41,11 @@ pub enum Operation {
     DriveWrite { drive: DriveHandle, offset_bytes: u64, data: Vec<Bytes>, durable: bool },
     /// Makes every write that completed before this was submitted durable. → [`Outcome::Done`]
     DriveFlush { drive: DriveHandle },
-    /// Tells the drive that the range's content is not needed; what it reads as afterwards is undefined.
+    /// Tells the drive that the range's content is not needed. Reads of the range are undefined afterwards.
     /// A hint: unsupported is [`Outcome::Done`].
     DriveDiscard { drive: DriveHandle, offset_bytes: u64, length_bytes: u64 },
-    /// Looks how large the drive is now. From then on the drive can be used up to there; what is asked for behind the
-    /// end of one that became smaller is [`IoError::Gone`]. → [`Outcome::DriveMeasured`]
+    /// Measures the current size of the drive. From then on the drive can be used up to this size. If the drive became
+    /// smaller, access behind the new end returns [`IoError::Gone`]. → [`Outcome::DriveMeasured`]
     DriveMeasure { drive: DriveHandle },
     /// → [`Outcome::Listening`]
     Listen { address: SocketAddr },
@@ -118,12 +118,12 @@ pub struct DriveInfo {
     /// Model and serial number where the system knows them, else empty.
     pub model: String,
     pub serial: String,
-    /// Where it is plugged in, as the enclosure or the PCI slot calls it; empty where nobody says.
+    /// The bay: the name that the enclosure or the PCI slot gives; empty if unknown.
     pub bay: String,
     pub identity: DriveIdentity,
 }
 
-/// Which device or file it is, by whatever path it was opened.
+/// The identity of the device or file, independent of the path by which it was opened.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum DriveIdentity {
     /// The number of a block device (`st_rdev`).
@@ -142,7 +142,7 @@ pub enum IoError {
     Busy,
     /// Not a file or block device, or too small for one 4 KiB block.
     NotADrive,
-    /// The file system under a file drive, or what is under a thin device, is full.
+    /// The file system below a file drive, or the storage below a thin device, is full.
     NoSpace,
     /// The drive could not read or write this place.
     Media,

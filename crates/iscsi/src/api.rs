@@ -1,7 +1,7 @@
-//! What a [`crate::Connection`] and the engine say to each other.
+//! The messages between a [`crate::Connection`] and the engine.
 //!
-//! Pure values. A [`TaskTag`] is ours, not the initiator's: it is never reused within a connection while
-//! an answer for it may still come, so a late answer to an aborted task is recognised and dropped.
+//! Pure values. A [`TaskTag`] is ours, not the initiator's. It is never reused within a connection while
+//! an answer for it may still come. So a late answer to an aborted task is recognised and dropped.
 
 use std::fmt;
 use std::net::SocketAddr;

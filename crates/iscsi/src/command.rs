@@ -1,4 +1,4 @@
-//! SCSI Command PDUs: what they promise is checked, then they run or wait for their data.
+//! SCSI Command PDUs: their fields are checked, then the commands run or wait for their data.
 
 use base::limits;
 use block::Payload;
@@ -31,7 +31,7 @@ fn expected(command: &ScsiCommand, additional: &AdditionalHeaders<'_>) -> Result
     })
 }
 
-/// Is the data that comes unasked what was agreed on?
+/// Does the unsolicited data conform to the negotiated parameters?
 fn check_unsolicited(
     command: &ScsiCommand,
     immediate_bytes: usize,

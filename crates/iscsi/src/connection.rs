@@ -1,4 +1,4 @@
-//! One connection of a target: login, then full feature phase; the clock; the end.
+//! One connection of a target: login, full feature phase, timers, and the end.
 //!
 //! ```text
 //!   Login ──ready──► Agreement (the engine drops older sessions) ──complete_login──► FullFeature
@@ -88,8 +88,8 @@ impl Connection {
         while self.on_next(input, directory, random) {}
     }
 
-    /// The same, but no further than the first PDU that asks for something, and its effect: carry it out, then call again.
-    /// What a command brings is still at hand then, whatever stands behind it in the buffer.
+    /// The same, but stops after the first PDU with an effect. The caller executes the effect, then calls again.
+    /// So the data of a command is still in the caches, even if more PDUs follow in the buffer.
     pub fn on_receive_some(
         &mut self,
         input: &mut BytesMut,
@@ -239,7 +239,7 @@ impl Connection {
         self.claimed.as_deref()
     }
 
-    /// What was wrong with the login, where the protocol has refused it.
+    /// The reason why the protocol has refused the login.
     pub fn login_fault(&self) -> Option<LoginFault> {
         self.fault
     }
@@ -295,7 +295,7 @@ impl Connection {
     }
 
     /// Another session has aborted the commands to a LUN whose field `is_its` knows: those that still collect their
-    /// data end now, with this status or without an answer. Whether there were any. What the initiator still sends for
+    /// data end now, with this status or without an answer. Returns whether there were any. Further data for
     /// them is dropped.
     pub fn end_collecting(&mut self, is_its: &dyn Fn(u64) -> bool, status: Option<u8>) -> bool {
         match &mut self.phase {

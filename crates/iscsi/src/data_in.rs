@@ -1,4 +1,4 @@
-//! Answers to commands: Data-In PDUs, then status, with it or apart (RFC 7143 §11.4, §11.7).
+//! Answers to commands: Data-In PDUs, then the status, in the last of them or separately (RFC 7143 §11.4, §11.7).
 
 use block::Payload;
 use bytes::Bytes;

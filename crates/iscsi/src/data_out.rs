@@ -1,12 +1,12 @@
-//! Write data: unsolicited and solicited Data-Out, and the R2Ts that ask for it (RFC 7143 §11.7, §11.8).
+//! Write data: unsolicited and solicited Data-Out, and the R2Ts that request it (RFC 7143 §11.7, §11.8).
 //!
 //! ```text
 //!   offset 0 ──immediate──┬──unsolicited──┬──R2T──┬──R2T──┬─ ... ─┤ wanted
-//!                         └ until F       └ received so far        └ asked for so far
+//!                         └ until F       └ received so far        └ requested so far
 //! ```
-//! We agree on DataPDUInOrder and DataSequenceInOrder, so data arrives in order and is appended. An R2T is
-//! sent only for a command that holds room for all of its data in the session's write budget, so commands
-//! never wait for each other in a circle. Data for a task that is not (any more) there is dropped.
+//! We negotiate DataPDUInOrder and DataSequenceInOrder, so data arrives in order and is appended. An R2T is
+//! sent only for a command that has room for all of its data in the session's write budget. So commands
+//! never wait for each other in a circle. Data for a task that does not exist (any more) is dropped.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,8 @@
 //! From a byte stream to PDUs, for both ends: headers, digests, padding.
 //!
-//! Payload is never copied: it is split off the receive buffer. What always holds: no more than one PDU is
-//! in progress, its data is no longer than the receiver declared, and it is kept in pieces of at least
-//! [`PIECE_BYTES_MIN`] each (but the last), so a peer that sends byte by byte costs no more than others.
+//! Payload is never copied: it is split off the receive buffer. What always holds: at most one PDU is
+//! in progress; its data is no longer than the receiver declared; the data is kept in pieces of at least
+//! [`PIECE_BYTES_MIN`] each, except the last. So a peer that sends single bytes costs no more memory than others.
 
 use base::Crc32c;
 use block::Payload;

@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: any bytes into every parser and into both ends of a connection.
 //!
-//! Each function must return, whatever it is given. They are run by property tests here and by
-//! coverage-guided fuzzers elsewhere.
+//! Each function must return for any input. Property tests run them here, and
+//! coverage-guided fuzzers run them elsewhere.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,8 @@
-//! The table of keys (RFC 7143 §13, §12) and how a value is agreed on for each.
+//! The table of keys (RFC 7143 §13, §12), and how each value is negotiated.
 //!
-//! Both ends use it: a target answers offers, an initiator makes them and checks the answers. Keys that
-//! are not negotiated but stated (names, authentication) stand in the table too, so that it is complete;
-//! who logs in, or answers a login, looks at those itself.
+//! Both ends use it: a target answers offers; an initiator makes them and checks the answers. Keys that
+//! are declared and not negotiated (names, authentication) are in the table, too, so that it is complete.
+//! The code for logins handles those itself.
 
 use base::limits;
 
@@ -225,8 +225,8 @@ impl From<&'static str> for Answer {
     }
 }
 
-/// Answers an offer of one key, and notes what was agreed on in `agreed`. `ours` is how far we go; FirstBurstLength goes no
-/// further than MaxBurstLength, which is therefore answered before it.
+/// Answers an offer of one key, and records the result in `agreed`. `ours` are our limits. FirstBurstLength must not exceed
+/// MaxBurstLength, so MaxBurstLength is answered first.
 /// [`Rule::Login`], [`Rule::Text`] and [`Rule::Target`] keys are the caller's.
 pub(crate) fn answer(
     key: &Key,

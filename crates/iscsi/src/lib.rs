@@ -1,7 +1,7 @@
-//! iSCSI (RFC 7143), both ends, sans-IO: bytes, answers and time in; effects and bytes out.
+//! iSCSI (RFC 7143), both ends, sans-IO. Input: bytes, answers and time. Output: effects and bytes.
 //!
 //! One [`Connection`] is one session (MaxConnections 1, ErrorRecoveryLevel 0). Nothing here does I/O, reads
-//! a clock or draws randomness: the caller hands all three in. Every buffer is bounded by `base::limits`.
+//! a clock or draws randomness: the caller supplies all three. `base::limits` bounds every buffer.
 //! Bytes from a peer never cause a panic: they become a reject, a status, or the end of the connection.
 
 mod api;

@@ -1,4 +1,4 @@
-//! What every phase of a target's connection writes to: output, effects, status numbers, the end.
+//! The output of a target's connection in all phases: bytes, effects, status numbers, the end.
 
 use std::collections::VecDeque;
 

@@ -4,8 +4,8 @@
 //!   security negotiation ──► operational negotiation ──► (engine agrees) full feature phase
 //!            └──────────────────────────────────────────────┘
 //! ```
-//! What always holds: the first request fixes ISID, TSIH, CID; no stage is left unauthenticated; text is
-//! bounded by `LOGIN_TEXT_BYTES_MAX` and `TEXT_KEYS_MAX`. A request that is refused ends the connection.
+//! What always holds: the first request fixes ISID, TSIH and CID; no stage ends without authentication; the text is
+//! bounded by `LOGIN_TEXT_BYTES_MAX` and `TEXT_KEYS_MAX`. A refused request ends the connection.
 
 use base::limits;
 use wire::iscsi::{

@@ -1,7 +1,7 @@
 //! From PDUs to bytes to send, for both ends: headers are gathered, payload is borrowed.
 //!
-//! Headers and small data of consecutive PDUs share one piece; larger data is passed on as it is. The
-//! whole of it is one send.
+//! Headers and small data of consecutive PDUs share one piece. Larger data is passed on without a copy. All pieces
+//! together are one send.
 
 use base::Crc32c;
 use bytes::{BufMut, Bytes, BytesMut};

@@ -4,7 +4,7 @@
 //!   Start ──AuthMethod──► (None) Done
 //!     └────AuthMethod──► (CHAP) NeedAlgorithm ──CHAP_A──► Challenged ──CHAP_N, CHAP_R [, CHAP_I, CHAP_C]──► Done
 //! ```
-//! Nothing is proved to an initiator that has not proved itself first.
+//! The target authenticates itself only to an initiator that has authenticated first.
 
 use wire::iscsi::{LoginStatus, emit_pair};
 

@@ -1,8 +1,8 @@
-//! Full feature phase: which PDU goes where, the command window, sense data of our own making.
+//! Full feature phase: dispatch of PDUs, the command window, and sense data that this crate makes itself.
 //!
-//! One connection carries its PDUs in order, so commands arrive in CmdSN order or not at all: a CmdSN
-//! outside the window is ignored (RFC 7143 §4.2.2.1), one inside but ahead can never be caught up with
-//! and ends the connection.
+//! One connection delivers its PDUs in order, so commands arrive in CmdSN order. A CmdSN
+//! outside the window is ignored (RFC 7143 §4.2.2.1). A CmdSN inside the window but ahead means that commands are
+//! missing, which can never arrive later; it ends the connection.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -216,7 +216,7 @@ impl Session {
         }
     }
 
-    /// Forgets a task: no answer goes out for it. What it held of the write budget goes to the next.
+    /// Removes a task: no answer is sent for it. Its share of the write budget goes to the next task.
     pub fn drop_task(&mut self, link: &mut Link, tag: TaskTag) -> Option<Task> {
         let task = self.tasks.remove(tag)?;
         self.write_bytes_reserved -= task.reserved_bytes();

@@ -1,5 +1,5 @@
-//! Task management (RFC 7143 §11.5, §11.6, §4.2.3): what concerns commands that still collect their data
-//! is done here, the rest is the engine's.
+//! Task management (RFC 7143 §11.5, §11.6, §4.2.3). Commands that still collect their data are handled
+//! here; the engine handles the others.
 
 use base::limits;
 use wire::iscsi::{

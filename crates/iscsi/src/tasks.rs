@@ -1,7 +1,7 @@
-//! The tasks of one session: what the initiator has asked for and not been answered.
+//! The tasks of one session: the outstanding requests of the initiator.
 //!
-//! What always holds: an initiator task tag names at most one task; a [`TaskTag`] of ours names the same
-//! task for ever (slot and generation); there are at most [`TASKS_MAX`].
+//! What always holds: an initiator task tag names at most one task; a [`TaskTag`] of ours always names the same
+//! task (slot and generation); there are at most [`TASKS_MAX`].
 
 use base::limits;
 use wire::iscsi::RESERVED_TAG;

@@ -1,8 +1,8 @@
 //! Text requests in full feature phase: SendTargets, and a new MaxRecvDataSegmentLength (RFC 7143 §11.10,
 //! §11.11, appendix C).
 //!
-//! One exchange at a time. Both directions may be spread over several PDUs; both are bounded. An initiator
-//! that is not known is shown nothing.
+//! One exchange at a time. Both directions may use several PDUs; both are bounded. An unknown initiator
+//! sees nothing.
 
 use std::net::SocketAddr;
 

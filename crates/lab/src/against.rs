@@ -1,4 +1,4 @@
-//! Published figures of known systems, and what was measured here beside them.
+//! Published figures of known systems, shown beside those measured here.
 
 use crate::job::Job;
 use crate::result::Results;

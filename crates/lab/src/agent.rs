@@ -1,13 +1,14 @@
-//! Several load hosts at once: an agent on each, led from one place, started together and summed.
+//! Several load hosts at once: an agent runs on each, one leader controls them; they start together and their results
+//! are added up.
 //!
 //! ```text
 //!   leader → agent   plan                      one line of JSON each
 //!   agent → leader   ready, or why not
 //!   leader → agent   go                        when all are ready
-//!   agent → leader   tally and what was seen
+//!   agent → leader   tally and observations
 //! ```
-//! An agent does what any leader says, without asking who it is: it belongs on a network of its own, and only listens
-//! where it is told to. What it reads is bounded.
+//! An agent obeys any leader without authentication, so it belongs on a network of its own. It listens only on the
+//! given address. Its input is bounded.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

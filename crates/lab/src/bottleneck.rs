@@ -1,4 +1,4 @@
-//! What held a run back: a decision over what was seen, the strongest evidence first.
+//! The bottleneck of a run: a decision from observations, the strongest evidence first.
 
 use std::fs;
 use std::net::IpAddr;

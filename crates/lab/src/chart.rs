@@ -1,4 +1,4 @@
-//! Charts as SVG, drawn here: no script, no font, nothing that a page would have to fetch.
+//! Charts as SVG, drawn here: no script, no font, nothing that a page would have to load.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! The command line of the lab, defined once: `tangelo bench` is this.
+//! The command line of the lab, defined once: this is `tangelo bench`.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Carries commands out: from the command line's words to runs, tables and files.
+//! Executes commands: from command-line arguments to runs, tables and files.
 
 use std::io::Write;
 use std::path::Path;

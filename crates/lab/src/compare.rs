@@ -1,4 +1,4 @@
-//! Two files of results beside each other: what a change brought.
+//! Compares two files of results: the effect of a change.
 
 use crate::result::{Results, median};
 use crate::table;

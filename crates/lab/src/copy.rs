@@ -1,4 +1,4 @@
-//! Copying a file or a drive: what backups and migrations do, read and write side by side.
+//! Copies a file or a drive as backups and migrations do: reads and writes run at the same time.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! fio as the client, where it is installed: so that nobody has to believe our generator.
+//! Runs fio as the client, if it is installed, to check our generator.
 
 use std::process::Command;
 

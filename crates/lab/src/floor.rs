@@ -1,13 +1,13 @@
-//! The echo floor: the same bytes in and out of the same amount of memory, over TCP, with no protocol.
+//! The echo floor: the same bytes in and out of the same amount of memory, over TCP, without a protocol.
 //!
-//! What a target of any protocol is compared with: headers as large as iSCSI's, payload read out of memory without a
-//! copy or copied into it once, all answers that are ready in one send. No status, no checks beyond bounds, no sharing
-//! between reads and writes: reads come from memory of their own, which is filled at the start.
+//! It is the reference for a target of any protocol. Headers are as large as iSCSI's. Payload is sent from memory
+//! without a copy, or copied into memory once. All ready answers are one send. There is no status, no check except
+//! bounds, and reads and writes do not share memory: reads come from a separate area, which is filled at the start.
 //!
 //! ```text
 //!   greeting  | "echo floor 1" | size      |         answers and requests are 48 bytes, little-endian
-//!   request   | kind | slot | length | offset |    data follows where kind is WRITE
-//!   answer    | slot | data bytes |                data follows where something was read
+//!   request   | kind | slot | length | offset |    data follows if kind is WRITE
+//!   answer    | slot | data bytes |                data follows if something was read
 //! ```
 
 use std::net::SocketAddr;

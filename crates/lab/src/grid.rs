@@ -1,4 +1,4 @@
-//! Grids of loads, as the classic tools run them: rows of block sizes, columns of requests at once.
+//! Grids of loads, as in the classic tools: rows are block sizes, columns are queue depths.
 
 use clap::ValueEnum;
 

@@ -1,6 +1,6 @@
-//! The history of figures: one line of JSON for each suite that somebody kept, with the machine and the commit.
+//! The history of figures: one line of JSON for each suite that was kept, with the machine and the commit.
 //!
-//! Ratios to the base are what can be compared over years and machines; absolute figures are not kept.
+//! It keeps ratios to the base, which can be compared over years and machines. It does not keep absolute figures.
 
 use std::fs::OpenOptions;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! One page with everything: charts, tables, every setting. It fetches nothing and runs no script.
+//! One HTML page with charts, tables and every setting. It loads nothing and runs no script.
 
 use std::fmt::Write;
 

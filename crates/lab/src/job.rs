@@ -1,4 +1,4 @@
-//! What a load is: a pattern, sizes, depths, and when it ends. Pure values; the same job runs against any target.
+//! The definition of a load: pattern, sizes, depths, and end. Pure values; the same job runs against any target.
 
 use std::fmt;
 use std::str::FromStr;

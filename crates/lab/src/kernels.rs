@@ -1,7 +1,8 @@
-//! How fast parity and checksums are computed, against what memory allows.
+//! The speed of parity and checksums, compared with memory bandwidth.
 //!
-//! The floor is a read of as many bytes that does nothing but add them up: whatever looks at every byte takes as long.
-//! Rounds are interleaved and the best of each counts, since a neighbour can only make a round slower.
+//! The reference reads the same number of bytes and only adds them up. Any code that reads every byte takes at least as
+//! long. Rounds are interleaved, and the best of each counts, because other load on the machine can only make a round
+//! slower.
 
 use std::hint::black_box;
 use std::time::Instant;

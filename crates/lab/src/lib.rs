@@ -1,11 +1,11 @@
-//! The lab: loads on drives, logical units and the echo floor, what they show, and where the limit is.
+//! The lab: loads on drives, logical units and the echo floor; their results and bottlenecks.
 //!
 //! ```text
 //!   job + target ─► run: threads on io_uring, started together ─► tally ─► result (JSON) ─► tables, report
 //!                    worker/: channels over drives, iSCSI, echo           compare, against, history
 //! ```
 //! What always holds: every figure can be traced to a job, a target and the settings in force; a comparison is a ratio
-//! of runs taken side by side. Of a server it knows only the wire, so it serves any target alike.
+//! of runs that were interleaved. The lab uses only a server's protocol, so it treats all targets alike.
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,

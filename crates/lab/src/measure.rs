@@ -1,4 +1,4 @@
-//! What is measured while a load runs: latencies, and a time line. Tallies of threads and hosts are added up.
+//! Measurements during a load: latencies, and a time line. The tallies of threads and hosts are added up.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};

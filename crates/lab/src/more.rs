@@ -1,4 +1,4 @@
-//! Commands that run many loads: grids, sweeps, the way to a steady state, and fio beside us.
+//! Commands that run many loads: grids, sweeps, runs until the steady state, and the comparison with fio.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! What hypervisors have the array do itself: EXTENDED COPY (SPC-4 §6.4, list identifier length 1) from one logical unit to
-//! another, aligned to the array's blocks, and then shifted by one logical block, which nothing but copying can do.
+//! Copy offload, as hypervisors use it: EXTENDED COPY (SPC-4 §6.4, list identifier length 1) from one logical unit to
+//! another. One copy is aligned to the array's blocks. One is shifted by one logical block, so the data must be copied.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Which place a request goes to, and what it writes: cheap, and the same for the same seed.
+//! The address of a request, and the data that it writes: cheap, and the same for the same seed.
 
 use base::AlignedBuffer;
 use bytes::Bytes;

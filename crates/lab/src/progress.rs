@@ -1,4 +1,4 @@
-//! One line that tells a waiting person how far a run is; nothing where nobody sits at a terminal.
+//! One line that shows the progress of a run at a terminal; nothing if there is no terminal.
 
 use std::io::{IsTerminal, Write, stderr};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What came of runs, as it is kept in files. The schema has a version; what is not understood is refused.
+//! Results of runs, as they are stored in files. The schema has a version; an unknown version is refused.
 
 use std::path::Path;
 

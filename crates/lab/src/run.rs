@@ -1,4 +1,4 @@
-//! One run: threads that connect, begin together, and are added up; what was in force; what held it back.
+//! One run: threads that connect, start together, and are added up; the settings in force; the bottleneck.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;

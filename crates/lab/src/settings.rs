@@ -1,4 +1,4 @@
-//! Every setting in force that this machine can tell, so that a figure can be understood a year later.
+//! Every setting in force that this machine can report, so that a figure can still be understood a year later.
 
 use std::fs;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! When a drive or a pool has found its pace: after its first emptiness, before anything is believed.
+//! Detects the steady state of a drive or a pool. A new drive is faster at first, so earlier rounds do not count.
 
 use crate::result::median;
 

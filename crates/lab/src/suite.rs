@@ -1,5 +1,5 @@
-//! Several targets side by side: every job on every target in turn, round after round, so that what disturbs the machine
-//! disturbs all alike. The ratios count more than the figures.
+//! Several targets side by side: every job on every target in turn, round after round, so that disturbances of the
+//! machine affect all targets alike. Ratios count more than absolute figures.
 
 use std::str::FromStr;
 

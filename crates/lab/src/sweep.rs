@@ -1,4 +1,4 @@
-//! One parameter at a time, everything else as it was: what a setting is worth.
+//! Sweeps: one parameter changes at a time and all others stay, to show the effect of a setting.
 
 use std::str::FromStr;
 

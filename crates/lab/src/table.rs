@@ -1,4 +1,4 @@
-//! Tables for the terminal: the classic ones, in plain text.
+//! Tables for the terminal, in plain text, as the classic tools print them.
 
 use crate::measure::Latency;
 use crate::result::{Results, Run, ratio};

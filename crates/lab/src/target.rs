@@ -1,4 +1,4 @@
-//! What is measured: drives or files of this machine, a logical unit over iSCSI, or the echo floor.
+//! Targets: drives or files of this machine, a logical unit over iSCSI, or the echo floor.
 
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};

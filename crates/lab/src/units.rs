@@ -1,4 +1,4 @@
-//! Numbers for people: sizes, rates and times, short and always with their unit.
+//! Numbers for people: sizes, rates and times, short and always with a unit.
 
 /// `4 KiB`, `1.5 MiB`; exact where it can be.
 pub fn bytes(bytes: u64) -> String {

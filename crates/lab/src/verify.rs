@@ -1,4 +1,4 @@
-//! Reads a whole logical unit, in order, compares it with a file, and keeps a copy if that is wanted.
+//! Reads a whole logical unit in order, compares it with a file, and stores a copy on request.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;

@@ -1,7 +1,7 @@
-//! Was this machine itself there? One thread on each processor sleeps again and again, and sees when it wakes late.
+//! Detects pauses of this machine. One thread on each processor sleeps repeatedly, and notes when it wakes late.
 //!
-//! A virtual machine that its host does not run for a moment stands still, whatever runs in it. What was measured across
-//! such a pause is not the target's doing, and a run says so. Only this machine is watched.
+//! If the host of a virtual machine does not run it for a moment, every program in it pauses. The target did not cause
+//! latencies that were measured across such a pause, and a run reports them. Only this machine is watched.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,6 +1,6 @@
-//! The kernel of 64-bit ARM: NEON, whose table look-ups give the products of the nibbles.
+//! The kernel for 64-bit ARM: NEON, which looks up the products of the nibbles in tables.
 //!
-//! A kernel leaves this file only where the processor has its features, so its functions are safe to call.
+//! This file returns a kernel only if the processor has its features, so its functions are safe to call.
 
 use core::arch::aarch64::*;
 use std::arch::is_aarch64_feature_detected as has;

@@ -1,4 +1,4 @@
-//! GF(2^8) modulo 0x11D, and the tables that the kernels multiply with, all computed at compile time.
+//! GF(2^8) modulo 0x11D, and the multiplication tables of the kernels, all computed at compile time.
 
 /// x^8 + x^4 + x^3 + x^2 + 1, without its highest term.
 pub const POLYNOMIAL_LOW: u8 = 0x1D;

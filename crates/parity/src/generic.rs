@@ -1,7 +1,7 @@
-//! The loops of every kernel, written once over a vector of bytes; and the portable vector, a `u64`.
+//! The loops of all kernels, written once and generic over a vector of bytes; and the portable vector, a `u64`.
 //!
-//! A loop starts at byte `at`, does as many whole vectors (or groups of them) as fit, and says where it stopped.
-//! What remains is done with narrower vectors, down to single bytes.
+//! A loop starts at byte `at`, processes as many whole vectors (or groups of them) as fit, and returns where it
+//! stopped. The rest is processed with narrower vectors, down to single bytes.
 
 use crate::field::{self, POLYNOMIAL_LOW};
 

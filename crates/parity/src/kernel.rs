@@ -1,4 +1,4 @@
-//! The kernels of this machine, and the choice of one of them, made once.
+//! The kernels that this machine supports, and the choice of one of them, which is made once.
 
 use std::sync::OnceLock;
 

@@ -1,22 +1,22 @@
-//! P and Q: the parity columns of a row, and what is lost computed back from them.
+//! P and Q: the parity columns of a row, and the reconstruction of lost columns.
 //!
 //! ```text
 //! P = D0 ^ D1 ^ ... ^ Dn-1                                       any one column is lost: XOR of the others
 //! Q = g^0 D0 ^ g^1 D1 ^ ... ^ g^(n-1) Dn-1      in GF(2^8)       any two columns are lost: two equations
 //! ```
 //!
-//! The field is GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11D) with g = 2: the RAID-6 code that everybody uses.
-//! These bytes are on disk, so neither ever changes.
+//! The field is GF(2^8) modulo x^8 + x^4 + x^3 + x^2 + 1 (0x11D) with g = 2: the usual RAID-6 code.
+//! These bytes are on disk, so field and generator never change.
 //!
 //! What always holds:
-//! - with one data column P and Q are copies of it, which is what mirrors are made of;
-//! - data columns of zeros at the end change neither P nor Q: they may as well be left out;
-//! - every kernel gives exactly the bytes of the plain oracle (`oracle`), which the tests hold it to.
+//! - with one data column, P and Q are copies of it: this is how mirrors work;
+//! - trailing data columns of zeros change neither P nor Q, so they can be omitted;
+//! - every kernel returns exactly the bytes of the plain oracle (`oracle`); the tests check this.
 //!
-//! Beside parity there is one more thing that takes instructions of the processor's own: what is said to the caches (`stream`).
+//! The crate also has streaming stores and prefetching (`stream`), because they need processor instructions, too.
 //!
-//! This room computes. It does no I/O, keeps no state beyond the choice of a kernel, and does not verify: wrong
-//! bytes in are wrong bytes out, checksums are the caller's business. It is one of the two rooms with `unsafe`:
+//! This crate only computes. It does no I/O, keeps no state except the choice of a kernel, and does not verify: wrong
+//! input gives wrong output, and checksums are the caller's task. It is one of the two crates with `unsafe`:
 //! for SIMD instructions, behind functions that assert the lengths.
 
 #[cfg(target_arch = "aarch64")]

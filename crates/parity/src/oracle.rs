@@ -1,4 +1,4 @@
-//! The plain definition, byte by byte: what every kernel is tested against. Slow, and obviously right.
+//! The plain definition, byte by byte. Every kernel is tested against it. It is slow and obviously correct.
 
 use crate::field::{multiply, power_of_g};
 

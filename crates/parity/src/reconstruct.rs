@@ -1,6 +1,6 @@
-//! What is lost, computed back from what is left.
+//! Reconstruction of lost columns from the remaining ones.
 //!
-//! With P' and Q' over the data columns that are left, and x and y lost:
+//! P' and Q' are computed over the remaining data columns; x and y are lost:
 //!
 //! ```text
 //! P ^ P' = Dx                   or   Dx ^ Dy

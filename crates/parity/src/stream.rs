@@ -1,8 +1,8 @@
-//! What is said to the caches: that memory is written now and read long after, or not used now but soon.
+//! Cache hints: streaming stores, for memory that is not read soon, and prefetching, for memory that is used soon.
 //!
-//! An ordinary copy to cold memory first reads what it is about to overwrite, puts it into the caches in the place of what is
-//! used, and waits for that. A streaming one writes whole cache lines and reads nothing. Where the target is read soon, or is
-//! in the caches anyway, it is the slower one of the two.
+//! An ordinary copy to memory outside the caches first reads the target lines. This evicts other data, and the copy
+//! waits for it. A streaming copy writes whole cache lines and reads nothing. If the target is read soon, or is already
+//! in the caches, the streaming copy is the slower one.
 
 /// Copies below this length, in bytes, are ordinary ones: a part of a line is no saving.
 const STREAMED_BYTES_MIN: usize = 1024;
@@ -19,9 +19,9 @@ pub fn copy_past_caches(to: &mut [u8], from: &[u8]) {
     stream(to, from);
 }
 
-/// Has `bytes` brought into the second cache, and waits for none of it: for what is read from cold memory a few
-/// microseconds later, such as by the send that it is a part of. Not into the first, which has no room for it and would lose
-/// what is in use now.
+/// Prefetches `bytes` into the L2 cache, without waiting: for data in cold memory that is read a few
+/// microseconds later, for example by a send. Not into the L1 cache, which is too small and would lose
+/// data that is in use.
 #[inline(never)] // so that a profile shows it
 pub fn bring_closer(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]

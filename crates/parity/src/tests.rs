@@ -1,4 +1,4 @@
-//! Every kernel of this machine against the oracle, and every loss against what was there.
+//! Every kernel of this machine against the oracle, and the reconstruction of every loss against the original.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What the kernels of all wide vectors have in common.
+//! The common part of all kernels with wide vectors.
 
 /// A module with the kernel of one vector type: the generic loops, compiled for its features.
 macro_rules! kernel {

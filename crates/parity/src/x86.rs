@@ -1,7 +1,7 @@
-//! The x86-64 kernels: AVX-512 with GFNI (a product is one instruction), AVX-512 and AVX2 (two byte shuffles look
+//! The x86-64 kernels: AVX-512 with GFNI (a product is one instruction), and AVX-512 or AVX2 (two byte shuffles look
 //! up the products of the nibbles).
 //!
-//! A kernel leaves this file only where the processor has its features, so its functions are safe to call.
+//! This file returns a kernel only if the processor has its features, so its functions are safe to call.
 
 use core::arch::x86_64::*;
 use std::is_x86_feature_detected as has;

@@ -1,16 +1,16 @@
 //! Asymmetric access: the state in which each target port group reaches a volume, and how states change
 //! (SPC-4 §5.16.2).
 //!
-//! A pure value, the same for every session and shard, owned and handed out as reservations are. A group that loses
-//! access passes through *transitioning*:
+//! A pure value, the same for every session and shard. Its owner applies changes and distributes the value, as with
+//! reservations. A group that loses access passes through *transitioning*:
 //!
 //! ```text
 //!   active/optimized ◄──► active/non-optimized          at once
 //!   standby, unavailable ──► any other                  at once
-//!   active ──► transitioning ──► standby, unavailable   when no command that came by the group is at work any more
+//!   active ──► transitioning ──► standby, unavailable   when all commands that came by the group have ended
 //! ```
 //!
-//! What always holds: at least one group is active; *transitioning* lasts as long as a change does.
+//! What always holds: at least one group is active; a group is *transitioning* only during a change.
 
 use std::collections::BTreeMap;
 

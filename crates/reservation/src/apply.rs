@@ -1,4 +1,4 @@
-//! What a request does to reservations (SPC-4 §5.13.7 to §5.13.11).
+//! The effect of each request on reservations (SPC-4 §5.13.7 to §5.13.11).
 
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
 use wire::scsi::reservation::{ReservationType, TransportId};
@@ -10,13 +10,13 @@ use super::{Held, Names, NexusName, Refusal, Registration, ReservationRequest, R
 pub struct Applied {
     /// The reservations from now on.
     pub next: Reservations,
-    /// Who is to be told what.
+    /// Notices to send, by nexus.
     pub notices: Vec<(NexusName, Notice)>,
     /// Nexuses whose commands are to be aborted, all but the one that asked for it, before it is answered.
     pub abort: Vec<NexusName>,
 }
 
-/// What a nexus is told of somebody else's request.
+/// The notice that a nexus gets about a request of another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Notice {
     /// A CLEAR took its registration.
@@ -118,7 +118,7 @@ impl Change<'_> {
         self.next.generation = self.next.generation.wrapping_add(1);
     }
 
-    /// Tells every registered nexus but the one that asks.
+    /// Notifies every registered nexus except the one that asks.
     pub(super) fn tell_others(&mut self, attention: Notice) {
         let others = self.next.registrations.iter().filter(|one| one.nexus != *self.by);
         self.notices.extend(others.map(|one| (one.nexus.clone(), attention)));
@@ -197,7 +197,7 @@ impl Change<'_> {
         }
     }
 
-    /// Registrants were let in by a reservation for registrants: they are told when it ends.
+    /// A reservation for registrants gave registrants access: they are notified when it ends.
     fn tell_released(&mut self, kind: ReservationType) {
         if super::rule(kind).registrants {
             self.tell_others(Notice::ReservationsReleased);

@@ -1,14 +1,14 @@
-//! Reservations and access states of one volume, as values that no transport owns: who is registered, who holds the
-//! volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2 §5.5); and in which state each
-//! port group reaches it ([`AccessStates`]).
+//! Reservations and access states of one volume, as values that do not depend on a transport. Reservations say who is
+//! registered, who holds the volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2
+//! §5.5). [`AccessStates`] say in which state each port group reaches the volume.
 //!
 //! A pure value, the same for every session, shard and transport. One owner applies requests one at a time
-//! ([`Reservations::apply`]) and hands the next value to every nexus, so that checking a command is a look at the
-//! nexus alone. Refusals and notices are values; each transport says them in its own codes.
+//! ([`Reservations::apply`]) and passes the new value to every nexus. So a command is checked with the state of its
+//! nexus alone. Refusals and notices are values; each transport translates them into its own codes.
 //!
-//! What always holds: a holder is registered; an all-registrants reservation has no holder of its own and ends
-//! with the last registration; no nexus is registered twice; keys are not zero; there is no RESERVE beside
-//! registrations.
+//! What always holds: a holder is registered; an all-registrants reservation has no single holder and ends
+//! with the last registration; no nexus is registered twice; keys are not zero; RESERVE and registrations never
+//! exist at the same time.
 
 mod access;
 mod apply;
@@ -74,7 +74,7 @@ pub enum Standing {
     Stranger,
 }
 
-/// What a command does to a volume, as reservations see it.
+/// The effect of a command on a volume, as far as reservations are concerned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Use {
     /// Never refused because of a reservation.
@@ -122,7 +122,7 @@ pub fn all_hold(kind: ReservationType) -> bool {
 }
 
 impl Reservations {
-    /// What a restart has left of them (APTPL).
+    /// The reservations after a restart (APTPL).
     ///
     /// `None` where it breaks what always holds.
     pub fn kept(registrations: Vec<Registration>, held: Option<Held>) -> Option<Reservations> {
@@ -130,7 +130,7 @@ impl Reservations {
         kept.is_sound().then_some(kept)
     }
 
-    /// What is to survive a restart: registrations and reservation; `None` where nothing is.
+    /// The part that must survive a restart: registrations and reservation; `None` if there is none.
     pub fn to_keep(&self) -> Option<(&[Registration], Option<&Held>)> {
         (self.persist && !self.registrations.is_empty()).then_some((&self.registrations, self.held.as_ref()))
     }
@@ -182,7 +182,7 @@ impl Reservations {
         }
     }
 
-    /// The key that READ RESERVATION tells: 0 where every registered nexus holds it.
+    /// The key that READ RESERVATION returns: 0 if every registered nexus holds the reservation.
     pub fn held_key(&self) -> Option<(u64, ReservationType)> {
         let held = self.held.as_ref()?;
         let key =

@@ -1,4 +1,4 @@
-//! Why a request is refused. Nothing has changed then.
+//! Reasons for which a request is refused. A refused request changes nothing.
 
 /// A peer's fault, or a state of the array. Each transport turns it into its own status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,4 @@
-//! What may be asked of reservations: PERSISTENT RESERVE OUT (SPC-4 §6.16), RESERVE and RELEASE, and the ends
-//! of a nexus.
+//! Requests: PERSISTENT RESERVE OUT (SPC-4 §6.16), RESERVE and RELEASE, and the end of a nexus.
 
 use wire::scsi::reservation::{ReservationType, TransportId};
 

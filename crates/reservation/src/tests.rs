@@ -1,4 +1,4 @@
-//! The reservations' own rules: what each request leaves behind, whom it tells, what survives.
+//! The rules of reservations: the state after each request, who is notified, and what survives a restart.
 
 use proptest::prelude::*;
 use wire::scsi::reservation::{ReservationType, TransportId};

@@ -1,4 +1,4 @@
-//! One command being started: what a handler may look at, and the checks that handlers share.
+//! A command at its start: what a handler may read, and the checks that handlers share.
 
 use base::Lba;
 use base::limits::TRANSFER_BYTES_MAX;

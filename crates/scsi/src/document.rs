@@ -20,52 +20,55 @@ const INTRODUCTION: &str = "\
 # SCSI commands
 
 Made from the opcode table in `crates/scsi/src/rows.rs`; `UPDATE_DOCS=1 cargo test -p scsi` writes it anew.
-A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE, or with INVALID
-FIELD IN CDB where it is the service action that does not exist.
+A command that is not in this list is refused with ILLEGAL REQUEST, INVALID COMMAND OPERATION CODE. If only its service action
+is unknown, the additional sense code is INVALID FIELD IN CDB.
 
-- **CDB usage**: a one for every bit that is evaluated, as REPORT SUPPORTED OPERATION CODES tells it. Any other
-  bit that is set is refused with INVALID FIELD IN CDB and a field pointer.
-- **Reservations**: how the command fares under another initiator's reservation: *always* carried out; *allowed*: a
-  conflict with RESERVE only; *read*: a conflict with exclusive access as well; *write*: a conflict with write
-  exclusive as well; *decides itself*: the command is about reservations.
-- **ALUA**: the asymmetric access states in which it is served.
+- **CDB usage**: a one for every bit that is evaluated, as in REPORT SUPPORTED OPERATION CODES. If any other
+  bit is set, the command is refused with INVALID FIELD IN CDB and a field pointer.
+- **Reservations**: which reservations of another initiator the command conflicts with. *always*: none. *allowed*: RESERVE
+  only. *read*: also exclusive access. *write*: also write exclusive. *decides itself*: the command is about
+  reservations and has its own rules.
+- **ALUA**: the asymmetric access states in which the command is served.
 - **Attention**: whether a pending unit attention is reported instead, or the command is carried out.
-- **Read-only**: whether an initiator is served to which the volume is mapped read-only. What *writes*, and what changes
-  what *others* may do (reservations, access states), is refused with DATA PROTECT, WRITE PROTECTED.
+- **Read-only**: whether the command is served for an initiator to which the volume is mapped read-only. A command that
+  *writes*, or that changes what *others* may do (reservations, access states), is refused with DATA PROTECT, WRITE PROTECTED.
 
 | Opcode | Command | Standard | CDB usage | Data | Reservations | ALUA | Attention | Read-only | Volumes |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 ";
 
 const NOTES: &str = "
-Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. D_SENSE, SWP and TAS of page 0Ah can be changed, by every initiator for itself;
-saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h.
+Mode pages: 01h, 02h, 08h, 0Ah, 1Ch. Each initiator can change D_SENSE, SWP and TAS of page 0Ah for itself.
+Saving is not supported. VPD pages: 00h, 80h, 83h, 86h, 87h, 88h, 8Fh, B0h, B1h, B2h.
 Log pages: 00h, 0Ch (volumes of a pool), 0Dh, 2Fh.
 
-Asymmetric access: an iSCSI portal group is a target port and a target port group. States are set for a volume by SET TARGET
-PORT GROUPS and by the administrator (TPGS is 11b; `tangelo volume access`), told by 2Ah/06h to every nexus but the one
-that asked, and kept over a restart. No group is marked as preferred: hosts follow the states alone. A command that its state does not serve is NOT READY: 04h/0Bh standby, 04h/0Ch unavailable, 04h/0Ah while the state changes, which
-lasts until what came by that group has ended. The last active group cannot be taken away: HARDWARE ERROR, 67h/0Ah.
+Asymmetric access: an iSCSI portal group is a target port and a target port group. Each volume has its own states. SET TARGET
+PORT GROUPS and the administrator set them (TPGS is 11b; `tangelo volume access`). Every nexus except the one that asked gets unit
+attention 2Ah/06h. The states survive a restart. No group is marked as preferred: hosts follow the states alone. A command that is
+not served in the current state ends with NOT READY: 04h/0Bh in standby, 04h/0Ch in unavailable, 04h/0Ah while the state changes. A change
+lasts until the commands that came by that group have ended. The last active group cannot be made inactive: HARDWARE ERROR, 67h/0Ah.
 
-Task sets: every initiator has one of its own (TST is 001b), so that CLEAR TASK SET ends what that initiator has sent, as
-ABORT TASK SET does. LOGICAL UNIT RESET, TARGET RESET and PREEMPT AND ABORT end others' commands, too. Those end with TASK
-ABORTED (TAS is 1): hosts send them again at once. With TAS 0 they end without an answer, and a unit attention tells of it:
-29h/03h after a reset, 2Fh/00h after PREEMPT AND ABORT. Either way nothing that was aborted changes the volume after its
-initiator or the one that has aborted it is told. A reset by an initiator to which the volume is mapped read-only ends that
-initiator's own commands and no others.
+Task sets: each initiator has its own (TST is 001b). So CLEAR TASK SET ends only the commands of the initiator that sent it, as
+ABORT TASK SET does. LOGICAL UNIT RESET, TARGET RESET and PREEMPT AND ABORT also end commands of other initiators. These end with TASK
+ABORTED (TAS is 1), and hosts send them again at once. With TAS 0 they end without an answer, and a unit attention reports this:
+29h/03h after a reset, 2Fh/00h after PREEMPT AND ABORT. In both cases, an aborted command changes nothing on the volume after its
+initiator, or the initiator that aborted it, has been informed. A reset by an initiator to which the volume is mapped read-only ends only
+that initiator's own commands.
 
-Limits: a session may have 128 commands under way, which is its command window, and 32 immediate ones; more of those are
-rejected. The commands of all sessions that one core serves may hold 512 MiB of data, reads' until it is sent; one that
-finds no room there is refused with TASK SET FULL, or with BUSY where its nexus has no other command under way, and
-nothing of it is kept. ORWRITE ends with BUSY where others keep changing the same blocks.
+Limits: a session can have 128 commands outstanding (its command window), and 32 immediate commands; further immediate commands are
+rejected. The commands of all sessions that one core serves share a budget for data, 66 MiB to 512 MiB by `memory` in
+`docs/configuration.md`; data of a read counts until it is sent. A
+command that does not fit is refused with TASK SET FULL, or with BUSY if its nexus has no other command outstanding, and
+none of its data is kept. ORWRITE ends with BUSY if others keep changing the same blocks.
 
-Refused on purpose, as operation codes that do not exist:
+Refused on purpose, like unknown operation codes:
 
-- FORMAT UNIT: a volume has one block size for ever; delete it and make another one.
-- SANITIZE: an append-only log on drives that remap their own blocks cannot promise that old content is gone from every
-  drive; discard the volume, and sanitize the drives themselves when they leave.
+- FORMAT UNIT: the block size of a volume never changes. Delete the volume and create another one.
+- SANITIZE: the log is append-only, and drives remap their own blocks. So the array cannot promise that old content is gone from every
+  drive. Discard the volume, and sanitize the drives themselves when they leave.
 - WRITE ATOMIC, and every other command of standards later than SPC-4 and SBC-3.
-- ANCHOR of UNMAP and WRITE SAME, and RDPROTECT, WRPROTECT and VRPROTECT: INVALID FIELD IN CDB.
+
+ANCHOR of UNMAP and WRITE SAME, and RDPROTECT, WRPROTECT and VRPROTECT, are refused with INVALID FIELD IN CDB.
 ";
 
 fn line(out: &mut String, row: &Row) {

@@ -1,4 +1,4 @@
-//! Any bytes as a command: what fuzzers and property tests call.
+//! Runs any bytes as a command, for fuzzers and property tests.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What a command can do wrong, and how that and the target's errors are told: the one place where either
-//! becomes status and sense data.
+//! Errors of a command, and errors of the target. This is the only place that translates either
+//! into status and sense data.
 
 use block::BlockError;
 use reservation::Refusal;

@@ -1,4 +1,4 @@
-//! After a block request: what its result means for the command that asked for it.
+//! Continues a command after a block request, with the result of that request.
 
 use base::Lba;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Payload};

@@ -1,6 +1,6 @@
-//! Who a logical unit is, and the ports through which it is reached.
+//! The identity of a logical unit, and the ports through which hosts reach it.
 //!
-//! All of it is computed by the caller from ids that are unique by construction and never change.
+//! The caller computes all of it from ids that are unique by construction and never change.
 
 /// T10 vendor identification of every logical unit.
 pub const VENDOR: [u8; 8] = *b"TANGELO ";

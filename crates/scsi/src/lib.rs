@@ -1,21 +1,21 @@
-//! What a disk says: the SCSI logical unit (SAM-5, SPC-4, SBC-3), pure, over [`block::BlockRequest`].
+//! The SCSI logical unit (SAM-5, SPC-4, SBC-3), as pure functions over [`block::BlockRequest`].
 //!
-//! A command is planned by [`LogicalUnit::start`], which either answers at once or names one block request;
-//! [`LogicalUnit::finish`] takes that request's result and either answers or names the next. Nothing here
-//! does I/O, waits, reads a clock or knows a transport.
+//! [`LogicalUnit::start`] plans a command: it either answers at once or returns one block request.
+//! [`LogicalUnit::finish`] takes the result of that request, and either answers or returns the next request. Nothing
+//! here does I/O, waits, reads a clock or knows a transport.
 //!
 //! ```text
 //!   cdb, data ─► start ─► Step::Done(response)
-//!                  ├────► Step::Reserve(request, continuation): whoever owns the reservations applies it
-//!                  ├────► Step::SetAccess(changes, continuation): whoever owns the access states does
+//!                  ├────► Step::Reserve(request, continuation): the owner of the reservations applies it
+//!                  ├────► Step::SetAccess(changes, continuation): the owner of the access states applies them
 //!                  └────► Step::Block(request, continuation)
 //!                              │ the caller executes the request
 //!                              ▼
 //!                         finish(continuation, result) ─► Step::Done | Step::Block, and so on
 //! ```
 //!
-//! What always holds: a command exists if and only if it has a row in `rows.rs`; every block request lies
-//! within the volume and within the limits; a command that is refused has changed nothing.
+//! What always holds: a command exists if and only if it has a row in `rows.rs`; every block request is
+//! within the volume and within the limits; a refused command has changed nothing.
 
 mod call;
 mod commands;

@@ -1,7 +1,7 @@
-//! What a logical unit remembers of one initiator: pending unit attentions and mode parameters.
+//! The state of a logical unit for one initiator: pending unit attentions and mode parameters.
 //!
-//! Mode parameters are kept per I_T nexus (SPC-4 §5.12 allows it): what one initiator sets never surprises
-//! another, and shards need not agree on them.
+//! Mode parameters are kept per I_T nexus (SPC-4 §5.12 allows it). So a change by one initiator does not affect
+//! another, and shards need not agree on mode parameters.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What starting or continuing a command gives.
+//! The results of starting or continuing a command.
 
 use block::{BlockRequest, Payload};
 use bytes::Bytes;
@@ -18,9 +18,9 @@ pub struct Response {
     pub sense: Option<Bytes>,
     /// Data for the initiator, in order, already cut to the CDB's allocation or transfer length.
     pub data_in: Payload,
-    /// How many bytes of data-out the CDB called for, whatever was delivered: the transport's residual is
-    /// this against what it expected (RFC 7143 §11.4.5.1). Where the CDB was refused before it said so, what
-    /// was delivered.
+    /// The number of bytes of data-out that the CDB asks for, independent of the delivered bytes. The transport's residual is
+    /// the difference from its expected length (RFC 7143 §11.4.5.1). If the CDB was refused before this number was
+    /// known, it is the number of delivered bytes.
     pub data_out_bytes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How a row of the opcode table is written down: the common case, and what differs from it.
+//! Builders for rows of the opcode table: the common case, and the differences from it.
 
 use crate::commands::reserve;
 use crate::table::AluaClass::{self, Active, ActiveOrStandby};

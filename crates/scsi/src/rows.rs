@@ -1,4 +1,4 @@
-//! The rows of the opcode table, by opcode and service action. A command exists if it is here.
+//! The rows of the opcode table, by opcode and service action. A command exists only if it has a row here.
 
 use crate::commands::{
     access, compare, control, copy, inquiry, lba_status, log, mode, or_write, port_groups, report, reserve,

@@ -1,7 +1,7 @@
-//! The one opcode table's columns, and the checks that follow from them.
+//! The columns of the opcode table, and the checks that follow from them.
 //!
 //! The rows are in `rows.rs`. Validation of CDBs, REPORT SUPPORTED OPERATION CODES and docs/scsi-commands.md all
-//! read them; a command exists if and only if it has a row.
+//! use them. A command exists if and only if it has a row.
 
 use reservation::{AccessState, Use};
 
@@ -59,9 +59,9 @@ pub(crate) enum AluaClass {
 /// What a command does about pending unit attentions (SAM-5 §5.14.5).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AttentionRule {
-    /// Is not carried out; tells the condition instead.
+    /// Is not executed; reports the condition instead.
     Reports,
-    /// Is carried out and leaves them (INQUIRY), or sees to them itself (REPORT LUNS, REQUEST SENSE).
+    /// Is executed and leaves them pending (INQUIRY), or handles them itself (REPORT LUNS, REQUEST SENSE).
     Passes,
 }
 
@@ -72,21 +72,21 @@ pub(crate) enum Medium {
     Written,
 }
 
-/// What a nexus may do to which the logical unit is mapped read-only: read, and nothing that changes what others read
-/// or may do. Each row has its reason.
+/// Whether a nexus with a read-only mapping may execute the command. It may read. It may not change what others read
+/// or may do. Each value has its reason.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ReadOnlyRule {
     /// Served: it changes nothing. A flush is of this kind.
     Harmless,
-    /// Served: it changes what this nexus sees, and nobody else (MODE SELECT).
+    /// Served: it changes only what this nexus sees (MODE SELECT).
     Own,
     /// Served: it gives up what this nexus holds (RELEASE), as after a mapping has become read-only.
     GivesUp,
-    /// Served: the mapping of what it writes to is looked at, which may be another logical unit (EXTENDED COPY).
+    /// Served if the mapping of its destination allows writes; the destination may be another logical unit (EXTENDED COPY).
     Destination,
     /// Refused: it writes.
     Writes,
-    /// Refused: it changes what other nexuses may do. Who may only read must not shut out who writes.
+    /// Refused: it changes what other nexuses may do. A host that may only read must not exclude hosts that write.
     Others,
 }
 

@@ -29,7 +29,7 @@ use crate::table::{self, AttentionRule, Medium, Row};
 pub struct LogicalUnit {
     pub identity: Identity,
     pub geometry: Geometry,
-    /// The volume refuses writes, whoever asks.
+    /// The volume refuses writes of every initiator.
     pub read_only: bool,
     /// Reservations can be made to survive a restart (APTPL).
     pub keeps_reservations: bool,
@@ -117,7 +117,7 @@ impl LogicalUnit {
         finish::finish(self, nexus, continuation, result)
     }
 
-    /// Continues a copy of which a stretch was copied by reference, but for these parts; `None`: not at all.
+    /// Continues a copy after a range was copied by reference. The given parts of it were not copied; `None`: nothing was copied.
     pub fn finish_stretch(
         &self,
         nexus: &mut Nexus,

@@ -1,4 +1,4 @@
-//! What a process has seen, by name, over all its runs: so that a batch of runs knows what it never exercised.
+//! Counts by name over all runs of a process, so that a batch of runs can report what it never exercised.
 
 /// An enumeration of which each kind is counted: `Kind::One.seen()`, and `Kind::counts()` for all by name.
 macro_rules! counted {

@@ -1,7 +1,7 @@
-//! A simulated drive: a medium, how fast it is, and what is wrong with it.
+//! A simulated drive: its medium, its speed, and its faults.
 //!
-//! What always holds: a fault changes what this drive alone answers or stores; a write that was acknowledged
-//! as durable by a healthy drive is never lost. Which drives may be unhealthy is the workload's decision.
+//! What always holds: a fault changes only what this drive answers or stores; a write that a healthy drive acknowledged
+//! as durable is never lost. The workload decides which drives may be unhealthy.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What the workload may do to drives from outside: each is counted, and so that only this drive is concerned.
+//! Faults that the workload injects into drives from outside. Each is counted, and affects only one drive.
 
 use base::{BLOCK_BYTES, Nanos};
 

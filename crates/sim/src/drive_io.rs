@@ -1,4 +1,5 @@
-//! Operations on drives: how they begin, end, are held up, and are caught by the end of their process.
+//! Operations on drives: how they begin and end, how they are delayed, and what happens to them when their process
+//! ends.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
 //! [`SimEnv`]: the simulated world as one shard of one process sees it.
 //!
-//! What always holds: `poll` never waits, it only notes until when the shard would have; the world's driver
-//! gives the shard its next turn at that time or at the next event, whichever is first.
+//! What always holds: `poll` never waits, it only records until when the shard would have waited; the driver of the
+//! world gives the shard its next turn at that time or at the next event, whichever is first.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,7 +1,7 @@
-//! What can go wrong, how often, and how often it did.
+//! The kinds of faults, their rates, and how often each occurred.
 //!
-//! The simulator's drives and connections ask here; a run's report is the table of [`FaultCounts`], so that a
-//! fault that is never exercised is seen.
+//! The simulator's drives and connections ask here. The report of a run is the table of [`FaultCounts`], so
+//! a fault that is never exercised is visible.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! The simulated world: one seed decides the clock, the drives, the network, the faults and the workload.
+//! The simulated world: one seed determines the clock, the drives, the network, the faults and the workload.
 //!
-//! The same pool and shard code that runs on io_uring runs here, unchanged, against [`SimEnv`]; an oracle knows
-//! what every block may hold; a failing seed is replayed exactly. Above [`World`] are the parts:
+//! The same pool and shard code that runs on io_uring runs here, unchanged, against [`SimEnv`]. An oracle knows
+//! what every block may hold. A failing seed can be replayed exactly. The parts:
 //!
 //! ```text
 //!   workload ─► oracle (what may be read)          scenarios: scripted worlds with a name

@@ -1,8 +1,8 @@
-//! The crash matrix: short scripts, and the power cut after every single operation that a drive ends in them.
+//! The crash matrix: short scripts, and a power cut after every single drive operation in them.
 //!
-//! Each script is run once to its end to count the operations; then again for every cut, from the same seed, so that
-//! the history up to the cut is the same. After the cut the pool is started and everything is read; what the script
-//! was about is then brought to its end, and the books are audited.
+//! Each script first runs to its end, to count the operations. Then it runs again for every cut, from the same seed, so
+//! the history up to the cut is the same. After the cut, the pool is started and everything is read. Then the work of
+//! the script is completed, and the books are audited.
 
 use base::Nanos;
 use pool::{DriveState, Protection};

@@ -1,4 +1,4 @@
-//! What a drive holds: the medium that survives power loss, and the volatile cache above it.
+//! The contents of a drive: the medium that survives power loss, and the volatile cache above it.
 //!
 //! ```text
 //!   write completes ──► cache: versions of a block, oldest first ──flush, drain──► medium
@@ -6,8 +6,8 @@
 //!   power loss: each cached block becomes any of {medium, version 1 .. n}, or half of one and half of another
 //! ```
 //!
-//! What always holds: a read sees the newest completed version; the medium changes by durable writes, flushes,
-//! draining and power loss only. Storage is sparse: a drive of a terabyte costs what was written to it.
+//! What always holds: a read sees the newest completed version; the medium changes only by durable writes, flushes,
+//! draining and power loss. Storage is sparse: a simulated terabyte uses only the memory that was written.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -1,11 +1,11 @@
-//! The simulated network: ordered bytes between two ends, in pieces of any size, at any pace.
+//! The simulated network: ordered bytes between two ends, in pieces of any size, at any speed.
 //!
 //! ```text
 //!   send ─► outgoing of this end ──transfer events──► inbound of the other end (bounded) ─► receive
 //! ```
 //!
 //! What always holds: bytes of one direction arrive in order, once, unchanged, until the connection ends; a
-//! send is done when the last of its bytes has left; a full receiver holds the sender back.
+//! send completes when its last byte has left; a full receiver applies back-pressure to the sender.
 
 use std::collections::VecDeque;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -52,7 +52,7 @@ struct End {
     sent: u64,
 }
 
-/// After so many bytes a connection that began with tiny pieces has shown what they do; it goes on in larger ones.
+/// After this number of bytes, a connection that began with tiny pieces continues with larger ones.
 const TINY_PIECES_BYTES: u64 = 20_000;
 const PIECE_BYTES: u64 = 9_000;
 /// Above those that listeners are given by name.

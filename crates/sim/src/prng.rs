@@ -1,7 +1,7 @@
 //! The simulator's randomness: xoshiro256** seeded by splitmix64.
 //!
-//! One seed gives one stream, for ever: seeds written into bug reports and scenarios must keep their meaning,
-//! so nothing here may change what a seed gives. Not fit for secrets.
+//! One seed always gives the same stream. Seeds in bug reports and scenarios must keep their meaning,
+//! so nothing here may change the stream of a seed. Not suitable for secrets.
 
 /// A stream of numbers that a seed decides.
 #[derive(Clone, Debug)]

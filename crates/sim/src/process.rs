@@ -1,7 +1,7 @@
 //! Processes of the simulated world, and the loop that gives their shards turns.
 //!
-//! A [`TaskShard`] is a shard that is nothing but tasks: an executor over a [`SimEnv`]. Anything else that
-//! takes turns (the engine) joins by implementing [`Turn`].
+//! A [`TaskShard`] is a shard that has only tasks: an executor over a [`SimEnv`]. Other kinds of shards
+//! (the engine) implement [`Turn`].
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

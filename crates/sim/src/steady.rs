@@ -1,5 +1,5 @@
-//! A pool that is nearly full and written at random for a long time: how fast it is in the end, how long a write
-//! takes at worst, and what it costs beside the theory.
+//! A pool that is nearly full and written at random for a long time: its final rate, its longest write, and its write
+//! amplification compared with the theory.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;

@@ -1,6 +1,6 @@
-//! What happened, as one number that two runs of a seed must share, and as text for whoever replays one.
+//! A trace of events: as one number, which must be equal for two runs of a seed, and as text for replaying a run.
 //!
-//! The number is always taken; the text is only written where a sink is set.
+//! The number is always computed; the text is written only if a sink is set.
 
 use base::Nanos;
 
@@ -34,7 +34,7 @@ impl Trace {
         self.sink.is_some()
     }
 
-    /// Writes a line, composed only where somebody reads it.
+    /// Writes a line. The text is made only if there is a sink.
     pub fn line(&mut self, now: Nanos, text: impl FnOnce() -> String) {
         if let Some(sink) = &mut self.sink {
             sink(now, &text());

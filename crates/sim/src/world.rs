@@ -6,10 +6,10 @@
 //! ```
 //!
 //! What always holds:
-//! - the clock moves to the next event and by nothing else; events of one moment happen in the order in which
-//!   they were made;
-//! - nothing outside the seed decides anything: two runs of one seed have the same [`World::digest`];
-//! - a dead process gets no events, and nothing it had not handed over is done.
+//! - only the next event advances the clock; events of one moment happen in the order in which
+//!   they were created;
+//! - only the seed decides: two runs of one seed have the same [`World::digest`];
+//! - a dead process gets no events, and operations that it had not submitted are not executed.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

@@ -1,4 +1,4 @@
-//! A few seeds of each kind, and that a seed decides everything. Many more are run by `cargo xtask hunt`.
+//! A few seeds of each kind, and a check that the seed determines everything. `cargo xtask hunt` runs many more.
 
 use sim::seed::{Options, run_seed};
 

@@ -1,5 +1,5 @@
-//! Workload and oracle against stand-ins: a store that keeps its promises passes every seed; each that breaks
-//! one is caught.
+//! Workload and oracle against stand-ins: a correct store passes every seed; the oracle detects each store that
+//! breaks a promise.
 
 use std::cell::Cell;
 use std::future::Future;

@@ -1,4 +1,4 @@
-//! The fault model itself: what a drive, a crash and a connection may and may not do.
+//! Tests of the fault model: what a drive, a crash and a connection can and cannot do.
 
 use std::cell::RefCell;
 use std::rc::Rc;

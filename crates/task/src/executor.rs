@@ -1,4 +1,4 @@
-//! The executor: a slab of tasks and a queue of those that are ready.
+//! The executor: a slab of tasks and a queue of ready tasks.
 
 use std::future::Future;
 use std::pin::Pin;

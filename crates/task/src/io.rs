@@ -1,4 +1,4 @@
-//! The handle with which tasks reach the world: operations, timers, spawning, randomness.
+//! The handle through which tasks use the environment: operations, timers, spawning, randomness.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
@@ -22,9 +22,9 @@ enum Slot {
     /// Submitted; the task that waits for it, if any does yet.
     Waiting(Option<TaskId>, Asked),
     Completed(Outcome),
-    /// Nobody waits for the environment any more: whoever asked gets this, and the completion is discarded.
+    /// The drive was given up: the task gets this outcome, and the completion is discarded.
     GivenUp(Outcome),
-    /// Nobody waits any more: the completion is discarded.
+    /// No task waits any more: the completion is discarded.
     Abandoned,
 }
 
@@ -156,7 +156,7 @@ impl Io {
         OperationFuture { io: self.clone(), slot: Some(slot) }
     }
 
-    /// When the oldest read, write or flush of a drive began that has not ended and that somebody waits for.
+    /// The start of the oldest read, write or flush of a drive that has not ended and that a task waits for.
     pub fn oldest_on_drive(&self, handle: DriveHandle) -> Option<Nanos> {
         let slots = self.0.slots.borrow();
         let began = slots.slots.iter().filter_map(|slot| match slot {
@@ -166,9 +166,9 @@ impl Io {
         began.min()
     }
 
-    /// Ends every read, write and flush of a drive for those who wait, as on a drive that is gone. The environment still
-    /// has them, and their buffers: what they do to the drive may come later, so its handle must be closed, which waits
-    /// for them, before anything relies on what the drive holds.
+    /// Ends every read, write and flush of a drive for the waiting tasks, as on a drive that is gone. The environment still
+    /// has the operations and their buffers, so they may change the drive later. Closing the handle waits for them. So the
+    /// handle must be closed before anything relies on the content of the drive.
     pub fn give_up_drive(&self, handle: DriveHandle) {
         for slot in &mut self.0.slots.borrow_mut().slots {
             let Slot::Waiting(task, asked) = *slot else { continue };

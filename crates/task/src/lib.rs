@@ -1,11 +1,11 @@
-//! A small, single-threaded, deterministic executor: what a shard runs its `async fn`s on.
+//! A small, single-threaded, deterministic executor. A shard runs its `async fn`s on it.
 //!
-//! Tasks run in the order in which they became ready; nothing else decides. Leaf futures do not use wakers:
-//! they note the running task ([`Io::current`]) and the executor makes it ready again. So every future
-//! awaited here must be one of this room's (or built from them), and futures accept spurious polls.
+//! Tasks run in the order in which they became ready; nothing else affects the order. Leaf futures do not use wakers:
+//! they record the running task ([`Io::current`]), and the executor makes it ready again. So every future
+//! awaited here must come from this crate or be built from such futures. Futures accept spurious polls.
 //!
-//! Dropping the future of an operation does not cancel the operation: its slot keeps the place until the
-//! completion is seen, and then discards it.
+//! Dropping the future of an operation does not cancel the operation: its slot stays occupied until the
+//! completion arrives, and then discards it.
 //!
 //! ```text
 //!   Env::poll ──► Executor::on_completion ─► slot filled, task ready

@@ -1,4 +1,4 @@
-//! Waiting for each other, within one shard.
+//! How tasks of one shard wait for each other.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -68,7 +68,7 @@ impl<T> Future for OneshotReceiver<T> {
     }
 }
 
-/// Wakes every task that waits for it. A notification that nobody waits for is lost: check the condition,
+/// Wakes every task that waits for it. A notification without a waiting task is lost: check the condition,
 /// then wait, in a loop.
 pub struct Notify {
     io: Io,

@@ -1,4 +1,4 @@
-//! Giving way: to other tasks of the same turn, or to the world.
+//! How a task yields: to other ready tasks of the same turn, or until the next turn of the shard.
 
 use std::task::Poll;
 

@@ -1,4 +1,4 @@
-//! The clocks and the system's randomness.
+//! The clocks, and the system's randomness.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

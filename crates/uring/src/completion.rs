@@ -1,4 +1,4 @@
-//! What a completion means for the operation it belongs to: go on with the rest, or end.
+//! The effect of a completion on its operation: continue with the rest, or end.
 
 use env::{DriveKind, IoError, Outcome};
 

@@ -1,7 +1,8 @@
-//! The heart of a shard's environment: begins operations, takes completions, ends them. Knows nothing of messages.
+//! The core of a shard's environment: it begins operations, takes completions, and ends operations. It does not handle
+//! messages.
 //!
-//! What always holds: an operation that was begun ends with exactly one entry in `ready`; what it needs lives in
-//! its slot until the kernel is done with it, also when this is dropped in between.
+//! What always holds: every operation that was begun ends with exactly one entry in `ready`; its buffers stay in
+//! its slot until the kernel has completed it, also when this value is dropped in between.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub struct Core {
     pub(crate) listeners: Table<Listener>,
     pub(crate) common: Arc<Common>,
     drives: ShardDrives,
-    /// Drives that close as soon as nobody uses them.
+    /// Drives that are closed as soon as they are no longer in use.
     closing: Vec<(Token, Arc<Drive>)>,
     answers: Arc<Answers>,
     /// Slots that helper threads work for.
@@ -206,7 +207,7 @@ impl Core {
         Ok(())
     }
 
-    /// Has drives closed that nobody uses any more.
+    /// Closes drives that are no longer in use.
     fn close_unused(&mut self) {
         let (unused, used) = std::mem::take(&mut self.closing).into_iter().partition(|(_, d)| d.is_unused());
         self.closing = used;
@@ -325,7 +326,7 @@ impl Core {
         self.ending
     }
 
-    /// Shuts every socket down, has the kernel cancel what it can, and waits until no buffer is in its hands.
+    /// Shuts every socket down, cancels operations where the kernel can, and waits until the kernel holds no buffer.
     fn end_everything(&mut self) {
         self.ending = true;
         for listener in self.listeners.iter().filter(|listener| listener.closing.is_none()) {

@@ -1,8 +1,8 @@
-//! What the kernel's error numbers mean to us: one table for drives, one for sockets.
+//! The meaning of the kernel's error numbers: one table for drives, one for sockets.
 
 use env::{DriveKind, IoError};
 
-/// What was asked of a drive.
+/// The kind of operation on a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Asked {
     Open,

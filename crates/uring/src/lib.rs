@@ -8,12 +8,12 @@
 //!
 //! What always holds:
 //! - a buffer belongs to its slot until its completion has been taken, also when the environment is dropped;
-//! - a shard that has nothing to do sleeps in its ring and costs nothing; it looks for more before, for as long as that
-//!   has lately been worth it (`spin`);
-//! - system calls are made per turn, not per operation; except for the rare ones: to listen, and to make and close sockets;
-//! - none of them blocks: what may, as to open and close a drive, is done by helper threads (`drive/helper.rs`).
+//! - an idle shard sleeps in its ring and uses no CPU; before that it polls for a short time that adapts to the load
+//!   (`spin`);
+//! - system calls are made per turn, not per operation, except rare ones: to listen, and to create and close sockets;
+//! - no system call of a shard blocks: helper threads make those that may, such as opening a drive (`drive/helper.rs`).
 //!
-//! This is one of the two rooms with `unsafe`: submissions point to memory. It decides nothing about what is read,
+//! This is one of the two crates with `unsafe`: submissions point to memory. It decides nothing about what is read,
 //! written or sent, and retries only what the kernel did in part.
 
 // This room is the world that the others must not touch.

@@ -1,10 +1,10 @@
-//! Messages between threads: bounded queues into each shard, one from every shard and one from everybody else, and
-//! the doorbell that wakes a shard which sleeps in its ring.
+//! Messages between threads. Each shard has bounded queues: one from every shard, and one for all other threads. An
+//! eventfd wakes a shard that sleeps in its ring.
 //!
 //! What always holds:
 //! - messages of one sender arrive in the order in which they were sent;
-//! - a shard goes to sleep only when it has announced that and then found every queue empty, and whoever puts
-//!   something into a queue looks for that announcement afterwards: no message waits for a sleeper.
+//! - no message waits for a sleeping shard: a shard announces that it will sleep, then checks that every queue is
+//!   empty, and only then sleeps; a sender first queues its message, then checks for the announcement.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ impl Doorbell {
         }
     }
 
-    /// Announces sleep: from here on, whoever puts something into a queue rings.
+    /// Announces sleep: from here on, every sender wakes this shard.
     pub fn announce_sleep(&self) {
         self.sleeping.store(true, Ordering::SeqCst);
     }

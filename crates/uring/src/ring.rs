@@ -1,9 +1,9 @@
-//! The io_uring of one shard: set up with the best flags this kernel has, submissions batched into as few system
-//! calls as possible, completions taken in batches.
+//! The io_uring of one shard. It is set up with the best flags that this kernel supports. Submissions use as few system
+//! calls as possible, and completions are taken in batches.
 //!
 //! What always holds:
-//! - an entry pushed is submitted sooner or later, in order: what does not fit into the queue waits in a backlog;
-//! - no completion is lost: the kernel keeps what does not fit into the completion queue (NODROP, checked).
+//! - every pushed entry is submitted, in order: entries that do not fit into the queue wait in a backlog;
+//! - no completion is lost: the kernel keeps those that do not fit into the completion queue (NODROP, checked).
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +18,7 @@ const SUBMISSIONS: u32 = 1024;
 /// Completions that wait without overflowing into the kernel.
 const COMPLETIONS: u32 = 8192;
 
-/// How long to wait before the kernel is offered again what it was too short of something to take.
+/// How long to wait before submissions are retried that the kernel refused for want of a resource.
 const BACKLOG_WAIT: Nanos = Nanos::from_millis(1);
 
 /// One completion as the kernel tells it.

@@ -1,5 +1,5 @@
-//! Operations in flight. A slot owns everything that the kernel reads or writes for its operation, at addresses
-//! that do not change, from before the submission until the completion has been taken.
+//! Operations in flight. A slot owns everything that the kernel reads or writes for its operation. Its addresses
+//! do not change from before the submission until the completion has been taken.
 
 use base::AlignedBuffer;
 use bytes::{Bytes, BytesMut};

@@ -1,17 +1,17 @@
-//! How long a shard that has run out of work looks for more before it sleeps.
+//! How long an idle shard polls before it sleeps.
 //!
-//! Sleeping and waking up takes longer than a short request does, and caches have forgotten the shard meanwhile; looking
-//! burns the core. So it looks only as long as the next event has lately taken to come, and not at all for long where
+//! Sleeping and waking takes longer than a short request, and meanwhile the caches lose the shard's data. Polling
+//! uses the core. So a shard polls only about as long as recent gaps between events, and only very briefly if
 //! events are far apart:
 //!
 //! ```text
-//!   gap ≤ longest   the next ones may take twice as long; what longer gaps allowed is forgotten bit by bit
-//!   gap > longest   half of it, down to the shortest
+//!   gap ≤ longest   the limit may grow to twice the gap; what longer gaps allowed decays step by step
+//!   gap > longest   the limit is halved, down to the shortest
 //! ```
 
 use base::Nanos;
 
-/// What is always worth it: a peer that answers at once.
+/// The shortest limit: enough for a peer that answers at once.
 const SHORTEST: Nanos = Nanos::from_micros(5);
 
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,18 @@ pub(crate) struct Spin {
 }
 
 impl Spin {
-    /// Looks for `longest` at most. Zero: sleeps at once.
+    /// Polls for at most `longest`. Zero: sleeps at once.
     pub fn new(longest: Nanos) -> Spin {
         let shortest = SHORTEST.min(longest);
         Spin { shortest, longest, limit: shortest }
     }
 
-    /// How long to look now.
+    /// How long to poll now.
     pub fn limit(&self) -> Nanos {
         self.limit
     }
 
-    /// There was nothing to do for so long, by spinning, sleeping, or both.
+    /// There was nothing to do for this time, spent polling, sleeping, or both.
     pub fn on_gap(&mut self, gap: Nanos) {
         let limit = if gap > self.longest {
             self.limit.0 / 2

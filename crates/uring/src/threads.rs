@@ -1,4 +1,4 @@
-//! The shards' threads: one each, pinned to a core where that is asked for.
+//! The shards' threads: one for each shard, pinned to a core if configured.
 
 use std::io;
 use std::sync::Arc;

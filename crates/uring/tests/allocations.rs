@@ -1,10 +1,10 @@
-//! The hot path allocates nothing for a request, and copies its data once at most: counted, on a real shard that serves a memory volume and one
-//! in a pool over iSCSI.
+//! The hot path makes no allocation for a request, and copies its data at most once. The test counts both on a real
+//! shard that serves a memory volume and a volume in a pool over iSCSI.
 //!
-//! What is counted is the shard's thread alone. A turn may allocate (the list of pieces of its send), and so may a
+//! Only the shard's thread is counted. A turn may allocate (the list of pieces of its send), and so may a
 //! batch of a pool's log; a request may not:
-//! 64 requests of one turn cost no more than a few. Copies are those of the C library's functions, which all but the streamed ones
-//! of memory volumes are.
+//! 64 requests of one turn cost no more than a few. The counted copies are those of the C library's functions; only the
+//! streaming copies of memory volumes do not use them.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "the client of a test is the world")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

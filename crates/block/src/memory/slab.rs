@@ -1,4 +1,4 @@
-//! One slab: its bytes, what was written while they were shared, and which blocks are in use.
+//! One slab: its bytes, the writes that arrived while it was shared, and the blocks in use.
 
 use std::ops::Range;
 

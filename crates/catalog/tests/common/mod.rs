@@ -1,4 +1,4 @@
-//! A sample array, and short ways to say changes.
+//! A sample array, and short forms for changes.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use base::{ArrayId, PoolId};

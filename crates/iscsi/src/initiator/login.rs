@@ -1,4 +1,4 @@
-//! The login of an initiator: names, CHAP, offers (RFC 7143 §6.3, §12.1).
+//! The login of an initiator: names, CHAP, offered keys (RFC 7143 §6.3, §12.1).
 
 use bytes::Bytes;
 use wire::iscsi::{Lengths, LoginRequest, LoginResponse, LoginStage, LoginStatus, TextPairs, emit_pair};

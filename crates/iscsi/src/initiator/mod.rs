@@ -1,8 +1,8 @@
-//! An initiator, sans-IO: logs in, sends commands, hands back what came of them.
+//! An initiator, sans-IO: it logs in, sends commands, and returns their results.
 //!
-//! One session over one connection at ErrorRecoveryLevel 0, as many commands outstanding as the target
-//! lets in. It serves the tests of the target, the simulator's hosts and the load generator, so it checks
-//! everything it is told: numbers, offsets, lengths, digests; whatever is wrong ends it with a [`Fault`].
+//! It has one session over one connection at ErrorRecoveryLevel 0, with as many outstanding commands as the target's
+//! command window allows. The tests of the target, the simulator's hosts and the load generator use it. So it checks
+//! everything that it receives: numbers, offsets, lengths, digests. An error ends the session with a [`Fault`].
 //!
 //! ```text
 //!   new ──► logging in ──Event::LoggedIn──► commands, text, NOP ──logout──► Event::LoggedOut
@@ -269,7 +269,7 @@ impl Initiator {
         matches!(self.phase, Phase::FullFeature) && !serial::is_before(self.max_cmd_sn, self.cmd_sn)
     }
 
-    /// For one who goes on with the session by other means; nothing may be outstanding.
+    /// For a caller that continues the session itself; no request may be outstanding.
     pub fn numbers(&self) -> SessionNumbers {
         assert!(self.outstanding() == 0 && self.output.is_empty(), "a session is handed on at rest");
         let &Initiator { cmd_sn, max_cmd_sn, exp_stat_sn, .. } = self;
@@ -285,7 +285,8 @@ impl Initiator {
         self.tasks.len()
     }
 
-    /// A command that somebody else has ended, by a reset: it will not be answered. `false`: it was, or is none.
+    /// Removes a command that another initiator has ended by a reset, so it will not be answered. `false`: it was
+    /// answered, or does not exist.
     pub fn forget(&mut self, tag: Tag) -> bool {
         self.tasks.take_command(tag).is_some()
     }
@@ -472,7 +473,7 @@ impl Initiator {
     }
 }
 
-/// An initiator rejects nothing: what it cannot parse ends the session.
+/// An initiator rejects nothing: a PDU that it cannot parse ends the session.
 fn meaning<T>(parsed: Result<T, RejectReason>) -> Result<T, Fault> {
     parsed.map_err(|_| Fault::UnexpectedPdu)
 }

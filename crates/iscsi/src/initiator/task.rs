@@ -1,4 +1,4 @@
-//! What an initiator has asked for and not been answered, by tag.
+//! The outstanding requests of an initiator, by tag.
 
 use block::Payload;
 

@@ -1,4 +1,4 @@
-//! Commands of an initiator and their data: immediate, unsolicited, on request; Data-In; task management.
+//! Commands of an initiator and their data: immediate, unsolicited and solicited Data-Out; Data-In; task management.
 
 use block::Payload;
 use bytes::Bytes;

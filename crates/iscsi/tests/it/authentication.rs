@@ -1,4 +1,4 @@
-//! CHAP: who gets in, who does not, and what is never given away.
+//! CHAP: which logins succeed, which fail, and that secrets are never disclosed.
 
 use iscsi::initiator::{Event, Fault, InitiatorParams};
 use iscsi::{Chap, CloseReason};

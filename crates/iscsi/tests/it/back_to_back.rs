@@ -1,5 +1,5 @@
-//! Any negotiated parameters, any mix of commands, any chunking of the stream, any order of answers: what
-//! the initiator sends is what the engine gets, and the reverse.
+//! Any negotiated parameters, any mix of commands, any chunking of the stream, any order of answers: the engine
+//! receives what the initiator sends, and the reverse.
 
 use bytes::Bytes;
 use iscsi::initiator::{Event, InitiatorParams, Request, Tag};

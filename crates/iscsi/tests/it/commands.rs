@@ -1,4 +1,4 @@
-//! Commands and their answers by the byte: numbers, splitting, residuals, the window, back-pressure.
+//! Commands and their answers, byte by byte: numbers, splitting, residuals, the window, back-pressure.
 
 use base::limits::{COMMANDS_PER_SESSION_MAX, OUTPUT_BYTES_PER_CONNECTION_MAX};
 use bytes::Bytes;

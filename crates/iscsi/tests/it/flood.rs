@@ -1,5 +1,5 @@
-//! More than the shard has room for: refused with BUSY or TASK SET FULL before anything is kept, and served when there is
-//! room again.
+//! More commands than the shard has room for: they are refused with BUSY or TASK SET FULL before any data is kept, and
+//! served when there is room again.
 
 use base::Nanos;
 use base::limits::COMMAND_BYTES;

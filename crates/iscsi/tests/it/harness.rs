@@ -1,4 +1,4 @@
-//! A target with a host or two, an initiator, the wire between them; and a raw client that speaks in bytes.
+//! A target with one or two hosts, an initiator, and the connection between them; and a raw client that sends bytes.
 
 use std::net::SocketAddr;
 

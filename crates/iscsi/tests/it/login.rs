@@ -1,4 +1,4 @@
-//! Login transcripts, and every way to be refused.
+//! Login transcripts, and every reason for a refusal.
 
 use base::{Nanos, limits};
 use iscsi::{CloseReason, Effect, SessionKind};

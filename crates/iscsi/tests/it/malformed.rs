@@ -1,5 +1,5 @@
-//! PDUs that are wrong, in full feature phase: each gets its reject, its status or the end of the
-//! connection, and nothing else.
+//! Malformed PDUs in full feature phase: each gets its reject, its status or the end of the
+//! connection, and has no other effect.
 
 use base::limits::{IMMEDIATE_COMMANDS_MAX, RECEIVE_SEGMENT_BYTES_MAX};
 use bytes::BytesMut;

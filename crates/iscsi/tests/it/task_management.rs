@@ -1,4 +1,4 @@
-//! Task management: what is aborted gets no answer, whoever held it.
+//! Task management: an aborted command gets no answer, in whatever state it was.
 
 use base::limits::IMMEDIATE_COMMANDS_MAX;
 use iscsi::initiator::{Event, Request};

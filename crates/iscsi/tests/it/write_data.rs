@@ -1,5 +1,5 @@
-//! Write data by the byte: R2Ts, their order and number, unsolicited data, everything that may be wrong
-//! with it, and the budget.
+//! Write data, byte by byte: R2Ts, their order and number, unsolicited data, every possible error,
+//! and the budget.
 
 use base::limits::{TRANSFER_BYTES_MAX, WRITE_BYTES_PER_SESSION_MAX};
 use iscsi::initiator::Request;

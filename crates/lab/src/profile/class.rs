@@ -1,5 +1,5 @@
-//! What a function's time is counted as. The names of Linux and of the C library decide, and of Rust's crates; nothing else is
-//! known of a program, so that each target is sorted alike.
+//! The class to which a function's time is assigned. Names of Linux, of the C library and of Rust crates decide;
+//! nothing else is known of a program, so every target is treated alike.
 
 use serde::{Deserialize, Serialize};
 

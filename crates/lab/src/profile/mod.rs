@@ -1,11 +1,12 @@
-//! Where the CPU of a target's server goes: each job once more after the measured rounds, with `perf` watching the server.
+//! Where the CPU time of a target's server goes: each job runs once more after the measured rounds, and `perf` samples
+//! the server.
 //!
 //! ```text
 //!   job ─► run once more ──────────────► CPU per request of the measured rounds ─┐
 //!            └ perf record -e cpu-clock ─► leaf symbols ─► classes, shares ──────┴─► us per request: tables, page
 //! ```
-//! What always holds: no measured round has perf beside it; shares of a profile are shares of all samples of the process; what
-//! cannot be profiled is said, and nothing else fails for that.
+//! What always holds: `perf` never runs during a measured round; shares are shares of all samples of the process; if a
+//! target cannot be profiled, the report says so, and nothing else fails.
 
 mod class;
 mod page;

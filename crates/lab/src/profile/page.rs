@@ -1,4 +1,4 @@
-//! Profiles on the page.
+//! Profiles on the HTML page.
 
 use std::fmt::Write;
 

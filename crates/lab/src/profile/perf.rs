@@ -1,5 +1,5 @@
-//! `perf`, which samples what a process runs: `perf record -e cpu-clock` needs no hardware counters, so that it works in virtual
-//! machines, too. What is read back is each sample's leaf: the function that ran.
+//! Runs `perf`, which samples a process. `perf record -e cpu-clock` needs no hardware counters, so it works in virtual
+//! machines, too. The result is the leaf of each sample: the function that was running.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Profiles as text: a table for each job, and what a target takes more than another, by kind of work.
+//! Profiles as text: a table for each job, and how much more each target uses than the base, by class.
 
 use super::class::Class;
 use super::{Profile, cost, of};

@@ -1,10 +1,10 @@
-//! Blocks that describe themselves, and what is known of each block of a unit.
+//! Self-describing blocks, and what is known of each block of a unit.
 //!
 //! ```text
 //!   0 "TANGELO!"   8 run   16 LBA   24 version   32 noise drawn from those …   4092 CRC-32C of all before
 //! ```
-//! A write that was answered is what must be read from then on. One that was not may have happened or not, and whatever
-//! is read first decides it for good.
+//! A write that was answered must be read from then on. A write that was not answered may or may not have taken effect;
+//! the first read decides which, and every later read must agree.
 
 use std::collections::BTreeMap;
 

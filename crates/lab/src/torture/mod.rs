@@ -1,5 +1,5 @@
-//! A client that writes blocks which describe themselves, reads them back all the time, and goes on through whatever
-//! happens to the array: what it reads must be what was acknowledged.
+//! A client that writes self-describing blocks, reads them back all the time, and continues through all faults
+//! of the array. It must read what was acknowledged.
 
 mod known;
 

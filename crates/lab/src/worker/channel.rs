@@ -1,5 +1,5 @@
-//! A channel: requests outstanding on one connection or one set of drives, whatever its kind. What the target wants to be
-//! asked again keeps its slot and its time, and nothing new goes out before it.
+//! A channel: the outstanding requests on one connection or one set of drives. A request that the target wants to be
+//! retried keeps its slot and its start time, and the channel sends nothing new before it.
 
 use base::Nanos;
 use env::Outcome;

@@ -1,4 +1,4 @@
-//! The client's side of the echo floor. See `floor.rs` for the other side.
+//! The client's side of the echo floor. The server's side is in `floor.rs`.
 
 use env::{ConnectionHandle, Operation, Outcome};
 use wire::iscsi::Header;

@@ -1,7 +1,7 @@
-//! iSCSI in full feature phase, as a load generator speaks it: READ (16) and WRITE (16), nothing more.
+//! iSCSI in full feature phase, reduced to what a load generator needs: READ (16) and WRITE (16).
 //!
-//! The login and whatever else is rare is the work of `iscsi::initiator`; this takes over its numbers and costs as
-//! little as it can. It checks what it must to notice a target that lies: status, numbers, lengths.
+//! `iscsi::initiator` does the login and everything else that is rare. This file takes over its numbers and costs as
+//! little as possible. It checks enough to detect a wrong answer: status, numbers, lengths.
 
 use bytes::Bytes;
 use wire::iscsi::{

@@ -1,4 +1,4 @@
-//! Connecting, logging in, and the few commands before a load: the work of the sans-IO initiator.
+//! Connecting, logging in, and the few commands before a load, with the sans-IO initiator.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,10 +1,10 @@
-//! One thread of a load: keeps every channel full, and takes the time of every request.
+//! One thread of a load: it keeps every channel full, and measures the latency of every request.
 //!
 //! ```text
 //!   connect, log in ─► ready ─(all are)─► warm up ─► measure ─► drain ─► tally
 //! ```
-//! What always holds: a channel never has more than its queue depth outstanding; a request's time runs from when it
-//! could go out until its last byte is here; nothing is allocated per request.
+//! What always holds: a channel never has more than its queue depth outstanding; the latency of a request runs from
+//! when it could be sent until its last byte has arrived; nothing is allocated per request.
 
 mod channel;
 mod drives;
@@ -36,7 +36,7 @@ use crate::target::Target;
 pub use login::Session;
 pub use retry::Retried;
 
-/// A target that answers nothing for so long is given up.
+/// A target that does not answer for this time is given up.
 const SILENCE_MAX: Nanos = Nanos::from_secs(60);
 
 pub type World = UringEnv<()>;
@@ -45,11 +45,11 @@ pub type World = UringEnv<()>;
 pub struct Shared {
     pub target: Target,
     pub job: Job,
-    /// When to begin, once somebody has said so.
+    /// When to begin, once this has been decided.
     pub start: OnceLock<Instant>,
     pub operations: AtomicU64,
     pub bytes: AtomicU64,
-    /// Somebody has failed or given up: everybody ends.
+    /// A thread has failed or given up: all threads end.
     pub stop: AtomicBool,
     pub drives: drives::Opened,
 }

@@ -1,7 +1,7 @@
-//! What a target may answer to any command and is no error: the command is sent again, as every initiator does it.
+//! Answers that are no errors: the command is sent again, as every initiator does.
 //!
-//! A UNIT ATTENTION (SAM-5 §5.14) tells of something once, and the command that it came for was not carried out. BUSY and
-//! TASK SET FULL (SAM-5 §5.3.1) ask for patience. What is met is counted by name; patience has an end.
+//! A UNIT ATTENTION (SAM-5 §5.14) reports an event once, and the command that got it was not executed. BUSY and
+//! TASK SET FULL (SAM-5 §5.3.1) ask the initiator to wait. Each is counted by name; the number of retries is limited.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A target for tests: a logical unit in memory that answers by a script.
+//! A target for tests: a logical unit in memory that follows a script.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ pub const READ: u8 = 0x88;
 pub const WRITE: u8 = 0x8a;
 pub const READ_CAPACITY: u8 = 0x9e;
 
-/// What is answered to the command of this number, from 0, and with this CDB in place of carrying it out.
+/// The scripted answer to a command, given its number (from 0) and its CDB. The command is not executed then.
 pub type Script = Arc<dyn Fn(u64, &[u8; 16]) -> Option<CommandResponse> + Send + Sync>;
 
 struct Everybody;

@@ -1,7 +1,7 @@
-//! Requests and answers over one TCP connection: headers of 48 bytes with data behind them.
+//! Requests and answers over one TCP connection: headers of 48 bytes, followed by data.
 //!
-//! All requests that are ready go out as one send. Data that comes back is counted and dropped where it was received,
-//! so that a client costs as little as it can.
+//! All ready requests are one send. Received data is counted and dropped in place,
+//! so the client costs as little as possible.
 
 use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, Env, Operation, Outcome, Token};

@@ -1,4 +1,4 @@
-//! What a load generator does about answers that are no errors, and about those that are.
+//! How a load generator handles answers that are no errors, and those that are.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! COMPARE AND WRITE (SBC-3 §5.2): the test-and-set by which VMware locks.
+//! COMPARE AND WRITE (SBC-3 §5.2): the atomic test-and-set that VMware uses for locks.
 
 use base::Lba;
 use block::BlockRequest;

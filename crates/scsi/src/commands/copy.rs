@@ -1,8 +1,8 @@
-//! EXTENDED COPY (LID1) and RECEIVE COPY RESULTS (SPC-4 §6.4, §6.18): copies between the logical units that the
-//! initiator sees, block to block, piece by piece.
+//! EXTENDED COPY (LID1) and RECEIVE COPY RESULTS (SPC-4 §6.4, §6.18): block-to-block copies between the logical units
+//! that the initiator sees, piece by piece.
 //!
-//! The whole parameter list is checked before anything is copied: a copy manager may not reach what its initiator
-//! may not. A copy that breaks off ends with COPY ABORTED, and what was copied until then stays.
+//! The whole parameter list is checked before anything is copied. A copy may access only what its initiator
+//! may access. A copy that fails ends with COPY ABORTED; the blocks that were already copied stay.
 
 use base::Lba;
 use base::limits::{

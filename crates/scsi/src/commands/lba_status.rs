@@ -31,8 +31,8 @@ fn request(lba: u64, end: u64) -> BlockRequest {
     BlockRequest::MapStatus { lba: Lba(lba), blocks: end - lba }
 }
 
-/// What is still to be asked: about `lba` to `end`, `left` times more at most, and until there is something to tell that
-/// `fitting` descriptors have no room for.
+/// The remaining work: ask about `lba` to `end`, at most `left` more times, and stop when there is one more descriptor than the
+/// `fitting` ones.
 #[derive(Debug)]
 pub(crate) struct Rest {
     lba: u64,
@@ -48,9 +48,9 @@ pub(crate) enum Progress {
     Done(Response),
 }
 
-/// Takes the answer for what the rest begins with. Neighbours in the same state become one descriptor, also for an initiator
-/// that has room for one. How often is asked is bounded, so that a large volume cannot keep a command going; the initiator
-/// asks on from where the answer ends.
+/// Takes the answer about the next range. Adjacent ranges in the same state become one descriptor, also for an initiator
+/// that has room for only one. The number of queries is bounded, so a command on a large volume ends; the initiator
+/// continues where the answer ends.
 pub(crate) fn on_status(mut rest: Box<Rest>, mapped: bool, blocks: u64) -> Progress {
     let Rest { lba, end, ref mut list, fitting, left, allocation_bytes } = *rest;
     assert!(blocks > 0 && blocks <= end - lba, "a map status says something, within its range");

@@ -1,5 +1,5 @@
-//! The commands, a file a concept. Each handler gets a CDB whose length, reserved bits, unit attentions,
-//! access state and write protection have been checked, and plans what is to be done.
+//! The commands, one concept for each file. A handler gets a CDB whose length, reserved bits, unit attentions,
+//! access state and write protection have been checked, and plans the block requests.
 
 pub(crate) mod access;
 pub(crate) mod compare;

@@ -1,7 +1,7 @@
 //! MODE SENSE and MODE SELECT (SPC-4 §6.11-§6.14).
 //!
-//! What an initiator may change is D_SENSE, SWP and TAS of the control page, for itself alone. All else is what the
-//! volume is; a MODE SELECT that would change it is refused as a whole.
+//! An initiator can change D_SENSE, SWP and TAS of the control page, each for itself. The other parameters describe
+//! the volume; a MODE SELECT that would change them is refused as a whole.
 
 use wire::scsi::mode::{self, BlockDescriptor, Control, HeaderForm, ModeHeader};
 

@@ -1,7 +1,7 @@
 //! ORWRITE (16) (SBC-3 §5.7): sets bits.
 //!
-//! Each piece is read and, with the bits set, put in its place by a compare-and-write; where somebody else has
-//! changed it meanwhile, it is read again. Bits that were set stay set, whatever the order.
+//! Each piece is read, and written back with the bits set by a compare-and-write. If another command has changed
+//! the piece meanwhile, it is read again. No set bit is lost, in whatever order commands run.
 
 use base::Lba;
 use base::limits::COMPARE_AND_WRITE_BYTES_MAX;

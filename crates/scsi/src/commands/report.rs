@@ -12,7 +12,7 @@ use crate::response::Step;
 use crate::rows::ROWS;
 use crate::table::{self, Row};
 
-/// SPC-4 §6.33. Whoever asks for the list has learnt that it changed.
+/// SPC-4 §6.33. An initiator that gets the list knows that it changed, so the unit attention is cleared.
 pub(crate) fn report_luns(call: &mut Call<'_>) -> Result<Step, Fault> {
     let (data, allocation_bytes) = luns_data(call.cdb, call.luns)?;
     call.nexus.clear(UnitAttention::ReportedLunsChanged);

@@ -1,6 +1,7 @@
 //! Reservations: PERSISTENT RESERVE IN (SPC-4 §6.15) and OUT (§6.16), RESERVE and RELEASE (SPC-2 §7.16-§7.22).
 //!
-//! What is asked of them goes to their owner; what is told of them is what this nexus was last given.
+//! Requests that change reservations go to their owner. Queries are answered from the state that this nexus received
+//! last.
 
 use reservation::{Registration, ReservationRequest};
 use wire::scsi::reservation::{

@@ -1,4 +1,4 @@
-//! The parameters of PERSISTENT RESERVE OUT (SPC-4 §6.16), as a request.
+//! Converts the parameters of PERSISTENT RESERVE OUT (SPC-4 §6.16) into a request.
 
 use base::limits::RESERVE_OUT_BYTES_MAX;
 use reservation::{Names, NexusName, ReservationRequest};

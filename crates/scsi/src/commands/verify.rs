@@ -1,6 +1,6 @@
 //! VERIFY and WRITE AND VERIFY (SBC-3 §5.29-§5.31, §5.37-§5.39).
 //!
-//! VERIFY without comparison reads the blocks: their checksums, or the drive's, are the verification.
+//! VERIFY without comparison reads the blocks. The verification is that of their checksums, or that of the drive.
 
 use base::Lba;
 use block::{BlockRequest, Payload};

@@ -1,7 +1,7 @@
-//! WRITE SAME (SBC-3 §5.43, §5.44): one block over a whole range.
+//! WRITE SAME (SBC-3 §5.43, §5.44): writes one block to a whole range.
 //!
-//! A block of zeros, or none (NDOB), becomes one `WriteZeroes` of the whole range, with UNMAP or without: what
-//! is unmapped reads as zeros here. Any other pattern is written in pieces.
+//! A block of zeros, or no block (NDOB), becomes one `WriteZeroes` of the whole range, with or without UNMAP, because
+//! unmapped blocks read as zeros here. Any other pattern is written in pieces.
 
 use base::Lba;
 use base::limits::{WRITE_SAME_BYTES_MAX, WRITE_SAME_PIECE_BYTES};

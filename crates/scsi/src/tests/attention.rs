@@ -1,4 +1,4 @@
-//! Unit attentions: who is told, when, and what clears them (SAM-5 §5.14).
+//! Unit attentions: which nexus gets them, when, and what clears them (SAM-5 §5.14).
 
 use block::Payload;
 use wire::scsi::{Lun, Sense, SenseCode, SenseFormat, SenseKey, Status};

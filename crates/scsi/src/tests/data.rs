@@ -1,4 +1,4 @@
-//! What commands do to the data: written, read, compared, repeated, unmapped.
+//! The effect of commands on data: writing, reading, comparing, WRITE SAME, UNMAP.
 
 use base::Lba;
 use block::{BlockError, BlockRequest};

@@ -1,4 +1,4 @@
-//! docs/scsi-commands.md is what the table makes it.
+//! docs/scsi-commands.md must be equal to the text made from the opcode table.
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scsi-commands.md");
 

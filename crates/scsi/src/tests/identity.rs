@@ -1,4 +1,4 @@
-//! INQUIRY, capacity and the REPORT commands, byte by byte where initiators look.
+//! INQUIRY, capacity and the REPORT commands, byte by byte in the fields that initiators use.
 
 use wire::scsi::capacity::Capacity;
 use wire::scsi::inquiry::StandardInquiry;

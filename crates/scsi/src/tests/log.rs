@@ -1,4 +1,4 @@
-//! LOG SENSE: what each page says, and what is refused (SPC-4 §6.8, §7.3; SBC-3 §6.4).
+//! LOG SENSE: the content of each page, and refused requests (SPC-4 §6.8, §7.3; SBC-3 §6.4).
 
 use wire::scsi::SenseCode;
 use wire::scsi::log::{self, parse_page};

@@ -1,4 +1,4 @@
-//! Mode pages: sensed in every way, selected only where they may be.
+//! Mode pages: MODE SENSE in every form, and MODE SELECT only of parameters that may change.
 
 use wire::scsi::mode::{BlockDescriptor, HeaderForm, ModeHeader, emit_page, split_page};
 use wire::scsi::{Sense, SenseCode, SenseFormat};

@@ -1,4 +1,4 @@
-//! Reservations as initiators ask for them, by their commands.
+//! Reservations through the commands of initiators.
 
 use wire::scsi::reservation::{
     FullStatus, MoveList, ReservationType, ReserveOutList, TransportId, parse_full_status, parse_keys,

@@ -1,7 +1,7 @@
 //! The whole array under test: the engine's shards on one machine, hosts with iSCSI sessions on another.
 //!
-//! In the first round the administrator makes a pool, volumes, hosts and mappings; in every later one all of
-//! that must be there again, told by nothing but the drives.
+//! In the first round, the administrator creates a pool, volumes, hosts and mappings. In every later round, all of
+//! them must exist again, restored from the drives alone.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

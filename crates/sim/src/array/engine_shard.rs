@@ -1,4 +1,4 @@
-//! A shard of the engine that takes its turns in the simulated world, and the control plane's way in.
+//! A shard of the engine that takes its turns in the simulated world, and the interface of the control plane to it.
 
 use std::sync::{Arc, Mutex};
 

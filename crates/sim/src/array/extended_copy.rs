@@ -1,7 +1,7 @@
-//! Hosts copy ranges between LUNs with EXTENDED COPY while all of them write: whole blocks and parts of them, one range and
-//! several, over the borders of lanes, to where it was and onto itself.
+//! Hosts copy ranges between LUNs with EXTENDED COPY while all of them write: whole blocks and parts of blocks, one
+//! range and several, across lanes, back to the origin, and onto the source itself.
 //!
-//! Drawn from a source of its own, so that an array seed is otherwise what it would be without copies.
+//! A random source of its own decides, so the rest of an array seed is the same as without copies.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;

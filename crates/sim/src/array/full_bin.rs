@@ -1,8 +1,9 @@
-//! A pool that is kept nearly full by an administrator who makes volumes, fills them and deletes them: the bin gives way.
+//! A pool that an administrator keeps nearly full by creating, filling and deleting volumes: the bin must release
+//! space.
 //!
-//! What must be true of it, whenever the power goes: what has gone was in the bin, and the oldest there; nothing goes before
-//! the pool is about full, and then something does before long; hosts that write all the time are never refused for want
-//! of space; what is in the bin comes back as it was, what has gone is said not to be there.
+//! What must be true, whenever the power goes: only the oldest volumes of the bin are deleted; nothing is deleted
+//! before the pool is about full, and then something is deleted soon; hosts that write all the time are never refused
+//! for want of space; a volume in the bin comes back unchanged, and a deleted one is reported as not found.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The administrator makes volumes larger while hosts write to them.
 //!
-//! What was acknowledged must be there for ever, and be zeros until it is written; a change that a crash cut off may
-//! have been made or not.
+//! An acknowledged growth must persist, and the new space must be zeros until it is written. A change that a crash cut
+//! off may or may not have taken effect.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

@@ -35,9 +35,9 @@ const WRITE_SAME: u8 = 0x93;
 const UNMAP_BIT: u8 = 0x08;
 const UNMAP_NDOB: u8 = 0x09;
 const UNMAP: u8 = 0x42;
-/// What is answered without telling of unit attentions: INQUIRY, REPORT LUNS, REQUEST SENSE.
+/// Commands that are answered without reporting unit attentions: INQUIRY, REPORT LUNS, REQUEST SENSE.
 const TELL_NOTHING: [u8; 3] = [0x12, 0xA0, 0x03];
-/// One of so many reads is made once more before, and expects too much or too little.
+/// One of this many reads is sent once more beforehand, with a wrong expected length.
 const AMISS: u64 = 30;
 /// Sectors that a read expects too many or too few, at most.
 const AMISS_MAX: u64 = 9;
@@ -77,7 +77,7 @@ pub struct Way {
 /// How rough hosts are with each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Rough {
-    /// Of a thousand commands, so many come with a LOGICAL UNIT RESET.
+    /// The number of commands in a thousand that come with a LOGICAL UNIT RESET.
     pub resets_permille: u64,
     /// Reservations of each host in a round.
     pub reservations: u32,

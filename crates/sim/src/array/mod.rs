@@ -1,5 +1,5 @@
-//! The engine and everything above the pool, under seeds: control commands, iSCSI sessions over a network that
-//! cuts bytes anywhere and breaks connections, SCSI commands, pools, crashes.
+//! The engine and everything above the pool, driven by seeds: control commands, iSCSI sessions over a network that
+//! splits the byte stream anywhere and breaks connections, SCSI commands, pools, crashes.
 
 mod bench;
 mod copies;
@@ -38,7 +38,7 @@ pub use orders::Orders;
 pub use raw::run_raw_devices;
 pub use session::{Ended, HostSession};
 
-/// Hosts of a full pool pause so long at most.
+/// Longest pause of a host of a full pool.
 const FULL_BIN_PAUSE_NS_MAX: u64 = 2_000_000_000;
 /// Drives of a pool that the array makes have at least this size; they are sparse here.
 const DRIVE_BYTES: u64 = base::limits::DRIVE_BYTES_MIN;
@@ -163,7 +163,7 @@ pub fn run_range_copies(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> 
     run(seed, plan, Load { ranges: Some(ranges), ..Load::of_hosts(2) }, prng, trace)
 }
 
-/// Hosts that write to a pool which is nearly full, and of which somebody deletes volumes: the bin gives way to them.
+/// Hosts that write to a nearly full pool in which volumes are deleted: the bin must release space for them.
 pub fn run_full_bin(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<(), Failure> {
     let prng = Prng::new(seed);
     plan.drives.iter_mut().for_each(|drive| drive.size_bytes = DRIVE_BYTES);

@@ -1,7 +1,7 @@
-//! What hosts have to be told before anything else (unit attentions): a volume has grown, a registration was preempted.
+//! Unit attentions that hosts must get: a volume has grown, or a registration was preempted.
 //!
-//! A host that was there when it happened, and sends a command when it is done, hears of it before any command of its is
-//! carried out.
+//! A host that had a session at that moment must get the unit attention before any command that it sends after the
+//! change is executed.
 
 use std::cell::RefCell;
 

@@ -1,5 +1,5 @@
-//! A host to which every volume is mapped read-only: it tries to write, to shut out those who write, and to end their
-//! commands. It must be refused, and nobody else may notice.
+//! A host to which every volume is mapped read-only. It tries to write, to exclude the hosts that write, and to end
+//! their commands. All of this must be refused, and must not affect other hosts.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
-//! What an administrator may do to a pool while hosts use it: drives added, emptied and replaced, scrubs; and drives that
-//! become slow, which the array empties by itself; hot spares.
+//! An administrator's commands on a pool while hosts use it: drives are added, emptied and replaced, scrubs run, and
+//! spares are named; drives also become slow, and the array empties them automatically.
 //!
-//! Drawn from a source of its own, so that an array seed is otherwise what it would be without orders.
+//! A random source of its own decides, so the rest of an array seed is the same as without commands.
 
 use api::Command;
 use api::{NewSettings, Upkeep};

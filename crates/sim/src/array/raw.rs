@@ -1,9 +1,9 @@
-//! Raw volumes under hosts that write: a device of an odd size that grows, gets smaller, goes and comes back, while the
-//! array is killed and the power goes.
+//! Raw volumes under hosts that write: a device of an odd size that grows, shrinks, disappears and comes back, while
+//! the array is killed and the power goes.
 //!
-//! Several writers write single sectors, those of one 4 KiB block by turns, so that one who puts back what another has
-//! replaced meanwhile is found. What holds of a sector: it is what was acknowledged last, or what was sent since; and once it
-//! has been read with nobody writing, it stays that.
+//! Several writers write single sectors, and different writers own the sectors of one 4 KiB block. So a
+//! read-modify-write that undoes another writer's change is detected. A sector must hold the last acknowledged write or
+//! one that was sent later. Once it has been read with no write in flight, it must stay the same.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;

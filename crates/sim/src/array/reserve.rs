@@ -1,8 +1,8 @@
-//! Hosts reserve LUNs for themselves while all of them write, and take them from each other: nobody else's write that began
-//! under a reservation is carried out. Some reservations outlive the array (APTPL).
+//! Hosts reserve LUNs while all of them write, and preempt each other. While a reservation holds, no write of another
+//! host that began under it may be executed. Some reservations survive a restart of the array (APTPL).
 //!
-//! Reservations change one at a time for each volume, so that it is known who holds it; how they race is the business of
-//! the engine's tests.
+//! Reservations of one volume change one at a time, so the holder is always known. The engine's tests cover races
+//! between such changes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ struct Hold {
     persists: bool,
 }
 
-/// Names a change of a volume's reservation: whoever preempts makes it its own.
+/// Identifies a change of a volume's reservation. A host that preempts takes it over.
 type Turn = u64;
 
 /// Who holds which volume, as far as hosts have been told.

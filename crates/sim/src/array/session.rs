@@ -18,7 +18,7 @@ use super::notices::Code;
 
 /// Pause before another attempt to log in.
 const RECONNECT: Nanos = Nanos::from_millis(5);
-/// After so much silence a new command tells what became of the others.
+/// After this time without an answer, a new command shows whether the others were aborted.
 const SILENCE: Nanos = Nanos::from_millis(50);
 /// What tells a host that wants no TASK ABORTED: a reset, and what else has ended commands of its.
 const ENDED_SILENTLY: [Code; 2] = [(0x29, 0x03), (0x2F, 0x00)];

@@ -1,4 +1,4 @@
-//! Sets the array up, and checks in later rounds that everything is there.
+//! Sets the array up, and checks in later rounds that everything still exists.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

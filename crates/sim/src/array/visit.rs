@@ -1,4 +1,4 @@
-//! A host that comes to the array: it logs in, and hands its LUNs to the workload.
+//! A host that connects to the array: it logs in, and passes its LUNs to the workload.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

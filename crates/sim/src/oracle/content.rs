@@ -1,7 +1,7 @@
-//! What the workload writes: every 512-byte sector says which volume, place and version it is.
+//! The contents that the workload writes: every 512-byte sector holds its volume, address and version.
 //!
-//! Version 0 is all zeros: never written, or unmapped. A sector that was served from the wrong place, or mixed
-//! from two, cannot pass for the right one.
+//! Version 0 is all zeros: never written, or unmapped. So a sector from the wrong address, or a mix of two sectors,
+//! is always detected.
 
 use crate::prng::scatter;
 

@@ -1,7 +1,7 @@
-//! One block's history: which writes it may show, sector by sector.
+//! The history of one block: which writes a read may return, sector by sector.
 //!
 //! Every write is an interval on the oracle's own clock (which ticks with every call). It took effect at one
-//! point within it, or never if it failed or was cut off:
+//! point within the interval, or never if it failed or was cut off:
 //!
 //! ```text
 //!   begin ───────────────── returned          acknowledged: took effect in here
@@ -9,8 +9,8 @@
 //!   begin ──── seen by a read                 seen: took effect before that read ended
 //! ```
 //!
-//! A read may show a write that began before the read ended and is not dead before the read began. A write
-//! is dead from the point where something that took effect after it is certain to be there.
+//! A read may return a write that began before the read ended and is not dead before the read began. A write
+//! is dead from the point at which a write that took effect after it is certain to be there.
 
 use super::SECTORS_PER_BLOCK;
 use super::holds::{CopyId, Holds};

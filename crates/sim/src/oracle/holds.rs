@@ -1,4 +1,4 @@
-//! What a write's sectors hold: one version, or what a copy has brought, of which only so much is known.
+//! The content of a write's sectors: one version, or the result of a copy, which is known only in part.
 
 use super::SECTORS_PER_BLOCK;
 

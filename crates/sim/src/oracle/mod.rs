@@ -1,15 +1,15 @@
-//! The oracle: what every sector of every volume may hold, given what was asked and answered.
+//! The oracle: what every sector of every volume may hold, derived from requests and answers.
 //!
 //! It sees requests begin and end, and crashes; it knows nothing of pools. The rules:
 //!
-//! - an acknowledged write is there until one that began later is; overlapping writes take effect in any order,
-//!   each of them whole per 4 KiB block and, where it wrote less, per sector;
-//! - a write in flight may or may not be there, a write that failed likewise; what a read has shown is there, and
-//!   what it replaced is gone, for every read that begins afterwards;
-//! - after `kill -9` the same, and what was in flight is either there or not, for ever;
-//! - after power loss the same on a write-through volume. On a write-back volume each block by itself holds any
-//!   write from the last stable one on (acknowledged durably, or before a flush that was answered began), those
-//!   in flight included; the first read fixes which, for ever.
+//! - an acknowledged write is there until a write that began later is; overlapping writes take effect in any order,
+//!   each as a whole for each 4 KiB block, or for each sector if it wrote less;
+//! - a write in flight, or a failed write, may or may not be there; once a read has returned a write, it is there, and
+//!   the version that it replaced is gone, for every read that begins afterwards;
+//! - after `kill -9` the same rules hold, and each write that was in flight is either there or not, permanently;
+//! - after power loss the same rules hold on a write-through volume. On a write-back volume, each block by itself holds
+//!   any write from the last stable one on, including those in flight; a write is stable if it was acknowledged as
+//!   durable, or before a flush began that was answered. The first read fixes the version permanently.
 
 mod content;
 mod history;

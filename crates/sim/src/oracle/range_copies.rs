@@ -1,12 +1,12 @@
-//! Copies of ranges: a sector may hold what was written to another one, of another volume.
+//! Copies of ranges: a sector may hold data that was written to another sector, of another volume.
 //!
-//! Bytes say for which sector of which volume they were written. Where a copy has brought them elsewhere, they have a
-//! version of their own there, the same whenever the same bytes are brought there again.
+//! The bytes name the volume and sector for which they were written. When a copy brings them elsewhere, they get a
+//! version of their own there. It is the same each time the same bytes are copied there.
 //!
-//! Both sides may be written meanwhile. A copy is a write to its destination that brings, sector by sector, something that
-//! the source held at some point since the copy began: what that can be is gathered whenever somebody looks, and for the
-//! last time when the copy ends. Sectors of one block are gathered one by one: whether the copy has torn what was being
-//! written to the source is not seen here.
+//! Both sides may be written meanwhile. A copy is a write to its destination. Sector by sector, it brings some state
+//! that the source held since the copy began. The possible states are collected at each read, and for the
+//! last time when the copy ends. The sectors of one block are collected one by one, so this check cannot detect that a
+//! copy has torn a concurrent write to the source.
 
 use base::HashMap;
 use base::limits::COPY_PIECE_BYTES;

@@ -1,10 +1,10 @@
 //! Snapshots of volumes that are written meanwhile: what they may hold, and that those of a group are of one moment.
 //!
-//! A snapshot is taken at some moment between the request and its answer, or the crash that cut it off: it may hold what a
-//! read in that time may have seen, and holds it for ever. Every sector that is read of it then says something about the
-//! moment: it was after the write that is there began, and before something else was certain to be there. Of all
-//! snapshots of a group these must leave some moment. So none holds a write that was sent after another one, to
-//! whichever volume, was acknowledged, without holding that one too.
+//! A snapshot is taken at some moment between the request and its answer, or the crash that cut it off. It may hold
+//! what a read in that time may have returned, and keeps it for ever. Every sector that is read from it then limits the
+//! moment: the write in it had begun before, and a later write was not yet certain to be there. For all
+//! snapshots of a group together, some moment must remain. So no snapshot holds a write without also holding each write
+//! that was acknowledged before it was sent, whatever their volumes.
 
 use std::collections::{BTreeMap, BTreeSet};
 

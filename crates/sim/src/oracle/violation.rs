@@ -1,4 +1,4 @@
-//! What the oracle has against a run, in words.
+//! Violations that the oracle has found in a run, as text.
 
 use std::fmt;
 

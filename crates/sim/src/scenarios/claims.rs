@@ -1,4 +1,4 @@
-//! What the pool says of itself must be so.
+//! What the pool reports about itself must be true.
 
 use base::Nanos;
 

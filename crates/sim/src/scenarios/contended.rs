@@ -1,4 +1,4 @@
-//! Hosts that are all in each other's way.
+//! Hosts that contend for the same blocks.
 
 use base::Nanos;
 use pool::Protection;

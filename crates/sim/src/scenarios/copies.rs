@@ -1,4 +1,4 @@
-//! What an administrator does with copies in the whole array.
+//! An administrator's work with copies in the whole array.
 
 use base::Nanos;
 use pool::Protection;

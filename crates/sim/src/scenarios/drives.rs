@@ -1,4 +1,4 @@
-//! Drives that vanish, rot, come back stale, or fill up.
+//! Drives that vanish, rot, come back with older contents, or become full.
 
 use base::Nanos;
 use pool::{Patience, Protection};

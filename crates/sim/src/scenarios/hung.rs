@@ -1,4 +1,4 @@
-//! Drives that answer nothing, and return no error either.
+//! Drives that hang: they return neither an answer nor an error.
 
 use base::Nanos;
 use pool::Protection;

@@ -1,4 +1,4 @@
-//! Snapshots, clones, and what becomes of them.
+//! Snapshots and clones, and their layers.
 
 use base::{LayerId, Nanos};
 use pool::{LaneRequest, Protection};

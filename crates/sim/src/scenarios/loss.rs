@@ -1,4 +1,4 @@
-//! What is damaged beyond repair is called so, for as long as it is in use.
+//! Data that is damaged beyond repair is reported as lost, as long as it is in use.
 
 use base::Nanos;
 use pool::{Patience, Protection};

@@ -1,6 +1,6 @@
 //! Named scenarios: scripted worlds, each for one property or one bug that was found.
 //!
-//! A scenario is run over several seeds, because the script leaves the order and timing of events to the seed.
+//! A scenario runs with several seeds, because the script leaves the order and timing of events to the seed.
 
 mod claims;
 mod contended;

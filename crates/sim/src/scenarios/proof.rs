@@ -1,4 +1,4 @@
-//! Redundancy that has to be there before it is needed, and losses that have to be noticed.
+//! Redundancy that must exist before it is needed, and losses that must be noticed.
 
 use base::Nanos;
 use pool::Protection;

@@ -1,4 +1,4 @@
-//! Volumes that are a device.
+//! Raw volumes: volumes that export a device.
 
 use super::Scenario;
 use crate::array::run_raw_devices;

@@ -1,4 +1,4 @@
-//! No space below drives: what was refused does not come to be, and what was acknowledged is.
+//! No space below drives: refused writes never take effect, and acknowledged writes stay.
 
 use base::Nanos;
 use pool::Protection;

@@ -1,4 +1,4 @@
-//! The hands of a scenario: start, write, read, crash, one after the other.
+//! The steps of a scenario: start, write, read, crash, one after the other.
 
 use std::cell::Cell;
 use std::future::Future;

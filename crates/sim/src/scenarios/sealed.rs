@@ -1,4 +1,4 @@
-//! Pools whose sealed structures were changed: every checksum is right, and what they say is not.
+//! Pools whose structures were changed and resealed: every checksum is right, but the contents are wrong.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Labels and roots have two slots on each drive, so that a write that is cut off leaves the one before.
+//! Labels and roots have two slots on each drive, so that a write that is cut off leaves the previous version intact.
 
 use pool::Protection;
 

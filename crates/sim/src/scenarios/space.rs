@@ -1,4 +1,4 @@
-//! Pools that run full, and maps that do not fit their memory.
+//! Pools that become full, and maps that do not fit into memory.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A pool under test: lanes on the shards of one simulated process, opened anew in every round.
+//! A pool under test: lanes on the shards of one simulated process, opened again in every round.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

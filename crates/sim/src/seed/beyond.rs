@@ -1,4 +1,4 @@
-//! A seed that goes beyond what its pool's protection promises. What happens then is in `workload/run/beyond.rs`.
+//! A seed that exceeds what its pool's protection promises. `workload/run/beyond.rs` has the rules for it.
 
 use super::{Plan, PoolBench, Report, report};
 use crate::prng::Prng;

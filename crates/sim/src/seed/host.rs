@@ -1,7 +1,7 @@
-//! What joins the lanes of a simulated pool: each lane's host, and the coordinator on shard 0.
+//! The connections between the lanes of a simulated pool: each lane's host, and the coordinator on shard 0.
 //!
-//! A lane that loses a drive asks the coordinator; the coordinator records the loss on the drives that are
-//! left, tells every lane, and answers when all know. One loss is handled at a time.
+//! A lane that loses a drive asks the coordinator. The coordinator records the loss on the remaining drives,
+//! tells every lane, and answers when all lanes know. It handles one loss at a time.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -33,15 +33,15 @@ pub enum PoolMessage {
 /// What an administrator orders.
 #[derive(Clone, Debug)]
 pub enum Order {
-    /// Nothing new goes to this drive, and what stands on it is written anew elsewhere.
+    /// The drive gets no new data, and its data is rewritten elsewhere.
     Drain(u8),
-    /// Nothing stands on this drive any more.
+    /// The drive holds no data of the pool any more.
     Retire(u8),
     /// A drive that holds nothing joins the pool.
     Add(String),
     /// A drive that went is there again, under this path.
     TakeBack(u8, String),
-    /// Labels that are not what was written are written anew.
+    /// Damaged labels are rewritten.
     CheckLabels,
 }
 
@@ -163,7 +163,7 @@ impl ShardState {
         }
     }
 
-    /// Tells every shard, and waits until all know.
+    /// Notifies every shard, and waits for all of them.
     async fn announce(&self, membership: &Membership, shards: u16) {
         self.updated.set(0);
         (0..shards)

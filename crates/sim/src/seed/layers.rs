@@ -1,8 +1,8 @@
-//! Snapshots and clones of one lane's volumes: what an array's catalog knows of them, and how it is changed.
+//! Snapshots and clones of one lane's volumes: the records that an array's catalog would have, and changes of them.
 //!
-//! The records outlive every crash, like a catalog whose changes are atomic and durable: a layer is made before
-//! it is recorded and dropped after it is forgotten, and what a crash leaves in between is dropped at the next
-//! start.
+//! The records survive every crash, like a catalog whose changes are atomic and durable. A layer is created before
+//! it is recorded, and dropped after its record is removed. Layers that a crash leaves without a record are dropped at
+//! the next start.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! One seed, one run: a pool drawn, loaded, hurt, crashed, reopened and checked.
+//! One seed, one run: a pool is drawn, loaded, damaged, crashed, reopened and checked.
 
 mod bench;
 mod beyond;
@@ -39,11 +39,11 @@ pub(crate) fn claims() -> impl Iterator<Item = (&'static str, u64)> {
     bench::Claim::counts()
 }
 
-/// One seed of so many goes through the whole array, with hosts on the network; the others drive a pool's lanes.
+/// One seed of this many runs the whole array, with hosts on the network; the others use only a pool's lanes.
 const ARRAY_SEEDS: u64 = 8;
-/// One seed of so many goes beyond what the protection promises.
+/// One seed of this many exceeds what the protection promises.
 const BEYOND_SEEDS: u64 = 16;
-/// One seed of so many ends with an exam of what the pool says that it would survive.
+/// One seed of this many ends with a test of the pool's report of survivable failures.
 const EXAM_SEEDS: u64 = 8;
 
 /// Runs a seed. The same seed gives the same report, or the same failure.

@@ -1,7 +1,7 @@
 //! What one seed decides before anything runs: the pool, its drives, the load and the faults.
 //!
-//! Faults that lose data or redundancy ("lossy") go to a fixed set of drives, no larger than the protection's
-//! promise, for the whole run: within it, every acknowledged byte must stay readable whatever they do.
+//! Faults that lose data or redundancy ("lossy" faults) hit a fixed set of drives for the whole run. The set is no
+//! larger than the protection promises, so every acknowledged byte must stay readable, whatever these drives do.
 
 use base::Nanos;
 use pool::{Patience, Protection};
@@ -32,14 +32,14 @@ pub enum Trouble {
     Reset,
     /// Garbage is written over a lossy drive from outside, its labels first.
     Overwrite,
-    /// A lossy drive holds again what it held some time ago.
+    /// A lossy drive is put back to its earlier contents.
     PutBack,
     /// The maps get more memory or less.
     Memory,
 }
 
 impl Trouble {
-    /// Those that are drawn first; the others are drawn last, so that seeds without them stay what they were.
+    /// Drawn first. The others are drawn last, so that seeds without them stay the same.
     pub const COMMON: [Trouble; 8] = [
         Trouble::Vanish,
         Trouble::BadSpell,
@@ -96,7 +96,7 @@ pub struct Plan {
     pub administrator: bool,
 }
 
-/// What is left out of a run to find what it needs to fail.
+/// Parts that are left out of a run, to find those that a failure needs.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Trim {
     pub without: Vec<Trouble>,
@@ -162,7 +162,7 @@ impl Plan {
         Plan { troubles, rates: FaultRates { lying_flush, ..plan.rates }, patience, administrator, ..plan }
     }
 
-    /// Leaves out what somebody who looks for the cause of a failure has asked for.
+    /// Leaves out the parts that the person who debugs a failure has named.
     pub fn trim(&mut self, trim: &Trim) {
         self.troubles.retain(|trouble| !trim.without.contains(trouble));
         if self.troubles.is_empty() {

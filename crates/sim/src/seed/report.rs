@@ -1,4 +1,4 @@
-//! What a run did, so that what it never did is seen.
+//! Counts of what a run did, so that what it never did is visible.
 
 use std::fmt;
 

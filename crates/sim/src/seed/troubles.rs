@@ -1,4 +1,4 @@
-//! The troubles of one run: what happens to which drive, within the promise.
+//! The troubles of one run: which fault hits which drive, within the promise.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -51,7 +51,7 @@ impl Troubles {
         world.set_fault_rates(drive, rates);
     }
 
-    /// Lets something happen. Gives what: memory is for whoever has the lanes to change.
+    /// Causes one trouble and returns it. The caller carries out changes of memory, because it has the lanes.
     pub fn inject(&mut self, world: &World, prng: &mut Prng) -> Trouble {
         let trouble = *prng.pick(&self.kinds);
         let any = *prng.pick(&self.drives);

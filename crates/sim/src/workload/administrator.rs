@@ -1,7 +1,7 @@
-//! The administrator: takes snapshots, makes clones, rolls back and deletes, while the clients go on.
+//! The administrator: takes snapshots, makes clones, rolls back and deletes, while the clients continue.
 //!
-//! A snapshot is taken between two writes: its *gate* holds new ones back until those under way have ended. From
-//! then on the oracle knows the copy as a volume of its own, which nobody writes to.
+//! A snapshot is taken between two writes: its *gate* holds back new writes until those in flight have ended. From
+//! then on, the oracle treats the copy as a volume of its own that nobody writes to.
 
 use std::cell::Cell;
 use std::future::Future;

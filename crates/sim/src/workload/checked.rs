@@ -1,4 +1,5 @@
-//! What a script asks for by itself, durably or not: the oracle is told before it is sent and after it is answered.
+//! Requests that a script makes itself, durable or not. The oracle is told before each is sent and after it is
+//! answered.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! One client: a request at a time, told to the oracle before it is sent and after it is answered.
+//! One client: one request at a time. The oracle is told before each is sent and after it is answered.
 
 use std::ops::Range;
 use std::rc::Rc;

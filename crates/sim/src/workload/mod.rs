@@ -1,6 +1,6 @@
-//! The workload: random requests against anything that stores blocks, every answer checked by the oracle.
+//! The workload: random requests against any block storage; the oracle checks every answer.
 //!
-//! A [`Subject`] is what is under test: a lane of a pool, or the stand-ins of this room's own tests. Each client
+//! A [`Subject`] is the storage under test: a lane of a pool, or the stand-ins of this crate's own tests. Each client
 //! keeps one request in flight; a run has as many clients as its queue depth.
 
 mod administrator;

@@ -1,7 +1,7 @@
-//! Which requests a run makes, and how often: drawn per seed, swarm-style.
+//! Which requests a run makes, and how often: drawn per seed (swarm testing).
 //!
-//! Each seed leaves a random half of the kinds out, so that no kind always hides another's effects, and draws the
-//! sizes, the hot set and the pace of the rest.
+//! Each seed leaves out a random half of the kinds, so that no kind always hides another's effects. It draws the
+//! sizes, the hot set and the rate of the rest.
 
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::prng::Prng;

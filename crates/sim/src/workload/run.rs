@@ -1,4 +1,4 @@
-//! One run: start, work, crash, start again, and at the end everything must be there.
+//! One run: start, work, crash, start again; at the end everything must be there.
 //!
 //! ```text
 //!   start ─► opened ─► clients, verification, faults ─► power loss | kill -9 | orderly stop ─┐

@@ -1,12 +1,11 @@
-//! Helper threads: what is done to drives by system calls that may block. To open a sick drive can take minutes, and so
-//! can closing it; a shard that waited for that would serve nobody meanwhile. `BLKDISCARD` blocks, too (io_uring has it
-//! from Linux 6.12 on, older kernels are to be served as well).
+//! Helper threads: they run system calls on drives that may block. Opening or closing a faulty drive can take
+//! minutes; a shard that waited for it could serve nobody meanwhile. `BLKDISCARD` blocks, too. (io_uring has it
+//! from Linux 6.12 on, but older kernels must work as well.)
 //!
-//! Threads are started as they are needed, as many at most as a bound says, and end when there is nothing to do for a
-//! while. What always holds:
-//! - no job waits for another drive's, as long as fewer threads than the bound are held up;
-//! - discards of one drive are done one after the other, so they hold up one thread at most. A discard is a hint: where
-//!   too many of a drive wait it is let go.
+//! Threads start when they are needed, up to a limit, and end after some idle time. What always holds:
+//! - no job waits for a job of another drive, as long as fewer threads than the limit are blocked;
+//! - discards of one drive run one after the other, so they block at most one thread. A discard is a hint: if too many
+//!   are queued for a drive, further ones are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::RawFd;
@@ -19,7 +18,7 @@ use env::{DriveInfo, IoError};
 use super::{Drive, SendableUse, open};
 use crate::mailbox::Doorbell;
 
-/// Threads at once. More than a machine has drives that hang, so that what is well does not wait for what is not.
+/// Threads at once. This is more than the hung drives of a machine, so healthy drives do not wait for hung ones.
 pub const THREADS_MAX: usize = 64;
 /// Discards of one drive that wait.
 const DISCARDS_MAX: usize = 256;
@@ -37,7 +36,7 @@ pub enum Job {
         path: String,
         writable: bool,
     },
-    /// Of a drive that nobody uses any more.
+    /// Of a drive that is no longer in use.
     Close(Arc<Drive>),
     /// How large a drive is now.
     Measure(SendableUse),

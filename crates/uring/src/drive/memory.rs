@@ -1,6 +1,6 @@
-//! Drives in memory: files of tmpfs and ramfs. There is nothing to wait for, so their operations are done at once by
-//! plain system calls; the ring would hand each to a worker thread, since these file systems know no asynchronous
-//! I/O. (What the system has swapped out is waited for. Nobody who swaps asks for speed.)
+//! Drives in memory: files of tmpfs and ramfs. Their operations need no waiting, so plain system calls execute them at
+//! once. The ring would pass each to a worker thread, because these file systems do not support asynchronous
+//! I/O. (If the system has swapped pages out, the calls wait. A machine that swaps is slow anyway.)
 
 use std::io::IoSlice;
 

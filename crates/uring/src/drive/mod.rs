@@ -1,9 +1,9 @@
-//! Drives: opened once, used by every shard of the process.
+//! Drives: each is opened once and used by every shard of the process.
 //!
 //! What always holds:
-//! - a drive's descriptor is closed when nobody uses it any more: every operation counts itself in, in a counter of
-//!   its shard, before it looks whether the drive is being closed ([`DriveUse`]);
-//! - handles are never reused, so a stale one is [`IoError::Gone`] and never another drive.
+//! - a drive's descriptor is closed only when nothing uses it any more: every operation increments a counter of
+//!   its shard before it checks whether the drive is being closed ([`DriveUse`]);
+//! - handles are never reused, so a stale handle returns [`IoError::Gone`] and never refers to another drive.
 
 pub mod helper;
 pub mod memory;

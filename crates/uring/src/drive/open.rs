@@ -1,7 +1,7 @@
 //! Opening a drive: the checks, the lock, direct I/O.
 //!
-//! A writable open holds the drive alone: `flock` against other processes of ours, `O_EXCL` of a block device
-//! against mounts, md, dm and whoever else claims it in the kernel. Nothing is created, written or truncated here.
+//! A writable open is exclusive: `flock` protects against other Tangelo processes; `O_EXCL` on a block device protects
+//! against mounts, md, dm and other users in the kernel. Opening creates, writes and truncates nothing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};

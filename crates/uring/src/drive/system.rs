@@ -1,4 +1,4 @@
-//! What the system knows of a block device: write cache, model, serial number, bay, as sysfs tells them.
+//! What sysfs reports about a block device: write cache, model, serial number, bay.
 
 use std::path::{Path, PathBuf};
 

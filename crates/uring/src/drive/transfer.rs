@@ -1,4 +1,4 @@
-//! How a read or write goes on after the kernel has done a part of it, or failed.
+//! How a read or write continues after the kernel has done a part of it, or has failed.
 
 use crate::errno::is_transient_of_drive;
 use base::BLOCK_BYTES;

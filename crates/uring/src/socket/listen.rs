@@ -1,8 +1,8 @@
-//! Making sockets: listening ones, and those about to connect.
+//! Creating sockets: for listening and for outgoing connections.
 //!
-//! Several shards may listen at one address: the kernel deals connections out among them (`SO_REUSEPORT`). That
-//! option alone would also let a second process of the same user in, silently; so whoever is the first of this
-//! process at an address first tries it without the option.
+//! Several shards may listen at one address; the kernel distributes connections among them (`SO_REUSEPORT`). With
+//! this option, a second process of the same user could also listen there, unnoticed. So the first socket of this
+//! process at an address is first bound without the option.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

@@ -1,7 +1,7 @@
-//! Sockets of one shard: listeners and connections by handle, and what the kernel still does with each.
+//! Sockets of one shard: listeners and connections by handle, and the operations in flight on each.
 //!
-//! What always holds: a descriptor is closed only when no operation on it is in flight, so that the kernel cannot
-//! give its number to somebody else under an operation; a handle names one socket and never its successor.
+//! What always holds: a descriptor is closed only when no operation on it is in flight, so the kernel cannot
+//! reuse its number under an operation; a handle names one socket and never a later one.
 
 pub mod listen;
 mod operations;

@@ -1,4 +1,4 @@
-//! The operations on sockets, from beginning to end.
+//! The operations on sockets, from start to end.
 
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};

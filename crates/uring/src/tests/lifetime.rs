@@ -1,4 +1,4 @@
-//! Idle shards, threads, and environments that end in the middle of something.
+//! Idle shards, threads, and environments that are dropped with operations in flight.
 
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;

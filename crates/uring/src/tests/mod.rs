@@ -1,7 +1,7 @@
 //! Tests against the real kernel: temporary files, loopback sockets, threads.
 //!
-//! Some need root (a file system that is full or knows no direct I/O, a loop device). They fail without it, and say
-//! so: a check skipped in silence would be none.
+//! Some need root (a full file system, a file system without direct I/O, a loop device). Without root they fail and
+//! say so, because a check that is skipped silently checks nothing.
 
 mod block_device;
 mod drives;

@@ -1,4 +1,4 @@
-//! Special file systems, mounted in a namespace of the test's own: they go away with its thread. Need root.
+//! Special file systems, mounted in a mount namespace of the test. They disappear with its thread. Need root.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,7 @@
-//! Drives that take long to open: the shard goes on meanwhile.
+//! Drives that take long to open: the shard continues meanwhile.
 //!
-//! A lease stands for the sick drive: to open a file on which somebody else has one waits, in the system call, until it is
-//! given up.
+//! A lease simulates the slow drive: opening a file on which another process has a lease blocks in the system call
+//! until the lease is released.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

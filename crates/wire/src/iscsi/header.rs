@@ -1,4 +1,4 @@
-//! What all PDUs have in common (RFC 7143 §11.2): opcode, lengths, tags, padding, reject reasons.
+//! The parts that all PDUs share (RFC 7143 §11.2): opcode, lengths, tags, padding, reject reasons.
 
 use zerocopy::big_endian::U32;
 

@@ -1,8 +1,8 @@
 //! iSCSI (RFC 7143 §11): PDU headers, additional headers, text, digests.
 //!
-//! Each PDU has a layout (bytes, big-endian, 48 of them) and a meaning (a plain struct). `parse` gives the
-//! meaning or the reason with which a target rejects the PDU; `emit` is its inverse. Lengths of segments
-//! belong to framing ([`Lengths`]), not to the meanings: `emit` is told them.
+//! Each PDU has a layout (48 bytes, big-endian) and a meaning (a plain struct). `parse` returns the
+//! meaning, or the reason with which a target rejects the PDU; `emit` is its inverse. The lengths of segments
+//! belong to framing ([`Lengths`]), not to the meaning: the caller passes them to `emit`.
 //!
 //! ```text
 //!   basic header 48 | additional headers 4·n | header digest 0/4 | data 0..2^24-1 | pad to 4 | data digest 0/4

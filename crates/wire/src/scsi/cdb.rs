@@ -1,4 +1,4 @@
-//! Command descriptor blocks (SPC-4 §4.2, SBC-3 §5): where the fields of each length lie.
+//! Command descriptor blocks (SPC-4 §4.2, SBC-3 §5): the places of the fields for each length.
 //!
 //! ```text
 //!        0       1        2   3   4   5   6   7   8   9   10  11  12  13  14     15
@@ -7,7 +7,7 @@
 //!   12   opcode  flags    LBA             length          group control
 //!   16   opcode  flags    LBA                             length          group  control
 //! ```
-//! A view gives the fields; what they mean for one opcode is decided elsewhere.
+//! A view returns the fields. Their meaning for one opcode is decided elsewhere.
 
 use zerocopy::big_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};

@@ -1,5 +1,5 @@
-//! EXTENDED COPY (LID1) and RECEIVE COPY RESULTS (SPC-4 §6.3, §6.4, §6.18), and the third-party copy page that tells
-//! of them (SPC-4 §7.8.17).
+//! EXTENDED COPY (LID1) and RECEIVE COPY RESULTS (SPC-4 §6.3, §6.4, §6.18), and the VPD page that describes
+//! them: third-party copy (SPC-4 §7.8.17).
 //!
 //! ```text
 //!   0 list identifier │ 1 STR, list ID usage │ 2 target list length 2 │ 8 segment list length 4 │ 12 inline length 4

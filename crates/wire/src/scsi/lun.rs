@@ -7,7 +7,7 @@
 //!   C1                01            0          the REPORT LUNS well-known logical unit
 //! ```
 //! LUNs up to 255 are emitted in the peripheral form, greater ones in the flat form, as Linux and ESXi
-//! expect. Both forms are understood for every number.
+//! expect. The parser accepts both forms for every number.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
 //! SCSI (SAM-5, SPC-4, SBC-3): logical unit numbers, CDBs, sense data, inquiry and mode pages.
 //!
-//! Layouts and their meaning only: which commands exist and what they do is the business of crate `scsi`.
+//! Layouts and their meaning only: crate `scsi` decides which commands exist and what they do.
 //! All integers are big-endian. Parsing accepts any bytes and never panics; `parse(emit(x)) == x`.
 
 pub mod capacity;

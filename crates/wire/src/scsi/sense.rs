@@ -9,7 +9,7 @@
 //!   12,13 ASC, ASCQ                              8..   00h information (12 bytes), 02h key-specific (8 bytes)
 //!   15-17 SKSV and sense key specific
 //! ```
-//! Information that does not fit the fixed format's four bytes is left out there, as SPC-4 §4.5.3 says.
+//! In the fixed format, information that needs more than four bytes is omitted (SPC-4 §4.5.3).
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! The administrator at work: finds out what there is after a start, then gives orders until the array ends.
+//! The administrator: after a start it finds out what exists, then it gives commands until the array ends.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! What administrators have done in the whole array, and where it was cut off, over all runs of a process.
+//! Counts of administrators' commands in the whole array, and of commands that were cut off, over all runs of a
+//! process.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,10 +1,10 @@
-//! What an administrator does with copies in the whole array: snapshots of one volume and of groups while hosts write,
-//! schedules, clones, rollback, promotion, the bin, other sizes; and what must be true of it.
+//! An administrator's work with copies in the whole array, and checks of its results: snapshots of one volume and of
+//! groups while hosts write, schedules, clones, rollback, promotion, the bin, and resizing.
 //!
-//! Volumes of the hosts are snapshotted, cloned and promoted under their load. Those of the administrator's own host,
-//! clones among them, are unmapped, rolled back, made smaller and deleted, too. After every start the catalog must be one
-//! of the states that are possible: what was answered is there, what was cut off is there as a whole or not at all.
-//! Snapshots are read by clones that are made to be read; the oracle knows what may be in them.
+//! Volumes of the hosts are snapshotted, cloned and promoted under load. Volumes of the administrator's own host,
+//! including clones, are also unmapped, rolled back, shrunk and deleted. After every start, the catalog must be one
+//! of the possible states: an answered command is there, and a command that was cut off is there completely or not at
+//! all. Snapshots are read through clones that are made for this purpose; the oracle knows what they may contain.
 
 mod administrator;
 mod counts;

@@ -1,4 +1,4 @@
-//! Which order comes next.
+//! Selects the next command.
 
 use std::cell::Cell;
 use std::rc::Rc;

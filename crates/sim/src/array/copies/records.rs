@@ -1,4 +1,4 @@
-//! What is known of the array's copies, over all starts.
+//! What is known about the array's copies, over all starts.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
-//! Snapshots that a schedule takes of the hosts' volumes by itself, and deletes.
+//! Snapshots of the hosts' volumes that a schedule takes and deletes automatically.
 //!
-//! When it takes them is its own affair: from the moment on at which they are due, until they are found in the list. A
-//! start may find some that were taken before it, and some that have been taken since.
+//! The moment of such a snapshot is known only as an interval: from the time at which it is due until it is found in
+//! the list. A start may find snapshots that were taken before it, and some that have been taken since.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! What the administrator's orders make of an array: the manual's words as a small model, which knows nothing of the
-//! catalog's code. Volumes and snapshots bear the numbers under which the oracle knows what is in them.
+//! The effect of the administrator's commands: a small model made from the manual, independent of the
+//! catalog's code. Its volumes and snapshots have the numbers by which the oracle knows their contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 

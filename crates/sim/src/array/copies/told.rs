@@ -1,4 +1,5 @@
-//! What the array tells of the administrator's copies, beside what is so by the model; and sizes that only it can tell.
+//! Compares what the array reports about the administrator's copies with the model; and sizes that only the array can
+//! report.
 
 use std::collections::{BTreeMap, BTreeSet};
 

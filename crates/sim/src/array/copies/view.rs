@@ -1,4 +1,4 @@
-//! What is in volumes and snapshots is read.
+//! Reads the contents of volumes and snapshots.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What a batch of runs must have exercised: every kind of fault, and every decision that the pool counts.
+//! What a batch of runs must exercise: every kind of fault, and every decision that the pool counts.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Runs seeds of the simulator: one, with its trace if asked for, or many, in several processes.
+//! Runs seeds of the simulator: one, with its trace on request, or many, in several processes.
 //!
-//! A failed assertion ends the process that hits it; that is why many seeds run in worker processes, and why a
-//! worker says which seed it begins.
+//! A failed assertion ends the process in which it happens. That is why many seeds run in worker processes, and why a
+//! worker reports which seed it begins.
 // this is a tool for people: it starts processes and reads a clock; the simulated world below does not
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 

@@ -1,4 +1,4 @@
-//! Many seeds: worker processes, those who watch them, and the sum of what they did.
+//! Many seeds: worker processes, their watchers, and the sum of their counts.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};

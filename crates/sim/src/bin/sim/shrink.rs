@@ -1,4 +1,5 @@
-//! Leaves out of a failing seed what it does not need to fail: rounds, requests, clients, volumes, lanes, troubles.
+//! Shrinks a failing seed: leaves out rounds, requests, clients, volumes, lanes and troubles that the failure does not
+//! need.
 
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Histories driven by scripts.
+//! Scripted histories.
 
 use super::*;
 

@@ -1,11 +1,13 @@
 //! Runs beyond the promise: more drives are lost, damaged or put back to an older state than the protection allows.
-//! What is asked for then: it is noticed, it is said, and nothing wrong is served.
+//! Then the pool must notice it, must report it, and must return nothing wrong.
 //!
-//! - *Absent*: drives go while hosts work, and come back. With too many of them missing, or of an older life, the pool
-//!   does not open. With the last state of all drives it does, and everything that was acknowledged is there.
-//! - *Damaged*: blocks of any drives rot, below the pool. A read gives an error or the right data; so does every
-//!   later start, or it is refused. Where reads give errors, the pool says that something is lost. Labels and roots are spared, and the pool is stopped in an orderly way: where
-//!   every copy of the newest word is destroyed, nobody can know that there was one.
+//! - *Absent*: drives disappear while hosts work, and come back. If too many are missing, or have contents from before
+//!   the last start, the pool must not open. With the last contents of all drives it must open, and everything
+//!   acknowledged is there.
+//! - *Damaged*: blocks of any drives rot, below the pool. A read must return an error or the right data. So must every
+//!   later start, or the pool must refuse to open. If reads return errors, the pool must report lost data. Labels and
+//!   roots are not damaged, and the pool is stopped in an orderly way: if every copy of the newest header is destroyed,
+//!   nothing can prove that it existed.
 
 use super::{Runner, Session};
 use crate::drive::DriveNumber;

@@ -1,4 +1,4 @@
-//! What a pool says that it would survive is put to the test.
+//! Tests the pool's report of how many failures it would survive.
 
 use base::Nanos;
 
