@@ -25,7 +25,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
         &["api", "base", "block", "catalog", "env", "iscsi", "pool", "reservation", "scsi", "task", "wire"],
     ),
     ("uring", &["base", "env"]),
-    ("control", &["base"]),
+    ("control", &["api", "base"]),
     (
         "sim",
         &[
@@ -46,7 +46,7 @@ const ROOMS: [(&str, &[&str]); 20] = [
     ),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),
+    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 

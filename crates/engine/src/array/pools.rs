@@ -16,7 +16,7 @@ use super::start::decode;
 use super::{Array, State};
 use crate::lanes;
 use crate::message::{Answer, Call};
-use api::{CommandError, CommandErrorKind, DriveContent};
+use api::{CommandError, CommandErrorKind};
 
 /// A pool of this array.
 pub(super) struct Pool {
@@ -142,7 +142,7 @@ impl Array {
         let mut found = BTreeMap::new();
         let state = self.state.borrow();
         for drive in &state.drives {
-            if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
+            if let (Some((pool, array)), Some(name)) = (drive.member_of, &drive.pool_name) {
                 let new = || Found { array, name: name.clone(), paths: Vec::new() };
                 found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
             }

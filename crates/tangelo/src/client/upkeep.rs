@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use control::api::*;
+use api::NewSettings;
 use control::client::{Server, path_piece};
+use control::rest::*;
 
 use super::ask::Ask;
 use super::{Failure, Shown, absolute, change_path, changed, show};

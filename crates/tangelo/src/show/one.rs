@@ -1,6 +1,7 @@
 //! One thing as people read it: its line of the list, then what belongs to it.
 
-use control::api::*;
+use api::*;
+use control::rest::*;
 use control::size::Size;
 
 use super::lists::{
@@ -75,7 +76,7 @@ impl Show for OnePool {
 }
 
 /// When a pool was scrubbed, and when it is next.
-fn scrubbed(scrub: &Scrub, settings: &Settings) -> String {
+fn scrubbed(scrub: &ScrubStatus, settings: &PoolSettings) -> String {
     let every = match settings.scrub_every_seconds {
         Some(seconds) => format!("every {}", period(seconds)),
         None => "only when it is asked for (`tangelo pool scrub`)".to_owned(),
@@ -104,7 +105,7 @@ fn period(seconds: u32) -> String {
     unit.map_or(format!("{seconds} s"), |(length, unit)| format!("{} {unit}", seconds / length))
 }
 
-fn settings(settings: &Settings, out: &mut String) {
+fn settings(settings: &PoolSettings, out: &mut String) {
     let or_off = |seconds: u32| if seconds == 0 { "off".to_owned() } else { period(seconds) };
     let slow = match settings.slow_factor {
         0 => "off".to_owned(),
