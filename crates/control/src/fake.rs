@@ -163,19 +163,7 @@ fn drive(index: usize) -> DriveStatus {
 
 /// How a pool is looked after where nothing was set.
 pub fn settings() -> PoolSettings {
-    PoolSettings {
-        repair_share_percent: 50,
-        write_errors: 4,
-        read_errors: 64,
-        checksum_errors: 256,
-        error_window_seconds: 600,
-        slow_factor: 16,
-        slow_latency_ms: 2,
-        slow_seconds: 60,
-        hung_seconds: 15,
-        scrub_every_seconds: None,
-        bin_seconds: 86_400,
-    }
+    PoolSettings { scrub_every_seconds: None, ..PoolSettings::default() }
 }
 
 /// No scrub, now or ever.
