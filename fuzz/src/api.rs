@@ -2,6 +2,8 @@
 
 use std::fmt::Debug;
 
+use ::api as vocabulary;
+use control::rest;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -14,34 +16,34 @@ struct Kind {
 }
 
 macro_rules! kinds {
-    ($($name:ident),* $(,)?) => {
-        &[$(Kind { name: stringify!($name), read: read::<control::api::$name> }),*]
+    ($($from:ident::$name:ident),* $(,)?) => {
+        &[$(Kind { name: stringify!($name), read: read::<$from::$name> }),*]
     };
 }
 
 /// All of them. An input's first byte is the place of its kind in here, so new ones go to the end.
 const KINDS: &[Kind] = kinds![
-    NewPool,
-    NewVolume,
-    NewHost,
-    NewMapping,
-    NewDrives,
-    DriveRemoval,
-    DriveReplacement,
-    Locating,
-    Scrubbing,
-    NewSettings,
-    VolumeUpdate,
-    GroupAccess,
-    NewSnapshots,
-    NewClone,
-    Refresh,
-    NewSchedule,
-    Spares,
-    NewName,
-    HostUpdate,
-    DriveWipe,
-    DriveClear,
+    vocabulary::NewPool,
+    vocabulary::NewVolume,
+    vocabulary::NewHost,
+    rest::NewMapping,
+    rest::NewDrives,
+    rest::DriveRemoval,
+    rest::DriveReplacement,
+    rest::Locating,
+    rest::Scrubbing,
+    vocabulary::NewSettings,
+    rest::VolumeUpdate,
+    vocabulary::GroupAccess,
+    rest::NewSnapshots,
+    rest::NewClone,
+    rest::Refresh,
+    rest::NewSchedule,
+    rest::Spares,
+    rest::NewName,
+    vocabulary::HostUpdate,
+    rest::DriveWipe,
+    rest::DriveClear,
 ];
 
 /// What a body says can be said again, to the same effect.

@@ -3,37 +3,52 @@
 use std::fmt;
 
 use catalog::CatalogError;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
-/// Why a command was not carried out.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why a request was not carried out. Nothing was changed, except as `unfinished` says.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ApiError)]
 pub struct CommandError {
+    #[serde(rename = "code")]
     pub kind: CommandErrorKind,
     /// What is wrong, naming what it is about.
     pub message: String,
     /// What to do about it; may be empty.
+    #[serde(default)]
     pub hint: String,
 }
 
-/// The kinds of refusal, for exit codes and HTTP statuses.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// A word for programs; each has one HTTP status.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = ErrorCode)]
 pub enum CommandErrorKind {
-    /// No thing of that name.
-    NotFound,
-    /// That name, LUN or initiator is taken.
-    AlreadyExists,
-    /// The command itself makes no sense: a bad name, size or combination.
+    /// 400: the request makes no sense.
     Invalid,
-    /// Still in use: mapped, or holding data somebody may want.
+    /// 401: no token, or a wrong one.
+    Unauthorized,
+    /// 404: no thing of that name, or no such resource.
+    NotFound,
+    /// 405: not with this method.
+    MethodNotAllowed,
+    /// 408: the request's body took too long.
+    TooSlow,
+    /// 409: that name, LUN or initiator is taken.
+    AlreadyExists,
+    /// 409: still mapped, or holding data that somebody may want.
     InUse,
-    /// Not now: the array is starting or stopping, or a pool is offline.
-    Unavailable,
-    /// A limit of the array is reached.
+    /// 413: the request is too large.
+    TooLarge,
+    /// 507: a limit of the array is reached.
     Full,
-    /// A drive or file could not be opened, read or written.
+    /// 500: a drive or file could not be opened, read or written.
     Io,
-    /// Given up before it had changed anything: it could not go on in time, or whoever asked has gone.
+    /// 503: not now.
+    Unavailable,
+    /// 504: not carried out in time, and given up: nothing was changed.
     TimedOut,
-    /// Accepted, and not done in time. It goes on by itself.
+    /// 504: accepted, and not done in time. It goes on by itself.
     Unfinished,
 }
 

@@ -1,10 +1,15 @@
 //! What is wrong with the array: how much harm it does, why it is so, and what to do.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 use crate::Health;
 
-/// Something wrong: state, reason, action.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Something wrong: what, why, what to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
+    // Problems are told in its order; nobody is told it.
+    #[serde(skip)]
     pub harm: Harm,
     pub health: Health,
     /// What it is about, such as `pool fast` or `drive /dev/sdb`.
@@ -14,7 +19,7 @@ pub struct Problem {
 }
 
 /// What a problem does to data and hosts. Ordered: what does most harm comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub enum Harm {
     /// Nothing is served or managed.
     Array,
@@ -35,6 +40,7 @@ pub enum Harm {
     /// No spare would join.
     Spare,
     /// All else.
+    #[default]
     Other,
 }
 

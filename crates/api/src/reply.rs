@@ -1,6 +1,46 @@
 //! How commands are answered.
 
-use crate::{CommandError, Reply};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{
+    ArrayStatus, CommandError, DriveStatus, HostStatus, MappingStatus, PoolStatus, Problem, SnapshotStatus,
+    VolumeStatus,
+};
+
+/// The answer to a command that was carried out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Reply {
+    Drives(Vec<DriveStatus>),
+    Changed(Change),
+    Snapshots(Vec<SnapshotStatus>),
+    Status(Box<ArrayStatus>),
+    Problems(Vec<Problem>),
+    Stopped,
+}
+
+/// What a command changed, or with `dry_run` would have changed.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    pub dry_run: bool,
+    /// One line for each change, for people to read.
+    pub lines: Vec<String>,
+    /// Hosts that gained or lost something by it.
+    pub hosts_affected: Vec<String>,
+    /// What was made, as it is now; nothing for a removal or a dry run.
+    pub made: Option<Made>,
+}
+
+/// A thing that a command made or changed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    Pool(Box<PoolStatus>),
+    Volume(Box<VolumeStatus>),
+    Host(HostStatus),
+    Mapping(MappingStatus),
+    Snapshots(Vec<SnapshotStatus>),
+}
 
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;

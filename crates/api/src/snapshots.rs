@@ -1,5 +1,8 @@
 //! Snapshots and clones, as they are asked for and told.
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
 /// A change that has to do with snapshots.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CopyOrder {
@@ -50,51 +53,62 @@ pub enum CopyOrder {
 }
 
 /// A volume in the bin.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Binned)]
 pub struct BinnedStatus {
     pub name: String,
+    /// The name of its pool.
     pub pool: String,
     pub size_bytes: u64,
-    /// Milliseconds since 1970.
+    /// When it was deleted, milliseconds since 1970.
     pub deleted_ms: u64,
     /// When it goes for good, unless its pool runs full before.
     pub eradicated_ms: u64,
-    /// Those that are in the bin with it.
+    /// How many snapshots are in the bin with it.
     pub snapshots: u64,
-    /// None where the pool is offline.
+    /// Of the volume itself; null where its pool is offline.
     pub space: Option<CopySpace>,
 }
 
-/// A snapshot.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// What a volume was at one moment.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Snapshot)]
 pub struct SnapshotStatus {
     pub volume: String,
     pub name: String,
     /// The volume's then.
     pub size_bytes: u64,
-    /// Milliseconds since 1970.
+    /// When it was taken, milliseconds since 1970.
     pub created_ms: u64,
-    /// The schedule that has taken it.
+    /// The schedule that has taken it; null where none has.
+    #[serde(default)]
     pub schedule: Option<String>,
-    /// None where the pool is offline.
+    /// Null where the pool is offline.
     pub space: Option<CopySpace>,
 }
 
-/// What a volume in a pool, or a snapshot, takes of it.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// What a volume in a pool, or a snapshot, takes of it; parity is not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct CopySpace {
-    /// Written since the snapshot that it stands on.
+    /// Written since the snapshot that it stands on: the one before it, or for a clone the one that it began as.
     pub written_bytes: u64,
-    /// Held for it and for the snapshots below it.
+    /// Held for it and for the snapshots below it: `unique_bytes` and `shared_bytes` together.
     pub used_bytes: u64,
-    /// Given back when it alone is deleted.
+    /// Given back when it alone is deleted; of a volume, at least.
     pub unique_bytes: u64,
+    /// Held for other snapshots, volumes and clones, too.
+    pub shared_bytes: u64,
 }
 
 impl CopySpace {
-    /// What others hold, too.
-    pub fn shared_bytes(&self) -> u64 {
-        self.used_bytes - self.unique_bytes
+    /// What is not unique is shared.
+    pub fn new(written_bytes: u64, used_bytes: u64, unique_bytes: u64) -> CopySpace {
+        CopySpace {
+            written_bytes,
+            used_bytes,
+            unique_bytes,
+            shared_bytes: used_bytes.saturating_sub(unique_bytes),
+        }
     }
 }
 
@@ -112,8 +126,10 @@ pub enum ScheduleOrder {
     },
 }
 
-/// How many snapshots are kept: the first of each of the last so many hours, days, weeks and months (UTC).
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// How many snapshots are kept, up to 1000 of each kind: the first of each of the last so many hours, days, weeks (from Monday
+/// on) and months, by UTC.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
 pub struct Keep {
     pub hourly: u32,
     pub daily: u32,
@@ -122,15 +138,17 @@ pub struct Keep {
 }
 
 /// A schedule.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Schedule)]
 pub struct ScheduleStatus {
     pub name: String,
-    /// Those in the bin are left out, here as in its snapshots.
+    /// Without those in the bin, of which none are taken.
     pub volumes: Vec<String>,
     pub keep: Keep,
-    /// Milliseconds since 1970; `None`: it has taken none.
+    /// When it has last taken snapshots, milliseconds since 1970; null: never.
     pub last_ms: Option<u64>,
+    /// When it takes the next.
     pub next_ms: u64,
-    /// Those that it has taken and that are there.
+    /// How many that it has taken are there.
     pub snapshots: u64,
 }

@@ -1,4 +1,9 @@
-//! The life of drives, scrubbing and pools' settings: what may be asked, and what is told of it.
+//! The life of drives, and scrubbing: what may be asked, and what is told of it.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::NewSettings;
 
 /// A change of a pool's drives, or of how it is looked after. Drives of a pool are named by path, or by the
 /// beginning of their id.
@@ -40,64 +45,25 @@ pub enum Upkeep {
     },
 }
 
-/// Settings to change; what is `None` stays as it is.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct NewSettings {
-    /// Everything else goes back to the program's choice first.
-    pub defaults: bool,
-    pub repair_share_percent: Option<u8>,
-    pub write_errors: Option<u32>,
-    pub read_errors: Option<u32>,
-    pub checksum_errors: Option<u32>,
-    pub error_window_seconds: Option<u32>,
-    /// 0: no drive is emptied for being slow.
-    pub slow_factor: Option<u32>,
-    pub slow_latency_ms: Option<u32>,
-    pub slow_seconds: Option<u32>,
-    /// 0: a drive that does not answer is waited for.
-    pub hung_seconds: Option<u32>,
-    /// 0: no scrub by itself.
-    pub scrub_every_seconds: Option<u32>,
-    /// 0: what is deleted goes at once.
-    pub bin_seconds: Option<u32>,
-}
-
-/// What holds for a pool now, set or not.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PoolSettings {
-    pub repair_share_percent: u8,
-    pub write_errors: u32,
-    pub read_errors: u32,
-    pub checksum_errors: u32,
-    pub error_window_seconds: u32,
-    pub slow_factor: u32,
-    pub slow_latency_ms: u32,
-    pub slow_seconds: u32,
-    /// A drive that does not answer for so long is given up; 0: never.
-    pub hung_seconds: u32,
-    /// `None`: no scrub by itself.
-    pub scrub_every_seconds: Option<u32>,
-    /// How long a deleted volume stays in the bin; 0: not at all.
-    pub bin_seconds: u32,
-}
-
-/// Blocks that are being written anew.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Data that is being written anew.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Repair)]
 pub struct RepairStatus {
-    /// `rebuilding`, `repairing` or `emptying`.
-    pub what: &'static str,
+    /// `rebuilding`: it lacks redundancy; `repairing`: something in it is damaged; `emptying`: its drive is to go.
+    pub what: String,
     pub done_bytes: u64,
-    /// Those done, and those still to do.
+    /// Done and still to do.
     pub total_bytes: u64,
     pub bytes_per_second: u64,
-    /// `None` where nothing got done lately.
+    /// Null where nothing got done lately.
     pub seconds_left: Option<u64>,
     /// Space that is missing for it.
     pub short_bytes: u64,
 }
 
-/// A pool's scrub: one that runs, and the last one.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+/// A pool's scrubs.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Scrub)]
 pub struct ScrubStatus {
     pub running: bool,
     /// Of the one that runs.
@@ -109,12 +75,14 @@ pub struct ScrubStatus {
 }
 
 /// How the last scrub ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LastScrub {
-    /// Wall clock, milliseconds since 1970.
+    /// Milliseconds since 1970.
     pub ended_ms: u64,
-    /// `false` where it was stopped before the end.
+    /// False where it was stopped before it had read everything.
     pub complete: bool,
+    /// Batches in which something was wrong and was written anew.
     pub repaired: u64,
+    /// Batches of which something can neither be read nor rebuilt.
     pub unreadable: u64,
 }

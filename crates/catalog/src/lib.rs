@@ -44,7 +44,7 @@ pub use name::{InitiatorName, Name, NameError};
 pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
 pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};
-pub use settings::{PoolSettings, ScrubRecord};
+pub use settings::{POOL_SETTINGS, PoolSetting, PoolSettings, ScrubRecord, Unit, period};
 pub use snapshot::Snapshot;
 pub use spare::{Joined, Spares};
 pub use update::{HostUpdate, Setting};

@@ -1,47 +1,253 @@
-//! Settings of a pool, and the result of its last scrub.
+//! How a pool is looked after: the table of all settings, what the administrator has set, and what became of its last scrub.
+//!
+//! A setting is a row of [`pool_settings`]. What stores, checks, asks for and shows settings follows from the rows; what a
+//! setting does is in the code that reads it, and `docs/configuration.md` tells people about it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
 
-/// The administrator's settings of a pool; settings that are not set have the program's defaults.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PoolSettings {
-    /// The share of time that rebuilding and scrubbing may take while hosts are served: 1 to 100.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub repair_share_percent: Option<u8>,
-    /// Error thresholds: a drive is taken out at this number of errors within the window, by kind: 1 to 1,000,000.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub write_errors: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_errors: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub checksum_errors: Option<u32>,
-    /// 1 s to 30 days.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error_window_seconds: Option<u32>,
-    /// A drive that is this many times slower than the others is emptied: 2 to 10,000; 0: never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_factor: Option<u32>,
-    /// A drive with a lower latency is never slow: 1 ms to 1 min.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_latency_ms: Option<u32>,
-    /// How long a drive must have been slow: 1 s to 1 day.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub slow_seconds: Option<u32>,
-    /// A drive that does not answer for this time is given up: 1 s to 1 hour; 0: never.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hung_seconds: Option<u32>,
-    /// Time from one scrub to the next, 1 minute to 1 year; 0: no automatic scrubs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub scrub_every_seconds: Option<u32>,
-    /// How long a deleted volume stays in the bin, 1 minute to 1 year; 0: it is deleted at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bin_seconds: Option<u32>,
+/// The table. A row: what REST says of it, its name there and in the catalog, how it is answered (`Option`: null where it
+/// is off), and the rest of its [`PoolSetting`]. New rows go to the end.
+#[macro_export]
+macro_rules! pool_settings {
+    ($callback:ident) => {
+        $callback! {
+            /// The share of time that rebuilding and scrubbing may take while hosts are served: 1 to 100.
+            repair_share_percent: u32 = PoolSetting {
+                unit: Unit::Percent,
+                default: 50, min: 1, max: 100, may_be_off: false,
+                what: "the repair share, in percent",
+                option: "repair-share",
+                help: "The share of time that rebuilding and scrubbing may take while hosts are served",
+                label: "repair share",
+                line: "repair share: {}", line_off: "",
+            };
+            /// Failed writes of a drive, within the window, that are borne before it is taken out.
+            write_errors: u32 = PoolSetting {
+                unit: Unit::Count,
+                default: 4, min: 1, max: 1_000_000, may_be_off: false,
+                what: "the limit of write errors",
+                option: "write-errors",
+                help: "Failed writes within the window after which a drive is taken out",
+                label: "",
+                line: "write errors until a drive is out: {}", line_off: "",
+            };
+            /// Failed reads.
+            read_errors: u32 = PoolSetting {
+                unit: Unit::Count,
+                default: 64, min: 1, max: 1_000_000, may_be_off: false,
+                what: "the limit of read errors",
+                option: "read-errors",
+                help: "Failed reads within the window after which a drive is taken out",
+                label: "",
+                line: "read errors until a drive is out: {}", line_off: "",
+            };
+            /// Blocks that came back with the wrong content.
+            checksum_errors: u32 = PoolSetting {
+                unit: Unit::Count,
+                default: 256, min: 1, max: 1_000_000, may_be_off: false,
+                what: "the limit of checksum errors",
+                option: "checksum-errors",
+                help: "Blocks with the wrong content within the window after which a drive is taken out",
+                label: "",
+                line: "checksum errors until a drive is out: {}", line_off: "",
+            };
+            /// Errors that are older are forgiven.
+            error_window_seconds: u32 = PoolSetting {
+                unit: Unit::Seconds,
+                default: 600, min: 1, max: 30 * DAY, may_be_off: false,
+                what: "the window of errors, in seconds",
+                option: "error-window",
+                help: "The window; errors that are older are forgiven",
+                label: "",
+                line: "within: {}", line_off: "",
+            };
+            /// A drive so many times slower than its siblings is emptied; 0: none is.
+            slow_factor: u32 = PoolSetting {
+                unit: Unit::Times,
+                default: 16, min: 2, max: 10_000, may_be_off: true,
+                what: "the times slower than its siblings",
+                option: "slow-factor",
+                help: "A drive so many times slower than its siblings is emptied; or off",
+                label: "",
+                line: "", line_off: "slow drives: stay",
+            };
+            /// What is faster than this is not slow, in milliseconds.
+            slow_latency_ms: u32 = PoolSetting {
+                unit: Unit::Milliseconds,
+                default: 2, min: 1, max: 60_000, may_be_off: false,
+                what: "the latency of a slow drive, in milliseconds",
+                option: "slow-latency",
+                help: "What is faster than this, in milliseconds, is not slow",
+                label: "",
+                line: "", line_off: "",
+            };
+            /// For how long it must have been, without a break.
+            slow_seconds: u32 = PoolSetting {
+                unit: Unit::Seconds,
+                default: 60, min: 1, max: DAY, may_be_off: false,
+                what: "the time that a drive must have been slow, in seconds",
+                option: "slow-time",
+                help: "For how long a drive must have been slow",
+                label: "",
+                line: "", line_off: "",
+            };
+            /// A drive that does not answer for so long is given up, if its siblings answer; 0: never.
+            hung_seconds: u32 = PoolSetting {
+                unit: Unit::Seconds,
+                default: 15, min: 1, max: 3600, may_be_off: true,
+                what: "the time that a drive may take to answer, in seconds",
+                option: "hung-time",
+                help: "A drive that does not answer for so long is given up, if its siblings answer; or off",
+                label: "hung drive",
+                line: "drives that do not answer: given up after {}",
+                line_off: "drives that do not answer: waited for",
+            };
+            /// Time from one scrub to the next. Where it is off: 0 in a request, null in an answer.
+            scrub_every_seconds: Option<u32> = PoolSetting {
+                unit: Unit::Seconds,
+                default: 30 * DAY, min: 60, max: 366 * DAY, may_be_off: true,
+                what: "the time between scrubs, in seconds",
+                option: "",
+                help: "",
+                label: "",
+                line: "scrub: every {}", line_off: "scrub: by hand only",
+            };
+            /// How long a deleted volume stays in the bin; 0: not at all.
+            bin_seconds: u32 = PoolSetting {
+                unit: Unit::Seconds,
+                default: DAY, min: 60, max: 366 * DAY, may_be_off: true,
+                what: "the time in the bin, in seconds",
+                option: "bin-time",
+                help: "How long a deleted volume stays in the bin, such as 1d; or off",
+                label: "bin",
+                line: "deleted volumes: in the bin for {}", line_off: "deleted volumes: gone at once",
+            };
+        }
+    };
 }
 
-/// The result of a scrub.
+const DAY: u32 = 24 * 60 * 60;
+
+/// What a setting counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unit {
+    Percent,
+    Count,
+    /// A factor.
+    Times,
+    Milliseconds,
+    Seconds,
+}
+
+impl Unit {
+    /// A value with its unit, for people.
+    pub fn show(self, value: u32) -> String {
+        match self {
+            Unit::Percent => format!("{value} %"),
+            Unit::Count | Unit::Times => value.to_string(),
+            Unit::Milliseconds => format!("{value} ms"),
+            Unit::Seconds => period(value),
+        }
+    }
+}
+
+/// A length of time in the largest unit that says it exactly.
+pub fn period(seconds: u32) -> String {
+    let units = [(86_400, "d"), (3_600, "h"), (60, "min")];
+    let unit = units.iter().find(|(length, _)| seconds > 0 && seconds.is_multiple_of(*length));
+    unit.map_or(format!("{seconds} s"), |(length, name)| format!("{} {name}", seconds / length))
+}
+
+/// What is known of a setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PoolSetting {
+    pub unit: Unit,
+    /// The program's choice.
+    pub default: u32,
+    pub min: u32,
+    pub max: u32,
+    /// 0 stands for off, below `min`.
+    pub may_be_off: bool,
+    /// How it is called where a value is refused.
+    pub what: &'static str,
+    /// The option of `tangelo pool set` without its dashes, and its help; empty where another command sets it.
+    pub option: &'static str,
+    pub help: &'static str,
+    /// How `tangelo pool show` calls it; empty where it stands in the line of others.
+    pub label: &'static str,
+    /// The line about it after a change, with `{}` for the value, and the one where it is off; empty where it stands in the
+    /// line of others.
+    pub line: &'static str,
+    pub line_off: &'static str,
+}
+
+macro_rules! stored {
+    ($($(#[$doc:meta])* $name:ident: $answer:ty = $setting:expr;)*) => {
+        /// What is known of each setting, in the order of the table.
+        pub const POOL_SETTINGS: [PoolSetting; [$(stringify!($name)),*].len()] = [$($setting),*];
+
+        /// What the administrator has set of a pool; what is not set is the program's choice.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct PoolSettings {
+            $($(#[$doc])* #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<u32>,)*
+        }
+
+        impl PoolSettings {
+            /// In the order of the table.
+            pub fn values(&self) -> [Option<u32>; POOL_SETTINGS.len()] {
+                [$(self.$name),*]
+            }
+
+            /// In the order of the table.
+            pub fn from_values(values: [Option<u32>; POOL_SETTINGS.len()]) -> PoolSettings {
+                let [$($name),*] = values;
+                PoolSettings { $($name),* }
+            }
+        }
+    };
+}
+
+pool_settings!(stored);
+
+impl PoolSettings {
+    pub(crate) fn is_default(&self) -> bool {
+        *self == PoolSettings::default()
+    }
+
+    /// The same with the program's choice for what is not set.
+    pub fn completed(&self) -> PoolSettings {
+        let (mut values, defaults) = (self.values(), POOL_SETTINGS.map(|setting| setting.default));
+        values.iter_mut().zip(defaults).for_each(|(value, default)| *value = value.or(Some(default)));
+        PoolSettings::from_values(values)
+    }
+
+    /// How long a deleted volume stays in the bin; 0: not at all.
+    pub fn bin_seconds(&self) -> u32 {
+        self.completed().bin_seconds.unwrap_or_default()
+    }
+
+    /// Time from one scrub to the next; `None`: none by itself.
+    pub fn scrub_every_seconds(&self) -> Option<u32> {
+        self.completed().scrub_every_seconds.filter(|&seconds| seconds > 0)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), CatalogError> {
+        for (PoolSetting { what, min, max, may_be_off, .. }, value) in
+            POOL_SETTINGS.into_iter().zip(self.values())
+        {
+            let value = value.filter(|&value| !(may_be_off && value == 0));
+            if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
+                return Err(CatalogError::Setting { what, value, min, max });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What came of a scrub.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScrubRecord {
@@ -49,68 +255,8 @@ pub struct ScrubRecord {
     pub ended_ms: u64,
     /// `false` where it was stopped before it had read everything.
     pub complete: bool,
-    /// Batches with damage that was repaired.
+    /// Batches in which something was wrong and was written anew.
     pub repaired: u64,
-    /// Batches with data that can neither be read nor rebuilt.
+    /// Batches of which something can neither be read nor rebuilt.
     pub unreadable: u64,
-}
-
-const DAY: u32 = 24 * 60 * 60;
-/// How long a deleted volume stays in the bin where nothing was set.
-const BIN_SECONDS: u32 = DAY;
-/// How often a pool is scrubbed by itself where nothing was set.
-const SCRUB_SECONDS: u32 = 30 * DAY;
-
-impl PoolSettings {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == PoolSettings::default()
-    }
-
-    /// How long a deleted volume stays in the bin; 0: not at all.
-    pub fn bin_seconds(&self) -> u32 {
-        self.bin_seconds.unwrap_or(BIN_SECONDS)
-    }
-
-    /// Time from one scrub to the next; `None`: none by itself.
-    pub fn scrub_every_seconds(&self) -> Option<u32> {
-        Some(self.scrub_every_seconds.unwrap_or(SCRUB_SECONDS)).filter(|&seconds| seconds > 0)
-    }
-
-    pub(crate) fn check(&self) -> Result<(), CatalogError> {
-        let errors = 1_000_000;
-        let bounds = [
-            ("the repair share, in percent", self.repair_share_percent.map(u32::from), 1, 100),
-            ("the limit of write errors", self.write_errors, 1, errors),
-            ("the limit of read errors", self.read_errors, 1, errors),
-            ("the limit of checksum errors", self.checksum_errors, 1, errors),
-            ("the window of errors, in seconds", self.error_window_seconds, 1, 30 * DAY),
-            ("the times slower than its siblings", self.slow_factor.filter(|&factor| factor > 0), 2, 10_000),
-            ("the latency of a slow drive, in milliseconds", self.slow_latency_ms, 1, 60_000),
-            ("the time that a drive must have been slow, in seconds", self.slow_seconds, 1, DAY),
-            (
-                "the time that a drive may take to answer, in seconds",
-                self.hung_seconds.filter(|&seconds| seconds > 0),
-                1,
-                3600,
-            ),
-            (
-                "the time between scrubs, in seconds",
-                self.scrub_every_seconds.filter(|&seconds| seconds > 0),
-                60,
-                366 * DAY,
-            ),
-            (
-                "the time in the bin, in seconds",
-                self.bin_seconds.filter(|&seconds| seconds > 0),
-                60,
-                366 * DAY,
-            ),
-        ];
-        for (what, value, min, max) in bounds {
-            if let Some(value) = value.filter(|value| !(min..=max).contains(value)) {
-                return Err(CatalogError::Setting { what, value, min, max });
-            }
-        }
-        Ok(())
-    }
 }

@@ -3,10 +3,10 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use crate::api::{ApiError, Command, Reply};
+use api::{Command, CommandError, Reply};
 
 /// An answer on its way.
-pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, ApiError>> + Send>>;
+pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
 
 /// The array as the API reaches it. The real one passes commands to shard 0; tests have one of their own.
 pub trait Array: Send + Sync {

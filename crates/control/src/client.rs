@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use api::{CommandError, CommandErrorKind};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
@@ -14,7 +15,6 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 
-use crate::api::{ApiError, ErrorCode};
 use crate::secret_file::{self, SecretFileError};
 
 /// How long an answer may take; longer than the server gives itself.
@@ -37,8 +37,8 @@ pub enum Server {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The array understood and refused.
-    #[error(transparent)]
-    Refused(#[from] ApiError),
+    #[error("{}", .0.message)]
+    Refused(CommandError),
     #[error("nobody answers at {place}: {error}")]
     Unreachable { place: String, error: std::io::Error },
     #[error("{path}: the token: {error}")]
@@ -123,7 +123,7 @@ impl Server {
         if status.is_success() {
             return serde_json::from_slice(&bytes).map_err(not_ours);
         }
-        let refusal: ApiError = serde_json::from_slice(&bytes).map_err(not_ours)?;
+        let refusal: CommandError = serde_json::from_slice(&bytes).map_err(not_ours)?;
         Err(ClientError::Refused(refusal))
     }
 
@@ -206,7 +206,7 @@ pub fn path_piece(text: &str) -> String {
 
 /// Whether an error is about how the request was made, not about the array's state.
 pub fn is_wrong_usage(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(ApiError { code: ErrorCode::Invalid, .. }))
+    matches!(error, ClientError::Refused(CommandError { kind: CommandErrorKind::Invalid, .. }))
 }
 
 #[cfg(test)]

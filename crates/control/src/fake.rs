@@ -4,7 +4,8 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::api::*;
+use api::*;
+
 use crate::array::{Answer, Array};
 
 /// See the module's page.
@@ -25,7 +26,7 @@ impl FakeArray {
         }
     }
 
-    fn answer(&self, command: Command) -> Result<Reply, ApiError> {
+    fn answer(&self, command: Command) -> Result<Reply, CommandError> {
         let status = self.status.lock().expect("no test panics with it").clone();
         match command {
             Command::DriveList => Ok(Reply::Drives(status.every_drive())),
@@ -34,20 +35,16 @@ impl FakeArray {
             Command::PoolCreate { pool, dry_run } => {
                 changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])
             }
-            Command::Upkeep { pool, upkeep, dry_run } => {
-                changed(dry_run, vec![format!("pool {pool}: {upkeep:?}")], vec![])
-            }
-            Command::DriveLocate(locating) => {
-                changed(false, vec![format!("{} blinks for {} s", locating.path, locating.seconds)], vec![])
+            Command::Upkeep { upkeep, dry_run } => changed(dry_run, vec![format!("{upkeep:?}")], vec![]),
+            Command::DriveLocate { path, seconds } => {
+                changed(false, vec![format!("{path} blinks for {seconds} s")], vec![])
             }
             Command::PoolDelete { name, eradicate, dry_run } => {
                 changed(dry_run, vec![format!("delete pool {name}, eradicate: {eradicate}")], vec![])
             }
-            Command::DriveWipe { wipe, dry_run } => {
-                changed(dry_run, vec![format!("erase {}", wipe.path)], vec![])
-            }
-            Command::DriveClear { clear, dry_run } => {
-                changed(dry_run, vec![format!("clear {:?}", clear.drive)], vec![])
+            Command::DriveWipe { path, dry_run } => changed(dry_run, vec![format!("erase {path}")], vec![]),
+            Command::DriveClear { drive, dry_run } => {
+                changed(dry_run, vec![format!("clear {drive:?}")], vec![])
             }
             Command::HostUpdate { name, update, dry_run } => {
                 changed(dry_run, vec![format!("host {name}: {update:?}")], vec![name])
@@ -58,7 +55,7 @@ impl FakeArray {
             Command::DrivesFound(paths) => changed(false, vec![format!("{} drives", paths.len())], vec![]),
             Command::VolumeCreate { volume, .. } if status.volumes.iter().any(|v| v.name == volume.name) => {
                 let message = format!("there is a volume called \"{}\" already", volume.name);
-                Err(ApiError::new(ErrorCode::AlreadyExists, message, "choose another name"))
+                Err(CommandError::new(CommandErrorKind::AlreadyExists, message, "choose another name"))
             }
             Command::VolumeCreate { volume, dry_run } => {
                 changed(dry_run, vec![format!("create volume {}", volume.name)], vec![])
@@ -82,26 +79,24 @@ impl FakeArray {
             Command::HostDelete { name, dry_run, .. } => {
                 changed(dry_run, vec![format!("delete host {name}")], vec![name.clone()])
             }
-            Command::Map { mapping: m, dry_run } => {
-                let lun = m.lun.unwrap_or(0);
-                changed(
-                    dry_run,
-                    vec![format!("map {} to {} as LUN {lun}", m.volume, m.host)],
-                    vec![m.host.clone()],
-                )
+            Command::Map { volume, host, lun, dry_run, .. } => {
+                let lun = lun.unwrap_or(0);
+                changed(dry_run, vec![format!("map {volume} to {host} as LUN {lun}")], vec![host])
             }
             Command::Unmap { volume, host, dry_run } => {
                 changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
             }
+            Command::Reload { .. } => changed(false, vec![], vec![]),
+            Command::Shutdown => Ok(Reply::Stopped),
         }
     }
 }
 
-fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, ApiError> {
-    Ok(Reply::Changed(Changed { schema: SCHEMA, dry_run, lines, hosts_affected, made: None }))
+fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, CommandError> {
+    Ok(Reply::Changed(Change { dry_run, lines, hosts_affected, made: None }))
 }
 
-fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Result<Reply, ApiError> {
+fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Result<Reply, CommandError> {
     let Some(volume) = status.volumes.iter().find(|volume| volume.name == name) else {
         return Err(missing("volume", name));
     };
@@ -110,13 +105,13 @@ fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Resu
     if !hosts.is_empty() && !unmap {
         let message = format!("volume \"{name}\" is mapped to {}", hosts.join(", "));
         let hint = "unmap it first, or delete it with --unmap";
-        return Err(ApiError::new(ErrorCode::InUse, message, hint));
+        return Err(CommandError::new(CommandErrorKind::InUse, message, hint));
     }
     changed(dry_run, vec![format!("delete volume {name}")], hosts)
 }
 
 /// The first volume has snapshots, others have none.
-fn listed(status: &ArrayStatus, volume: Option<String>) -> Result<Reply, ApiError> {
+fn listed(status: &ArrayStatus, volume: Option<String>) -> Result<Reply, CommandError> {
     let first = status.volumes.first().map(|first| first.name.clone());
     match (first, volume) {
         (None, Some(wanted)) => Err(missing("volume", &wanted)),
@@ -127,9 +122,13 @@ fn listed(status: &ArrayStatus, volume: Option<String>) -> Result<Reply, ApiErro
     }
 }
 
-fn missing(kind: &str, name: &str) -> ApiError {
+fn missing(kind: &str, name: &str) -> CommandError {
     let message = format!("there is no {kind} called \"{name}\"");
-    ApiError::new(ErrorCode::NotFound, message, format!("`tangelo {kind} list` shows what there is"))
+    CommandError::new(
+        CommandErrorKind::NotFound,
+        message,
+        format!("`tangelo {kind} list` shows what there is"),
+    )
 }
 
 impl Array for FakeArray {
@@ -143,15 +142,15 @@ impl Array for FakeArray {
     }
 }
 
-fn drive(index: usize) -> Drive {
-    Drive {
+fn drive(index: usize) -> DriveStatus {
+    DriveStatus {
         path: format!("/dev/nvme{index}n1"),
         size_bytes: 1_920_383_410_176,
         model: "SAMPLE 1.92TB".to_owned(),
         serial: format!("S{index:03}"),
         bay: index.to_string(),
         state: DriveState::Online,
-        content: Content::Member,
+        content: DriveContent::Member,
         detail: "pool fast".to_owned(),
         pool: Some("fast".to_owned()),
         errors: DriveErrors::default(),
@@ -163,25 +162,13 @@ fn drive(index: usize) -> Drive {
 }
 
 /// How a pool is looked after where nothing was set.
-pub fn settings() -> Settings {
-    Settings {
-        repair_share_percent: 50,
-        write_errors: 4,
-        read_errors: 64,
-        checksum_errors: 256,
-        error_window_seconds: 600,
-        slow_factor: 16,
-        slow_latency_ms: 2,
-        slow_seconds: 60,
-        hung_seconds: 15,
-        scrub_every_seconds: None,
-        bin_seconds: 86_400,
-    }
+pub fn settings() -> PoolSettings {
+    PoolSettings { scrub_every_seconds: None, ..PoolSettings::default() }
 }
 
 /// No scrub, now or ever.
-pub fn no_scrub() -> Scrub {
-    Scrub {
+pub fn no_scrub() -> ScrubStatus {
+    ScrubStatus {
         running: false,
         segments_done: 0,
         segments_total: 0,
@@ -192,12 +179,12 @@ pub fn no_scrub() -> Scrub {
 }
 
 fn space(written_bytes: u64, used_bytes: u64, unique_bytes: u64) -> CopySpace {
-    CopySpace { written_bytes, used_bytes, unique_bytes, shared_bytes: used_bytes - unique_bytes }
+    CopySpace::new(written_bytes, used_bytes, unique_bytes)
 }
 
 /// A volume's, of which one is in a pool that is offline.
-fn snapshots(volume: &str) -> Vec<Snapshot> {
-    let snapshot = |name: &str, space| Snapshot {
+fn snapshots(volume: &str) -> Vec<SnapshotStatus> {
+    let snapshot = |name: &str, space| SnapshotStatus {
         volume: volume.to_owned(),
         name: name.to_owned(),
         size_bytes: 100 << 30,
@@ -208,8 +195,8 @@ fn snapshots(volume: &str) -> Vec<Snapshot> {
     vec![snapshot("monday", Some(space(5 << 30, 7 << 30, 1 << 30))), snapshot("tuesday", None)]
 }
 
-fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
-    Volume {
+fn volume(id: u32, name: &str, backing: VolumeBacking, size_bytes: u64) -> VolumeStatus {
+    VolumeStatus {
         id,
         name: name.to_owned(),
         backing,
@@ -230,8 +217,8 @@ fn volume(id: u32, name: &str, backing: Backing, size_bytes: u64) -> Volume {
     }
 }
 
-fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> Host {
-    Host {
+fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> HostStatus {
+    HostStatus {
         name: name.to_owned(),
         initiators: vec![iqn.to_owned()],
         chap_user: chap.map(str::to_owned),
@@ -241,8 +228,8 @@ fn host(name: &str, iqn: &str, chap: Option<&str>, sessions: u64) -> Host {
 }
 
 /// One volume.
-fn bin() -> Vec<Binned> {
-    vec![Binned {
+fn bin() -> Vec<BinnedStatus> {
+    vec![BinnedStatus {
         name: "old-vm".to_owned(),
         pool: "fast".to_owned(),
         size_bytes: 100 << 30,
@@ -254,8 +241,8 @@ fn bin() -> Vec<Binned> {
 }
 
 /// One, of the first volume.
-fn schedules() -> Vec<Schedule> {
-    vec![Schedule {
+fn schedules() -> Vec<ScheduleStatus> {
+    vec![ScheduleStatus {
         name: "nightly".to_owned(),
         volumes: vec!["vm-01".to_owned()],
         keep: Keep { daily: 7, weekly: 4, ..Keep::default() },
@@ -266,8 +253,8 @@ fn schedules() -> Vec<Schedule> {
 }
 
 /// One.
-fn sessions() -> Vec<Session> {
-    vec![Session {
+fn sessions() -> Vec<SessionStatus> {
+    vec![SessionStatus {
         initiator: "iqn.1993-08.org.debian:01:abc".to_owned(),
         host: "pve1".to_owned(),
         peer: "10.0.0.21:51122".to_owned(),
@@ -282,10 +269,10 @@ fn sessions() -> Vec<Session> {
 
 /// A healthy array: one pool of four drives, two volumes, two hosts, one session.
 pub fn healthy() -> ArrayStatus {
-    let drives: Vec<Drive> = (0..4).map(drive).collect();
-    let spare = Drive {
+    let drives: Vec<DriveStatus> = (0..4).map(drive).collect();
+    let spare = DriveStatus {
         state: DriveState::Unused,
-        content: Content::Foreign,
+        content: DriveContent::Foreign,
         detail: "an ext4 file system".to_owned(),
         pool: None,
         ..drive(4)
@@ -297,14 +284,14 @@ pub fn healthy() -> ArrayStatus {
         problems: Vec::new(),
         shards: 2,
         uptime_ms: 93_784_000,
-        portals: vec![Portal {
+        portals: vec![PortalStatus {
             address: "10.0.0.1:3260".to_owned(),
             group: 1,
             hosts: Vec::new(),
             error: String::new(),
         }],
         drives: vec![spare],
-        pools: vec![Pool {
+        pools: vec![PoolStatus {
             name: "fast".to_owned(),
             id: "fedcba9876543210fedcba9876543210".to_owned(),
             protection: "parity-1".to_owned(),
@@ -330,8 +317,8 @@ pub fn healthy() -> ArrayStatus {
             activity: Vec::new(),
         }],
         volumes: vec![
-            volume(1, "vm-01", Backing::Pool("fast".to_owned()), 500 << 30),
-            volume(2, "old-lun", Backing::Raw("/dev/sdb".to_owned()), 1 << 40),
+            volume(1, "vm-01", VolumeBacking::Pool("fast".to_owned()), 500 << 30),
+            volume(2, "old-lun", VolumeBacking::Raw("/dev/sdb".to_owned()), 1 << 40),
         ],
         bin: bin(),
         schedules: schedules(),
@@ -339,7 +326,7 @@ pub fn healthy() -> ArrayStatus {
             host("pve1", "iqn.1993-08.org.debian:01:abc", Some("pve1"), 1),
             host("pve2", "iqn.1993-08.org.debian:01:def", None, 0),
         ],
-        mappings: vec![Mapping {
+        mappings: vec![MappingStatus {
             volume: "vm-01".to_owned(),
             host: "pve1".to_owned(),
             lun: 5,
@@ -357,7 +344,7 @@ pub fn degraded() -> ArrayStatus {
     let pool = &mut status.pools[0];
     (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
     pool.next_failure = None;
-    pool.repair = Some(Repair {
+    pool.repair = Some(RepairStatus {
         what: "rebuilding".to_owned(),
         done_bytes: 3_435_973_836,
         total_bytes: 44_023_414_784,
@@ -370,6 +357,7 @@ pub fn degraded() -> ArrayStatus {
     failed.note = "taken out for its errors: replace it".to_owned();
     (failed.state, failed.errors) = (DriveState::Failed, DriveErrors { read: 3, write: 1, checksum: 12 });
     status.problems = vec![Problem {
+        harm: Harm::Exposed,
         health: Health::Degraded,
         subject: "pool fast".to_owned(),
         reason,

@@ -8,13 +8,13 @@
     reason = "the control plane has files, sockets and clocks of its own"
 )]
 
-pub mod api;
 pub mod array;
 pub mod client;
 pub mod config;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 pub mod repeats;
+pub mod rest;
 pub mod secret_file;
 pub mod server;
 pub mod size;

@@ -2,7 +2,9 @@
 //!
 //! Pure: what is said follows from the status alone.
 
-use crate::api::{ArrayStatus, Health, NextFailure, Pool, SCHEMA, Status, Summary};
+use api::{ArrayStatus, Health, NextFailure, PoolStatus};
+
+use crate::rest::{SCHEMA, Status, Summary};
 use crate::size::Size;
 
 /// The status with its summary and the lines with which to connect. `host_name` stands in for addresses that
@@ -22,7 +24,8 @@ pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
 /// What to say first.
 pub fn summarise(array: &ArrayStatus) -> Summary {
     let pools = &array.pools;
-    let unharmed = |pool: &Pool| pool.health != Health::Offline && !is_damaged(pool) && !was_damaged(pool);
+    let unharmed =
+        |pool: &PoolStatus| pool.health != Health::Offline && !is_damaged(pool) && !was_damaged(pool);
     let data_safe = (!pools.is_empty()).then(|| pools.iter().all(unharmed));
     let survives = data_safe.map(|safe| safe && pools.iter().all(|pool| pool.failures_survivable > 0));
     let (reason, action) = reason_and_action(array);
@@ -37,12 +40,12 @@ pub fn summarise(array: &ArrayStatus) -> Summary {
 }
 
 /// Whether something is known to be damaged beyond repair.
-fn is_damaged(pool: &Pool) -> bool {
+fn is_damaged(pool: &PoolStatus) -> bool {
     pool.lost_bytes > 0
 }
 
 /// Whether there was something that the last scrub could neither read nor rebuild.
-fn was_damaged(pool: &Pool) -> bool {
+fn was_damaged(pool: &PoolStatus) -> bool {
     pool.scrub.last.is_some_and(|last| last.unreadable > 0)
 }
 
@@ -74,7 +77,7 @@ fn sentence(text: &str) -> String {
 }
 
 /// Whether the data is safe now, and whether it would be after the next failure: each pool in one clause, the worst first.
-fn describe_data(pools: &[Pool]) -> String {
+fn describe_data(pools: &[PoolStatus]) -> String {
     if pools.is_empty() {
         return "There is no pool, so no data of its own.".to_owned();
     }
@@ -112,7 +115,7 @@ enum Safety {
 }
 
 impl Safety {
-    fn of(pool: &Pool) -> Safety {
+    fn of(pool: &PoolStatus) -> Safety {
         let survives = pool.failures_survivable > 0;
         match pool.health {
             Health::Offline => Safety::Offline,
@@ -169,7 +172,7 @@ impl Safety {
 }
 
 /// What would be missing to have a pool's redundancy back after the next failure, if anything.
-fn describe_next_failure(pool: &Pool) -> Option<String> {
+fn describe_next_failure(pool: &PoolStatus) -> Option<String> {
     let name = &pool.name;
     match pool.next_failure? {
         NextFailure { rebuildable: false, .. } => Some(format!(
@@ -203,10 +206,10 @@ fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::{LastScrub, Portal, Problem};
+    use api::{LastScrub, PortalStatus, Problem};
 
-    fn pool(name: &str, health: Health, failures_survivable: u8) -> Pool {
-        Pool {
+    fn pool(name: &str, health: Health, failures_survivable: u8) -> PoolStatus {
+        PoolStatus {
             name: name.to_owned(),
             id: "0".repeat(32),
             protection: "parity-1".to_owned(),
@@ -222,9 +225,9 @@ mod tests {
             lost_bytes: 0,
             log_bytes: 2,
             reserve_bytes: 1,
-            references: crate::api::PoolReferences::default(),
-            written: crate::api::PoolWrites::default(),
-            map: crate::api::PoolMap::default(),
+            references: api::PoolReferences::default(),
+            written: api::PoolWrites::default(),
+            map: api::PoolMap::default(),
             drives: Vec::new(),
             settings: crate::fake::settings(),
             repair: None,
@@ -233,7 +236,7 @@ mod tests {
         }
     }
 
-    fn array(pools: Vec<Pool>, problems: Vec<Problem>) -> ArrayStatus {
+    fn array(pools: Vec<PoolStatus>, problems: Vec<Problem>) -> ArrayStatus {
         ArrayStatus {
             array_id: "0".repeat(32),
             target_name: "iqn.2026-11.io.tangelo:0".to_owned(),
@@ -265,7 +268,7 @@ mod tests {
         let mut still = damaged.clone();
         still.scrub.last = Some(found_again);
         let after = |rebuildable, short_bytes| {
-            vec![Pool {
+            vec![PoolStatus {
                 next_failure: Some(NextFailure { rebuildable, short_bytes }),
                 ..pool("a", Healthy, 1)
             }]
@@ -307,7 +310,7 @@ mod tests {
     #[test]
     fn each_pool_is_spoken_of() {
         use Health::*;
-        let striped = |name| Pool { protection: "stripe".to_owned(), ..pool(name, Healthy, 0) };
+        let striped = |name| PoolStatus { protection: "stripe".to_owned(), ..pool(name, Healthy, 0) };
         let table = [
             (
                 vec![pool("a", Healthy, 2), pool("b", Degraded, 1)],
@@ -350,6 +353,7 @@ mod tests {
     #[test]
     fn the_worst_problem_is_named_with_what_to_do() {
         let problem = |subject: &str| Problem {
+            harm: api::Harm::Other,
             health: Health::Degraded,
             subject: subject.to_owned(),
             reason: "it does not answer".to_owned(),
@@ -364,7 +368,7 @@ mod tests {
     fn connecting_goes_to_a_portal_that_listens() {
         let mut status = array(vec![], vec![]);
         assert!(connect_lines(&status, "san1").is_empty());
-        let portal = |address: &str, error: &str| Portal {
+        let portal = |address: &str, error: &str| PortalStatus {
             address: address.to_owned(),
             group: 1,
             hosts: Vec::new(),

@@ -27,10 +27,19 @@ fn delete_pool(eradicate: bool) -> Command {
     Command::PoolDelete { name: "fast".into(), eradicate, dry_run: false }
 }
 
-fn content(lab: &mut Lab, path: &str) -> DriveContent {
+fn in_pool(name: &str) -> (DriveContent, String) {
+    (DriveContent::Member, format!("pool {name}"))
+}
+
+fn blank() -> (DriveContent, String) {
+    (DriveContent::Blank, String::new())
+}
+
+fn content(lab: &mut Lab, path: &str) -> (DriveContent, String) {
     match lab.command(Command::DriveList) {
         Ok(Reply::Drives(drives)) => {
-            drives.into_iter().find(|drive| drive.path == path).expect("it is configured").content
+            let drive = drives.into_iter().find(|drive| drive.path == path).expect("it is configured");
+            (drive.content, drive.detail)
         }
         other => panic!("{other:?}"),
     }
@@ -77,7 +86,7 @@ fn hosts_go_on_while_everything_gets_another_name() {
     *lab.saved.lock().unwrap() = None;
     lab.restart();
     assert_eq!(lab.status().pools[0].name, "slow");
-    assert_eq!(content(&mut lab, "/dev/nvme0n1"), DriveContent::Member("slow".into()));
+    assert_eq!(content(&mut lab, "/dev/nvme0n1"), in_pool("slow"));
 }
 
 #[test]
@@ -143,7 +152,7 @@ fn a_pool_is_deleted_when_nothing_in_it_is_needed() {
     let status = lab.status();
     assert!(status.pools.is_empty() && status.bin.is_empty(), "{status:?}");
     for drive in 0..4 {
-        assert_eq!(content(&mut lab, &format!("/dev/nvme{drive}n1")), DriveContent::Blank);
+        assert_eq!(content(&mut lab, &format!("/dev/nvme{drive}n1")), blank());
     }
     lab.kill();
     lab.restart();
@@ -170,8 +179,8 @@ fn a_deletion_that_is_cut_off_is_carried_on() {
         let contents: Vec<_> =
             (0..4).map(|drive| content(&mut lab, &format!("/dev/nvme{drive}n1"))).collect();
         let expected = match status.pools.is_empty() {
-            true => DriveContent::Blank,
-            false => DriveContent::Member("fast".into()),
+            true => blank(),
+            false => in_pool("fast"),
         };
         assert!(contents.iter().all(|content| *content == expected), "{steps}: {contents:?}");
     }
@@ -198,13 +207,13 @@ fn a_drive_that_was_away_does_not_bring_a_deleted_pool_back() {
     lab.simulation.world.return_drive(numbers[3]);
     lab.change(Command::Reload { portals: vec![common::portal(0).into()], drives: paths.clone() });
     assert!(lab.status().pools.is_empty());
-    assert_eq!(content(&mut lab, "/dev/sd3"), DriveContent::Member("fast".into()));
+    assert_eq!(content(&mut lab, "/dev/sd3"), in_pool("fast"));
     let Ok(Reply::Drives(drives)) = lab.command(Command::DriveList) else { panic!("no list") };
     let note = &drives.iter().find(|drive| drive.path == "/dev/sd3").unwrap().note;
     assert!(note.contains("has been deleted"), "{note}");
     let wipe = |dry_run| Command::DriveWipe { path: "/dev/sd3".into(), dry_run };
     assert_eq!(lab.change(wipe(true)).lines, lab.change(wipe(false)).lines);
-    assert_eq!(content(&mut lab, "/dev/sd3"), DriveContent::Blank);
+    assert_eq!(content(&mut lab, "/dev/sd3"), blank());
 }
 
 #[test]

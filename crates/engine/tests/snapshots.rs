@@ -96,7 +96,7 @@ fn the_life_of_snapshots_and_clones() {
             Command::VolumeDelete { name: "disk".to_owned(), unmap: true, eradicate: true, dry_run: false };
         assert_eq!(lab.command(volume.clone()).unwrap_err().kind, CommandErrorKind::InUse);
         let space = |written_bytes, used_bytes, unique_bytes| {
-            Some(CopySpace { written_bytes, used_bytes, unique_bytes })
+            Some(CopySpace::new(written_bytes, used_bytes, unique_bytes))
         };
         let spaces: Vec<_> = list(&mut lab).iter().map(|one| one.space).collect();
         // the clone and the second snapshot both stand on the first; of the second, the volume hides a block

@@ -189,7 +189,8 @@ impl Repair {
                 0 if drains => "emptying",
                 0 => "repairing",
                 _ => "rebuilding",
-            },
+            }
+            .to_owned(),
             done_bytes: bytes(done),
             total_bytes: bytes(done + remaining.blocks),
             bytes_per_second: rate,
@@ -229,7 +230,7 @@ mod tests {
     #[test]
     fn a_repair_reads_well() {
         let repair = RepairStatus {
-            what: "rebuilding",
+            what: "rebuilding".to_owned(),
             done_bytes: 3 << 30,
             total_bytes: 41 << 30,
             bytes_per_second: 180 << 20,

@@ -34,15 +34,20 @@ impl Manager {
                     IoError::TimedOut => "it does not answer".to_owned(),
                     error => error.to_string(),
                 };
-                Drive { path, info: None, content: DriveContent::Unreadable(why), member_of: None, id: None }
+                let content = DriveContent::Unreadable;
+                Drive { path, info: None, content, detail: why, member_of: None, pool_name: None, id: None }
             }
             Ok(Probed { handle, info, content }) => {
                 self.close_drive(handle).await;
-                let (member_of, id) = match &content {
-                    Content::Member(label) => (Some((label.pool, label.array)), Some(label.drive)),
-                    _ => (None, None),
+                let label = match &content {
+                    Content::Member(label) => Some(label),
+                    _ => None,
                 };
-                Drive { path, info: Some(info), content: describe(&content), member_of, id }
+                let member_of = label.map(|label| (label.pool, label.array));
+                let pool_name = label.map(|label| label.pool_name.clone());
+                let id = label.map(|label| label.drive);
+                let (content, detail) = describe(&content);
+                Drive { path, info: Some(info), content, detail, member_of, pool_name, id }
             }
         }
     }
@@ -114,7 +119,7 @@ impl Manager {
         let members =
             || state.pools.iter().filter_map(|pool| pool.membership.as_ref()).flat_map(|m| &m.members);
         let lost = |drive: &&Drive| {
-            let unreadable = matches!(drive.content, DriveContent::Unreadable(_));
+            let unreadable = drive.content == DriveContent::Unreadable;
             unreadable && members().any(|member| member.state.is_lost() && member.path == drive.path)
         };
         let statuses = state.drives.iter().filter(|drive| !lost(drive)).map(|drive| DriveStatus {
@@ -123,13 +128,11 @@ impl Manager {
             model: drive.info.as_ref().map(|info| info.model.clone()).unwrap_or_default(),
             serial: drive.info.as_ref().map(|info| info.serial.clone()).unwrap_or_default(),
             bay: drive.info.as_ref().map(|info| info.bay.clone()).unwrap_or_default(),
-            content: drive.content.clone(),
-            pool: match &drive.content {
-                DriveContent::Member(pool) => Some(pool.clone()),
-                _ => None,
-            },
+            content: drive.content,
+            detail: drive.detail.clone(),
+            pool: drive.pool_name.clone(),
             state: match drive.content {
-                DriveContent::Unreadable(_) => DriveState::Missing,
+                DriveContent::Unreadable => DriveState::Missing,
                 _ if state.exported_as(drive).is_some() => DriveState::Exported,
                 _ if spare_of(&state, drive).is_some() => DriveState::Spare,
                 _ => DriveState::Unused,
@@ -192,17 +195,18 @@ fn refusal(state: &State, drive: &Drive) -> Option<String> {
 /// Why a drive that is free now left its pool by itself.
 fn departure(state: &State, drive: &Drive) -> Option<String> {
     let pool = state.pools.iter().find(|pool| pool.care.left.contains(&drive.path))?;
-    let blank = matches!(drive.content, DriveContent::Blank);
+    let blank = drive.content == DriveContent::Blank;
     blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
 }
 
-pub(crate) fn describe(content: &Content) -> DriveContent {
+/// What a drive holds, and what more there is to tell of it.
+pub(crate) fn describe(content: &Content) -> (DriveContent, String) {
     match content {
-        Content::Blank => DriveContent::Blank,
-        Content::Foreign(what) => DriveContent::Foreign(what.clone()),
-        Content::Member(label) => DriveContent::Member(label.pool_name.clone()),
-        Content::FutureVersion(_) => DriveContent::FutureVersion,
-        Content::Damaged => DriveContent::Damaged("neither of its labels can be read".to_owned()),
-        Content::Unreadable(error) => DriveContent::Unreadable(error.to_string()),
+        Content::Blank => (DriveContent::Blank, String::new()),
+        Content::Foreign(what) => (DriveContent::Foreign, what.clone()),
+        Content::Member(label) => (DriveContent::Member, format!("pool {}", label.pool_name)),
+        Content::FutureVersion(_) => (DriveContent::FutureVersion, String::new()),
+        Content::Damaged => (DriveContent::Damaged, "neither of its labels can be read".to_owned()),
+        Content::Unreadable(error) => (DriveContent::Unreadable, error.to_string()),
     }
 }

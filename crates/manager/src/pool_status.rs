@@ -376,7 +376,8 @@ impl View<'_> {
             model: info.map_or(known.model, |info| info.model.clone()),
             serial: info.map_or(known.serial, |info| info.serial.clone()),
             bay: info.map_or(known.bay, |info| info.bay.clone()),
-            content: DriveContent::Member(pool.name.clone()),
+            content: DriveContent::Member,
+            detail: format!("pool {}", pool.name),
             pool: Some(pool.name.clone()),
             state: match member.state {
                 pool::DriveState::Online => DriveState::Online,

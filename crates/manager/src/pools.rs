@@ -15,7 +15,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::start::decode;
 use crate::state::{OPENING, Pool, Tried};
-use api::{CommandError, CommandErrorKind, DriveContent};
+use api::{CommandError, CommandErrorKind};
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest
@@ -82,7 +82,7 @@ impl Manager {
         let mut found = BTreeMap::new();
         let state = self.state.borrow();
         for drive in &state.drives {
-            if let (Some((pool, array)), DriveContent::Member(name)) = (drive.member_of, &drive.content) {
+            if let (Some((pool, array)), Some(name)) = (drive.member_of, &drive.pool_name) {
                 let new = || Found { array, name: name.clone(), paths: Vec::new() };
                 found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
             }

@@ -301,9 +301,9 @@ impl Manager {
                 created_ms: snapshot.created_ms,
                 schedule: snapshot.schedule.as_ref().map(|schedule| schedule.to_string()),
                 // hosts write meanwhile: the two do not come from one moment
-                space: space.zip(freed_blocks).map(|(space, freed_blocks)| CopySpace {
-                    unique_bytes: bytes(freed_blocks).min(space.used_bytes),
-                    ..space
+                space: space.zip(freed_blocks).map(|(space, freed_blocks)| {
+                    let unique_bytes = bytes(freed_blocks).min(space.used_bytes);
+                    CopySpace::new(space.written_bytes, space.used_bytes, unique_bytes)
                 }),
             });
         }
@@ -315,10 +315,8 @@ impl Manager {
         let Some(membership) = self.state.borrow().online_pool(pool) else { return BTreeMap::new() };
         let mut layers = self.layer_spaces(pool).await;
         layers.retain(|_, (lanes, _)| *lanes == membership.lanes);
-        let space = |LayerSpace { own_blocks, below_blocks, alone_blocks }| CopySpace {
-            written_bytes: bytes(own_blocks),
-            used_bytes: bytes(own_blocks + below_blocks),
-            unique_bytes: bytes(alone_blocks),
+        let space = |LayerSpace { own_blocks, below_blocks, alone_blocks }| {
+            CopySpace::new(bytes(own_blocks), bytes(own_blocks + below_blocks), bytes(alone_blocks))
         };
         layers.into_iter().map(|(layer, (_, found))| (layer, space(found))).collect()
     }

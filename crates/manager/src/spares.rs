@@ -303,17 +303,18 @@ fn obstacle(state: &State, drive: Option<&Drive>) -> Option<String> {
     if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
         return Some(remembered::what_it_did(failed));
     }
-    match &drive.content {
+    let detail = &drive.detail;
+    match drive.content {
         DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => Some(format!(
             "it has {}, the smallest drive has {}",
             size(drive.size_bytes()),
             size(DRIVE_BYTES_MIN)
         )),
         DriveContent::Blank => None,
-        DriveContent::Foreign(what) => Some(format!("it holds {what}")),
-        DriveContent::Member(pool) => Some(format!("it holds a drive of pool {pool}")),
+        DriveContent::Foreign => Some(format!("it holds {detail}")),
+        DriveContent::Member => Some(format!("it holds a drive of {detail}")),
         DriveContent::FutureVersion => Some("it holds a drive of another Tangelo's pool".to_owned()),
-        DriveContent::Damaged(what) | DriveContent::Unreadable(what) => Some(what.clone()),
+        DriveContent::Damaged | DriveContent::Unreadable => Some(detail.clone()),
     }
 }
 

@@ -116,8 +116,12 @@ pub(crate) struct Drive {
     pub(crate) path: String,
     pub(crate) info: Option<DriveInfo>,
     pub(crate) content: DriveContent,
+    /// What is foreign, damaged or not readable about it.
+    pub(crate) detail: String,
     /// The pool that its label names, and that pool's array.
     pub(crate) member_of: Option<(PoolId, ArrayId)>,
+    /// What that pool is called there.
+    pub(crate) pool_name: Option<String>,
     /// Its id in that pool.
     pub(crate) id: Option<DriveId>,
 }

@@ -154,7 +154,7 @@ impl Manager {
             initiators: host.initiators.iter().map(|initiator| initiator.to_string()).collect(),
             chap_user: host.chap.as_ref().map(|chap| chap.user.clone()),
             mutual_chap_user: host.mutual.as_ref().map(|chap| chap.user.clone()),
-            sessions: sessions.iter().filter(|session| session.host == name).count(),
+            sessions: sessions.iter().filter(|session| session.host == name).count() as u64,
         })
     }
 

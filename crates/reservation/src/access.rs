@@ -14,17 +14,25 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use wire::scsi::port_groups::{PortGroupState, PortGroupStatus};
 
 use crate::Refusal;
 
-/// How the ports of a group reach the volume (SPC-4 §5.16.2.4).
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+/// How a portal group reaches a volume (SPC-4 §5.16.2.4).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum AccessState {
+    /// All commands are served, as fast as can be.
     ActiveOptimized,
+    /// All commands are served; hosts prefer other groups.
     ActiveNonOptimized,
+    /// Hosts may look, and not read or write.
     Standby,
+    /// Less than that.
     Unavailable,
+    /// On its way to another state; cannot be asked for.
     Transitioning,
 }
 

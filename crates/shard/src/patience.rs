@@ -1,22 +1,34 @@
 //! A pool's settings as its lanes take them: what the administrator has set, and the program's choice for the rest.
 
+use api::PoolSettings;
 use base::Nanos;
-use pool::{LaneOptions, Patience};
+use pool::Patience;
 
 /// The share of repairs in percent, and how much is borne with.
 pub fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
-    let default = LaneOptions::default();
-    let Patience { write_errors, read_errors, checksum_errors, window, .. } = default.patience;
-    let Patience { slow_factor, slow_latency, slow_time, hung_time, .. } = default.patience;
+    let now = PoolSettings::from(settings);
     let patience = Patience {
-        write_errors: settings.write_errors.unwrap_or(write_errors),
-        read_errors: settings.read_errors.unwrap_or(read_errors),
-        checksum_errors: settings.checksum_errors.unwrap_or(checksum_errors),
-        window: settings.error_window_seconds.map_or(window, |seconds| Nanos::from_secs(seconds.into())),
-        slow_factor: settings.slow_factor.unwrap_or(slow_factor),
-        slow_latency: settings.slow_latency_ms.map_or(slow_latency, |ms| Nanos::from_millis(ms.into())),
-        slow_time: settings.slow_seconds.map_or(slow_time, |seconds| Nanos::from_secs(seconds.into())),
-        hung_time: settings.hung_seconds.map_or(hung_time, |seconds| Nanos::from_secs(seconds.into())),
+        write_errors: now.write_errors,
+        read_errors: now.read_errors,
+        checksum_errors: now.checksum_errors,
+        window: Nanos::from_secs(now.error_window_seconds.into()),
+        slow_factor: now.slow_factor,
+        slow_latency: Nanos::from_millis(now.slow_latency_ms.into()),
+        slow_time: Nanos::from_secs(now.slow_seconds.into()),
+        hung_time: Nanos::from_secs(now.hung_seconds.into()),
     };
-    (settings.repair_share_percent.unwrap_or(default.repair_share_percent), patience)
+    (now.repair_share_percent as u8, patience)
+}
+
+#[cfg(test)]
+mod tests {
+    use pool::LaneOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_pool_by_itself_has_the_same_defaults() {
+        let LaneOptions { repair_share_percent, patience, .. } = LaneOptions::default();
+        assert_eq!(effective(&catalog::PoolSettings::default()), (repair_share_percent, patience));
+    }
 }

@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
 
 mod destruction;
+mod settings;
 mod volume;
 
 pub use destruction::Destruction;
@@ -227,7 +228,7 @@ pub enum Pool {
         #[arg(long, conflicts_with = "every")]
         stop: bool,
         /// From now on do so this often by itself, such as 7d; or off
-        #[arg(long, value_name = "TIME", value_parser = period_or_off)]
+        #[arg(long, value_name = "TIME", value_parser = settings::period_or_off)]
         every: Option<u32>,
         #[command(flatten)]
         change: Change,
@@ -264,65 +265,10 @@ pub struct PoolSet {
     /// Everything that is not given goes back to its default
     #[arg(long)]
     pub defaults: bool,
-    /// The share of time that rebuilding and scrubbing may take while hosts are served
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(1..=100))]
-    pub repair_share: Option<u8>,
-    /// Failed writes within the window after which a drive is taken out
-    #[arg(long, value_name = "N")]
-    pub write_errors: Option<u32>,
-    /// Failed reads within the window after which a drive is taken out
-    #[arg(long, value_name = "N")]
-    pub read_errors: Option<u32>,
-    /// Blocks with the wrong content within the window after which a drive is taken out
-    #[arg(long, value_name = "N")]
-    pub checksum_errors: Option<u32>,
-    /// The window; errors that are older are forgiven
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub error_window: Option<u32>,
-    /// A drive so many times slower than its siblings is emptied; or off
-    #[arg(long, value_name = "N", value_parser = factor_or_off)]
-    pub slow_factor: Option<u32>,
-    /// What is faster than this, in milliseconds, is not slow
-    #[arg(long, value_name = "MS")]
-    pub slow_latency: Option<u32>,
-    /// For how long a drive must have been slow
-    #[arg(long, value_name = "TIME", value_parser = period)]
-    pub slow_time: Option<u32>,
-    /// A drive that does not answer for so long is given up, if its siblings answer; or off
-    #[arg(long, value_name = "TIME", value_parser = period_or_off)]
-    pub hung_time: Option<u32>,
-    /// How long a deleted volume stays in the bin, such as 1d; or off
-    #[arg(long, value_name = "TIME", value_parser = period_or_off)]
-    pub bin_time: Option<u32>,
+    #[command(flatten)]
+    pub settings: settings::Settings,
     #[command(flatten)]
     pub change: Change,
-}
-
-/// 0 for off.
-fn factor_or_off(text: &str) -> Result<u32, String> {
-    let factor = if text == "off" { Some(0) } else { text.parse().ok().filter(|&factor| factor >= 2) };
-    factor.ok_or_else(|| "give a number from 2 on, or off".to_owned())
-}
-
-/// A time in seconds: a number with s, min, h or d.
-fn period(text: &str) -> Result<u32, String> {
-    let wrong = || "give a number with s, min, h or d, such as 10min or 7d".to_owned();
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let seconds: u32 = match unit {
-        "" | "s" => 1,
-        "m" | "min" => 60,
-        "h" => 3600,
-        "d" => 86_400,
-        _ => return Err(wrong()),
-    };
-    let number: u32 = number.parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).filter(|&seconds| seconds > 0).ok_or_else(wrong)
-}
-
-/// 0 for off.
-fn period_or_off(text: &str) -> Result<u32, String> {
-    if text == "off" { Ok(0) } else { period(text).map_err(|why| format!("{why}; or off")) }
 }
 
 #[derive(Args, Debug)]

@@ -1,9 +1,9 @@
 //! What can stand where the cursor is: the names of what the array has. Completion scripts ask for it.
 
 use clap::{Arg, ArgAction, Command as Clap, CommandFactory};
-use control::api::*;
 use control::client::{ClientError, Server};
 use control::config::DEFAULT_SOCKET;
+use control::rest::*;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 

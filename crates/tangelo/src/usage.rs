@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ErrorKind};
 use clap::{CommandFactory, Error, Parser};
-use control::api::SCHEMA;
+use control::rest::SCHEMA;
 use serde_json::{Value, json};
 
 use crate::cli::Cli;

@@ -41,7 +41,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
     ("manager", &["api", "base", "catalog", "env", "pool", "reservation", "shard", "task", "wire"]),
     ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
     ("uring", &["base", "env"]),
-    ("control", &["base"]),
+    ("control", &["api", "base"]),
     (
         "sim",
         &[
@@ -62,7 +62,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
     ),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),
+    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 

@@ -13,6 +13,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use api::PortalOptions;
 use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_MAX, PORTALS_MAX, SHARDS_MAX};
 
 use self::reader::{Reader, Section, Value};
@@ -64,22 +65,6 @@ pub enum Cores {
     List(Vec<usize>),
 }
 
-/// An address to listen on.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PortalConfig {
-    pub address: SocketAddr,
-    /// The portal group's tag.
-    pub group: u16,
-    /// Hosts that may log in here; all where there is none.
-    pub hosts: Vec<String>,
-}
-
-impl From<SocketAddr> for PortalConfig {
-    fn from(address: SocketAddr) -> PortalConfig {
-        PortalConfig { address, group: 1, hosts: Vec::new() }
-    }
-}
-
 /// The API over TCP, which needs a token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ApiTcp {
@@ -109,7 +94,7 @@ pub struct NamedDrive {
 pub struct Config {
     /// The file, where there is one.
     pub file: Option<PathBuf>,
-    pub iscsi: Vec<PortalConfig>,
+    pub iscsi: Vec<PortalOptions>,
     pub socket: PathBuf,
     pub tcp: Option<ApiTcp>,
     pub drives: Vec<DrivePattern>,
@@ -234,8 +219,8 @@ impl Config {
     }
 }
 
-fn read_portals(value: &Value) -> Result<Vec<PortalConfig>, ConfigError> {
-    let mut portals: Vec<PortalConfig> = Vec::new();
+fn read_portals(value: &Value) -> Result<Vec<PortalOptions>, ConfigError> {
+    let mut portals: Vec<PortalOptions> = Vec::new();
     for item in value.list("a list of addresses, such as [\"0.0.0.0:3260\"]")? {
         let portal = match item.table("iscsi") {
             Some(table) => read_portal(&item, table)?,
@@ -255,11 +240,11 @@ fn read_portals(value: &Value) -> Result<Vec<PortalConfig>, ConfigError> {
     Ok(portals)
 }
 
-fn read_portal(item: &Value, mut table: Section) -> Result<PortalConfig, ConfigError> {
+fn read_portal(item: &Value, mut table: Section) -> Result<PortalOptions, ConfigError> {
     let address = table.take("address").ok_or_else(|| {
         item.refuse("a portal needs an address: { address = \"10.0.1.1:3260\", group = 2 }".to_owned())
     })?;
-    let mut portal = PortalConfig::from(address.address()?);
+    let mut portal = PortalOptions::from(address.address()?);
     if let Some(group) = table.take("group") {
         portal.group = group.integer(1, u64::from(PORTAL_GROUPS_MAX))? as u16;
     }

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 
+use api::{CommandError, Reply};
 use axum::extract::Request;
 
 use super::connection::Work;
-use crate::api::{ApiError, Reply};
 
 tokio::task_local! {
     static ASKING: Asking;
@@ -88,7 +88,7 @@ impl Asking {
     }
 
     /// A line for what was asked to be changed.
-    pub(super) fn log(&self, answer: &Result<Reply, ApiError>) {
+    pub(super) fn log(&self, answer: &Result<Reply, CommandError>) {
         let (Some(client), request) = (&self.client, &self.request) else { return };
         match answer {
             Ok(Reply::Changed(changed)) if !changed.dry_run => {
@@ -98,7 +98,7 @@ impl Asking {
                 };
                 tracing::info!("{client}, {request}: {}{hosts}", changed.lines.join("; "));
             }
-            Err(error) if !self.dry_run => tracing::info!("{client}, {request}: refused: {error}"),
+            Err(error) if !self.dry_run => tracing::info!("{client}, {request}: refused: {}", error.message),
             _ => {}
         }
     }

@@ -1,5 +1,6 @@
 //! The resources of snapshots, clones, schedules and the bin.
 
+use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::routing::{delete, get, post};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use super::State;
 use super::extract::{Body, Options, Pieces, json_response};
 use super::routes::{Answer, ChangeOptions, array_status, change};
-use crate::api::*;
+use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {
     Router::new()
@@ -40,7 +41,7 @@ pub(super) struct ListOptions {
 }
 
 /// The snapshots of a volume, or all, with what each takes, counted afresh.
-#[utoipa::path(get, path = "/v1/snapshots", tag = "snapshots", params(ListOptions), responses((status = 200, body = SnapshotList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/snapshots", tag = "snapshots", params(ListOptions), responses((status = 200, body = SnapshotList), (status = "default", body = CommandError)))]
 pub(super) async fn list_snapshots(
     Shared(state): Shared<State>,
     Options(ListOptions { volume }): Options<ListOptions>,
@@ -50,7 +51,10 @@ pub(super) async fn list_snapshots(
 }
 
 /// Those of a volume, or all.
-pub(super) async fn all_snapshots(state: &State, volume: Option<String>) -> Result<Vec<Snapshot>, ApiError> {
+pub(super) async fn all_snapshots(
+    state: &State,
+    volume: Option<String>,
+) -> Result<Vec<SnapshotStatus>, CommandError> {
     match state.array.call(Command::SnapshotList { volume }).await? {
         Reply::Snapshots(snapshots) => Ok(snapshots),
         other => unreachable!("the array answered a list of snapshots with {other:?}"),
@@ -59,17 +63,18 @@ pub(super) async fn all_snapshots(state: &State, volume: Option<String>) -> Resu
 
 /// Takes snapshots of volumes in pools, all at one moment: everything acknowledged before is in them, in all of them,
 /// and nothing that came later.
-#[utoipa::path(post, path = "/v1/snapshots", tag = "snapshots", params(ChangeOptions), request_body = NewSnapshots, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/snapshots", tag = "snapshots", params(ChangeOptions), request_body = NewSnapshots, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn create_snapshots(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
-    Body(snapshots): Body<NewSnapshots>,
+    Body(NewSnapshots { snapshots }): Body<NewSnapshots>,
 ) -> Answer {
-    carry_out(&state, CopyOrder::Snapshot(snapshots), &options).await
+    let snapshots = snapshots.into_iter().map(|NewSnapshot { volume, name }| (volume, name)).collect();
+    carry_out(&state, CopyOrder::Snapshot { snapshots }, &options).await
 }
 
 /// Deletes a snapshot; clones of it stay.
-#[utoipa::path(delete, path = "/v1/snapshots/{volume}/{name}", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/snapshots/{volume}/{name}", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn delete_snapshot(
     Shared(state): Shared<State>,
     Pieces((volume, snapshot)): Pieces<(String, String)>,
@@ -79,7 +84,7 @@ pub(super) async fn delete_snapshot(
 }
 
 /// Makes a volume what it was; what was written since is gone. Refused while it is mapped.
-#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/rollback", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/rollback", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn roll_back(
     Shared(state): Shared<State>,
     Pieces((volume, snapshot)): Pieces<(String, String)>,
@@ -89,43 +94,43 @@ pub(super) async fn roll_back(
 }
 
 /// Makes a volume, with an identity of its own, that begins as what the snapshot is and does not depend on it.
-#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/clone", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/clone", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn clone_volume(
     Shared(state): Shared<State>,
     Pieces((volume, snapshot)): Pieces<(String, String)>,
     Options(options): Options<ChangeOptions>,
-    Body(clone): Body<NewClone>,
+    Body(NewClone { name }): Body<NewClone>,
 ) -> Answer {
-    carry_out(&state, CopyOrder::Clone { volume, snapshot, clone }, &options).await
+    carry_out(&state, CopyOrder::Clone { volume, snapshot, name }, &options).await
 }
 
 /// Makes clones of another snapshot clones of this one, all at once: they begin anew as what it is, and keep their names,
 /// identities and mappings. What was written to them is gone; their own snapshots stay.
-#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/refresh", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = Refresh, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/refresh", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = Refresh, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn refresh_clones(
     Shared(state): Shared<State>,
     Pieces((volume, snapshot)): Pieces<(String, String)>,
     Options(options): Options<ChangeOptions>,
-    Body(refresh): Body<Refresh>,
+    Body(Refresh { clones_of, remap }): Body<Refresh>,
 ) -> Answer {
-    carry_out(&state, CopyOrder::Refresh { volume, snapshot, refresh }, &options).await
+    carry_out(&state, CopyOrder::Refresh { volume, snapshot, clones_of, remap }, &options).await
 }
 
 /// Makes a volume, with an identity of its own, that begins as what this one is now, with all that was acknowledged, and does
 /// not depend on it. No data moves: both share what is not written to either.
-#[utoipa::path(post, path = "/v1/volumes/{name}/copy", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/volumes/{name}/copy", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = NewClone, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn copy_volume(
     Shared(state): Shared<State>,
     Pieces(volume): Pieces<String>,
     Options(options): Options<ChangeOptions>,
-    Body(copy): Body<NewClone>,
+    Body(NewClone { name }): Body<NewClone>,
 ) -> Answer {
-    carry_out(&state, CopyOrder::CopyVolume { volume, copy }, &options).await
+    carry_out(&state, CopyOrder::CopyVolume { volume, name }, &options).await
 }
 
 /// A clone takes over the snapshots that it stands on, down to the first that was not its origin's. The origin is a clone of it
 /// from then on. No data moves, and hosts see nothing of it.
-#[utoipa::path(post, path = "/v1/volumes/{name}/promote", tag = "volumes", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/volumes/{name}/promote", tag = "volumes", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn promote_volume(
     Shared(state): Shared<State>,
     Pieces(volume): Pieces<String>,
@@ -135,7 +140,7 @@ pub(super) async fn promote_volume(
 }
 
 /// Brings a volume back from the bin, with its snapshots, and its mappings where their numbers are still free.
-#[utoipa::path(post, path = "/v1/bin/{name}/undelete", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/bin/{name}/undelete", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn undelete_volume(
     Shared(state): Shared<State>,
     Pieces(volume): Pieces<String>,
@@ -145,7 +150,7 @@ pub(super) async fn undelete_volume(
 }
 
 /// Deletes for good what is in the bin, with its snapshots.
-#[utoipa::path(delete, path = "/v1/bin/{name}", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/bin/{name}", tag = "bin", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn eradicate_volume(
     Shared(state): Shared<State>,
     Pieces(volume): Pieces<String>,
@@ -155,14 +160,14 @@ pub(super) async fn eradicate_volume(
 }
 
 /// Volumes that were deleted and can be brought back.
-#[utoipa::path(get, path = "/v1/bin", tag = "bin", responses((status = 200, body = Bin), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/bin", tag = "bin", responses((status = 200, body = Bin), (status = "default", body = CommandError)))]
 pub(super) async fn list_bin(Shared(state): Shared<State>) -> Answer {
     let bin = array_status(&state).await?.bin;
     Ok(json_response(&Bin { schema: SCHEMA, bin }))
 }
 
 /// Lists the schedules.
-#[utoipa::path(get, path = "/v1/schedules", tag = "snapshots", responses((status = 200, body = ScheduleList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/schedules", tag = "snapshots", responses((status = 200, body = ScheduleList), (status = "default", body = CommandError)))]
 pub(super) async fn list_schedules(Shared(state): Shared<State>) -> Answer {
     let schedules = array_status(&state).await?.schedules;
     Ok(json_response(&ScheduleList { schema: SCHEMA, schedules }))
@@ -170,18 +175,18 @@ pub(super) async fn list_schedules(Shared(state): Shared<State>) -> Answer {
 
 /// Has snapshots taken by themselves, of some volumes at one moment, the first at once. Snapshots that an earlier schedule of
 /// the name has left are its own.
-#[utoipa::path(post, path = "/v1/schedules", tag = "snapshots", params(ChangeOptions), request_body = NewSchedule, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/schedules", tag = "snapshots", params(ChangeOptions), request_body = NewSchedule, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn create_schedule(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
-    Body(schedule): Body<NewSchedule>,
+    Body(NewSchedule { name, volumes, keep }): Body<NewSchedule>,
 ) -> Answer {
-    let order = ScheduleOrder::Create(schedule);
+    let order = ScheduleOrder::Create { name, volumes, keep };
     change(&state, Command::Schedule { order, dry_run: options.dry_run }).await
 }
 
 /// Ends a schedule; the snapshots that it has taken stay.
-#[utoipa::path(delete, path = "/v1/schedules/{name}", tag = "snapshots", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/schedules/{name}", tag = "snapshots", params(("name" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn delete_schedule(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,

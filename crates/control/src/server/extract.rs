@@ -1,5 +1,6 @@
 //! Requests taken apart and answers put together, so that every error is our JSON and never plain text.
 
+use api::{CommandError, CommandErrorKind};
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -10,12 +11,42 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::BODY_TIME_MAX;
-use crate::api::{ApiError, ErrorCode};
 
-impl IntoResponse for ApiError {
+/// A request that is not carried out, on its way to the client.
+pub(super) struct Refusal(pub CommandError);
+
+impl From<CommandError> for Refusal {
+    fn from(error: CommandError) -> Refusal {
+        Refusal(error)
+    }
+}
+
+fn invalid(message: impl Into<String>) -> CommandError {
+    CommandError::new(CommandErrorKind::Invalid, message, "")
+}
+
+/// The HTTP status of each kind of refusal.
+pub(super) fn http_status(kind: CommandErrorKind) -> StatusCode {
+    use CommandErrorKind::*;
+    match kind {
+        Invalid => StatusCode::BAD_REQUEST,
+        Unauthorized => StatusCode::UNAUTHORIZED,
+        NotFound => StatusCode::NOT_FOUND,
+        MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        TooSlow => StatusCode::REQUEST_TIMEOUT,
+        AlreadyExists | InUse => StatusCode::CONFLICT,
+        TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Io => StatusCode::INTERNAL_SERVER_ERROR,
+        Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        TimedOut | Unfinished => StatusCode::GATEWAY_TIMEOUT,
+        Full => StatusCode::INSUFFICIENT_STORAGE,
+    }
+}
+
+impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.code.http_status()).expect("it is an HTTP status");
-        let mut response = json_response(&self);
+        let status = http_status(self.0.kind);
+        let mut response = json_response(&self.0);
         *response.status_mut() = status;
         if status == StatusCode::UNAUTHORIZED {
             response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -32,36 +63,40 @@ pub(super) fn json_response<T: Serialize>(value: &T) -> Response {
 }
 
 /// The request, when its body is here.
-pub(super) async fn with_whole_body(request: Request) -> Result<Request, ApiError> {
+pub(super) async fn with_whole_body(request: Request) -> Result<Request, CommandError> {
     let (head, body) = request.into_parts();
     let whole = axum::body::to_bytes(body, API_BODY_BYTES_MAX);
     let Ok(whole) = tokio::time::timeout(BODY_TIME_MAX, whole).await else {
         let message = format!("the request's body was not here within {} seconds", BODY_TIME_MAX.as_secs());
-        return Err(ApiError::new(ErrorCode::TooSlow, message, "try again where the network is better"));
+        return Err(CommandError::new(
+            CommandErrorKind::TooSlow,
+            message,
+            "try again where the network is better",
+        ));
     };
     let whole = whole.map_err(|error| {
         if error.into_inner().is::<http_body_util::LengthLimitError>() {
             let message = format!("the request's body has more than {API_BODY_BYTES_MAX} bytes");
-            ApiError::new(ErrorCode::TooLarge, message, "")
+            CommandError::new(CommandErrorKind::TooLarge, message, "")
         } else {
-            ApiError::invalid("the request's body broke off")
+            invalid("the request's body broke off")
         }
     })?;
     Ok(Request::from_parts(head, whole.into()))
 }
 
-/// A JSON body. Unlike axum's, whatever is wrong with it is an [`ApiError`].
+/// A JSON body. Unlike axum's, whatever is wrong with it is a [`Refusal`].
 pub(super) struct Body<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
-    type Rejection = ApiError;
+    type Rejection = Refusal;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
         let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(|rejection| ApiError::invalid(rejection.body_text()))?;
+        let bytes = bytes.map_err(|rejection| invalid(rejection.body_text()))?;
         let value = serde_json::from_slice(&bytes).map_err(|error| {
-            ApiError::new(
-                ErrorCode::Invalid,
+            CommandError::new(
+                CommandErrorKind::Invalid,
                 format!("the request's body is not what this resource takes: {}", without_values(&error)),
                 "/v1/openapi.json describes every resource",
             )
@@ -85,13 +120,13 @@ fn without_values(error: &serde_json::Error) -> String {
 pub(super) struct Options<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Options<T> {
-    type Rejection = ApiError;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match Query::<T>::from_request_parts(parts, state).await {
             Ok(Query(options)) => Ok(Options(options)),
             Err(rejection) => {
-                Err(ApiError::invalid(format!("the options after \"?\": {}", rejection.body_text())))
+                Err(Refusal(invalid(format!("the options after \"?\": {}", rejection.body_text()))))
             }
         }
     }
@@ -101,12 +136,12 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Options
 pub(super) struct Pieces<T>(pub T);
 
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Pieces<T> {
-    type Rejection = ApiError;
+    type Rejection = Refusal;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
         match Path::<T>::from_request_parts(parts, state).await {
             Ok(Path(pieces)) => Ok(Pieces(pieces)),
-            Err(rejection) => Err(ApiError::invalid(format!("the path: {}", rejection.body_text()))),
+            Err(rejection) => Err(Refusal(invalid(format!("the path: {}", rejection.body_text())))),
         }
     }
 }

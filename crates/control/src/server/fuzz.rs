@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
+use api::{Command, CommandError, CommandErrorKind};
 use axum::Router;
 use axum::response::Response;
 use bytes::Bytes;
@@ -15,8 +16,8 @@ use hyper::{Method, Request, StatusCode, Uri};
 use hyper_util::service::TowerToHyperService;
 use tokio::runtime::{Builder, Runtime};
 
+use super::extract::http_status;
 use super::{State, routes};
-use crate::api::{ApiError, Command, ErrorCode};
 use crate::array::{Answer, Array};
 use crate::client::path_piece;
 
@@ -27,7 +28,7 @@ struct Refusing(Mutex<Option<Command>>);
 impl Array for Refusing {
     fn call(&self, command: Command) -> Answer {
         *self.0.lock().expect("nobody panics with it") = Some(command);
-        Box::pin(async { Err(ApiError::new(ErrorCode::InUse, "refused", "")) })
+        Box::pin(async { Err(CommandError::new(CommandErrorKind::InUse, "refused", "")) })
     }
 }
 
@@ -72,8 +73,9 @@ fn check_answer(method: &Method, response: &Response<Bytes>, reached: bool) {
     assert!(!status.is_server_error(), "{status}");
     assert!(!reached || status == StatusCode::CONFLICT, "{status} where the array refuses");
     if !status.is_success() && method != Method::HEAD {
-        let refusal: ApiError = serde_json::from_slice(response.body()).expect("a refusal is an ApiError");
-        assert_eq!(refusal.code.http_status(), status.as_u16());
+        let refusal: CommandError =
+            serde_json::from_slice(response.body()).expect("a refusal is an error of ours");
+        assert_eq!(http_status(refusal.kind), status);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::api::{ArrayStatus, Drive, DriveState, Health, Pool, Session};
+use api::{ArrayStatus, DriveState, DriveStatus, Health, PoolStatus, SessionStatus};
 
 /// Every figure of the array's status that is worth a graph or an alarm.
 pub(super) fn render(array: &ArrayStatus) -> String {
@@ -39,7 +39,7 @@ fn level(health: Health) -> u64 {
 type Figure<T> = (&'static str, &'static str, fn(&T) -> u64);
 
 /// What was written to a pool, and how its map was asked.
-const WRITTEN: [Figure<Pool>; 6] = [
+const WRITTEN: [Figure<PoolStatus>; 6] = [
     ("tangelo_pool_host_written_bytes_total", "Bytes that hosts wrote, since the start", |pool| {
         pool.written.host_bytes
     }),
@@ -61,7 +61,7 @@ const WRITTEN: [Figure<Pool>; 6] = [
 ];
 
 fn render_pools(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Pool>; 15] = [
+    let figures: [Figure<PoolStatus>; 15] = [
         ("tangelo_pool_health", "0 healthy, 1 degraded, 2 offline", |pool| level(pool.health)),
         ("tangelo_pool_provisioned_bytes", "Bytes that the pool's volumes say they have", |pool| {
             pool.provisioned_bytes
@@ -85,7 +85,7 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
             u64::from(pool.failures_survivable)
         }),
         ("tangelo_pool_drives_out_of_service", "Drives of the pool that are missing or failed", |pool| {
-            let out = |drive: &&Drive| matches!(drive.state, DriveState::Missing | DriveState::Failed);
+            let out = |drive: &&DriveStatus| matches!(drive.state, DriveState::Missing | DriveState::Failed);
             pool.drives.iter().filter(out).count() as u64
         }),
         ("tangelo_pool_repair_remaining_bytes", "Bytes that are still to be written anew", |pool| {
@@ -121,13 +121,14 @@ fn render_pools(array: &ArrayStatus, page: &mut Page) {
 
 fn render_drives(array: &ArrayStatus, page: &mut Page) {
     // One that is missing has no path, and so no name here; its pool counts it.
-    let drives: Vec<Drive> = array.every_drive().into_iter().filter(|drive| !drive.path.is_empty()).collect();
+    let drives: Vec<DriveStatus> =
+        array.every_drive().into_iter().filter(|drive| !drive.path.is_empty()).collect();
     page.family(
         "tangelo_drive_in_service",
         "gauge",
         "1 where it serves its pool, 0 where it is missing or failed",
     );
-    let of_pool = |drive: &&Drive| {
+    let of_pool = |drive: &&DriveStatus| {
         !matches!(drive.state, DriveState::Unused | DriveState::Spare | DriveState::Exported)
     };
     for drive in drives.iter().filter(of_pool) {
@@ -145,7 +146,7 @@ fn render_drives(array: &ArrayStatus, page: &mut Page) {
     render_latencies(&drives, page);
 }
 
-fn render_latencies(drives: &[Drive], page: &mut Page) {
+fn render_latencies(drives: &[DriveStatus], page: &mut Page) {
     page.family("tangelo_drive_latency_microseconds", "gauge", "Median latency of a drive lately");
     for drive in drives {
         let accesses = [("read", drive.read_latency_us), ("write", drive.write_latency_us)];
@@ -158,12 +159,12 @@ fn render_latencies(drives: &[Drive], page: &mut Page) {
     }
 }
 
-fn labels_of(drive: &Drive) -> [(&str, &str); 2] {
+fn labels_of(drive: &DriveStatus) -> [(&str, &str); 2] {
     [("drive", &drive.path), ("pool", drive.pool.as_deref().unwrap_or_default())]
 }
 
 fn render_sessions(array: &ArrayStatus, page: &mut Page) {
-    let figures: [Figure<Session>; 3] = [
+    let figures: [Figure<SessionStatus>; 3] = [
         ("tangelo_session_commands_total", "Commands of a session", |session| session.commands),
         ("tangelo_session_read_bytes_total", "Bytes read in a session", |session| session.read_bytes),
         ("tangelo_session_written_bytes_total", "Bytes written in a session", |session| {

@@ -1,5 +1,6 @@
 //! The resources that rename, change hosts, delete pools and erase drives.
 
+use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::routing::{delete, patch, post};
@@ -8,7 +9,7 @@ use serde::Deserialize;
 use super::State;
 use super::extract::{Body, Options, Pieces};
 use super::routes::{Answer, ChangeOptions, change};
-use crate::api::*;
+use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {
     Router::new()
@@ -40,7 +41,7 @@ pub(super) struct PoolDeleteOptions {
 }
 
 /// Deletes a pool that has no volumes. The labels of its drives are erased; there is no undo.
-#[utoipa::path(delete, path = "/v1/pools/{name}", tag = "pools", params(("name" = String, Path), PoolDeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/pools/{name}", tag = "pools", params(("name" = String, Path), PoolDeleteOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn delete_pool(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -50,7 +51,7 @@ pub(super) async fn delete_pool(
 }
 
 /// Gives a pool another name.
-#[utoipa::path(post, path = "/v1/pools/{name}/rename", tag = "pools", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/pools/{name}/rename", tag = "pools", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn rename_pool(
     Shared(state): Shared<State>,
     Pieces(pool): Pieces<String>,
@@ -61,7 +62,7 @@ pub(super) async fn rename_pool(
 }
 
 /// Gives a volume another name. Hosts see no difference.
-#[utoipa::path(post, path = "/v1/volumes/{name}/rename", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/volumes/{name}/rename", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn rename_volume(
     Shared(state): Shared<State>,
     Pieces(volume): Pieces<String>,
@@ -72,7 +73,7 @@ pub(super) async fn rename_volume(
 }
 
 /// Changes a host's initiators and CHAP. Sessions that are still valid go on.
-#[utoipa::path(patch, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path), ChangeOptions), request_body = HostUpdate, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(patch, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path), ChangeOptions), request_body = HostUpdate, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn update_host(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -83,7 +84,7 @@ pub(super) async fn update_host(
 }
 
 /// Gives a host another name. Its sessions go on.
-#[utoipa::path(post, path = "/v1/hosts/{name}/rename", tag = "hosts", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/hosts/{name}/rename", tag = "hosts", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn rename_host(
     Shared(state): Shared<State>,
     Pieces(host): Pieces<String>,
@@ -94,7 +95,7 @@ pub(super) async fn rename_host(
 }
 
 /// Gives a schedule another name. The snapshots that it has taken stay its own, under the names that they have.
-#[utoipa::path(post, path = "/v1/schedules/{name}/rename", tag = "snapshots", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/schedules/{name}/rename", tag = "snapshots", params(("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn rename_schedule(
     Shared(state): Shared<State>,
     Pieces(schedule): Pieces<String>,
@@ -105,7 +106,7 @@ pub(super) async fn rename_schedule(
 }
 
 /// Gives a snapshot another name.
-#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/rename", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/snapshots/{volume}/{name}/rename", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path), ChangeOptions), request_body = NewName, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn rename_snapshot(
     Shared(state): Shared<State>,
     Pieces((volume, snapshot)): Pieces<(String, String)>,
@@ -116,21 +117,21 @@ pub(super) async fn rename_snapshot(
 }
 
 /// Erases what tells what a drive holds, at its beginning and its end. Refused while anything uses it; there is no undo.
-#[utoipa::path(post, path = "/v1/drives/wipe", tag = "drives", params(ChangeOptions), request_body = DriveWipe, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/drives/wipe", tag = "drives", params(ChangeOptions), request_body = DriveWipe, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn wipe_drive(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
-    Body(wipe): Body<DriveWipe>,
+    Body(DriveWipe { path }): Body<DriveWipe>,
 ) -> Answer {
-    change(&state, Command::DriveWipe { wipe, dry_run: options.dry_run }).await
+    change(&state, Command::DriveWipe { path, dry_run: options.dry_run }).await
 }
 
 /// Takes note of what drives did that pools have had to do without: `status` says it no more. They stay refused without force.
-#[utoipa::path(post, path = "/v1/drives/clear", tag = "drives", params(ChangeOptions), request_body = DriveClear, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/drives/clear", tag = "drives", params(ChangeOptions), request_body = DriveClear, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 pub(super) async fn clear_drives(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
-    Body(clear): Body<DriveClear>,
+    Body(DriveClear { drive }): Body<DriveClear>,
 ) -> Answer {
-    change(&state, Command::DriveClear { clear, dry_run: options.dry_run }).await
+    change(&state, Command::DriveClear { drive, dry_run: options.dry_run }).await
 }

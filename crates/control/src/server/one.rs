@@ -1,5 +1,6 @@
 //! The resources of one thing each.
 
+use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::routing::get;
@@ -8,7 +9,7 @@ use super::State;
 use super::copies::all_snapshots;
 use super::extract::{Pieces, json_response};
 use super::routes::{Answer, array_status};
-use crate::api::*;
+use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {
     Router::new()
@@ -22,12 +23,16 @@ pub(super) fn router() -> Router<State> {
 }
 
 /// The one that is meant, or that there is none.
-fn found<T>(kind: &str, name: &str, mut all: Vec<T>, is_it: impl Fn(&T) -> bool) -> Result<T, ApiError> {
+fn found<T>(kind: &str, name: &str, mut all: Vec<T>, is_it: impl Fn(&T) -> bool) -> Result<T, CommandError> {
     match all.iter().position(is_it) {
         Some(index) => Ok(all.swap_remove(index)),
         None => {
             let hint = format!("`tangelo {kind} list` shows what there is");
-            Err(ApiError::new(ErrorCode::NotFound, format!("there is no {kind} called \"{name}\""), hint))
+            Err(CommandError::new(
+                CommandErrorKind::NotFound,
+                format!("there is no {kind} called \"{name}\""),
+                hint,
+            ))
         }
     }
 }
@@ -39,16 +44,17 @@ fn problems_of(array: &[Problem], subject: &str) -> Vec<Problem> {
 /// One drive, looked at afresh
 ///
 /// By its path, or by the beginning of its id, 4 digits or more.
-#[utoipa::path(get, path = "/v1/drives/{drive}", tag = "drives", params(("drive" = String, Path, description = "Its path, with %2F for each slash; or the beginning of its id")), responses((status = 200, body = OneDrive), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/drives/{drive}", tag = "drives", params(("drive" = String, Path, description = "Its path, with %2F for each slash; or the beginning of its id")), responses((status = 200, body = OneDrive), (status = "default", body = CommandError)))]
 pub(super) async fn get_drive(Shared(state): Shared<State>, Pieces(name): Pieces<String>) -> Answer {
     let drives = match state.array.call(Command::DriveList).await? {
         Reply::Drives(drives) => drives,
         other => unreachable!("the array answered a drive list with {other:?}"),
     };
-    let by_id = |drive: &Drive| name.len() >= 4 && drive.id.starts_with(name.as_str());
+    let by_id = |drive: &DriveStatus| name.len() >= 4 && drive.id.starts_with(name.as_str());
     if drives.iter().filter(|drive| by_id(drive)).count() > 1 {
         let message = format!("several drives' ids begin with {name}");
-        return Err(ApiError::new(ErrorCode::Invalid, message, "give more of the id, or the path"));
+        let hint = "give more of the id, or the path";
+        return Err(CommandError::new(CommandErrorKind::Invalid, message, hint).into());
     }
     let drive = found("drive", &name, drives, |drive| drive.path == name || by_id(drive))?;
     let problems = problems_of(&array_status(&state).await?.problems, &format!("drive {}", drive.path));
@@ -56,11 +62,11 @@ pub(super) async fn get_drive(Shared(state): Shared<State>, Pieces(name): Pieces
 }
 
 /// One pool, with its volumes
-#[utoipa::path(get, path = "/v1/pools/{name}", tag = "pools", params(("name" = String, Path)), responses((status = 200, body = OnePool), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/pools/{name}", tag = "pools", params(("name" = String, Path)), responses((status = 200, body = OnePool), (status = "default", body = CommandError)))]
 pub(super) async fn get_pool(Shared(state): Shared<State>, Pieces(name): Pieces<String>) -> Answer {
     let array = array_status(&state).await?;
     let pool = found("pool", &name, array.pools, |pool| pool.name == name)?;
-    let in_it = |volume: &Volume| matches!(&volume.backing, Backing::Pool(pool) if *pool == name);
+    let in_it = |volume: &VolumeStatus| matches!(&volume.backing, VolumeBacking::Pool(pool) if *pool == name);
     Ok(json_response(&OnePool {
         schema: SCHEMA,
         problems: problems_of(&array.problems, &format!("pool {name}")),
@@ -71,7 +77,7 @@ pub(super) async fn get_pool(Shared(state): Shared<State>, Pieces(name): Pieces<
 }
 
 /// One volume, with its mappings and snapshots
-#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path)), responses((status = 200, body = OneVolume), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path)), responses((status = 200, body = OneVolume), (status = "default", body = CommandError)))]
 pub(super) async fn get_volume(Shared(state): Shared<State>, Pieces(name): Pieces<String>) -> Answer {
     let array = array_status(&state).await?;
     let volume = found("volume", &name, array.volumes, |volume| volume.name == name)?;
@@ -90,7 +96,7 @@ pub(super) async fn get_volume(Shared(state): Shared<State>, Pieces(name): Piece
 }
 
 /// One snapshot, with its clones
-#[utoipa::path(get, path = "/v1/snapshots/{volume}/{name}", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path)), responses((status = 200, body = OneSnapshot), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/snapshots/{volume}/{name}", tag = "snapshots", params(("volume" = String, Path), ("name" = String, Path)), responses((status = 200, body = OneSnapshot), (status = "default", body = CommandError)))]
 pub(super) async fn get_snapshot(
     Shared(state): Shared<State>,
     Pieces((volume, name)): Pieces<(String, String)>,
@@ -104,7 +110,7 @@ pub(super) async fn get_snapshot(
 }
 
 /// One schedule
-#[utoipa::path(get, path = "/v1/schedules/{name}", tag = "snapshots", params(("name" = String, Path)), responses((status = 200, body = OneSchedule), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/schedules/{name}", tag = "snapshots", params(("name" = String, Path)), responses((status = 200, body = OneSchedule), (status = "default", body = CommandError)))]
 pub(super) async fn get_schedule(Shared(state): Shared<State>, Pieces(name): Pieces<String>) -> Answer {
     let schedules = array_status(&state).await?.schedules;
     let schedule = found("schedule", &name, schedules, |schedule| schedule.name == name)?;
@@ -112,7 +118,7 @@ pub(super) async fn get_schedule(Shared(state): Shared<State>, Pieces(name): Pie
 }
 
 /// One host, with its mappings and sessions
-#[utoipa::path(get, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path)), responses((status = 200, body = OneHost), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path)), responses((status = 200, body = OneHost), (status = "default", body = CommandError)))]
 pub(super) async fn get_host(Shared(state): Shared<State>, Pieces(name): Pieces<String>) -> Answer {
     let array = array_status(&state).await?;
     let host = found("host", &name, array.hosts, |host| host.name == name)?;
@@ -125,14 +131,14 @@ pub(super) async fn get_host(Shared(state): Shared<State>, Pieces(name): Pieces<
 }
 
 /// One mapping
-#[utoipa::path(get, path = "/v1/mappings/{host}/{volume}", tag = "mappings", params(("host" = String, Path), ("volume" = String, Path)), responses((status = 200, body = OneMapping), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/mappings/{host}/{volume}", tag = "mappings", params(("host" = String, Path), ("volume" = String, Path)), responses((status = 200, body = OneMapping), (status = "default", body = CommandError)))]
 pub(super) async fn get_mapping(
     Shared(state): Shared<State>,
     Pieces((host, volume)): Pieces<(String, String)>,
 ) -> Answer {
     let mappings = array_status(&state).await?.mappings;
     let whole = format!("{volume} of {host}");
-    let is_it = |mapping: &Mapping| mapping.volume == volume && mapping.host == host;
+    let is_it = |mapping: &MappingStatus| mapping.volume == volume && mapping.host == host;
     let mapping = found("mapping", &whole, mappings, is_it)?;
     Ok(json_response(&OneMapping { schema: SCHEMA, mapping }))
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use api::*;
 use axum::Router;
 use axum::extract::{Request, State as Shared};
 use axum::http::header;
@@ -13,10 +14,10 @@ use axum::routing::{delete, get, post};
 use serde::Deserialize;
 
 use super::client::{Asking, Client, Connected};
-use super::extract::{Body, Options, Pieces, json_response, with_whole_body};
+use super::extract::{Body, Options, Pieces, Refusal, json_response, with_whole_body};
 use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, names, one, openapi_json, upkeep};
-use crate::api::*;
 use crate::repeats::Repeats;
+use crate::rest::*;
 use crate::summary;
 
 /// Every resource, with the bounds that hold for each request.
@@ -83,7 +84,8 @@ async fn check_token(Shared(guard): Shared<Guard>, request: Request, next: Next)
     }
     guard.log_stranger(&request);
     let hint = "send `Authorization: Bearer TOKEN` with the content of the token_file";
-    ApiError::new(ErrorCode::Unauthorized, "no token, or a wrong one", hint).into_response()
+    Refusal(CommandError::new(CommandErrorKind::Unauthorized, "no token, or a wrong one", hint))
+        .into_response()
 }
 
 /// Bounds how long a request's body may take, how many requests are at work, and for how long.
@@ -91,7 +93,7 @@ async fn bounded(Shared(state): Shared<State>, request: Request, next: Next) -> 
     let (asking, connected) = (Asking::new(&request), request.extensions().get::<Connected>().cloned());
     let request = match with_whole_body(request).await {
         Ok(request) => request,
-        Err(refusal) => return refusal.into_response(),
+        Err(error) => return Refusal(error).into_response(),
     };
     let _under_way = connected.map(|connected| connected.work.begin());
     let work = async {
@@ -102,24 +104,22 @@ async fn bounded(Shared(state): Shared<State>, request: Request, next: Next) -> 
         Ok(response) => response,
         Err(_) => {
             let message = format!("not answered within {} seconds", REQUEST_TIME_MAX.as_secs());
-            ApiError::new(
-                ErrorCode::Unfinished,
-                message,
-                "it may still be carried out: `tangelo status` tells",
-            )
-            .into_response()
+            let hint = "it may still be carried out: `tangelo status` tells";
+            Refusal(CommandError::new(CommandErrorKind::Unfinished, message, hint)).into_response()
         }
     }
 }
 
-async fn no_such_resource(request: Request) -> ApiError {
+async fn no_such_resource(request: Request) -> Refusal {
     let message = format!("there is no resource {}", request.uri().path());
-    ApiError::new(ErrorCode::NotFound, message, "/v1/openapi.json describes every resource")
+    let hint = "/v1/openapi.json describes every resource";
+    Refusal(CommandError::new(CommandErrorKind::NotFound, message, hint))
 }
 
-async fn no_such_method(request: Request) -> ApiError {
+async fn no_such_method(request: Request) -> Refusal {
     let message = format!("{} cannot be used on {}", request.method(), request.uri().path());
-    ApiError::new(ErrorCode::MethodNotAllowed, message, "/v1/openapi.json describes every resource")
+    let hint = "/v1/openapi.json describes every resource";
+    Refusal(CommandError::new(CommandErrorKind::MethodNotAllowed, message, hint))
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]
@@ -158,9 +158,9 @@ pub(super) struct VolumeDeleteOptions {
     eradicate: bool,
 }
 
-pub(super) type Answer = Result<Response, ApiError>;
+pub(super) type Answer = Result<Response, Refusal>;
 
-pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, ApiError> {
+pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, CommandError> {
     match state.array.call(Command::Status).await? {
         Reply::Status(status) => Ok(*status),
         other => unreachable!("the array answered a status command with {other:?}"),
@@ -176,7 +176,7 @@ pub(super) async fn change(state: &State, command: Command) -> Answer {
         answer
     });
     match logged.await.expect("no request is given up by the server")? {
-        Reply::Changed(changed) => Ok(json_response(&changed)),
+        Reply::Changed(change) => Ok(json_response(&Changed::from(change))),
         other => unreachable!("the array answered a change with {other:?}"),
     }
 }
@@ -192,7 +192,7 @@ struct StatusOptions {
 }
 
 /// The whole array, with a summary for people.
-#[utoipa::path(get, path = "/v1/status", tag = "array", params(StatusOptions), responses((status = 200, body = Status), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/status", tag = "array", params(StatusOptions), responses((status = 200, body = Status), (status = "default", body = CommandError)))]
 async fn status(
     Shared(state): Shared<State>,
     Options(StatusOptions { snapshots: most }): Options<StatusOptions>,
@@ -207,7 +207,7 @@ async fn status(
 }
 
 /// Looks at every configured drive afresh.
-#[utoipa::path(get, path = "/v1/drives", tag = "drives", responses((status = 200, body = DriveList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/drives", tag = "drives", responses((status = 200, body = DriveList), (status = "default", body = CommandError)))]
 async fn list_drives(Shared(state): Shared<State>) -> Answer {
     match state.array.call(Command::DriveList).await? {
         Reply::Drives(drives) => Ok(json_response(&DriveList { schema: SCHEMA, drives })),
@@ -216,14 +216,14 @@ async fn list_drives(Shared(state): Shared<State>) -> Answer {
 }
 
 /// Lists the pools.
-#[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = PoolList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/pools", tag = "pools", responses((status = 200, body = PoolList), (status = "default", body = CommandError)))]
 async fn list_pools(Shared(state): Shared<State>) -> Answer {
     let pools = array_status(&state).await?.pools;
     Ok(json_response(&PoolList { schema: SCHEMA, pools }))
 }
 
 /// Makes a pool of drives. What they hold is destroyed; a drive that is not blank must be named in `force`.
-#[utoipa::path(post, path = "/v1/pools", tag = "pools", params(ChangeOptions), request_body = NewPool, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/pools", tag = "pools", params(ChangeOptions), request_body = NewPool, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn create_pool(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
@@ -233,14 +233,14 @@ async fn create_pool(
 }
 
 /// Lists the volumes.
-#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses((status = 200, body = VolumeList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/volumes", tag = "volumes", responses((status = 200, body = VolumeList), (status = "default", body = CommandError)))]
 async fn list_volumes(Shared(state): Shared<State>) -> Answer {
     let volumes = array_status(&state).await?.volumes;
     Ok(json_response(&VolumeList { schema: SCHEMA, volumes }))
 }
 
 /// Makes a volume.
-#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", params(ChangeOptions), request_body = NewVolume, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/volumes", tag = "volumes", params(ChangeOptions), request_body = NewVolume, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn create_volume(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
@@ -250,7 +250,7 @@ async fn create_volume(
 }
 
 /// Makes a volume larger or smaller, while hosts use it; they are told by a unit attention (2Ah/09h).
-#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = VolumeUpdate, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(patch, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = VolumeUpdate, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn update_volume(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -262,7 +262,7 @@ async fn update_volume(
 
 /// Gives a portal group another access state for a volume. Hosts are told by a unit attention (2Ah/06h); the state is kept
 /// over a restart. At least one group stays active.
-#[utoipa::path(post, path = "/v1/volumes/{name}/access", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = GroupAccess, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/volumes/{name}/access", tag = "volumes", params(("name" = String, Path), ChangeOptions), request_body = GroupAccess, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn set_access(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -274,7 +274,7 @@ async fn set_access(
 
 /// Deletes a volume. One in a pool goes into the bin, with its snapshots and mappings, from where it can be brought back
 /// for a while. What a raw volume exported is left as it is.
-#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), VolumeDeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/volumes/{name}", tag = "volumes", params(("name" = String, Path), VolumeDeleteOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn delete_volume(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -284,14 +284,14 @@ async fn delete_volume(
 }
 
 /// Lists the hosts.
-#[utoipa::path(get, path = "/v1/hosts", tag = "hosts", responses((status = 200, body = HostList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/hosts", tag = "hosts", responses((status = 200, body = HostList), (status = "default", body = CommandError)))]
 async fn list_hosts(Shared(state): Shared<State>) -> Answer {
     let hosts = array_status(&state).await?.hosts;
     Ok(json_response(&HostList { schema: SCHEMA, hosts }))
 }
 
 /// Makes a host known.
-#[utoipa::path(post, path = "/v1/hosts", tag = "hosts", params(ChangeOptions), request_body = NewHost, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/hosts", tag = "hosts", params(ChangeOptions), request_body = NewHost, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn create_host(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
@@ -301,7 +301,7 @@ async fn create_host(
 }
 
 /// Deletes a host and ends its sessions.
-#[utoipa::path(delete, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/hosts/{name}", tag = "hosts", params(("name" = String, Path), DeleteOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn delete_host(
     Shared(state): Shared<State>,
     Pieces(name): Pieces<String>,
@@ -311,24 +311,24 @@ async fn delete_host(
 }
 
 /// Lists which host sees which volume.
-#[utoipa::path(get, path = "/v1/mappings", tag = "mappings", responses((status = 200, body = MappingList), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/mappings", tag = "mappings", responses((status = 200, body = MappingList), (status = "default", body = CommandError)))]
 async fn list_mappings(Shared(state): Shared<State>) -> Answer {
     let mappings = array_status(&state).await?.mappings;
     Ok(json_response(&MappingList { schema: SCHEMA, mappings }))
 }
 
 /// Gives a volume to a host.
-#[utoipa::path(post, path = "/v1/mappings", tag = "mappings", params(ChangeOptions), request_body = NewMapping, responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(post, path = "/v1/mappings", tag = "mappings", params(ChangeOptions), request_body = NewMapping, responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn create_mapping(
     Shared(state): Shared<State>,
     Options(options): Options<ChangeOptions>,
-    Body(mapping): Body<NewMapping>,
+    Body(NewMapping { volume, host, lun, read_only }): Body<NewMapping>,
 ) -> Answer {
-    change(&state, Command::Map { mapping, dry_run: options.dry_run }).await
+    change(&state, Command::Map { volume, host, lun, read_only, dry_run: options.dry_run }).await
 }
 
 /// Takes a volume away from a host.
-#[utoipa::path(delete, path = "/v1/mappings/{host}/{volume}", tag = "mappings", params(("host" = String, Path), ("volume" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = ApiError)))]
+#[utoipa::path(delete, path = "/v1/mappings/{host}/{volume}", tag = "mappings", params(("host" = String, Path), ("volume" = String, Path), ChangeOptions), responses((status = 200, body = Changed), (status = "default", body = CommandError)))]
 async fn delete_mapping(
     Shared(state): Shared<State>,
     Pieces((host, volume)): Pieces<(String, String)>,
@@ -338,13 +338,13 @@ async fn delete_mapping(
 }
 
 /// This description.
-#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json"), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json"), (status = "default", body = CommandError)))]
 async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
 /// Figures for Prometheus, in its text format.
-#[utoipa::path(get, path = "/metrics", tag = "array", responses((status = 200, content_type = "text/plain"), (status = "default", body = ApiError)))]
+#[utoipa::path(get, path = "/metrics", tag = "array", responses((status = 200, content_type = "text/plain"), (status = "default", body = CommandError)))]
 async fn prometheus(Shared(state): Shared<State>) -> Answer {
     let text = metrics::render(&array_status(&state).await?);
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())

@@ -3,15 +3,16 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use api::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::api::*;
 use crate::client::{ClientError, Server};
 use crate::config::{ApiTcp, Config};
 use crate::fake::{FakeArray, healthy};
+use crate::rest::*;
 
 pub(super) struct Fixture {
     directory: tempfile::TempDir,
@@ -110,7 +111,8 @@ async fn status_and_lists() {
         let (code, list) = fixture.request("GET", path, "").await;
         assert_eq!((code, list[key].as_array().unwrap().len()), (200, length), "{path}");
     }
-    let missing = Drive { path: String::new(), state: DriveState::Missing, ..healthy().drives[0].clone() };
+    let missing =
+        DriveStatus { path: String::new(), state: DriveState::Missing, ..healthy().drives[0].clone() };
     fixture.array.status.lock().unwrap().pools[0].drives.extend([missing.clone(), missing]);
     let metrics = fixture.raw("GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await;
     assert!(metrics.contains("\ntangelo_pool_used_bytes{pool=\"fast\"} 550000000000\n"), "{metrics}");
@@ -207,42 +209,27 @@ async fn orders_of_snapshots_reach_the_array_as_they_were_asked() {
     }
     let asked = std::mem::take(&mut *fixture.array.asked.lock().unwrap());
     let copy = |order, dry_run| Command::Copy { order, dry_run };
-    let named = |volume: &str, name: &str| NewSnapshot { volume: volume.into(), name: name.into() };
-    let snapshots = vec![named("vm-01", "now"), named("log", "then")];
+    let snapshots = vec![("vm-01".into(), "now".into()), ("log".into(), "then".into())];
     let (volume, snapshot) = ("vm-01".to_owned(), "now".to_owned());
     let expected = [
-        copy(CopyOrder::Snapshot(NewSnapshots { snapshots }), true),
+        copy(CopyOrder::Snapshot { snapshots }, true),
         copy(CopyOrder::DeleteSnapshot { volume: volume.clone(), snapshot: snapshot.clone() }, false),
         copy(CopyOrder::RollBack { volume: volume.clone(), snapshot: snapshot.clone() }, false),
         copy(
-            CopyOrder::Clone {
-                volume: volume.clone(),
-                snapshot: snapshot.clone(),
-                clone: NewClone { name: "copy".into() },
-            },
+            CopyOrder::Clone { volume: volume.clone(), snapshot: snapshot.clone(), name: "copy".into() },
             false,
         ),
-        copy(
-            CopyOrder::Refresh {
-                volume,
-                snapshot,
-                refresh: Refresh { clones_of: "vm-01@then".into(), remap: true },
-            },
-            false,
-        ),
-        copy(
-            CopyOrder::CopyVolume { volume: "vm-01".into(), copy: NewClone { name: "whole".into() } },
-            false,
-        ),
+        copy(CopyOrder::Refresh { volume, snapshot, clones_of: "vm-01@then".into(), remap: true }, false),
+        copy(CopyOrder::CopyVolume { volume: "vm-01".into(), name: "whole".into() }, false),
         copy(CopyOrder::Promote { volume: "vm-01".into() }, true),
         copy(CopyOrder::Undelete { volume: "vm-01".into() }, false),
         copy(CopyOrder::Eradicate { volume: "vm-01".into() }, false),
         Command::Schedule {
-            order: ScheduleOrder::Create(NewSchedule {
+            order: ScheduleOrder::Create {
                 name: "s".into(),
                 volumes: vec!["a".into()],
                 keep: Keep { daily: 7, ..Keep::default() },
-            }),
+            },
             dry_run: false,
         },
         Command::Schedule { order: ScheduleOrder::Delete { name: "s".into() }, dry_run: true },

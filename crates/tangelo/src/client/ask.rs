@@ -2,8 +2,8 @@
 
 use std::io::{BufRead, IsTerminal, Write};
 
-use control::api::Changed;
 use control::client::{ClientError, Server};
+use control::rest::Changed;
 use serde_json::Value;
 
 use super::{Failure, Shown, show};

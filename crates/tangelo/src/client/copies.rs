@@ -1,7 +1,8 @@
 //! The commands of snapshots, schedules, clones and the bin.
 
-use control::api::*;
+use api::Keep;
 use control::client::{Server, path_piece};
+use control::rest::*;
 
 use super::ask::Ask;
 use super::{Failure, Shown, change_path, changed, show};

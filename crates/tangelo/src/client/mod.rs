@@ -11,10 +11,11 @@ mod upkeep;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use api::{AccessState, GroupAccess, NewBacking, NewChap, NewHost, NewPool, NewVolume};
 use base::BLOCK_BYTES;
-use control::api::*;
 use control::client::{ClientError, Server, is_wrong_usage, path_piece};
 use control::config::DEFAULT_SOCKET;
+use control::rest::*;
 use control::secret_file;
 use serde_json::json;
 
@@ -60,7 +61,7 @@ fn report(failure: Failure, output: Output, out: &mut dyn Write, errors: &mut dy
         Failure::Client(error) => {
             let (code, exit_code) = match error {
                 ClientError::Refused(refusal) => {
-                    (json!(refusal.code), if is_wrong_usage(error) { 2 } else { 1 })
+                    (json!(refusal.kind), if is_wrong_usage(error) { 2 } else { 1 })
                 }
                 _ => (json!("unreachable"), 2),
             };

@@ -1,7 +1,8 @@
 //! The commands that rename things, change hosts, and delete pools.
 
-use control::api::*;
+use api::HostUpdate;
 use control::client::{Server, path_piece};
+use control::rest::NewName;
 
 use super::ask::Ask;
 use super::{Failure, Shown, chap};

@@ -1,7 +1,7 @@
 //! The commands that show one thing.
 
-use control::api::*;
 use control::client::{Server, path_piece};
+use control::rest::*;
 use serde::de::DeserializeOwned;
 
 use super::upkeep::member;

@@ -22,7 +22,7 @@ struct Fixture {
     _runtime: tokio::runtime::Runtime,
 }
 
-fn start(status: control::api::ArrayStatus) -> Fixture {
+fn start(status: api::ArrayStatus) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let config = Config { socket: directory.path().join("t.sock"), ..Config::default() };
     let array = Arc::new(FakeArray::new(status));
@@ -81,13 +81,14 @@ fn status_degraded() {
 #[test]
 fn status_of_an_empty_array_with_problems() {
     let mut status = healthy();
-    let problem = |subject: &str| control::api::Problem {
-        health: control::api::Health::Degraded,
+    let problem = |subject: &str| api::Problem {
+        harm: api::Harm::Portal,
+        health: api::Health::Degraded,
         subject: subject.to_owned(),
         reason: "address already in use".to_owned(),
         action: "stop whoever uses it".to_owned(),
     };
-    status.health = control::api::Health::Degraded;
+    status.health = api::Health::Degraded;
     status.problems = vec![problem("portal 10.0.0.1:3260"), problem("portal 10.0.0.2:3260")];
     status.portals[0].error = "address already in use".to_owned();
     status.shards = 1;

@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use control::api::*;
+use api::NewSettings;
 use control::client::{Server, path_piece};
+use control::rest::*;
 
 use super::ask::Ask;
 use super::{Failure, Shown, absolute, change_path, changed, show};
@@ -59,20 +60,7 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
             changed(server.post(&change_path(&of_pool(name, "scrub"), change), &scrubbing).await?)
         }
         cli::Pool::Set(set) => {
-            let settings = NewSettings {
-                defaults: set.defaults,
-                repair_share_percent: set.repair_share,
-                write_errors: set.write_errors,
-                read_errors: set.read_errors,
-                checksum_errors: set.checksum_errors,
-                error_window_seconds: set.error_window,
-                slow_factor: set.slow_factor,
-                slow_latency_ms: set.slow_latency,
-                slow_seconds: set.slow_time,
-                hung_seconds: set.hung_time,
-                scrub_every_seconds: None,
-                bin_seconds: set.bin_time,
-            };
+            let settings = NewSettings::from_values(set.defaults, set.settings.0);
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
         }
         other => unreachable!("{other:?} is carried out elsewhere"),

@@ -4,21 +4,21 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use control::api::{ApiError, Changed, ErrorCode, Locating, SCHEMA};
+use api::{Change, CommandError, CommandErrorKind};
 
 const SYSTEM: &str = "/sys/class/block";
 const SECONDS_MAX: u32 = 3600;
 
 /// Lights the bay's light for a while; `None` where there is none.
-pub fn light(locating: &Locating) -> Option<Result<Changed, ApiError>> {
-    let switch = switch_of(Path::new(SYSTEM), Path::new(&locating.path))?;
-    if !(1..=SECONDS_MAX).contains(&locating.seconds) {
-        let message = format!("{} seconds are not possible", locating.seconds);
-        return Some(Err(ApiError::new(ErrorCode::Invalid, message, "give 1 to 3600")));
+pub fn light(path: &str, seconds: u32) -> Option<Result<Change, CommandError>> {
+    let switch = switch_of(Path::new(SYSTEM), Path::new(path))?;
+    if !(1..=SECONDS_MAX).contains(&seconds) {
+        let message = format!("{seconds} seconds are not possible");
+        return Some(Err(CommandError::new(CommandErrorKind::Invalid, message, "give 1 to 3600")));
     }
     // an enclosure that refuses has no light for this bay
     std::fs::write(&switch, "1").ok()?;
-    let (seconds, path) = (locating.seconds, locating.path.clone());
+    let path = path.to_owned();
     let line = format!("the light of {path}'s bay is on for {seconds} s ({})", switch.display());
     tokio::spawn(async move {
         tokio::time::sleep(Duration::from_secs(seconds.into())).await;
@@ -27,7 +27,7 @@ pub fn light(locating: &Locating) -> Option<Result<Changed, ApiError>> {
         }
     });
     let lines = vec![line];
-    Some(Ok(Changed { schema: SCHEMA, dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
+    Some(Ok(Change { dry_run: false, lines, hosts_affected: Vec::new(), made: None }))
 }
 
 /// The file that switches the light of a block device's bay.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   configuration, state directory (locked), API socket (locked)
-//!   shards ── ShardMessage::Control ◄── glue ◄── API server
+//!   shards ── ShardMessage::Control ◄── mailbox ◄── API server
 //!      └─ catalog, answers ─► keeper ─► state directory, then the API
 //! ```
 //!
@@ -10,27 +10,23 @@
 //! a bug ends it. Being killed at any moment loses nothing that was acknowledged.
 
 mod check;
-mod copies;
 mod cores;
-mod glue;
 mod holders;
 mod keeper;
 mod locate;
 mod log;
+mod mailbox;
 mod memory;
-mod names;
 mod notify;
 mod own_files;
 mod sessions;
-mod upkeep;
 mod watcher;
 
 use std::fmt;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use api::CommandError;
-use control::api::{ArrayStatus, Command, Content, Reply};
+use api::{ArrayStatus, Command, CommandError, DriveContent, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::server::Listeners;
@@ -41,8 +37,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use uring::Shards;
 
-use self::glue::EngineArray;
 use self::keeper::Keeper;
+use self::mailbox::EngineArray;
 use self::own_files::OwnFiles;
 use self::watcher::{Watcher, find_drives};
 use crate::cli;
@@ -86,7 +82,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let (started, is_started) = oneshot::channel();
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
-        portals: config.iscsi.iter().cloned().map(glue::portal_options).collect(),
+        portals: config.iscsi.clone(),
         drives: drives.iter().map(|drive| drive.path.clone()).collect(),
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),
@@ -226,17 +222,17 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
         let Some(line) = named.and_then(|named| named.line) else { continue };
         let (path, detail) = (&drive.path, &drive.detail);
         match drive.content {
-            Content::Blank | Content::Member => {}
-            Content::Foreign => tracing::warn!("{file}:{line}: {path} holds {detail}; it is left alone"),
-            Content::FutureVersion => {
+            DriveContent::Blank | DriveContent::Member => {}
+            DriveContent::Foreign => tracing::warn!("{file}:{line}: {path} holds {detail}; it is left alone"),
+            DriveContent::FutureVersion => {
                 tracing::warn!(
                     "{file}:{line}: {path} has a label of a newer Tangelo, or of one from before the first release; it is left alone, install that version"
                 );
             }
-            Content::Damaged => {
+            DriveContent::Damaged => {
                 tracing::warn!("{file}:{line}: {path} has a damaged label: {detail}; it is left alone")
             }
-            Content::Unreadable => tracing::warn!("{file}:{line}: {path} cannot be used: {detail}"),
+            DriveContent::Unreadable => tracing::warn!("{file}:{line}: {path} cannot be used: {detail}"),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use control::api::{ApiError, Command, ErrorCode, NewBacking, Upkeep};
+use api::{Command, CommandError, CommandErrorKind, NewBacking, Upkeep};
 use control::config::Config;
 
 /// The state directory with all that is in it, the configuration, and the token.
@@ -23,26 +23,25 @@ impl OwnFiles {
     }
 
     /// Refuses a command that names one of them as a drive, by whatever path.
-    pub fn check(&self, command: &Command) -> Result<(), ApiError> {
+    pub fn check(&self, command: &Command) -> Result<(), CommandError> {
         let named: &[String] = match command {
             Command::PoolCreate { pool, .. } => &pool.drives,
             Command::VolumeCreate { volume, .. } => match &volume.backing {
                 NewBacking::Raw(path) => std::slice::from_ref(path),
                 _ => &[],
             },
-            Command::DriveWipe { wipe, .. } => std::slice::from_ref(&wipe.path),
+            Command::DriveWipe { path, .. } => std::slice::from_ref(path),
             Command::Upkeep { upkeep, .. } => match upkeep {
-                Upkeep::DriveAdd(new) => &new.drives,
-                Upkeep::DriveReplace(replacement) => std::slice::from_ref(&replacement.new),
-                Upkeep::Spare(spares) => &spares.drives,
+                Upkeep::DriveAdd { drives, .. } | Upkeep::Spare { drives, .. } => drives,
+                Upkeep::DriveReplace { new, .. } => std::slice::from_ref(new),
                 _ => &[],
             },
             _ => &[],
         };
         match named.iter().find(|path| self.owns(Path::new(path.as_str()))) {
             None => Ok(()),
-            Some(path) => Err(ApiError::new(
-                ErrorCode::InUse,
+            Some(path) => Err(CommandError::new(
+                CommandErrorKind::InUse,
                 format!("{path} is a file of Tangelo's own, and holds secrets or what the array is"),
                 "name another drive",
             )),
@@ -71,7 +70,7 @@ fn is_same(one: &Metadata, other: &Metadata) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use control::api::NewVolume;
+    use api::NewVolume;
 
     #[test]
     fn own_files_are_known_by_every_path() {
@@ -93,12 +92,12 @@ mod tests {
                 block_bytes: 512,
                 write_back: false,
             };
-            own.check(&Command::VolumeCreate { volume, dry_run: true }).map_err(|error| error.code)
+            own.check(&Command::VolumeCreate { volume, dry_run: true }).map_err(|error| error.kind)
         };
         for name in
             ["state/catalog.json", "elsewhere/catalog.json", "hard", "token", "link", "state/../token"]
         {
-            assert_eq!(raw(name), Err(ErrorCode::InUse), "{name}");
+            assert_eq!(raw(name), Err(CommandErrorKind::InUse), "{name}");
         }
         assert_eq!((raw("drive"), raw("none")), (Ok(()), Ok(())));
     }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use control::api::{Command, Problem, Reply};
+use api::{Command, Problem, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 

@@ -1,6 +1,7 @@
 //! Lists: one line for each drive, pool, volume, host, mapping.
 
-use control::api::*;
+use api::*;
+use control::rest::*;
 use control::size::Size;
 
 use super::table::Table;
@@ -19,7 +20,7 @@ impl Show for DriveList {
 }
 
 /// Drives with their errors and what they hold.
-pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
+pub(super) fn drive_table(drives: &[DriveStatus], indent: &str, out: &mut String) {
     let mut table =
         Table::new(&["DRIVE", "STATE", "SIZE", "READ", "WRITE", "CKSUM", "HOLDS", "BAY", "MODEL", "SERIAL"]);
     for drive in drives {
@@ -44,7 +45,7 @@ pub(super) fn drive_table(drives: &[Drive], indent: &str, out: &mut String) {
 }
 
 /// As much of the id as names it among a pool's drives.
-fn id(drive: &Drive) -> &str {
+fn id(drive: &DriveStatus) -> &str {
     drive.id.get(..8).unwrap_or(&drive.id)
 }
 
@@ -60,16 +61,16 @@ fn drive_state(state: DriveState) -> &'static str {
     }
 }
 
-fn holds(drive: &Drive) -> String {
+fn holds(drive: &DriveStatus) -> String {
     let what = match drive.content {
-        Content::Blank => "nothing",
-        Content::Foreign => "foreign",
-        Content::Member => {
+        DriveContent::Blank => "nothing",
+        DriveContent::Foreign => "foreign",
+        DriveContent::Member => {
             return drive.pool.as_ref().map_or(drive.detail.clone(), |pool| format!("pool {pool}"));
         }
-        Content::FutureVersion => "label of another version of Tangelo",
-        Content::Damaged => "damaged label",
-        Content::Unreadable => "unreadable",
+        DriveContent::FutureVersion => "label of another version of Tangelo",
+        DriveContent::Damaged => "damaged label",
+        DriveContent::Unreadable => "unreadable",
     };
     if drive.detail.is_empty() { what.to_owned() } else { format!("{what}: {}", drive.detail) }
 }
@@ -114,7 +115,7 @@ pub(super) fn exit_code(health: Health) -> u8 {
     }
 }
 
-pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
+pub(super) fn pool_table(pools: &[PoolStatus], indent: &str, out: &mut String) {
     let heading =
         ["POOL", "STATE", "PROTECTION", "WIDTH", "DRIVES", "CAPACITY", "USED", "PROVISIONED", "SURVIVES"];
     let mut table = Table::new(&heading);
@@ -142,12 +143,12 @@ pub(super) fn pool_table(pools: &[Pool], indent: &str, out: &mut String) {
 }
 
 /// Whether there is anything to tell of what was written.
-pub(super) fn has_written(pools: &[Pool]) -> bool {
+pub(super) fn has_written(pools: &[PoolStatus]) -> bool {
     pools.iter().any(|pool| pool.written.host_bytes > 0)
 }
 
 /// What was written since the start, and how much for each byte of the hosts.
-pub(super) fn written_table(pools: &[Pool], indent: &str, out: &mut String) {
+pub(super) fn written_table(pools: &[PoolStatus], indent: &str, out: &mut String) {
     let heading = ["POOL", "WRITTEN BY HOSTS", "MOVED", "OF THAT RESTORED", "MAP", "AMPLIFICATION"];
     let mut table = Table::new(&heading);
     for pool in pools {
@@ -165,7 +166,7 @@ pub(super) fn written_table(pools: &[Pool], indent: &str, out: &mut String) {
 }
 
 /// How much of the maps is in memory, and how often that was not enough.
-pub(super) fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
+pub(super) fn map_table(pools: &[PoolStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["POOL", "MAP", "MEMORY FOR IT", "IN MEMORY", "LOOKED FOR", "MISSED"]);
     for pool in pools {
         let PoolMap { bytes, memory_bytes, cached_bytes, lookups, misses } = pool.map;
@@ -182,12 +183,12 @@ pub(super) fn map_table(pools: &[Pool], indent: &str, out: &mut String) {
 }
 
 /// Whether there is anything to tell of copies by reference.
-pub(super) fn has_references(pools: &[Pool]) -> bool {
+pub(super) fn has_references(pools: &[PoolStatus]) -> bool {
     pools.iter().any(|pool| pool.references != PoolReferences::default())
 }
 
 /// What copies by reference read from elsewhere, and what is there for nothing but them.
-pub(super) fn references_table(pools: &[Pool], indent: &str, out: &mut String) {
+pub(super) fn references_table(pools: &[PoolStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["POOL", "COPIED BY REFERENCE", "KEPT FOR REFERENCES"]);
     for pool in pools {
         let PoolReferences { copied_bytes, kept_bytes } = pool.references;
@@ -207,7 +208,7 @@ impl Show for SnapshotList {
     }
 }
 
-pub(super) fn snapshot_table(snapshots: &[Snapshot], indent: &str, out: &mut String) {
+pub(super) fn snapshot_table(snapshots: &[SnapshotStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["SNAPSHOT", "TAKEN", "SIZE", "WRITTEN", "USED", "UNIQUE", "SHARED"]);
     for snapshot in snapshots {
         let mut row = vec![
@@ -234,7 +235,7 @@ impl Show for ScheduleList {
     }
 }
 
-pub(super) fn schedule_table(schedules: &[Schedule], indent: &str, out: &mut String) {
+pub(super) fn schedule_table(schedules: &[ScheduleStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["SCHEDULE", "KEEPS", "SNAPSHOTS", "LAST", "NEXT", "VOLUMES"]);
     for schedule in schedules {
         let Keep { hourly, daily, weekly, monthly } = schedule.keep;
@@ -264,7 +265,7 @@ impl Show for Bin {
     }
 }
 
-pub(super) fn bin_table(bin: &[Binned], indent: &str, out: &mut String) {
+pub(super) fn bin_table(bin: &[BinnedStatus], indent: &str, out: &mut String) {
     let heading = ["VOLUME", "POOL", "SIZE", "USED", "UNIQUE", "SHARED", "SNAPSHOTS", "DELETED", "GONE"];
     let mut table = Table::new(&heading);
     for binned in bin {
@@ -308,7 +309,7 @@ impl Show for VolumeList {
     }
 }
 
-pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
+pub(super) fn volume_table(volumes: &[VolumeStatus], indent: &str, out: &mut String) {
     let heading = [
         "VOLUME",
         "STATE",
@@ -325,14 +326,14 @@ pub(super) fn volume_table(volumes: &[Volume], indent: &str, out: &mut String) {
     let mut table = Table::new(&heading);
     for volume in volumes {
         let place = match &volume.backing {
-            Backing::Pool(pool) => match &volume.clone_of {
+            VolumeBacking::Pool(pool) => match &volume.clone_of {
                 Some(snapshot) if snapshot.contains('@') => format!("pool {pool}, clone of {snapshot}"),
                 Some(volume) => format!("pool {pool}, copy of {volume}"),
                 None => format!("pool {pool}"),
             },
-            Backing::Raw(path) => format!("raw {path}"),
-            Backing::Memory => "memory".to_owned(),
-            Backing::Null => "null".to_owned(),
+            VolumeBacking::Raw(path) => format!("raw {path}"),
+            VolumeBacking::Memory => "memory".to_owned(),
+            VolumeBacking::Null => "null".to_owned(),
         };
         let [used, unique, shared] = space(volume.space);
         table.row(vec![
@@ -380,7 +381,7 @@ impl Show for HostList {
     }
 }
 
-pub(super) fn host_table(hosts: &[Host], indent: &str, out: &mut String) {
+pub(super) fn host_table(hosts: &[HostStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["HOST", "SESSIONS", "CHAP", "INITIATORS"]);
     for host in hosts {
         let chap = match (&host.chap_user, &host.mutual_chap_user) {
@@ -405,7 +406,7 @@ impl Show for MappingList {
     }
 }
 
-pub(super) fn mapping_table(mappings: &[Mapping], indent: &str, out: &mut String) {
+pub(super) fn mapping_table(mappings: &[MappingStatus], indent: &str, out: &mut String) {
     let mut table = Table::new(&["HOST", "LUN", "VOLUME", "ACCESS"]);
     for mapping in mappings {
         let access = if mapping.read_only { "read-only" } else { "read-write" };

@@ -5,8 +5,9 @@ mod one;
 mod status;
 mod table;
 
+use api::Health;
 use base::calendar::moment;
-use control::api::{Changed, Health};
+use control::rest::Changed;
 use serde::Serialize;
 
 /// An answer that can be shown.

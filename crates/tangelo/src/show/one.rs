@@ -1,6 +1,8 @@
 //! One thing as people read it: its line of the list, then what belongs to it.
 
-use control::api::*;
+use api::*;
+use catalog::{POOL_SETTINGS, period};
+use control::rest::*;
 use control::size::Size;
 
 use super::lists::{
@@ -75,7 +77,7 @@ impl Show for OnePool {
 }
 
 /// When a pool was scrubbed, and when it is next.
-fn scrubbed(scrub: &Scrub, settings: &Settings) -> String {
+fn scrubbed(scrub: &ScrubStatus, settings: &PoolSettings) -> String {
     let every = match settings.scrub_every_seconds {
         Some(seconds) => format!("every {}", period(seconds)),
         None => "only when it is asked for (`tangelo pool scrub`)".to_owned(),
@@ -98,39 +100,38 @@ fn scrubbed(scrub: &Scrub, settings: &Settings) -> String {
     format!("{last}; {every}")
 }
 
-fn period(seconds: u32) -> String {
-    let units = [(86_400, "d"), (3600, "h"), (60, "min")];
-    let unit = units.iter().find(|(length, _)| seconds.is_multiple_of(*length) && seconds > 0);
-    unit.map_or(format!("{seconds} s"), |(length, unit)| format!("{} {unit}", seconds / length))
+fn settings(settings: &PoolSettings, out: &mut String) {
+    for (setting, value) in POOL_SETTINGS.iter().zip(settings.values()) {
+        let shown =
+            if setting.may_be_off && value == 0 { "off".to_owned() } else { setting.unit.show(value) };
+        let (name, value) = match setting.option {
+            "error-window" => ("errors borne", errors_borne(settings)),
+            "slow-factor" => ("slow drive", slow_drive(settings)),
+            _ => (setting.label, shown),
+        };
+        if !name.is_empty() {
+            out.push_str(&format!("{INDENT}{name}: {value}\n"));
+        }
+    }
 }
 
-fn settings(settings: &Settings, out: &mut String) {
-    let or_off = |seconds: u32| if seconds == 0 { "off".to_owned() } else { period(seconds) };
-    let slow = match settings.slow_factor {
+fn errors_borne(settings: &PoolSettings) -> String {
+    let PoolSettings { write_errors, read_errors, checksum_errors, error_window_seconds, .. } = settings;
+    let window = period(*error_window_seconds);
+    format!("{write_errors} writes, {read_errors} reads, {checksum_errors} checksums within {window}")
+}
+
+fn slow_drive(settings: &PoolSettings) -> String {
+    let PoolSettings { slow_factor, slow_latency_ms, slow_seconds, .. } = *settings;
+    match slow_factor {
         0 => "off".to_owned(),
-        factor => format!(
-            "{factor} times its siblings, and over {} ms, for {}",
-            settings.slow_latency_ms,
-            period(settings.slow_seconds)
-        ),
-    };
-    let lines = [
-        ("repair share", format!("{} %", settings.repair_share_percent)),
-        (
-            "errors borne",
+        factor => {
             format!(
-                "{} writes, {} reads, {} checksums within {}",
-                settings.write_errors,
-                settings.read_errors,
-                settings.checksum_errors,
-                period(settings.error_window_seconds)
-            ),
-        ),
-        ("slow drive", slow),
-        ("hung drive", or_off(settings.hung_seconds)),
-        ("bin", or_off(settings.bin_seconds)),
-    ];
-    lines.iter().for_each(|(name, value)| out.push_str(&format!("{INDENT}{name}: {value}\n")));
+                "{factor} times its siblings, and over {slow_latency_ms} ms, for {}",
+                period(slow_seconds)
+            )
+        }
+    }
 }
 
 impl Show for OneVolume {

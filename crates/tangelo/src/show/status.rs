@@ -1,6 +1,7 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
-use control::api::{ArrayStatus, Health, Pool, Session, Status};
+use api::{ArrayStatus, Health, PoolStatus, SessionStatus};
+use control::rest::Status;
 use control::size::Size;
 
 use super::lists::{
@@ -124,7 +125,7 @@ fn snapshot_section(status: &Status, indent: &str, out: &mut String) {
     }
 }
 
-fn pool_sections(pools: &[Pool], indent: &str, out: &mut String) {
+fn pool_sections(pools: &[PoolStatus], indent: &str, out: &mut String) {
     if !pools.is_empty() {
         heading("pools", out);
         pool_table(pools, indent, out);
@@ -147,7 +148,7 @@ fn session_section(array: &ArrayStatus, indent: &str, out: &mut String) {
     session_table(&array.sessions, indent, out);
 }
 
-pub(super) fn session_table(sessions: &[Session], indent: &str, out: &mut String) {
+pub(super) fn session_table(sessions: &[SessionStatus], indent: &str, out: &mut String) {
     let mut table =
         Table::new(&["HOST", "INITIATOR", "FROM", "PORTAL", "SHARD", "COMMANDS", "READ", "WRITTEN"]);
     for session in sessions {

@@ -315,8 +315,8 @@ fn still_held(status: &ArrayStatus, list: &[SnapshotStatus], hosts: usize, range
     let mut used_bytes = 0;
     for volume in &status.volumes {
         let Some(space) = volume.space else { return Some(format!("{} tells no space", volume.name)) };
-        if space.shared_bytes() > 0 && !ranges {
-            return Some(format!("{} shares {} bytes with nothing", volume.name, space.shared_bytes()));
+        if space.shared_bytes > 0 && !ranges {
+            return Some(format!("{} shares {} bytes with nothing", volume.name, space.shared_bytes));
         }
         used_bytes += space.used_bytes;
     }

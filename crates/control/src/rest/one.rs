@@ -1,17 +1,17 @@
-//! One thing, with what belongs to it.
+//! Answers about one thing, with what belongs to it.
 
+use api::{
+    BinnedStatus, DriveStatus, HostStatus, MappingStatus, PoolStatus, Problem, ScheduleStatus, SessionStatus,
+    SnapshotStatus, VolumeStatus,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-
-use super::copies::{Binned, Snapshot};
-use super::schedules::Schedule;
-use super::status::{Drive, Host, Mapping, Pool, Problem, Session, Volume};
 
 /// A drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneDrive {
     pub schema: u32,
-    pub drive: Drive,
+    pub drive: DriveStatus,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
 }
@@ -20,10 +20,10 @@ pub struct OneDrive {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OnePool {
     pub schema: u32,
-    pub pool: Pool,
+    pub pool: PoolStatus,
     /// In it.
-    pub volumes: Vec<Volume>,
-    pub bin: Vec<Binned>,
+    pub volumes: Vec<VolumeStatus>,
+    pub bin: Vec<BinnedStatus>,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
 }
@@ -32,13 +32,13 @@ pub struct OnePool {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneVolume {
     pub schema: u32,
-    pub volume: Volume,
+    pub volume: VolumeStatus,
     /// Who sees it.
-    pub mappings: Vec<Mapping>,
+    pub mappings: Vec<MappingStatus>,
     /// Its own, with what each takes, counted afresh.
-    pub snapshots: Vec<Snapshot>,
+    pub snapshots: Vec<SnapshotStatus>,
     /// The schedules that take them.
-    pub schedules: Vec<Schedule>,
+    pub schedules: Vec<ScheduleStatus>,
     /// What is wrong with it.
     pub problems: Vec<Problem>,
 }
@@ -47,7 +47,7 @@ pub struct OneVolume {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneSnapshot {
     pub schema: u32,
-    pub snapshot: Snapshot,
+    pub snapshot: SnapshotStatus,
     /// Volumes that began as it.
     pub clones: Vec<String>,
 }
@@ -56,22 +56,22 @@ pub struct OneSnapshot {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneSchedule {
     pub schema: u32,
-    pub schedule: Schedule,
+    pub schedule: ScheduleStatus,
 }
 
 /// A host.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneHost {
     pub schema: u32,
-    pub host: Host,
+    pub host: HostStatus,
     /// What it sees.
-    pub mappings: Vec<Mapping>,
-    pub sessions: Vec<Session>,
+    pub mappings: Vec<MappingStatus>,
+    pub sessions: Vec<SessionStatus>,
 }
 
 /// A mapping.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneMapping {
     pub schema: u32,
-    pub mapping: Mapping,
+    pub mapping: MappingStatus,
 }

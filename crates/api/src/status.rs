@@ -1,0 +1,158 @@
+//! The array, its volumes, and its hosts, as they are told.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::{AccessState, BinnedStatus, CopySpace, DriveStatus, PoolStatus, Problem, ScheduleStatus};
+
+/// How well something is; later is worse.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Health {
+    /// All is well.
+    Healthy,
+    /// Served, with less protection or less space than there should be.
+    Degraded,
+    /// Not served.
+    Offline,
+}
+
+/// The whole array as it is now.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ArrayStatus {
+    /// 32 hexadecimal digits.
+    pub array_id: String,
+    /// The iSCSI name of the target.
+    pub target_name: String,
+    pub health: Health,
+    /// Worst first; empty where nothing is wrong.
+    pub problems: Vec<Problem>,
+    pub shards: u16,
+    pub uptime_ms: u64,
+    pub portals: Vec<PortalStatus>,
+    /// The drives that were looked at and serve no pool; those that do are with their pools.
+    pub drives: Vec<DriveStatus>,
+    pub pools: Vec<PoolStatus>,
+    pub volumes: Vec<VolumeStatus>,
+    /// Volumes that were deleted and can be brought back, the oldest first.
+    #[serde(default)]
+    pub bin: Vec<BinnedStatus>,
+    #[serde(default)]
+    pub schedules: Vec<ScheduleStatus>,
+    pub hosts: Vec<HostStatus>,
+    pub mappings: Vec<MappingStatus>,
+    pub sessions: Vec<SessionStatus>,
+}
+
+impl ArrayStatus {
+    /// The pools' drives in their order, then the others.
+    pub fn every_drive(&self) -> Vec<DriveStatus> {
+        let members = self.pools.iter().flat_map(|pool| &pool.drives);
+        members.chain(&self.drives).cloned().collect()
+    }
+}
+
+/// A volume.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Volume)]
+pub struct VolumeStatus {
+    pub id: u32,
+    pub name: String,
+    pub backing: VolumeBacking,
+    pub size_bytes: u64,
+    pub block_bytes: u32,
+    pub write_back: bool,
+    /// NAA identifier as hosts see it: 32 hexadecimal digits.
+    pub naa: String,
+    pub serial: String,
+    pub health: Health,
+    /// Why it is not healthy; empty where it is.
+    pub reason: String,
+    /// How each portal group reaches it.
+    #[serde(default)]
+    pub access: Vec<GroupAccess>,
+    /// The snapshot that it began as, VOLUME@SNAPSHOT, or the volume that it was copied from, as they were called then; null
+    /// where it is neither.
+    #[serde(default)]
+    pub clone_of: Option<String>,
+    /// How many it has.
+    #[serde(default)]
+    pub snapshots: u64,
+    /// Null where it is not in a pool that is online.
+    #[serde(default)]
+    pub space: Option<CopySpace>,
+}
+
+/// Where a volume's blocks are.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Backing)]
+pub enum VolumeBacking {
+    /// In the pool of this name.
+    Pool(String),
+    /// The block device or file of this path.
+    Raw(String),
+    Memory,
+    Null,
+}
+
+/// How a portal group reaches a volume.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GroupAccess {
+    /// The tag of the portal group, which is also the number of the target port group.
+    pub group: u16,
+    pub state: AccessState,
+}
+
+/// A host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Host)]
+pub struct HostStatus {
+    pub name: String,
+    pub initiators: Vec<String>,
+    pub chap_user: Option<String>,
+    pub mutual_chap_user: Option<String>,
+    /// How many sessions it has now.
+    pub sessions: u64,
+}
+
+/// A volume at a LUN of a host.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Mapping)]
+pub struct MappingStatus {
+    pub volume: String,
+    pub host: String,
+    pub lun: u16,
+    pub read_only: bool,
+}
+
+/// A session of an initiator.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Session)]
+pub struct SessionStatus {
+    pub initiator: String,
+    /// Name of its host; empty for a discovery session of a stranger.
+    pub host: String,
+    /// Addresses of both ends.
+    pub peer: String,
+    pub portal: String,
+    pub shard: u16,
+    pub discovery: bool,
+    pub commands: u64,
+    pub read_bytes: u64,
+    pub written_bytes: u64,
+}
+
+/// An address that is listened on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = Portal)]
+pub struct PortalStatus {
+    pub address: String,
+    /// The iSCSI portal group, which is a SCSI target port and a target port group.
+    pub group: u16,
+    /// Names of the hosts that may log in here; all where there is none.
+    pub hosts: Vec<String>,
+    /// Empty where it listens; otherwise why it does not.
+    pub error: String,
+}

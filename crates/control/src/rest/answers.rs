@@ -1,0 +1,111 @@
+//! Answers: what the array told, with the version of its shape.
+
+use api::{
+    ArrayStatus, BinnedStatus, Change, DriveStatus, Health, HostStatus, Made, MappingStatus, PoolStatus,
+    ScheduleStatus, SnapshotStatus, VolumeStatus,
+};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::SCHEMA;
+
+/// The array in a few sentences.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Summary {
+    pub health: Health,
+    /// In plain language, why it is in that state.
+    pub reason: String,
+    /// What to do; empty where nothing needs doing.
+    pub action: String,
+    /// Whether everything that was acknowledged is there and readable; null where there is no pool.
+    pub data_safe: Option<bool>,
+    /// Whether it would still be after one more drive fails; null where there is no pool.
+    pub survives_next_failure: Option<bool>,
+    /// Both, in plain language.
+    pub data: String,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Status {
+    pub schema: u32,
+    /// Of the program.
+    pub version: String,
+    pub summary: Summary,
+    /// Commands with which a Linux host connects.
+    pub connect: Vec<String>,
+    pub array: ArrayStatus,
+    /// The snapshots with what each takes, counted afresh; null where they were not asked for, or there are more of them.
+    #[serde(default)]
+    pub snapshots: Option<Vec<SnapshotStatus>>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct DriveList {
+    pub schema: u32,
+    pub drives: Vec<DriveStatus>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PoolList {
+    pub schema: u32,
+    pub pools: Vec<PoolStatus>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct VolumeList {
+    pub schema: u32,
+    pub volumes: Vec<VolumeStatus>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct HostList {
+    pub schema: u32,
+    pub hosts: Vec<HostStatus>,
+}
+
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct MappingList {
+    pub schema: u32,
+    pub mappings: Vec<MappingStatus>,
+}
+
+/// What a command changed, or with `dry_run` would have changed.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Changed {
+    pub schema: u32,
+    pub dry_run: bool,
+    /// One line for each change, for people to read.
+    pub lines: Vec<String>,
+    /// Hosts that gained or lost something by it.
+    pub hosts_affected: Vec<String>,
+    /// What was made, as it is now; null for a removal or a dry run.
+    pub made: Option<Made>,
+}
+
+/// Snapshots, in the order in which they were taken.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SnapshotList {
+    pub schema: u32,
+    pub snapshots: Vec<SnapshotStatus>,
+}
+
+/// What is in the bin, the oldest first.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Bin {
+    pub schema: u32,
+    pub bin: Vec<BinnedStatus>,
+}
+
+/// Schedules, in order of their names.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ScheduleList {
+    pub schema: u32,
+    pub schedules: Vec<ScheduleStatus>,
+}
+
+impl From<Change> for Changed {
+    fn from(change: Change) -> Changed {
+        let Change { dry_run, lines, hosts_affected, made } = change;
+        Changed { schema: SCHEMA, dry_run, lines, hosts_affected, made }
+    }
+}

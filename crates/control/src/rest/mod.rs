@@ -1,0 +1,22 @@
+//! What REST adds to the vocabulary of `api`: the bodies of requests whose subject is in the path, and answers with the
+//! version of their shape.
+//!
+//! docs/openapi.json is generated from these types and those of `api`. Requests refuse unknown fields; answers may gain
+//! fields within a schema. Secrets travel towards the array only: no answer has a field for one.
+
+mod answers;
+mod bodies;
+mod one;
+
+pub use answers::{
+    Bin, Changed, DriveList, HostList, MappingList, PoolList, ScheduleList, SnapshotList, Status, Summary,
+    VolumeList,
+};
+pub use bodies::{
+    DriveClear, DriveRemoval, DriveReplacement, DriveWipe, Locating, NewClone, NewDrives, NewMapping,
+    NewName, NewSchedule, NewSnapshot, NewSnapshots, Refresh, Scrubbing, Spares, VolumeUpdate,
+};
+pub use one::{OneDrive, OneHost, OneMapping, OnePool, OneSchedule, OneSnapshot, OneVolume};
+
+/// The version of every answer's shape. Raised when a field changes its meaning or goes away.
+pub const SCHEMA: u32 = 1;

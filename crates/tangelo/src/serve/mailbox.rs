@@ -1,0 +1,95 @@
+//! The array as the control plane reaches it: commands go into shard 0's mailbox, each with the way back for its answer.
+
+use std::sync::Arc;
+
+use api::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, Upkeep};
+use control::array::{Answer, Array};
+use engine::ShardMessage;
+use tokio::sync::oneshot;
+use uring::Mailbox;
+
+use super::keeper::Keeper;
+use super::locate;
+use super::own_files::OwnFiles;
+
+/// The array, as shard 0's mailbox.
+pub struct EngineArray {
+    shard: Mailbox<ShardMessage>,
+    keeper: Keeper,
+    own_files: OwnFiles,
+}
+
+impl EngineArray {
+    pub fn new(shard: Mailbox<ShardMessage>, keeper: Keeper, own_files: OwnFiles) -> EngineArray {
+        EngineArray { shard, keeper, own_files }
+    }
+
+    /// Stops the array in order: hosts, pools, shards.
+    pub async fn shut_down(&self) -> Result<(), String> {
+        match self.ask(Command::Shutdown).await {
+            Ok(Reply::Stopped) => Ok(()),
+            Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
+            Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
+        }
+    }
+
+    /// Has the array take over what the head's file says now. Gives what has changed, in lines for people.
+    pub async fn reload(
+        &self,
+        portals: Vec<PortalOptions>,
+        drives: Vec<String>,
+    ) -> Result<Vec<String>, String> {
+        match self.ask(Command::Reload { portals, drives }).await {
+            Ok(Reply::Changed(change)) => Ok(change.lines),
+            Ok(other) => unreachable!("the array answered a reload with {other:?}"),
+            Err(error) => Err(error.message),
+        }
+    }
+
+    /// Sends at once. Where the future is dropped before the command has changed anything, it changes nothing.
+    fn ask(&self, command: Command) -> impl Future<Output = Result<Reply, CommandError>> + Send + 'static {
+        let (to, from) = oneshot::channel();
+        let asking = Arc::new(());
+        let waits = Arc::downgrade(&asking);
+        let gone = Box::new(move || waits.strong_count() == 0);
+        let answer = self.keeper.answer(to, drives_to_remember(&command));
+        let sent = self.shard.try_send(ShardMessage::Control(command, answer, gone)).is_ok();
+        async move {
+            let _asking = asking;
+            let unavailable = |message: &str| {
+                CommandError::new(CommandErrorKind::Unavailable, message, "try again in a moment")
+            };
+            if !sent {
+                return Err(unavailable("the array has too many commands waiting, or is stopping"));
+            }
+            from.await.map_err(|_| unavailable("the array stopped before it had answered"))?
+        }
+    }
+}
+
+impl Array for EngineArray {
+    fn call(&self, command: Command) -> Answer {
+        if let Err(refusal) = self.own_files.check(&command) {
+            return Box::pin(async move { Err(refusal) });
+        }
+        if let Command::DriveLocate { path, seconds } = &command
+            && let Some(answer) = locate::light(path, *seconds)
+        {
+            return Box::pin(async move { answer.map(Reply::Changed) });
+        }
+        Box::pin(self.ask(command))
+    }
+}
+
+/// The drives that a command makes use of: the head looks at them from then on.
+fn drives_to_remember(command: &Command) -> Vec<String> {
+    match command {
+        Command::PoolCreate { pool, dry_run: false } => pool.drives.clone(),
+        Command::Upkeep { upkeep, dry_run: false } => match upkeep {
+            Upkeep::DriveAdd { drives, .. } | Upkeep::Spare { drives, release: false, .. } => drives.clone(),
+            Upkeep::DriveReplace { new, .. } => vec![new.clone()],
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
