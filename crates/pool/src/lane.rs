@@ -1,9 +1,9 @@
 //! A lane: one independent log of a pool, living on one shard.
 //!
 //! ```text
-//!  execute ─► write.rs ─► log.rs (pending → batch → drives → commit in order) ─► map, segments
+//!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
 //!          └► read.rs ─► map ─► cells.rs (drives, checksums, rebuilding)
-//!  in the background: log task, checkpoint.rs, clean.rs
+//!  in the background: log task, checkpointer.rs, clean.rs
 //! ```
 //!
 //! State is in cells of this struct, borrowed for the length of one synchronous step, never across an await.
@@ -18,14 +18,14 @@ use env::IoError;
 use task::{Io, Notify, OneshotReceiver, Semaphore};
 
 use crate::decision::Decision;
-use crate::evidence::{Evidence, Patience};
+use crate::drives::evidence::{Evidence, Patience};
+use crate::drives::latency::{Access, Latencies};
+use crate::drives::membership::{Member, Membership};
 use crate::format::label::DriveState;
-use crate::latency::{Access, Latencies};
-use crate::log::{Log, Tickets};
-use crate::map::Map;
-use crate::membership::{Member, Membership};
-use crate::segments::Segments;
-use crate::space::Shares;
+use crate::log::queue::{Log, Tickets};
+use crate::map::tree::Map;
+use crate::space::segments::Segments;
+use crate::space::shares::Shares;
 use crate::stats::LaneCounters;
 
 /// Why a request to a lane was not carried out.
@@ -119,7 +119,7 @@ pub struct Lane {
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
     pub(crate) tickets: Tickets,
-    pub(crate) holds: RefCell<crate::hold::Holds>,
+    pub(crate) holds: RefCell<crate::requests::hold::Holds>,
     pub(crate) state: Cell<LaneState>,
     pub(crate) counters: RefCell<LaneCounters>,
     /// Something for the log task to look at.
@@ -132,12 +132,12 @@ pub struct Lane {
     pub(crate) background: Notify,
     /// It is to end: nothing waits for space below the drive files any longer.
     pub(crate) closing: Cell<bool>,
-    pub(crate) brake: Cell<Option<crate::brake::Brake>>,
+    pub(crate) brake: Cell<Option<crate::cleaning::brake::Brake>>,
     /// Victims of the last round that was chosen.
     pub(crate) chosen: Cell<usize>,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
-    pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
+    pub(crate) checkpoint: RefCell<crate::checkpoint::checkpointer::Newest>,
     /// When the counts were last compared with the map.
     pub(crate) recounted: Cell<Option<Nanos>>,
     /// Pages that walks through the map have looked at since others had their turn.
@@ -169,7 +169,7 @@ pub struct Lane {
     pub(crate) latencies: RefCell<Latencies>,
     /// A drive that is to be taken out.
     pub(crate) condemned: Cell<Option<u8>>,
-    pub(crate) scrub: RefCell<crate::scrub::Scrub>,
+    pub(crate) scrub: RefCell<crate::integrity::scrub::Scrub>,
     /// Blocks promised to writes that are not committed yet.
     pub(crate) promised: Cell<u64>,
 }
@@ -212,7 +212,7 @@ impl Lane {
             background: Notify::new(io),
             checkpoint_wanted: Cell::new(false),
             checkpointing: Semaphore::new(io, 1),
-            checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
+            checkpoint: RefCell::new(crate::checkpoint::checkpointer::Newest::default()),
             short_of_space: RefCell::default(),
             walked: Cell::new(0),
             recounted: Cell::new(None),

@@ -1,113 +1,57 @@
 //! The pool: drives joined into a checksummed, parity-protected log, and volumes mapped onto it.
 //!
-//! | file                      | what it does                                                          |
-//! |---------------------------|-----------------------------------------------------------------------|
-//! | `protection`, `layout`    | the five kinds of protection; which cell of a batch holds what        |
-//! | `position`                | the address of a block in the log                                     |
-//! | `format`                  | the bytes on a drive                                                  |
-//! | `probe`                   | what a drive holds                                                    |
-//! | `create`                  | making a pool, claiming one at a start                                |
-//! | `membership`              | the drives of a pool                                                  |
-//! | `lane`, `request`         | one independent log on one shard, and its requests                    |
-//! | `write`, `read`           | requests that write and read blocks                                   |
-//! | `hold`                    | compare-and-write across lanes                                        |
-//! | `log`, `batch`            | entries that wait; building a batch of them                           |
-//! | `append`, `write_batch`   | the task that writes batches; writing one to the drives               |
-//! | `apply`                   | changing the map when a batch is committed                            |
-//! | `cells`, `verify`         | reading, checking and rebuilding cells; checking whole batches        |
-//! | `evidence`, `latency`, `watch` | when a drive is given up: for errors, for being slow, for hanging |
-//! | `lacking`                 | columns that lack something although their drive is there             |
-//! | `segments`, `fit`, `space` | chunks and segments; who may use the free ones                       |
-//! | `map`, `pages`, `ring`    | layers and their pages: in memory, read from drives, evicted          |
-//! | `layers`                  | which layer stands on which, and their names                          |
-//! | `exposure`                | dirty pages that a checkpoint would have to write                     |
-//! | `references`              | blocks that are what another layer says                               |
-//! | `bases`                   | what the layers below one say, worked out once                        |
-//! | `map_status`, `beyond`    | which blocks are mapped; blocks behind the end of a smaller volume    |
-//! | `checkpoint`              | writing the map, the table and the roots                              |
-//! | `recovery`, `found`       | opening a lane: the newest checkpoint and the batches after it        |
-//! | `sanity`                  | checks of a root and a table before they are believed                 |
-//! | `clean`, `round`, `brake` | cleaning: choosing segments, moving their blocks, slowing hosts down  |
-//! | `pace`                    | the share of time that repairs get                                    |
-//! | `dropping`, `merge`       | emptying a dropped layer, merging it with the one that stands on it   |
-//! | `scrub`, `loss`           | reading everything; what is damaged beyond repair                     |
-//! | `audit`, `recount`        | comparing all counts with the map; correcting them                    |
-//! | `usage`, `stats`, `decision` | space of layers; counters; how often each rare decision was taken  |
-//! | `volume`                  | a volume over the lanes of a pool, as a block target                  |
-//! | `catalog`                 | the array's catalog, stored in lane 0                                 |
-//! | `fuzz`                    | entry points for fuzzing                                              |
+//! | file                | what it does |
+//! |---------------------|---|
+//! | `lane`              | one independent log on one shard: its parts, its state, its end |
+//! | `requests`          | what a lane can be asked (`request`): writing (`write`), compare-and-write across lanes (`hold`), which blocks are mapped (`mapped`), blocks behind the end of a smaller volume (`beyond`), the array's catalog (`catalog`) |
+//! | `reading`           | blocks of a layer (`read`); reading, checking and rebuilding cells (`cells`); checking whole batches (`verify`) |
+//! | `log`               | entries that wait (`queue`); building a batch of them (`batch`); the task that places and commits batches (`append`); writing one to the drives (`write_batch`); changing the map when one is committed (`apply`) |
+//! | `map`               | layers and their pages in memory (`tree`), read from drives (`pages`), evicted (`ring`); dirty pages that a checkpoint would have to write (`exposure`) |
+//! | `layers`            | which layer stands on which, and their names (`stacks`); blocks that are what another layer says (`references`); what the layers below one say, worked out once (`bases`); space of layers (`usage`); emptying a dropped layer (`dropping`), merging it with the one that stands on it (`merge`) |
+//! | `checkpoint`        | writing the map, the table and the roots (`checkpointer`); opening a lane from them and the batches after them (`recovery`, `found`); checks of a root and a table before they are believed (`sanity`) |
+//! | `space`             | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); who may use the free segments (`shares`) |
+//! | `cleaning`          | choosing segments (`clean`), moving their blocks (`round`), slowing hosts down meanwhile (`brake`); the share of time that repairs get (`pace`) |
+//! | `integrity`         | reading everything (`scrub`); what is damaged beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
+//! | `drives`            | what a drive holds (`probe`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when one is given up: for errors (`evidence`), for being slow (`latency`), for hanging (`watch`) |
+//! | `geometry`          | the five kinds of protection (`protection`), which cell of a batch holds what (`layout`), the address of a block in the log (`position`) |
+//! | `format`            | the bytes on a drive |
+//! | `volume`            | a volume over the lanes of a pool, as a block target |
+//! | `stats`, `decision` | counters; how often each rare decision was taken |
+//! | `fuzz`              | entry points for fuzzing |
 
-mod append;
-mod apply;
-mod audit;
-mod bases;
-mod batch;
-mod beyond;
-mod brake;
-mod catalog;
-mod cells;
 mod checkpoint;
-mod clean;
-mod create;
+mod cleaning;
 mod decision;
-mod dropping;
-mod evidence;
-mod exposure;
-mod fit;
+mod drives;
 mod format;
-mod found;
 pub mod fuzz;
-mod hold;
-mod lacking;
+mod geometry;
+mod integrity;
 mod lane;
-mod latency;
 mod layers;
-mod layout;
 mod log;
-mod loss;
 mod map;
-mod map_status;
-mod membership;
-mod merge;
-mod pace;
-mod pages;
-mod position;
-mod probe;
-mod protection;
-mod read;
-mod recount;
-mod recovery;
-mod references;
-mod request;
-mod ring;
-mod round;
-mod sanity;
-mod scrub;
-mod segments;
+mod reading;
+mod requests;
 mod space;
 mod stats;
-mod usage;
-mod verify;
 mod volume;
-mod watch;
-mod write;
-mod write_batch;
 
-pub use create::{CreateOptions, PlannedPool, PoolError, claim, create, wipe};
 pub use decision::decisions;
-pub use evidence::Patience;
+pub use drives::create::{CreateOptions, PlannedPool, PoolError, claim, create, wipe};
+pub use drives::evidence::Patience;
+pub use drives::latency::DriveLatency;
+pub use drives::membership::{Member, Membership, TooFewDrives};
+pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
-pub use hold::HoldId;
+pub use geometry::position::{Position, SegmentId};
+pub use geometry::protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
+pub use integrity::scrub::ScrubStats;
 pub use lane::{CATALOG_LAYER, Lane, LaneError, LaneHost, LaneOptions};
-pub use latency::DriveLatency;
-pub use membership::{Member, Membership, TooFewDrives};
-pub use position::{Position, SegmentId};
-pub use probe::{BUSY_PATIENCE, Content, open_when_free, probe};
-pub use protection::{Protection, Shape, UnknownProtection, WidthOutOfRange};
-pub use references::{Elsewhere, Known, Reference, Speaker, Spoken};
-pub use request::{LaneOutput, LaneRequest, LaneResult};
-pub use scrub::ScrubStats;
+pub use layers::references::{Elsewhere, Known, Reference, Speaker, Spoken};
+pub use layers::usage::LayerSpace;
+pub use requests::hold::HoldId;
+pub use requests::request::{LaneOutput, LaneRequest, LaneResult};
 pub use stats::{DriveErrors, LaneCounters, LaneStats, failures_survivable};
-pub use usage::LayerSpace;
 pub use volume::{CopyRange, LaneRef, PoolVolume, RemoteLane, Survey};

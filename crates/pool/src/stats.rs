@@ -1,12 +1,12 @@
 //! What a lane counts.
 
-use crate::evidence::note_needed;
+use crate::drives::evidence::note_needed;
+use crate::drives::latency::DriveLatency;
+use crate::drives::membership::Membership;
+use crate::integrity::loss;
+use crate::integrity::scrub::ScrubStats;
 use crate::lane::{Lane, LaneState};
-use crate::latency::DriveLatency;
-use crate::loss;
-use crate::membership::Membership;
-use crate::scrub::ScrubStats;
-use crate::space::Shares;
+use crate::space::shares::Shares;
 
 /// Errors of one drive, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

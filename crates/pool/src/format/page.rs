@@ -8,9 +8,9 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FORMAT_VERSION, FormatError};
-use crate::merge::FORWARDS;
-use crate::position::Position;
-use crate::references::Reference;
+use crate::geometry::position::Position;
+use crate::layers::merge::FORWARDS;
+use crate::layers::references::Reference;
 
 const MAGIC: &[u8; 4] = b"TNGP";
 /// Entries of one page.
@@ -164,7 +164,7 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::SegmentId;
+    use crate::geometry::position::SegmentId;
 
     const KEY: PageKey = PageKey { layer: LayerId(3), level: 1, index: 300 };
 

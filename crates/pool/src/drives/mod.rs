@@ -1,0 +1,8 @@
+//! The drives of a pool: what one holds, making a pool of some, and when one is given up.
+
+pub mod create;
+pub mod evidence;
+pub mod latency;
+pub mod membership;
+pub mod probe;
+pub mod watch;

@@ -1,0 +1,8 @@
+//! Layers: which stands on which, what they say of each other's blocks, and what becomes of those that nobody needs.
+
+pub mod bases;
+pub mod dropping;
+pub mod merge;
+pub mod references;
+pub mod stacks;
+pub mod usage;

@@ -1,0 +1,166 @@
+//! Holding blocks: how a compare-and-write that reaches over several lanes is one step to everybody else.
+//!
+//! ```text
+//!   volume   lane 0              lane 2                 lanes in ascending order, so that nobody waits in a circle
+//!   hold ──► held, content
+//!   hold ────────────────────►   held, content
+//!   compare
+//!   release ► written, let go ─► written, let go        or let go only, where the compare failed
+//! ```
+//!
+//! What always holds: between a hold and its release nothing but the release changes those blocks; what was on its
+//! way to them before has been committed. Holds are as many as compare-and-writes are in flight, which the
+//! transports bound.
+
+use std::rc::Rc;
+
+use base::{BLOCK_BYTES, LayerId};
+use block::Payload;
+
+use crate::format::header::Entry;
+use crate::lane::{Lane, LaneError};
+use crate::log::apply::within_leaf;
+use crate::log::queue::{Blocks, Pending, Ticket};
+use crate::reading::read::Read;
+
+/// Names a hold of one lane, from when it is given to when it is released.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct HoldId(u64);
+
+/// Blocks that nobody but their holder changes.
+struct Hold {
+    id: HoldId,
+    layer: LayerId,
+    block: u64,
+    blocks: u64,
+}
+
+impl Hold {
+    fn overlaps(&self, layer: LayerId, block: u64, blocks: u64) -> bool {
+        self.layer == layer && self.block < block + blocks && block < self.block + self.blocks
+    }
+}
+
+/// The holds of a lane.
+#[derive(Default)]
+pub(crate) struct Holds {
+    held: Vec<Hold>,
+    next: u64,
+}
+
+impl Holds {
+    /// Whether somebody else than `by` holds one of the blocks.
+    pub(crate) fn keep_out(&self, layer: LayerId, block: u64, blocks: u64, by: Option<HoldId>) -> bool {
+        self.held.iter().any(|hold| Some(hold.id) != by && hold.overlaps(layer, block, blocks))
+    }
+
+    fn add(&mut self, layer: LayerId, block: u64, blocks: u64) -> HoldId {
+        let id = HoldId(self.next);
+        self.next += 1;
+        self.held.push(Hold { id, layer, block, blocks });
+        id
+    }
+
+    fn get(&self, id: HoldId) -> (LayerId, u64, u64) {
+        let hold = self.held.iter().find(|hold| hold.id == id).expect("a hold is released once");
+        (hold.layer, hold.block, hold.blocks)
+    }
+}
+
+impl Lane {
+    /// Waits until nobody holds one of the blocks. What is appended in the same step is not in anybody's way.
+    pub(crate) async fn wait_until_free(
+        &self,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<(), LaneError> {
+        while self.holds.borrow().keep_out(layer, block, blocks, None) {
+            self.check_running()?;
+            self.committed.wait().await;
+        }
+        Ok(())
+    }
+
+    /// Holds blocks, and gives their content.
+    pub(crate) async fn hold(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<(HoldId, Read), LaneError> {
+        self.check_writable(layer, block + blocks - 1)?;
+        loop {
+            self.wait_until_free(layer, block, blocks).await?;
+            self.wait_until_settled(layer, block, blocks).await?;
+            if !self.holds.borrow().keep_out(layer, block, blocks, None) {
+                break;
+            }
+        }
+        let id = self.holds.borrow_mut().add(layer, block, blocks);
+        match self.read_blocks(layer, block, blocks).await {
+            Ok(read) => Ok((id, read)),
+            Err(error) => {
+                self.let_go(id);
+                Err(error)
+            }
+        }
+    }
+
+    /// Writes `data`, where there is some, over all that is held, and lets go of it.
+    pub(crate) async fn release(
+        self: &Rc<Self>,
+        id: HoldId,
+        data: Option<Payload>,
+        durable: bool,
+    ) -> Result<(), LaneError> {
+        let appended = match data {
+            Some(data) => self.append_held(id, data, durable).await.map(Some),
+            None => Ok(None),
+        };
+        // whoever comes now is behind it in the log
+        self.let_go(id);
+        match appended? {
+            Some(ticket) => ticket.wait().await,
+            None => Ok(()),
+        }
+    }
+
+    fn let_go(&self, id: HoldId) {
+        self.holds.borrow_mut().held.retain(|hold| hold.id != id);
+        self.committed.notify();
+    }
+
+    async fn append_held(
+        self: &Rc<Self>,
+        id: HoldId,
+        data: Payload,
+        durable: bool,
+    ) -> Result<Rc<Ticket>, LaneError> {
+        let (layer, block, blocks) = self.holds.borrow().get(id);
+        assert_eq!(data.len(), blocks as usize * BLOCK_BYTES, "all that is held is written");
+        let (data, ticket) = (Blocks::from(data), Ticket::new(&self.io));
+        let mut at = 0;
+        while at < blocks {
+            let count = within_leaf(block + at, blocks - at);
+            self.log_room().await?;
+            let (key, fresh) = self.admit(layer, block + at, count, Some(id)).await?;
+            self.map.borrow_mut().pin(key, count as u32);
+            for index in at..at + count {
+                self.append(Pending {
+                    entry: Entry::Data { layer, block: block + index, crc: 0 },
+                    source: Some(data.source(index as usize)),
+                    durable,
+                    ticket: ticket.clone(),
+                    tag: None,
+                    pinned: Some(key),
+                    promised: fresh.get(&(block + index)),
+                    serial: 0,
+                });
+            }
+            at += count;
+        }
+        self.counters.borrow_mut().blocks_written += blocks;
+        Ok(ticket)
+    }
+}

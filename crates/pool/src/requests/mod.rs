@@ -1,0 +1,8 @@
+//! What a lane can be asked, and how it answers. Reading is in `reading`.
+
+pub mod beyond;
+pub mod catalog;
+pub mod hold;
+pub mod mapped;
+pub mod request;
+pub mod write;
