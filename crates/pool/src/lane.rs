@@ -17,6 +17,7 @@ use base::{LayerId, Lba, Nanos};
 use env::IoError;
 use task::{Io, Notify, OneshotReceiver, Semaphore};
 
+use crate::cleaning::cleaner::Cleaner;
 use crate::decision::Decision;
 use crate::drives::evidence::{Evidence, Patience};
 use crate::drives::latency::{Access, Latencies};
@@ -132,9 +133,7 @@ pub struct Lane {
     pub(crate) background: Notify,
     /// It is to end: nothing waits for space below the drive files any longer.
     pub(crate) closing: Cell<bool>,
-    pub(crate) brake: Cell<Option<crate::cleaning::brake::Brake>>,
-    /// Victims of the last round that was chosen.
-    pub(crate) chosen: Cell<usize>,
+    pub(crate) cleaner: Cleaner,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
     pub(crate) checkpoint: RefCell<crate::checkpoint::checkpointer::Newest>,
@@ -153,17 +152,6 @@ pub struct Lane {
     pub(crate) merge_cursor: Cell<Option<(LayerId, u64)>>,
     /// Pages that replay keeps in memory for the batch at hand.
     pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
-    /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
-    pub(crate) starved: Cell<bool>,
-    /// Rounds of cleaning since there was last more room than ever while hosts wait, and that room.
-    pub(crate) futile: Cell<u32>,
-    pub(crate) most_room: Cell<usize>,
-    /// When repairs were last looked for in vain; nothing has asked for another look since.
-    pub(crate) no_repairs: Cell<Option<Nanos>>,
-    /// Something lacks redundancy, and there is no room to write it anew: cleaning makes some, whether hosts need any or not.
-    pub(crate) repairs_lack_room: Cell<bool>,
-    /// What was committed when there was last nothing worth cleaning.
-    pub(crate) nothing_to_clean: Cell<Option<base::Sequence>>,
     /// What speaks against each drive.
     pub(crate) evidence: RefCell<Evidence>,
     pub(crate) latencies: RefCell<Latencies>,
@@ -210,6 +198,7 @@ impl Lane {
             committed: Notify::new(io),
             space: Notify::new(io),
             background: Notify::new(io),
+            cleaner: Cleaner::default(),
             checkpoint_wanted: Cell::new(false),
             checkpointing: Semaphore::new(io, 1),
             checkpoint: RefCell::new(crate::checkpoint::checkpointer::Newest::default()),
@@ -221,15 +210,7 @@ impl Lane {
             ended: Notify::new(io),
             merge_cursor: Cell::new(None),
             replaying: RefCell::new(Vec::new()),
-            starved: Cell::new(false),
-            futile: Cell::new(0),
-            most_room: Cell::new(0),
             closing: Cell::new(false),
-            brake: Cell::new(None),
-            chosen: Cell::new(0),
-            no_repairs: Cell::new(None),
-            repairs_lack_room: Cell::new(false),
-            nothing_to_clean: Cell::new(None),
             latencies: RefCell::default(),
             evidence: RefCell::new(Evidence::default()),
             condemned: Cell::new(None),

@@ -449,9 +449,7 @@ impl Lane {
         }
         // a drive may have gone, or come, since segments were set aside
         self.leave_unusable();
-        // what has settled by it can be cleaned now
-        self.no_repairs.set(None);
-        self.nothing_to_clean.set(None);
+        self.cleaner.look_anew();
         self.space.notify();
         self.log_work.notify();
         self.background.notify();

@@ -5,10 +5,14 @@ use std::rc::Rc;
 
 use base::{Nanos, Sequence};
 
+use crate::cleaning::cleaner::{Aim, Next, plan_next};
+use crate::cleaning::pacing::{HostPacing, RepairPiece};
 use crate::cleaning::round::Round;
 use crate::decision::Decision;
+use crate::format::header::Entry;
 use crate::geometry::position::SegmentId;
 use crate::lane::{Lane, LaneError};
+use crate::log::batch::Built;
 use crate::space::segments::{Segment, SegmentState};
 use crate::space::shares::Shares;
 
@@ -16,25 +20,6 @@ use crate::space::shares::Shares;
 const GAIN_WANTED: usize = 8;
 /// Blocks of one round: what is known of them is kept in memory.
 const ROUND_BLOCKS_MAX: usize = 64 << 10;
-/// Rounds that may gain nothing while hosts wait, in the hope that the garbage they make is gathered by the next.
-const FUTILE_MAX: u32 = 32;
-
-/// Repairs that were looked for in vain are looked for again after this time.
-const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
-/// Where nothing was worth cleaning, it is looked again after so many batches.
-const BATCHES_AGAIN: u64 = 64;
-
-/// What a round is chosen for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Aim {
-    /// Blocks that lack redundancy are written anew.
-    Redundancy,
-    /// More room, at a good price.
-    Room,
-    /// Hosts wait: any gain.
-    AnyRoom,
-}
-
 impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
@@ -81,52 +66,47 @@ impl Lane {
 
     /// One round, if one is called for. `false` where there was nothing to do.
     async fn clean_some(self: &Rc<Self>) -> Result<bool, LaneError> {
-        if self.starved.get() {
+        if self.cleaner.is_starved() {
             return Ok(false);
         }
-        if self.may_look_for_repairs() {
+        if self.cleaner.may_look_for_repairs(self.io.now()) {
             self.seal_what_lacks();
             if let Some(round) = self.choose(Aim::Redundancy).await? {
                 Decision::RoundForRedundancy.taken();
                 return self.carry_out(round, true).await.map(|()| true);
             }
-            self.no_repairs.set(Some(self.io.now()));
-            self.repairs_lack_room.set(!self.candidates(Aim::Redundancy).is_empty());
+            let lack_room = !self.candidates(Aim::Redundancy).is_empty();
+            self.cleaner.repairs_in_vain(self.io.now(), lack_room);
         }
-        if !self.wants_cleaning() && !self.repairs_lack_room.get() {
-            return Ok(false);
-        }
-        let aim = if self.must_wait_for_space() { Aim::AnyRoom } else { Aim::Room };
-        if aim == Aim::Room {
-            self.forget_futility();
-            if !self.may_look_for_room() {
+        let shares = self.shares();
+        let committed = self.log.borrow().committed;
+        let next = plan_next(
+            shares.room <= shares.cleaning_begins(),
+            self.cleaner.repairs_lack_room(),
+            self.have_to_wait(&shares),
+            self.cleaner.may_look_for_room(committed),
+        );
+        let aim = match next {
+            Next::Rest => return Ok(false),
+            Next::AwaitGarbage => {
+                self.cleaner.hope_again();
                 return Ok(false);
             }
+            Next::Clean(aim) => aim,
+        };
+        match aim {
+            Aim::AnyRoom => {}
+            Aim::Room | Aim::Redundancy => self.cleaner.hope_again(),
         }
-        match self.choose(aim).await? {
-            Some(round) => {
-                match aim {
-                    Aim::AnyRoom => Decision::RoundForAnyRoom.taken(),
-                    Aim::Room | Aim::Redundancy => Decision::RoundForRoom.taken(),
-                }
-                self.carry_out(round, false).await.map(|()| true)
-            }
-            None => {
-                self.nothing_to_clean.set(Some(self.log.borrow().committed));
-                self.find_space().await
-            }
+        let Some(round) = self.choose(aim).await? else {
+            self.cleaner.found_nothing_worth(self.log.borrow().committed);
+            return self.find_space().await;
+        };
+        match aim {
+            Aim::AnyRoom => Decision::RoundForAnyRoom.taken(),
+            Aim::Room | Aim::Redundancy => Decision::RoundForRoom.taken(),
         }
-    }
-
-    /// Cleaning may hope again.
-    pub(crate) fn forget_futility(&self) {
-        self.futile.set(0);
-        self.most_room.set(0);
-    }
-
-    /// Every segment is looked at for repairs: not for each write that has the cleaning look around.
-    fn may_look_for_repairs(&self) -> bool {
-        self.no_repairs.get().is_none_or(|then| self.io.now().0 > then.0 + LOOK_AGAIN.0)
+        self.carry_out(round, false).await.map(|()| true)
     }
 
     /// What lacks redundancy is moved when no more goes into it, which may be nothing for long: that is not waited for.
@@ -140,14 +120,8 @@ impl Lane {
 
     /// Something lacks redundancy that did not before, or has a place to go.
     pub(crate) fn want_repairs(&self) {
-        self.no_repairs.set(None);
+        self.cleaner.want_repairs();
         self.background.notify();
-    }
-
-    /// Where nothing was worth cleaning, enough has to be written before something can be.
-    fn may_look_for_room(&self) -> bool {
-        let committed = self.log.borrow().committed;
-        self.nothing_to_clean.get().is_none_or(|then| committed.0 >= then.0 + BATCHES_AGAIN)
     }
 
     /// Writes wait, and there is nothing to clean: a checkpoint may free what is empty by now. Where even
@@ -173,21 +147,17 @@ impl Lane {
 
     async fn carry_out(self: &Rc<Self>, round: Round<'_>, repair: bool) -> Result<(), LaneError> {
         let victims = round.victims.clone();
-        let braked = (!repair).then(|| self.apply_brake(&round));
+        let paced = (!repair).then(|| self.pace_round(&round));
         let complete = self.move_round(round, repair).await?;
         self.write_checkpoint().await?;
-        drop(braked);
+        drop(paced);
         for id in victims.into_iter().filter(|_| complete) {
             // what could not be moved now could not be moved the next time either
             if self.segments.borrow().find(id).is_some_and(|segment| segment.live > 0) {
                 self.leave(id);
             }
         }
-        let room = self.segments.borrow().room();
-        // one round loses what the next gains: only more room than ever since hosts wait is progress
-        let futile = room <= self.most_room.get();
-        self.futile.set(if futile { self.futile.get() + 1 } else { 0 });
-        self.most_room.set(room.max(self.most_room.get()));
+        self.cleaner.note_round(self.segments.borrow().room());
         Ok(())
     }
 
@@ -195,7 +165,7 @@ impl Lane {
     /// written. `None` where there is nothing to clean, or no round that is worth it.
     async fn choose(&self, aim: Aim) -> Result<Option<Round<'_>>, LaneError> {
         let mut round = Round::new(self);
-        let braked = (aim != Aim::Redundancy).then(|| self.brake_while_choosing());
+        let paced = (aim != Aim::Redundancy).then(|| self.pace_choice());
         for id in self.candidates(aim) {
             let shares = self.shares();
             let live = self.segments.borrow().find(id).map_or(0, |segment| segment.live);
@@ -215,7 +185,7 @@ impl Lane {
                 break;
             }
             self.survey(id, &mut round).await?;
-            self.choice_gets_on();
+            self.change_pacing(HostPacing::note_victim);
             let gain = round.gain(layers, &shares);
             let enough = match aim {
                 Aim::Redundancy => round.victims.len() >= GAIN_WANTED,
@@ -225,10 +195,10 @@ impl Lane {
                 break;
             }
         }
-        if braked.is_some() {
-            self.chosen.set(round.victims.len());
+        if paced.is_some() {
+            self.cleaner.note_victims(round.victims.len());
         }
-        drop(braked);
+        drop(paced);
         let shares = self.shares();
         Ok(Some(round).filter(|round| self.is_worth_it(round, aim, &shares)))
     }
@@ -248,7 +218,7 @@ impl Lane {
     fn is_worth_it(&self, round: &Round<'_>, aim: Aim, shares: &Shares) -> bool {
         let layers = self.map.borrow().layers.len();
         let left = shares.room.saturating_sub(round.cost_with(0, layers, shares));
-        let hopes = || left > shares.checkpoint + shares.cleaning / 2 && self.futile.get() < FUTILE_MAX;
+        let hopes = || left > shares.checkpoint + shares.cleaning / 2 && self.cleaner.may_hope();
         !round.victims.is_empty()
             && match aim {
                 Aim::Redundancy => true,
@@ -294,5 +264,85 @@ impl Lane {
             .collect();
         ranked.sort_unstable_by_key(|&(rank, id)| (std::cmp::Reverse(rank), id));
         ranked.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// Until the result is dropped, hosts go on in step with the choice of a round.
+    fn pace_choice(&self) -> Paced<'_> {
+        self.cleaner.begin_choosing();
+        Paced(self)
+    }
+
+    /// Until the result is dropped, hosts go on in step with a round.
+    fn pace_round(&self, round: &Round<'_>) -> Paced<'_> {
+        let (layers, shares) = (self.map.borrow().layers.len(), self.shares());
+        let excess = round.cost_with(0, layers, &shares).saturating_sub(shares.cleaning);
+        let total = round.blocks_with(0, layers, &shares).max(1);
+        let pages = total.saturating_sub(round.moves.len());
+        self.cleaner.begin_moving(HostPacing::of_round(total, pages, excess));
+        Paced(self)
+    }
+
+    /// A batch has its place: what is in it is done, or used.
+    pub(crate) fn placed(&self, built: &Built) {
+        if self.cleaner.pacing().is_none() {
+            return;
+        }
+        let (mut moves, mut pages, mut others) = (0, 0, 0);
+        for entry in &built.header.entries {
+            match entry {
+                Entry::Move { .. } => moves += 1,
+                Entry::Page { .. } | Entry::Table { .. } => pages += 1,
+                _ => others += 1,
+            }
+        }
+        let segments = self.segments.borrow();
+        let place = usize::from(built.header.rows) * segments.packed_blocks() / segments.rows;
+        drop(segments);
+        self.change_pacing(|pacing| pacing.note_batch(moves, pages, others, place));
+    }
+
+    fn change_pacing(&self, change: impl FnOnce(&mut HostPacing)) {
+        let Some((before, after)) = self.cleaner.change_pacing(change) else { return };
+        let shares = self.shares();
+        if before.lent(shares.packed) != after.lent(shares.packed) {
+            self.log_work.notify();
+            self.space.notify();
+        } else if before.is_ahead(&shares) && !after.is_ahead(&shares) {
+            self.space.notify();
+        }
+    }
+
+    /// Whether hosts' writes should wait until the round that is under way is further.
+    pub(crate) fn is_ahead_of_cleaning(&self) -> bool {
+        self.cleaner.pacing().is_some_and(|pacing| pacing.is_ahead(&self.shares()))
+    }
+
+    pub(crate) fn begin_repair(&self) -> RepairPiece {
+        RepairPiece { began: self.io.now(), host_blocks: self.host_blocks() }
+    }
+
+    /// Waits as long as the share of repairs asks for.
+    pub(crate) async fn end_repair(&self, piece: RepairPiece) {
+        let share_percent = self.options.get().repair_share_percent;
+        let pause = piece.pause(self.io.now(), self.host_blocks(), share_percent);
+        if pause.0 > 0 {
+            self.io.sleep(pause).await;
+        }
+    }
+
+    fn host_blocks(&self) -> u64 {
+        let counters = self.counters.borrow();
+        counters.blocks_read + counters.blocks_written
+    }
+}
+
+/// Hosts are in step with something.
+struct Paced<'a>(&'a Lane);
+
+impl Drop for Paced<'_> {
+    fn drop(&mut self) {
+        self.0.cleaner.end();
+        self.0.space.notify();
+        self.0.log_work.notify();
     }
 }

@@ -148,7 +148,7 @@ impl Lane {
     fn limits(&self, id: SegmentId) -> Limits {
         let shares = self.shares();
         let listed = self.checkpoint.borrow().lists(id);
-        let hosts = if self.starved.get() { shares.checkpoint + 1 } else { shares.hosts_wait() };
+        let hosts = if self.cleaner.is_starved() { shares.checkpoint + 1 } else { shares.hosts_wait() };
         Limits { moves: listed && shares.room > shares.checkpoint, hosts: listed && shares.room > hosts }
     }
 

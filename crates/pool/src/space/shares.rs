@@ -122,13 +122,17 @@ fn pages_above(layers: usize, dirty_max: usize) -> usize {
 impl Lane {
     pub(crate) fn shares(&self) -> Shares {
         let shares = Shares::new(&self.segments.borrow(), &self.map.borrow());
-        Shares { lent: self.lent(shares.packed), ..shares }
+        Shares { lent: self.cleaner.lent(shares.packed), ..shares }
     }
 
     pub(crate) fn must_wait_for_space(&self) -> bool {
-        let shares = self.shares();
+        self.have_to_wait(&self.shares())
+    }
+
+    /// Whether hosts' writes have to wait with these shares.
+    pub(crate) fn have_to_wait(&self, shares: &Shares) -> bool {
         let queued = self.log.borrow().pending.len() / shares.packed;
-        shares.room <= shares.hosts_wait() + 1 + queued || self.dirty_enough(&shares)
+        shares.room <= shares.hosts_wait() + 1 + queued || self.dirty_enough(shares)
     }
 
     fn dirty_enough(&self, shares: &Shares) -> bool {
@@ -146,11 +150,11 @@ impl Lane {
         loop {
             self.check_running()?;
             let shares = self.shares();
-            let starved = self.starved.get() && shares.room > shares.checkpoint + 1;
+            let starved = self.cleaner.is_starved() && shares.room > shares.checkpoint + 1;
             if !self.dirty_enough(&shares) && (starved || shares.room > shares.hosts_wait()) {
                 return Ok(());
             }
-            if self.starved.get() && !starved {
+            if self.cleaner.is_starved() && !starved {
                 return Err(LaneError::OutOfSpace);
             }
             self.background.notify();
@@ -175,7 +179,7 @@ impl Lane {
             }
             match self.must_wait_for_space() {
                 false if !self.is_ahead_of_cleaning() => return Ok(()),
-                true if self.starved.get() => return Err(LaneError::OutOfSpace),
+                true if self.cleaner.is_starved() => return Err(LaneError::OutOfSpace),
                 _ => {}
             }
             if self.wants_flush() {
@@ -203,7 +207,7 @@ impl Lane {
     /// Nothing can be cleaned and no checkpoint would help: writes are refused until something is unmapped,
     /// and those that wait in the log are given up.
     pub(crate) fn starve(&self) {
-        self.starved.set(true);
+        self.cleaner.starve();
         let refused = |entry: &Entry| match *entry {
             Entry::Data { layer, .. } => layer != CATALOG_LAYER,
             _ => matches!(entry, Entry::Refer { .. }),
@@ -215,8 +219,7 @@ impl Lane {
 
     /// Something was freed: whoever was refused may try again.
     pub(crate) fn relieve(&self) {
-        if self.starved.replace(false) {
-            self.forget_futility();
+        if self.cleaner.relieve() {
             self.space.notify();
             self.background.notify();
         }
