@@ -3,14 +3,14 @@
 //! | file                | what it does |
 //! |---------------------|---|
 //! | `lane`              | one independent log on one shard: its parts, its state, its end |
-//! | `requests`          | what a lane can be asked (`request`): writing (`write`), compare-and-write across lanes (`hold`), which blocks are mapped (`mapped`), blocks behind the end of a smaller volume (`beyond`), the array's catalog (`catalog`) |
+//! | `requests`          | what a lane can be asked (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`), which blocks are mapped (`mapped`), blocks behind the end of a smaller volume (`beyond`), the array's catalog (`catalog`) |
 //! | `reading`           | blocks of a layer (`read`); reading, checking and rebuilding cells (`cells`); checking whole batches (`verify`) |
 //! | `log`               | entries that wait (`queue`); building a batch of them (`batch`); the task that places and commits batches (`append`); writing one to the drives (`write_batch`); changing the map when one is committed (`apply`) |
 //! | `map`               | layers and their pages in memory (`tree`), read from drives (`pages`), evicted (`ring`); dirty pages that a checkpoint would have to write (`exposure`) |
 //! | `layers`            | which layer stands on which, and their names (`stacks`); blocks that are what another layer says (`references`); what the layers below one say, worked out once (`bases`); space of layers (`usage`); emptying a dropped layer (`dropping`), merging it with the one that stands on it (`merge`) |
 //! | `checkpoint`        | writing the map, the table and the roots (`checkpointer`); opening a lane from them and the batches after them (`recovery`, `found`); checks of a root and a table before they are believed (`sanity`) |
 //! | `space`             | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); who may use the free segments (`shares`) |
-//! | `cleaning`          | choosing segments (`clean`), moving their blocks (`round`), slowing hosts down meanwhile (`brake`); the share of time that repairs get (`pace`) |
+//! | `cleaning`          | choosing segments (`clean`), moving their blocks (`round`), what it is doing (`cleaner`), and how hosts and it leave each other room and time (`pacing`) |
 //! | `integrity`         | reading everything (`scrub`); what is damaged beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
 //! | `drives`            | what a drive holds (`probe`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when one is given up: for errors (`evidence`), for being slow (`latency`), for hanging (`watch`) |
 //! | `geometry`          | the five kinds of protection (`protection`), which cell of a batch holds what (`layout`), the address of a block in the log (`position`) |

@@ -17,10 +17,9 @@ use std::rc::Rc;
 use base::{BLOCK_BYTES, LayerId};
 use block::Payload;
 
-use crate::format::header::Entry;
 use crate::lane::{Lane, LaneError};
 use crate::log::apply::within_leaf;
-use crate::log::queue::{Blocks, Pending, Ticket};
+use crate::log::queue::{Blocks, Ticket};
 use crate::reading::read::Read;
 
 /// Names a hold of one lane, from when it is given to when it is released.
@@ -144,20 +143,8 @@ impl Lane {
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
             self.log_room().await?;
-            let (key, fresh) = self.admit(layer, block + at, count, Some(id)).await?;
-            self.map.borrow_mut().pin(key, count as u32);
-            for index in at..at + count {
-                self.append(Pending {
-                    entry: Entry::Data { layer, block: block + index, crc: 0 },
-                    source: Some(data.source(index as usize)),
-                    durable,
-                    ticket: ticket.clone(),
-                    tag: None,
-                    pinned: Some(key),
-                    promised: fresh.get(&(block + index)),
-                    serial: 0,
-                });
-            }
+            let admitted = self.admit(layer, block + at, count, Some(id)).await?;
+            self.append_admitted(&admitted, durable, &ticket, |of| data.source((of - block) as usize));
             at += count;
         }
         self.counters.borrow_mut().blocks_written += blocks;

@@ -1,5 +1,6 @@
 //! What a lane can be asked, and how it answers. Reading is in `reading`.
 
+pub mod admit;
 pub mod beyond;
 pub mod catalog;
 pub mod hold;

@@ -1,7 +1,7 @@
 //! Writing blocks of a layer: whole ones, parts of them, unmapping, comparing.
 //!
 //! Parts of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first and
-//! append the merged one in the same step in which they find that nothing else is on its way to it.
+//! append the merged one in the same step in which they find that nothing else is on its way to it. Appending is `admit.rs`.
 
 use std::rc::Rc;
 
@@ -10,15 +10,13 @@ use block::Payload;
 use bytes::{Bytes, BytesMut};
 
 use crate::format::header::Entry;
-use crate::format::page::{MapEntry, PageKey};
+use crate::format::page::PageKey;
 use crate::geometry::position::Position;
-use crate::lane::{CATALOG_LAYER, Lane, LaneError};
+use crate::lane::{Lane, LaneError};
 use crate::layers::references::{Known, told};
 use crate::log::apply::within_leaf;
 use crate::log::queue::{Blocks, Pending, Source, Ticket};
-use crate::map::pages::{Entries, Resolved};
 use crate::map::tree::leaf;
-use crate::requests::hold::HoldId;
 
 impl Lane {
     /// A layer that may be written.
@@ -51,78 +49,12 @@ impl Lane {
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
             self.log_room().await?;
-            let key = self.admit(layer, block + at, count, None).await?;
-            let mut log = self.log.borrow_mut();
-            let mut pinned = self.map.borrow_mut();
-            pinned.pin(key.0, count as u32);
-            for index in at..at + count {
-                log.append(Pending {
-                    entry: Entry::Data { layer, block: block + index, crc: 0 },
-                    source: Some(data.source(index as usize)),
-                    durable,
-                    ticket: ticket.clone(),
-                    tag: None,
-                    pinned: Some(key.0),
-                    promised: key.1.get(&(block + index)),
-                    serial: 0,
-                });
-            }
-            self.log_work.notify();
+            let admitted = self.admit(layer, block + at, count, None).await?;
+            self.append_admitted(&admitted, durable, &ticket, |of| data.source((of - block) as usize));
             at += count;
         }
         self.counters.borrow_mut().blocks_written += blocks;
         ticket.wait().await
-    }
-
-    /// Waits for space and until nobody but `by` holds the blocks, has the leaf page in memory, and promises space
-    /// for the blocks that are new. Between this and appending there must be no await.
-    pub(crate) async fn admit(
-        &self,
-        layer: LayerId,
-        block: u64,
-        blocks: u64,
-        by: Option<HoldId>,
-    ) -> Result<(PageKey, Fresh), LaneError> {
-        let (key, _) = leaf(layer, block);
-        // deleting is a change of the catalog: it must be possible in a full pool
-        let always = layer == CATALOG_LAYER;
-        loop {
-            match always {
-                true => self.wait_for_scraps().await?,
-                false => self.wait_for_space().await?,
-            }
-            let exists = self.ensure_for_change(key).await?;
-            self.check_writable(layer, block)?;
-            if !always && self.must_wait_for_space() {
-                continue;
-            }
-            if self.holds.borrow().keep_out(layer, block, blocks, by) {
-                self.committed.wait().await;
-                continue;
-            }
-            let Some(fresh) = self.fresh(key, exists, block..block + blocks) else { continue };
-            if !self.promise(fresh.0.len() as u64, always) {
-                return Err(LaneError::OutOfSpace);
-            }
-            return Ok((key, fresh));
-        }
-    }
-
-    /// The blocks of a range that are not mapped yet, nor on their way. `None` where the page has left the cache.
-    fn fresh(&self, key: PageKey, exists: bool, blocks: std::ops::Range<u64>) -> Option<Fresh> {
-        let mut map = self.map.borrow_mut();
-        if !exists {
-            map.create(key);
-        }
-        let page = map.cached(key)?;
-        let log = self.log.borrow();
-        let (_, first) = leaf(key.layer, blocks.start);
-        let start = blocks.start;
-        let new = |block: &u64| {
-            let entry = page.entry(first + (block - start) as usize);
-            !entry.position.is_stored() && !log.is_pending_write(key.layer, *block)
-        };
-        Some(Fresh(blocks.filter(new).collect()))
     }
 
     /// Writes part of one block: `data` at `offset_bytes` within it.
@@ -156,46 +88,20 @@ impl Lane {
         self.check_writable(layer, block)?;
         loop {
             self.wait_until_settled(layer, block, 1).await?;
-            let before = self.current(layer, block)?;
+            let before = self.current(layer, block, 1)?;
             let pieces = told(self.read_blocks(layer, block, 1).await?, known)?;
-            let changed = change(&pieces.pieces()[0])?;
-            if before.is_some_and(|entry| !entry.position.is_mapped())
+            let mut changed = change(&pieces.pieces()[0])?;
+            if before.as_ref().is_some_and(|entries| !entries[0].position.is_mapped())
                 && changed.iter().all(|&byte| byte == 0)
             {
                 // zeros where nothing is: they need no space
                 return Ok(());
             }
-            self.log_room().await?;
-            let (key, fresh) = self.admit(layer, block, 1, None).await?;
-            if before.is_none()
-                || self.current(layer, block)? != before
-                || self.log.borrow().is_pending(layer, block)
+            let source = |_| Source::Block(std::mem::take(&mut changed));
+            if let Some(ticket) = self.append_if_unchanged((layer, block, 1), before, durable, source).await?
             {
-                self.take_back(fresh.0.len() as u64);
-                continue;
+                return ticket.wait().await;
             }
-            let ticket = Ticket::new(&self.io);
-            self.map.borrow_mut().pin(key, 1);
-            self.append(Pending {
-                entry: Entry::Data { layer, block, crc: 0 },
-                source: Some(Source::Block(changed)),
-                durable,
-                ticket: ticket.clone(),
-                tag: None,
-                pinned: Some(key),
-                promised: fresh.get(&block),
-                serial: 0,
-            });
-            return ticket.wait().await;
-        }
-    }
-
-    /// The block's map entry as far as it is known without reading the log; `None` where a page would have
-    /// to be read (then it is, by whoever reads the block).
-    fn current(&self, layer: LayerId, block: u64) -> Result<Option<MapEntry>, LaneError> {
-        match self.try_resolve(layer, block, 1)? {
-            Resolved::Entries(entries) => Ok(Some(entries[0])),
-            Resolved::Load(..) | Resolved::Base(..) => Ok(None),
         }
     }
 
@@ -233,93 +139,29 @@ impl Lane {
         self.check_writable(layer, block + blocks - 1)?;
         loop {
             self.wait_until_settled(layer, block, blocks).await?;
-            let before = self.currents(layer, block, blocks)?;
+            let before = self.current(layer, block, blocks)?;
             let pieces = told(self.read_blocks(layer, block, blocks).await?, known)?;
             let mut whole = BytesMut::with_capacity(blocks as usize * BLOCK_BYTES);
             pieces.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
             let range = offset_bytes..offset_bytes + data.len();
             let differs =
                 whole[range.clone()].iter().zip(expected.to_vec()).position(|(&is, should)| is != should);
-            if before.is_none() || self.currents(layer, block, blocks)? != before {
+            if before.is_none() || self.current(layer, block, blocks)? != before {
                 continue;
             }
             if let Some(at) = differs {
                 return Err(LaneError::Miscompare { offset_bytes: at as u32 });
             }
             data.copy_to(0, &mut whole[range]);
-            if let Some(ticket) =
-                self.append_if_unchanged(layer, block, &before, whole.freeze(), durable).await?
-            {
+            let whole = whole.freeze();
+            let source = |of| {
+                let start = (of - block) as usize * BLOCK_BYTES;
+                Source::Block(whole.slice(start..start + BLOCK_BYTES))
+            };
+            let appended = self.append_if_unchanged((layer, block, blocks), before, durable, source).await?;
+            if let Some(ticket) = appended {
                 return ticket.wait().await;
             }
-        }
-    }
-
-    /// Appends blocks in one step, provided the map still says `before` and nothing is on its way to them.
-    async fn append_if_unchanged(
-        &self,
-        layer: LayerId,
-        block: u64,
-        before: &Option<Entries>,
-        content: Bytes,
-        durable: bool,
-    ) -> Result<Option<Rc<Ticket>>, LaneError> {
-        let blocks = (content.len() / BLOCK_BYTES) as u64;
-        self.log_room().await?;
-        let mut admitted = Vec::new();
-        let mut at = 0;
-        while at < blocks {
-            let count = within_leaf(block + at, blocks - at);
-            match self.admit(layer, block + at, count, None).await {
-                Ok((key, fresh)) => {
-                    self.map.borrow_mut().pin(key, count as u32);
-                    admitted.push((key, fresh, count));
-                }
-                Err(error) => {
-                    self.give_up(admitted);
-                    return Err(error);
-                }
-            }
-            at += count;
-        }
-        let pending = || (block..block + blocks).any(|block| self.log.borrow().is_pending(layer, block));
-        if &self.currents(layer, block, blocks)? != before || pending() {
-            self.give_up(admitted);
-            return Ok(None);
-        }
-        let ticket = Ticket::new(&self.io);
-        let mut at = 0;
-        for (key, fresh, count) in admitted {
-            for index in at..at + count {
-                self.append(Pending {
-                    entry: Entry::Data { layer, block: block + index, crc: 0 },
-                    source: Some(Source::Block(
-                        content.slice(index as usize * BLOCK_BYTES..(index as usize + 1) * BLOCK_BYTES),
-                    )),
-                    durable,
-                    ticket: ticket.clone(),
-                    tag: None,
-                    pinned: Some(key),
-                    promised: fresh.get(&(block + index)),
-                    serial: 0,
-                });
-            }
-            at += count;
-        }
-        Ok(Some(ticket))
-    }
-
-    fn give_up(&self, admitted: Vec<(PageKey, Fresh, u64)>) {
-        for (key, fresh, count) in admitted {
-            self.take_back(fresh.0.len() as u64);
-            (0..count).for_each(|_| self.map.borrow_mut().unpin(key));
-        }
-    }
-
-    fn currents(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Option<Entries>, LaneError> {
-        match self.try_resolve(layer, block, blocks)? {
-            Resolved::Entries(entries) => Ok(Some(entries)),
-            Resolved::Load(..) | Resolved::Base(..) => Ok(None),
         }
     }
 
@@ -393,15 +235,5 @@ impl Lane {
         let map = self.map.borrow();
         let Some(page) = map.cached(key) else { return Ok(true) };
         Ok((0..blocks as usize).any(|index| page.entry(first + index).position != Position::ABSENT))
-    }
-}
-
-/// Blocks of one leaf page that a write adds to the layer.
-pub(crate) struct Fresh(Vec<u64>);
-
-impl Fresh {
-    /// Promised blocks of this block's entry.
-    pub(crate) fn get(&self, block: &u64) -> u32 {
-        u32::from(self.0.binary_search(block).is_ok())
     }
 }
