@@ -9,60 +9,25 @@
 //! State is in cells of this struct, borrowed for the length of one synchronous step, never across an await.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
 
-use base::{LayerId, Lba, Nanos};
+use base::{LayerId, Nanos};
 use env::IoError;
 use task::{Io, Notify, OneshotReceiver, Semaphore};
 
 use crate::cleaning::cleaner::Cleaner;
+use crate::counters::LaneCounters;
 use crate::decision::Decision;
 use crate::drives::evidence::{Evidence, Patience};
-use crate::drives::latency::{Access, Latencies};
+use crate::drives::latency::Latencies;
 use crate::drives::membership::{Member, Membership};
+use crate::error::LaneError;
 use crate::format::label::DriveState;
 use crate::log::queue::{Log, Tickets};
 use crate::map::tree::Map;
 use crate::space::segments::Segments;
 use crate::space::shares::Shares;
-use crate::stats::LaneCounters;
-
-/// Why a request to a lane was not carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LaneError {
-    /// No space for what the write adds; or the file system under the drives is full.
-    OutOfSpace,
-    /// The block can neither be read nor rebuilt.
-    Unreadable { block: u64 },
-    /// The compare failed at this byte of the request.
-    Miscompare { offset_bytes: u32 },
-    /// No such layer, or it is being dropped.
-    NoSuchLayer,
-    /// Something stands on the layer, or is to: it is written no more.
-    Frozen,
-    /// A block refers to another lane's, or another layer's: whoever asked has to say what is there.
-    Elsewhere,
-    /// Too many drives have failed, or the lane is closed.
-    Unavailable,
-}
-
-impl fmt::Display for LaneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LaneError::OutOfSpace => f.write_str("the pool is full"),
-            LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
-            LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
-            LaneError::NoSuchLayer => f.write_str("there is no such layer"),
-            LaneError::Frozen => f.write_str("something stands on the layer"),
-            LaneError::Elsewhere => f.write_str("a block is elsewhere"),
-            LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
-        }
-    }
-}
-
-impl std::error::Error for LaneError {}
 
 /// What a lane asks of whoever owns the pool as a whole.
 pub trait LaneHost {
@@ -120,7 +85,7 @@ pub struct Lane {
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
     pub(crate) tickets: Tickets,
-    pub(crate) holds: RefCell<crate::requests::hold::Holds>,
+    pub(crate) holds: RefCell<crate::requests::holds::Holds>,
     pub(crate) state: Cell<LaneState>,
     pub(crate) counters: RefCell<LaneCounters>,
     /// Something for the log task to look at.
@@ -136,7 +101,7 @@ pub struct Lane {
     pub(crate) cleaner: Cleaner,
     pub(crate) checkpoint_wanted: Cell<bool>,
     pub(crate) checkpointing: Semaphore,
-    pub(crate) checkpoint: RefCell<crate::checkpoint::checkpointer::Newest>,
+    pub(crate) checkpoint: RefCell<crate::checkpoint::newest::Newest>,
     /// When the counts were last compared with the map.
     pub(crate) recounted: Cell<Option<Nanos>>,
     /// Pages that walks through the map have looked at since others had their turn.
@@ -157,7 +122,7 @@ pub struct Lane {
     pub(crate) latencies: RefCell<Latencies>,
     /// A drive that is to be taken out.
     pub(crate) condemned: Cell<Option<u8>>,
-    pub(crate) scrub: RefCell<crate::integrity::scrub::Scrub>,
+    pub(crate) scrub: RefCell<crate::integrity::scrubber::Scrub>,
     /// Blocks promised to writes that are not committed yet.
     pub(crate) promised: Cell<u64>,
 }
@@ -201,7 +166,7 @@ impl Lane {
             cleaner: Cleaner::default(),
             checkpoint_wanted: Cell::new(false),
             checkpointing: Semaphore::new(io, 1),
-            checkpoint: RefCell::new(crate::checkpoint::checkpointer::Newest::default()),
+            checkpoint: RefCell::new(crate::checkpoint::newest::Newest::default()),
             short_of_space: RefCell::default(),
             walked: Cell::new(0),
             recounted: Cell::new(None),
@@ -244,12 +209,6 @@ impl Lane {
         self.want_repairs();
         self.space.notify();
         self.log_work.notify();
-    }
-
-    /// Takes in how long a read or write of a drive took.
-    pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
-        let (now, patience) = (self.io.now(), self.options.get().patience);
-        self.latencies.borrow_mut().add(drive, access, now.saturating_sub(began), now, &patience);
     }
 
     /// Segments that stand on a drive which nothing new goes to are neither written to nor set aside any longer: what
@@ -321,12 +280,6 @@ impl Lane {
         self.background.notify();
     }
 
-    /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
-    pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
-        let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
-        known || self.host.drive_failed(drive, error).await.unwrap_or(false)
-    }
-
     /// Starts a task that [`Lane::close`] waits for.
     pub(crate) fn spawn(self: &Rc<Self>, future: impl Future<Output = ()> + 'static) {
         let running = self.enter();
@@ -378,17 +331,3 @@ impl Drop for Running {
         self.0.ended.notify();
     }
 }
-
-/// The error that a block request gets for a lane's error. `lba_of` turns a lane's block into the volume's.
-pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
-    match error {
-        // a volume goes on in its frozen layer where the snapshot that froze it finds no space to be recorded, nor to be forgotten
-        LaneError::OutOfSpace | LaneError::Frozen => block::BlockError::OutOfSpace,
-        LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
-        LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
-        LaneError::NoSuchLayer | LaneError::Elsewhere | LaneError::Unavailable => block::BlockError::NotReady,
-    }
-}
-
-/// The layer that holds the catalog, in lane 0.
-pub const CATALOG_LAYER: LayerId = LayerId(1);

@@ -16,49 +16,21 @@ use env::DriveHandle;
 use task::join_all;
 
 use crate::decision::Decision;
+use crate::drives::full::NO_SPACE_RETRY;
+use crate::error::LaneError;
 use crate::format::header::Entry;
-use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey};
+use crate::format::page::{LEVEL_MAX, MapEntry, Page, PageKey, stored};
 use crate::format::root::{Root, TABLE_BLOCKS_MAX};
 use crate::format::root_offset_bytes;
 use crate::format::table::{LayerRecord, SegmentColumns, SegmentRecord, Table};
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
+use crate::layers::layer::Layer;
 use crate::log::queue::{Pending, Source, Ticket};
-use crate::log::write_batch::NO_SPACE_RETRY;
-use crate::map::tree::{Layer, stored};
 use crate::space::segments::SegmentState;
 
 /// Pages handed to the log at once.
 const PAGES_AT_ONCE: usize = 256;
-
-/// The newest checkpoint that is on the drives.
-#[derive(Default)]
-pub(crate) struct Newest {
-    pub generation: u64,
-    pub sequence: Sequence,
-    listed: BTreeSet<SegmentId>,
-    /// Reserved segments when it was written.
-    queue: usize,
-    /// What was committed, and what was free, when it was written: where nothing has changed since, another
-    /// checkpoint would change nothing.
-    finished: Sequence,
-    free: usize,
-    /// Which of its two slots has a drive's newest root. The next goes to the other, whatever generation that is: a
-    /// drive may have missed the one before, and a write that is cut off must leave it the newest that it has.
-    pub slots: BTreeMap<DriveHandle, usize>,
-}
-
-impl Newest {
-    /// Whether replay will look for batches in this segment.
-    pub fn lists(&self, id: SegmentId) -> bool {
-        self.listed.contains(&id)
-    }
-
-    /// Reserved segments at which the next checkpoint is due.
-    pub fn queue_low(&self) -> usize {
-        self.queue / 2
-    }
-}
 
 /// What was committed at one instant.
 struct Cut {

@@ -2,5 +2,6 @@
 
 pub mod checkpointer;
 pub mod found;
+pub mod newest;
 pub mod recovery;
 pub mod sanity;

@@ -11,11 +11,12 @@ use bytes::Bytes;
 use task::join_all;
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
 use crate::geometry::layout::Layout;
 use crate::geometry::position::{Position, SegmentId};
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
 use crate::log::queue::Ticket;
 use crate::map::exposure::Exposure;
 use crate::map::pages::SegmentPins;

@@ -1,145 +1,19 @@
 //! Pools as a whole: what a drive holds, making a pool, and claiming it at a start.
 
-use std::fmt;
-
 use base::limits::{DRIVES_MAX, SHARDS_MAX};
 use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence};
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
+use crate::counters::DriveErrors;
 use crate::decision::Decision;
+use crate::drives::labels::{chunks_of, erase_labels, read_label};
 use crate::drives::membership::{Member, Membership};
+use crate::error::PoolError;
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive, NAME_BYTES_MAX};
 use crate::format::root::Root;
-use crate::format::{FORMAT_VERSION, FormatError, LABEL_REGION_BYTES, label_offset_bytes, root_offset_bytes};
-use crate::geometry::protection::{Protection, WidthOutOfRange};
-use crate::lane::LaneError;
-use crate::stats::DriveErrors;
-
-/// Why a pool cannot be made or opened.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PoolError {
-    /// Not 1 to 64 drives, or not enough for the protection.
-    Drives {
-        have: usize,
-        min: usize,
-        max: usize,
-    },
-    Width(WidthOutOfRange),
-    /// A name is 1 to 64 bytes long.
-    Name,
-    /// 1 to 16.
-    Lanes,
-    TooSmall {
-        path: String,
-        size_bytes: u64,
-        min_bytes: u64,
-    },
-    /// None of the drives has a label.
-    NoLabel,
-    /// The program ended while it was made: nothing has ever been stored in it.
-    Unfinished,
-    FutureVersion {
-        path: String,
-        version: u16,
-    },
-    /// More drives are missing than the protection allows.
-    TooManyMissing {
-        missing: Vec<DriveId>,
-        allowed: usize,
-    },
-    /// More drives are missing or hold an older state of the pool than the protection allows: what was
-    /// acknowledged since may be on none of the others.
-    TooManyOutdated {
-        outdated: Vec<DriveId>,
-        missing: usize,
-        allowed: usize,
-    },
-    /// Another process has so many of the drives that it may be serving the pool.
-    Held {
-        held: usize,
-    },
-    /// Drives failed while the pool was being made or opened.
-    TooManyFailed,
-    NoRoot {
-        lane: u16,
-    },
-    Damaged {
-        lane: u16,
-        what: &'static str,
-    },
-    /// What is whole does not fit the pool, or itself.
-    Misfit {
-        lane: u16,
-        what: &'static str,
-    },
-    Recovery {
-        lane: u16,
-        error: LaneError,
-    },
-    Io {
-        path: String,
-        error: env::IoError,
-    },
-}
-
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PoolError::Drives { have, min, max } => {
-                write!(f, "{have} drives given; this protection takes {min} to {max}")
-            }
-            PoolError::Width(range) => {
-                write!(
-                    f,
-                    "the width must be {} to {} with these drives and this protection",
-                    range.min, range.max
-                )
-            }
-            PoolError::Name => write!(f, "a pool's name has 1 to {NAME_BYTES_MAX} bytes"),
-            PoolError::Lanes => write!(f, "a pool has 1 to {SHARDS_MAX} lanes"),
-            PoolError::TooSmall { path, size_bytes, min_bytes } => {
-                write!(f, "{path} has {size_bytes} bytes; the smallest drive has {min_bytes}")
-            }
-            PoolError::NoLabel => f.write_str("none of these drives belongs to a pool"),
-            PoolError::Unfinished => {
-                f.write_str("it was never finished, and nothing has been stored in it: make it again")
-            }
-            PoolError::FutureVersion { path, version } => write!(
-                f,
-                "{path} was written by another Tangelo (format version {version}, and this one reads {FORMAT_VERSION}); it is left untouched: install that version"
-            ),
-            PoolError::TooManyMissing { missing, allowed } => {
-                write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;
-                missing.iter().try_for_each(|drive| write!(f, " {drive}"))
-            }
-            PoolError::TooManyOutdated { outdated, missing, allowed } => {
-                write!(
-                    f,
-                    "{} drives hold an older state of the pool, {missing} are missing, and only {allowed} may; \
-                     bring back those that were there last; of an older state are:",
-                    outdated.len()
-                )?;
-                outdated.iter().try_for_each(|drive| write!(f, " {drive}"))
-            }
-            PoolError::Held { held } => {
-                write!(f, "another process has {held} of its drives and may be serving it")
-            }
-            PoolError::TooManyFailed => f.write_str("too many drives refused to be written"),
-            PoolError::NoRoot { lane } => write!(f, "lane {lane} has no checkpoint that can be read"),
-            PoolError::Damaged { lane, what } => {
-                write!(f, "{what} of lane {lane} can neither be read nor rebuilt")
-            }
-            PoolError::Misfit { lane, what } => {
-                write!(f, "the checkpoint of lane {lane} is whole, and names {what}: it is not believed")
-            }
-            PoolError::Recovery { lane, error } => write!(f, "lane {lane} could not be recovered: {error}"),
-            PoolError::Io { path, error } => write!(f, "{path}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for PoolError {}
+use crate::format::{FormatError, LABEL_REGION_BYTES, root_offset_bytes};
+use crate::geometry::protection::Protection;
 
 /// Of the labels that a pool's creation writes first. Only when every drive has one, those of the next
 /// generation follow: a pool that has none of those is not one yet.
@@ -261,17 +135,6 @@ fn plan(
         settled: 0,
         members: drives.iter().map(member).collect(),
     })
-}
-
-/// Chunks of a drive of this size.
-pub(crate) fn chunks_of(size_bytes: u64, chunk_bytes: u64) -> u32 {
-    u32::try_from(size_bytes.saturating_sub(LABEL_REGION_BYTES) / chunk_bytes).unwrap_or(u32::MAX)
-}
-
-/// Has a drive forget what pool it belonged to: what is set aside for labels and roots is zeros afterwards.
-pub(crate) async fn erase_labels(io: &Io, drive: DriveHandle) -> Result<(), IoError> {
-    let zeros = AlignedBuffer::zeroed(LABEL_REGION_BYTES as usize / BLOCK_BYTES).into_bytes();
-    io.drive_write(drive, 0, vec![zeros], true).await
 }
 
 /// What stands at the end of drives: copies of partition tables, marks of software RAID.
@@ -462,22 +325,4 @@ fn join_members(newest: &Label, labels: &[Found]) -> Membership {
         settled: newest.settled,
         members: newest.drives.iter().map(member).collect(),
     }
-}
-
-/// Reads both label slots: which has the newest good label, and what it says, or why there is none.
-pub(crate) async fn read_label(io: &Io, drive: DriveHandle) -> Result<(u8, Label), FormatError> {
-    let read = |slot| io.drive_read(drive, label_offset_bytes(0, slot), AlignedBuffer::zeroed(1));
-    let slots = join_all([read(0), read(1)]).await;
-    let parsed = slots.into_iter().zip(0..).map(|((buffer, result), slot)| match result {
-        Ok(()) => Label::parse(&buffer[..BLOCK_BYTES]).map(|label| (slot, label)),
-        Err(_) => Err(FormatError::Damaged),
-    });
-    // a newer program's label beside one of ours: the drive is the newer program's
-    let rank = |result: &Result<(u8, Label), FormatError>| match result {
-        Err(FormatError::FutureVersion(_)) => (3, 0, 0),
-        Ok((_, label)) => (2, label.epoch.0, label.generation),
-        Err(FormatError::Damaged) => (1, 0, 0),
-        Err(FormatError::Foreign) => (0, 0, 0),
-    };
-    parsed.max_by_key(rank).expect("there are two slots")
 }

@@ -5,14 +5,15 @@ use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{Io, join_all};
 
+use crate::counters::DriveErrors;
 use crate::decision::Decision;
-use crate::drives::create::{PoolError, chunks_of, erase_labels, read_label};
+use crate::drives::full::NO_SPACE_RETRY;
+use crate::drives::labels::{chunks_of, erase_labels, read_label};
+use crate::error::PoolError;
 use crate::format::label::{DriveState, Label, LabelDrive};
 use crate::format::table::Column;
 use crate::format::{LABEL_REGION_BYTES, label_offset_bytes};
 use crate::geometry::protection::Protection;
-use crate::log::write_batch::NO_SPACE_RETRY;
-use crate::stats::DriveErrors;
 
 /// A drive of the pool.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use env::{DriveHandle, DriveInfo, IoError};
 use task::Io;
 
-use crate::drives::create::read_label;
+use crate::drives::labels::read_label;
 use crate::format::FormatError;
 use crate::format::label::Label;
 

@@ -9,12 +9,13 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use super::{FORMAT_VERSION, FormatError};
 use crate::geometry::position::Position;
-use crate::layers::merge::FORWARDS;
-use crate::layers::references::Reference;
+use crate::geometry::reference::{self, Reference};
+use crate::layers::names::FORWARDS;
 
 const MAGIC: &[u8; 4] = b"TNGP";
 /// Entries of one page.
 pub const PAGE_ENTRIES: usize = 256;
+const _: () = assert!(PAGE_ENTRIES as u64 == reference::PAGE);
 /// Pages stand on this many levels at most: 256^5 blocks are 4 PiB.
 pub const LEVEL_MAX: u8 = 5;
 
@@ -159,6 +160,11 @@ impl Page {
     pub fn birth(&self) -> u64 {
         self.birth.get()
     }
+}
+
+/// A place in the log that a map entry names, if it does.
+pub(crate) fn stored(entry: MapEntry) -> Option<Position> {
+    Some(entry.position).filter(|position| position.is_stored())
 }
 
 #[cfg(test)]

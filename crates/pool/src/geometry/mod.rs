@@ -3,3 +3,4 @@
 pub mod layout;
 pub mod position;
 pub mod protection;
+pub mod reference;

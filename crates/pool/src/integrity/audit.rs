@@ -8,12 +8,13 @@ use std::rc::Rc;
 use base::{HashSet, LayerId};
 
 use crate::cleaning::round::Round;
-use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
+use crate::error::LaneError;
+use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey, stored};
 use crate::geometry::position::{Position, SegmentId};
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
+use crate::layers::layer::Layer;
 use crate::layers::references::References;
-use crate::layers::stacks::Layer;
-use crate::map::tree::{Found, Map, stored};
+use crate::map::tree::{Found, Map};
 use crate::space::segments::Segments;
 
 /// How often an audit begins again because something was committed while it counted.

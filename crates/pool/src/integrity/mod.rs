@@ -4,3 +4,4 @@ pub mod audit;
 pub mod loss;
 pub mod recount;
 pub mod scrub;
+pub mod scrubber;

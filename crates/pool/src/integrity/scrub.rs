@@ -8,33 +8,17 @@ use base::{AlignedBuffer, BLOCK_BYTES};
 use env::{DriveHandle, IoError};
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::root::Root;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneError};
+use crate::integrity::scrubber::ScrubStats;
+use crate::lane::Lane;
 use crate::map::pages::SegmentPins;
 use crate::reading::verify::{BatchCheck, Expect};
 use crate::space::lacking::Lacking;
 use crate::space::segments::{Segment, SegmentState};
-
-/// A scrub: one that runs, or the last one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ScrubStats {
-    pub running: bool,
-    pub segments_done: usize,
-    pub segments_total: usize,
-    /// Batches in which something was wrong, and copies of the root; all of their data is there, and is being written anew.
-    pub batches_repaired: u64,
-    /// Batches of which some data can neither be read nor rebuilt.
-    pub batches_unreadable: u64,
-}
-
-#[derive(Default)]
-pub(crate) struct Scrub {
-    pub stats: ScrubStats,
-    stop: bool,
-}
 
 impl Lane {
     /// Begins to read everything; nothing happens where that is under way.

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use base::LayerId;
 
-use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
-use crate::lane::{Lane, LaneError};
-use crate::map::tree::stored;
+use crate::error::LaneError;
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey, stored};
+use crate::lane::Lane;
 
 impl Lane {
     pub(crate) fn dropping_layer(&self) -> Option<LayerId> {

@@ -20,15 +20,14 @@ use std::rc::Rc;
 use base::{LayerId, Sequence};
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::header::Entry;
-use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey, stored};
 use crate::geometry::position::Position;
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
+use crate::layers::names::FORWARDS;
 use crate::log::queue::{Pending, Ticket};
-use crate::map::tree::{leaf, stored};
-
-/// Where each layer went that was merged: block n speaks of layer n.
-pub(crate) const FORWARDS: LayerId = LayerId(u32::MAX);
+use crate::map::tree::leaf;
 
 /// Leaf pages that are merged together.
 const SLICE_PAGES: u64 = 16;
@@ -363,7 +362,7 @@ fn merged(entry: MapEntry, there: MapEntry, up: bool, bottom: bool) -> (MapEntry
 mod tests {
     use super::*;
     use crate::geometry::position::SegmentId;
-    use crate::layers::references::Reference;
+    use crate::geometry::reference::Reference;
 
     fn at(segment: u32) -> MapEntry {
         MapEntry { position: Position::new(SegmentId(segment), 0, 1, 0), crc: segment }

@@ -2,7 +2,9 @@
 
 pub mod bases;
 pub mod dropping;
+pub mod layer;
 pub mod merge;
+pub mod names;
 pub mod references;
 pub mod stacks;
 pub mod usage;

@@ -10,51 +10,13 @@
 //! holds: a layer that something refers to is frozen, and nobody drops it.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 
 use base::{BLOCK_BYTES, LayerId};
 use block::Payload;
 use bytes::Bytes;
 
-use crate::decision::Decision;
-use crate::format::header::Entry;
-use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
-use crate::geometry::position::Position;
-use crate::lane::{Lane, LaneError};
-use crate::log::apply::within_leaf;
-use crate::log::queue::{Pending, Ticket};
-use crate::map::pages::Resolved;
-use crate::map::tree::{Found, leaf};
-use crate::reading::read::Read;
-
-const PAGE: u64 = PAGE_ENTRIES as u64;
-
-/// A block of a layer, by the names that all lanes have for both.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reference {
-    /// The layer's name.
-    pub layer: LayerId,
-    /// The block among those of all lanes: see [`Reference::to`].
-    pub block: u64,
-}
-
-impl Reference {
-    /// What this layer says of a lane's block.
-    pub fn to(layer: LayerId, lane: usize, lanes: usize, block: u64) -> Reference {
-        let page = block / PAGE * lanes as u64 + lane as u64;
-        Reference { layer, block: page * PAGE + block % PAGE }
-    }
-
-    /// The lane, and its block.
-    pub fn place(self, lanes: usize) -> (usize, u64) {
-        let (page, lanes) = (self.block / PAGE, lanes as u64);
-        ((page % lanes) as usize, page / lanes * PAGE + self.block % PAGE)
-    }
-
-    pub(crate) fn plus(self, blocks: u64) -> Reference {
-        Reference { block: self.block + blocks, ..self }
-    }
-}
+use crate::format::page::MapEntry;
+use crate::geometry::reference::Reference;
 
 /// Blocks of a request that are elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -94,7 +56,7 @@ pub struct Spoken {
 }
 
 impl Spoken {
-    fn add(runs: &mut Vec<Spoken>, by: Speaker) {
+    pub(crate) fn add(runs: &mut Vec<Spoken>, by: Speaker) {
         match runs.last_mut() {
             Some(last) if last.joins(by) => last.blocks += 1,
             _ => runs.push(Spoken { blocks: 1, by }),
@@ -163,7 +125,7 @@ impl References {
     }
 
     /// The counts, with one more for each of these.
-    fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
+    pub fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
         let mut all = self.clone();
         more.for_each(|layer| *all.counts.entry(layer).or_default() += 1);
         all.counts()
@@ -183,23 +145,6 @@ pub(crate) fn elsewhere(entries: &[MapEntry]) -> Vec<Elsewhere> {
         }
     }
     parts
-}
-
-/// What was read, with what is elsewhere put in as far as it is known.
-pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
-    if read.elsewhere.is_empty() {
-        return Ok(read.pieces);
-    }
-    let mut parts = Vec::new();
-    for part in &read.elsewhere {
-        for index in 0..part.blocks {
-            let reference = part.to.plus(index as u64);
-            let found = known.iter().find(|known| known.reference == reference);
-            parts.push((part.first + index, found.ok_or(LaneError::Elsewhere)?.content.clone().into()));
-        }
-    }
-    Decision::ReferenceTold.taken();
-    Ok(filled(read.pieces, parts))
 }
 
 /// Puts blocks in the place of others; `parts` are in order, each with the index of its first block.
@@ -234,201 +179,11 @@ pub(crate) fn filled(pieces: Payload, parts: Vec<(usize, Payload)>) -> Payload {
     whole
 }
 
-impl Lane {
-    /// Has blocks be what another layer says of as many blocks; they are when this ends, whatever happens then.
-    pub(crate) async fn refer_blocks(
-        self: &Rc<Self>,
-        layer: LayerId,
-        block: u64,
-        blocks: u64,
-        to: Reference,
-    ) -> Result<(), LaneError> {
-        self.check_writable(layer, block + blocks - 1)?;
-        let ticket = Ticket::new(&self.io);
-        let mut at = 0;
-        while at < blocks {
-            let count = within_leaf(block + at, blocks - at);
-            self.wait_for_space().await?;
-            self.log_room().await?;
-            let key = self.pin_range(layer, block + at, count, || self.check_referred(to.layer)).await?;
-            let entry = Entry::Refer { layer, block: block + at, blocks: count as u32, to: to.plus(at) };
-            self.append(Pending::bare(entry, Some(key), &ticket));
-            at += count;
-        }
-        Decision::Referred.taken();
-        ticket.wait().await
-    }
-
-    /// Reads blocks of a layer that something refers to. One that has been dropped is not read any more, though it may
-    /// be there: what it said may be half gone.
-    pub(crate) async fn read_referred(
-        self: &Rc<Self>,
-        layer: LayerId,
-        block: u64,
-        blocks: u64,
-    ) -> Result<Read, LaneError> {
-        let read = self.read_blocks_of(layer, block, blocks, Lane::check_referred).await?;
-        Decision::ReferenceRead.taken();
-        Ok(read)
-    }
-
-    /// Whether references to a layer of this name can be followed.
-    pub(crate) fn check_referred(&self, name: LayerId) -> Result<(), LaneError> {
-        let map = self.map.borrow();
-        let found = map.layers.get(&map.named(name));
-        let is_there = found.is_some_and(|layer| layer.name == name && !layer.dropping);
-        if is_there { Ok(()) } else { Err(LaneError::NoSuchLayer) }
-    }
-
-    /// Has what the layers below say of some blocks found out anew: what was kept of them refers to a layer that is gone.
-    pub(crate) fn look_again(&self, layer: LayerId, block: u64, blocks: u64) {
-        Decision::ReferenceOutdated.taken();
-        let mut at = 0;
-        while at < blocks {
-            self.forget_base(layer, block + at);
-            at += within_leaf(block + at, blocks - at);
-        }
-    }
-
-    /// Entries that refer to each layer, those on their way too. One that is not named has none, and no loss of power
-    /// brings one back. A lane that has failed does not know what is on its drives.
-    pub(crate) async fn referred(&self) -> Result<Vec<(LayerId, u64)>, LaneError> {
-        if self.has_ended() {
-            return Err(LaneError::Unavailable);
-        }
-        let counts = self.map.borrow().references.with(self.log.borrow().referred());
-        // an entry that was overwritten may come back until then
-        if self.log.borrow().has_volatile() {
-            self.flush_drives().await?;
-        }
-        Ok(counts)
-    }
-
-    /// Who says what blocks of a layer are: `below`, which it stands on, or, where none is named, the one right below
-    /// it; or something else. Gives that layer's name, where it is one that can be referred to.
-    pub(crate) async fn speakers(
-        &self,
-        layer: LayerId,
-        below: Option<LayerId>,
-        block: u64,
-        blocks: u64,
-    ) -> Result<(Option<LayerId>, Vec<Spoken>), LaneError> {
-        let mut runs = Vec::new();
-        let mut asked_of = below.or_else(|| self.right_below(layer));
-        if below.is_none() && asked_of.is_some_and(|below| self.check_referred(below).is_err()) {
-            asked_of = None;
-        }
-        let mut at = block;
-        while at < block + blocks {
-            let count = within_leaf(at, block + blocks - at);
-            self.speakers_of_page(layer, asked_of, at, count, &mut runs).await?;
-            at += count;
-        }
-        Ok((asked_of, runs))
-    }
-
-    fn right_below(&self, layer: LayerId) -> Option<LayerId> {
-        let map = self.map.borrow();
-        let below = map.layers.get(&map.named(layer))?.parent?;
-        map.layers.get(&below).map(|layer| layer.name)
-    }
-
-    /// Blocks of one leaf page, as one step sees them.
-    async fn speakers_of_page(
-        &self,
-        layer: LayerId,
-        below: Option<LayerId>,
-        block: u64,
-        blocks: u64,
-        runs: &mut Vec<Spoken>,
-    ) -> Result<(), LaneError> {
-        loop {
-            let resolved = match self.try_above(layer, below, block, blocks)? {
-                Above::Load(key, entry) => Resolved::Load(key, entry),
-                Above::Spoken(spoken) => match self.try_resolve(layer, block, blocks)? {
-                    Resolved::Entries(entries) => {
-                        for (entry, is_above) in entries.into_iter().zip(spoken) {
-                            Spoken::add(runs, speaker(entry, is_above));
-                        }
-                        return Ok(());
-                    }
-                    missing => missing,
-                },
-            };
-            match resolved {
-                Resolved::Load(key, entry) => self.load_page(key, entry).await?,
-                Resolved::Base(key) => self.build_base(key).await?,
-                Resolved::Entries(_) => unreachable!("ended above"),
-            }
-        }
-    }
-
-    /// Which blocks of a leaf page the layers above `below` speak of; all, where there is no `below`.
-    fn try_above(
-        &self,
-        layer: LayerId,
-        below: Option<LayerId>,
-        block: u64,
-        blocks: u64,
-    ) -> Result<Above, LaneError> {
-        let Some(below) = below else { return Ok(Above::Spoken(vec![true; blocks as usize])) };
-        self.check_referred(below)?;
-        let mut map = self.map.borrow_mut();
-        let end = map.named(below);
-        let mut spoken = vec![false; blocks as usize];
-        let mut at = map.named(layer);
-        while at != end {
-            let (key, first) = leaf(at, block);
-            match map.find(key) {
-                Found::Load(key, entry) => return Ok(Above::Load(key, entry)),
-                Found::Absent => {}
-                Found::Cached(page) => {
-                    for (index, spoken) in spoken.iter_mut().enumerate() {
-                        *spoken |= page.entry(first + index).position != Position::ABSENT;
-                    }
-                }
-            }
-            at = map.layers.get(&at).and_then(|layer| layer.parent).ok_or(LaneError::NoSuchLayer)?;
-        }
-        Ok(Above::Spoken(spoken))
-    }
-}
-
-enum Above {
-    /// For each block, whether.
-    Spoken(Vec<bool>),
-    /// This page is needed first.
-    Load(PageKey, MapEntry),
-}
-
-fn speaker(entry: MapEntry, is_above: bool) -> Speaker {
-    match (entry.reference(), entry.position.is_stored()) {
-        (Some(to), _) => Speaker::Elsewhere(to),
-        (None, true) if is_above => Speaker::Above,
-        (None, true) => Speaker::Below,
-        (None, false) => Speaker::Nobody,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     const H: LayerId = LayerId(9);
-
-    #[test]
-    fn a_reference_finds_its_lane_and_each_block_has_one_of_its_own() {
-        for lanes in 1..5 {
-            let mut seen = std::collections::BTreeSet::new();
-            for lane in 0..lanes {
-                for block in [0, 1, 255, 256, 700, 1 << 30] {
-                    let reference = Reference::to(H, lane, lanes, block);
-                    assert_eq!(reference.place(lanes), (lane, block));
-                    assert!(seen.insert(reference.block));
-                }
-            }
-        }
-    }
 
     #[test]
     fn parts_are_put_in_where_they_belong() {
@@ -443,22 +198,6 @@ mod tests {
         let parts = vec![(1, vec![piece(&[11, 12]), block(13)].into()), (5, block(15).into())];
         assert_eq!(firsts(filled(pieces(), parts)), [0, 11, 12, 13, 4, 15]);
         assert_eq!(firsts(filled(pieces(), vec![(0, piece(&[9; 6]).into())])), [9; 6]);
-    }
-
-    #[test]
-    fn only_what_is_known_of_the_very_reference_is_told() {
-        let to = Reference { layer: H, block: 700 };
-        let entries = [MapEntry::ZERO, MapEntry::referring(to), MapEntry::referring(to.plus(1))];
-        let parts = elsewhere(&entries);
-        assert_eq!(parts, [Elsewhere { first: 1, blocks: 2, to }]);
-        let read = || Read { pieces: vec![0; 3 * BLOCK_BYTES].into(), elsewhere: parts.clone() };
-        let known = |reference, byte: u8| Known { reference, content: Bytes::from(vec![byte; BLOCK_BYTES]) };
-        let all = [known(to, 1), known(to.plus(1), 2)];
-        let whole = told(read(), &all).expect("all is known").to_vec();
-        assert_eq!((whole[0], whole[BLOCK_BYTES], whole[2 * BLOCK_BYTES]), (0, 1, 2));
-        assert_eq!(told(read(), &all[..1]).err(), Some(LaneError::Elsewhere));
-        let other = Reference { layer: LayerId(10), ..to };
-        assert_eq!(told(read(), &[known(other, 1), all[1].clone()]).err(), Some(LaneError::Elsewhere));
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use base::{HashMap, HashSet, LayerId};
 
+use crate::error::LaneError;
 use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::geometry::position::Position;
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
 
 /// What the books say of a layer, without a look at the map; in one lane or in all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -6,10 +6,11 @@ use std::rc::Rc;
 use task::join_all;
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneError, LaneState};
-use crate::layers::merge::FORWARDS;
+use crate::lane::{Lane, LaneState};
+use crate::layers::names::FORWARDS;
 use crate::log::batch::{Built, build};
 use crate::log::queue::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::space::segments::SegmentState;

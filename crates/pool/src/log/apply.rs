@@ -4,10 +4,10 @@ use base::Sequence;
 
 use crate::decision::Decision;
 use crate::format::header::Entry;
-use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::format::page::{MapEntry, PageKey, stored};
 use crate::geometry::position::Position;
 use crate::lane::Lane;
-use crate::map::tree::{Map, leaf, stored};
+use crate::map::tree::{Map, leaf};
 
 impl Lane {
     /// Applies an entry. The leaf pages it touches are cached: whoever appended it has pinned them, and
@@ -106,9 +106,4 @@ impl Lane {
         }
         self.change_entry(&mut map, key, index, cleared, sequence);
     }
-}
-
-/// Blocks from `block` on that stand in the same leaf page, at most `blocks`.
-pub(crate) fn within_leaf(block: u64, blocks: u64) -> u64 {
-    blocks.min(PAGE_ENTRIES as u64 - block % PAGE_ENTRIES as u64)
 }

@@ -17,10 +17,10 @@ use block::Payload;
 use bytes::Bytes;
 use task::{Io, Notify};
 
+use crate::error::LaneError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
 use crate::geometry::position::SegmentId;
-use crate::lane::LaneError;
 
 /// Batches in flight at once, per lane.
 pub(crate) const IN_FLIGHT_MAX: usize = 8;

@@ -12,21 +12,20 @@
 
 use std::rc::Rc;
 
-use base::Nanos;
 use env::IoError;
 use task::join_all;
 
 use crate::decision::Decision;
 use crate::drives::evidence::Fault;
+use crate::drives::full::NO_SPACE_RETRY;
 use crate::drives::latency::Access;
+use crate::error::LaneError;
 use crate::format::header::Entry;
 use crate::format::table::SegmentColumns;
-use crate::lane::{Lane, LaneError, LaneState};
+use crate::geometry::position::SegmentId;
+use crate::lane::{Lane, LaneState};
 use crate::log::batch::{ColumnWrite, header_columns, take_out, writes};
 use crate::log::queue::{Batch, Rider};
-
-/// How often a write is tried again while there is no space below a drive.
-pub(crate) const NO_SPACE_RETRY: Nanos = Nanos::from_millis(500);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Written {
@@ -87,6 +86,12 @@ impl Lane {
         }
         batch.written.set(true);
         self.advance();
+    }
+
+    /// These columns of a segment lack something.
+    fn lacks_columns(&self, id: SegmentId, columns: impl Iterator<Item = usize>) {
+        let mut segments = self.segments.borrow_mut();
+        columns.for_each(|column| segments.get_mut(id).lacking.add(column));
     }
 
     /// Writes one column, for as long as its drive is borne with.

@@ -2,5 +2,6 @@
 
 pub mod exposure;
 pub mod pages;
+pub mod recounted;
 pub mod ring;
 pub mod tree;

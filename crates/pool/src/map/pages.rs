@@ -4,9 +4,10 @@ use base::LayerId;
 use smallvec::{SmallVec, smallvec};
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::page::{MapEntry, PAGE_ENTRIES, Page, PageKey};
 use crate::geometry::position::{Position, SegmentId};
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
 use crate::map::tree::{Found, Map, leaf};
 use crate::reading::cells::Unreadable;
 
@@ -171,7 +172,7 @@ impl Lane {
         let mut entries: Entries = smallvec![MapEntry::ABSENT; blocks as usize];
         let mut at = 0;
         while at < blocks {
-            let count = crate::log::apply::within_leaf(block + at, blocks - at);
+            let count = crate::map::tree::within_leaf(block + at, blocks - at);
             let (key, first) = leaf(layer, block + at);
             let entries = &mut entries[at as usize..(at + count) as usize];
             match map.find(key) {

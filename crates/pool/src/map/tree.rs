@@ -11,12 +11,11 @@ use std::rc::Rc;
 use base::{BLOCK_BYTES, HashMap, LayerId};
 
 use crate::format::page::{LEVEL_MAX, MapEntry, PAGE_ENTRIES, Page, PageKey};
-use crate::geometry::position::Position;
-use crate::integrity::recount::Recount;
 use crate::layers::bases::Bases;
+use crate::layers::layer::Layer;
 use crate::layers::references::References;
-pub(crate) use crate::layers::stacks::Layer;
 use crate::map::exposure::Exposure;
+use crate::map::recounted::Recount;
 use crate::map::ring::Ring;
 
 pub(crate) struct CachedPage {
@@ -452,9 +451,9 @@ pub(crate) fn leaf(layer: LayerId, block: u64) -> (PageKey, usize) {
     (PageKey::of_block(layer, block), (block % PAGE_ENTRIES as u64) as usize)
 }
 
-/// A place in the log that a map entry names, if it does.
-pub(crate) fn stored(entry: MapEntry) -> Option<Position> {
-    Some(entry.position).filter(|position| position.is_stored())
+/// Blocks from `block` on that stand in the same leaf page, at most `blocks`.
+pub(crate) fn within_leaf(block: u64, blocks: u64) -> u64 {
+    blocks.min(PAGE_ENTRIES as u64 - block % PAGE_ENTRIES as u64)
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@ use smallvec::SmallVec;
 use task::join_all;
 
 use crate::decision::Decision;
+use crate::error::LaneError;
 use crate::format::header::Entry;
 use crate::format::page::MapEntry;
 use crate::geometry::layout::Layout;
 use crate::geometry::position::Position;
-use crate::lane::{Lane, LaneError};
-use crate::layers::references::{Elsewhere, elsewhere};
+use crate::lane::Lane;
+use crate::layers::references::{Elsewhere, Known, elsewhere, filled};
 use crate::log::queue::{Pending, Source, Ticket};
 use crate::map::pages::SegmentPins;
 use crate::map::tree::leaf;
@@ -34,6 +35,23 @@ pub(crate) fn zeros(blocks: usize) -> Payload {
 pub(crate) struct Read {
     pub pieces: Payload,
     pub elsewhere: Vec<Elsewhere>,
+}
+
+/// What was read, with what is elsewhere put in as far as it is known.
+pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
+    if read.elsewhere.is_empty() {
+        return Ok(read.pieces);
+    }
+    let mut parts = Vec::new();
+    for part in &read.elsewhere {
+        for index in 0..part.blocks {
+            let reference = part.to.plus(index as u64);
+            let found = known.iter().find(|known| known.reference == reference);
+            parts.push((part.first + index, found.ok_or(LaneError::Elsewhere)?.content.clone().into()));
+        }
+    }
+    Decision::ReferenceTold.taken();
+    Ok(filled(read.pieces, parts))
 }
 
 /// Blocks of a request that are read together: all zeros, or below each other in one column of one batch.
@@ -224,6 +242,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::reference::Reference;
 
     #[test]
     fn zeros_of_any_length() {
@@ -231,5 +250,21 @@ mod tests {
             let pieces = zeros(blocks);
             assert_eq!(pieces.len(), blocks * BLOCK_BYTES);
         }
+    }
+
+    #[test]
+    fn only_what_is_known_of_the_very_reference_is_told() {
+        let to = Reference { layer: LayerId(9), block: 700 };
+        let entries = [MapEntry::ZERO, MapEntry::referring(to), MapEntry::referring(to.plus(1))];
+        let parts = elsewhere(&entries);
+        assert_eq!(parts, [Elsewhere { first: 1, blocks: 2, to }]);
+        let read = || Read { pieces: vec![0; 3 * BLOCK_BYTES].into(), elsewhere: parts.clone() };
+        let known = |reference, byte: u8| Known { reference, content: Bytes::from(vec![byte; BLOCK_BYTES]) };
+        let all = [known(to, 1), known(to.plus(1), 2)];
+        let whole = told(read(), &all).expect("all is known").to_vec();
+        assert_eq!((whole[0], whole[BLOCK_BYTES], whole[2 * BLOCK_BYTES]), (0, 1, 2));
+        assert_eq!(told(read(), &all[..1]).err(), Some(LaneError::Elsewhere));
+        let other = Reference { layer: LayerId(10), ..to };
+        assert_eq!(told(read(), &[known(other, 1), all[1].clone()]).err(), Some(LaneError::Elsewhere));
     }
 }

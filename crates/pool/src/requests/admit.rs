@@ -13,14 +13,15 @@ use std::rc::Rc;
 use base::LayerId;
 use smallvec::SmallVec;
 
+use crate::error::LaneError;
 use crate::format::header::Entry;
 use crate::format::page::PageKey;
-use crate::lane::{CATALOG_LAYER, Lane, LaneError};
-use crate::log::apply::within_leaf;
+use crate::lane::Lane;
+use crate::layers::names::CATALOG_LAYER;
 use crate::log::queue::{Pending, Source, Ticket};
 use crate::map::pages::{Entries, Resolved};
-use crate::map::tree::leaf;
-use crate::requests::hold::HoldId;
+use crate::map::tree::{leaf, within_leaf};
+use crate::requests::holds::HoldId;
 
 /// Blocks of one leaf page that may be appended now: the page is in memory, and space is promised for those that are new.
 pub(crate) struct Admitted {
@@ -28,6 +29,13 @@ pub(crate) struct Admitted {
     block: u64,
     blocks: u64,
     fresh: Fresh,
+}
+
+impl Admitted {
+    /// Blocks for which space is promised.
+    pub fn promised(&self) -> u64 {
+        self.fresh.0.len() as u64
+    }
 }
 
 impl Lane {
@@ -118,8 +126,8 @@ impl Lane {
         self.log_work.notify();
     }
 
-    /// Appends blocks in one step, provided the map still says `before` of them and nothing is on its way to them; `None` where that
-    /// is not so.
+    /// Appends blocks of several leaf pages in one step, provided they are unchanged; `None` where they are not. The pages are pinned
+    /// meanwhile, so that the first are still there when the last is admitted.
     pub(crate) async fn append_if_unchanged(
         &self,
         (layer, block, blocks): (LayerId, u64, u64),
@@ -144,8 +152,7 @@ impl Lane {
             }
             at += count;
         }
-        let pending = || (block..block + blocks).any(|block| self.log.borrow().is_pending(layer, block));
-        if before.is_none() || self.current(layer, block, blocks)? != before || pending() {
+        if !self.is_unchanged(layer, block, &before)? {
             self.give_up(&all);
             return Ok(None);
         }
@@ -156,10 +163,23 @@ impl Lane {
 
     /// Blocks that were admitted, and whose page was pinned for them, are not appended after all.
     fn give_up(&self, admitted: &[Admitted]) {
-        for Admitted { page, blocks, fresh, .. } in admitted {
-            self.take_back(fresh.0.len() as u64);
-            (0..*blocks).for_each(|_| self.map.borrow_mut().unpin(*page));
+        for admitted in admitted {
+            self.take_back(admitted.promised());
+            (0..admitted.blocks).for_each(|_| self.map.borrow_mut().unpin(admitted.page));
         }
+    }
+
+    /// Whether the map still says `before` of blocks, and nothing is on its way to them. What was not known before may have changed.
+    pub(crate) fn is_unchanged(
+        &self,
+        layer: LayerId,
+        block: u64,
+        before: &Option<Entries>,
+    ) -> Result<bool, LaneError> {
+        let Some(entries) = before else { return Ok(false) };
+        let blocks = entries.len() as u64;
+        let pending = || (block..block + blocks).any(|block| self.log.borrow().is_pending(layer, block));
+        Ok(&self.current(layer, block, blocks)? == before && !pending())
     }
 
     /// The map entries of blocks as far as they are known without reading the log; `None` where a page would have to be

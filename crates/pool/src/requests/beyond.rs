@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use base::LayerId;
 
+use crate::error::LaneError;
 use crate::format::page::PAGE_ENTRIES;
-use crate::lane::{Lane, LaneError};
+use crate::lane::Lane;
 use crate::map::pages::SegmentPins;
 
 const PAGE: u64 = PAGE_ENTRIES as u64;

@@ -9,7 +9,9 @@ use std::rc::Rc;
 use base::{AlignedBuffer, BLOCK_BYTES, crc32c};
 use bytes::{Bytes, BytesMut};
 
-use crate::lane::{CATALOG_LAYER, Lane, LaneError};
+use crate::error::LaneError;
+use crate::lane::Lane;
+use crate::layers::names::CATALOG_LAYER;
 use crate::requests::request::{LaneOutput, LaneRequest};
 
 const MAGIC: &[u8; 8] = b"TNGCATLG";

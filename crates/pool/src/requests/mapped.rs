@@ -5,10 +5,10 @@
 
 use base::LayerId;
 
-use crate::lane::{Lane, LaneError};
-use crate::log::apply::within_leaf;
+use crate::error::LaneError;
+use crate::lane::Lane;
 use crate::map::pages::SegmentPins;
-use crate::map::tree::Silence;
+use crate::map::tree::{Silence, within_leaf};
 use crate::requests::request::{LaneOutput, LaneResult};
 
 /// Leaf pages, and stretches without one, that a request looks at.

@@ -4,6 +4,8 @@ pub mod admit;
 pub mod beyond;
 pub mod catalog;
 pub mod hold;
+pub mod holds;
 pub mod mapped;
+pub mod refer;
 pub mod request;
 pub mod write;

@@ -6,15 +6,17 @@ use base::LayerId;
 use base::limits::VOLUME_GROWTH_MAX;
 use block::Payload;
 
+use crate::drives::full::NO_SPACE_RETRY;
+use crate::error::LaneError;
 use crate::format::header::Entry;
-use crate::lane::{Lane, LaneError};
-use crate::layers::merge::FORWARDS;
-use crate::layers::references::{Elsewhere, Known, Reference, Spoken};
+use crate::geometry::reference::Reference;
+use crate::lane::Lane;
+use crate::layers::names::FORWARDS;
+use crate::layers::references::{Elsewhere, Known, Spoken};
 use crate::log::queue::{Pending, Ticket};
-use crate::log::write_batch::NO_SPACE_RETRY;
 use crate::map::tree::height_for;
 use crate::reading::read::Read;
-use crate::requests::hold::HoldId;
+use crate::requests::holds::HoldId;
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]
@@ -335,7 +337,7 @@ impl Lane {
     pub fn layers(&self) -> Vec<LayerId> {
         let map = self.map.borrow();
         let asked_for =
-            |(id, layer): &(&LayerId, &crate::map::tree::Layer)| !layer.dropping && **id != FORWARDS;
+            |(id, layer): &(&LayerId, &crate::layers::layer::Layer)| !layer.dropping && **id != FORWARDS;
         map.layers.iter().filter(asked_for).map(|(_, layer)| layer.name).collect()
     }
 }

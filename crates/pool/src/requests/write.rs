@@ -9,14 +9,15 @@ use base::{BLOCK_BYTES, LayerId};
 use block::Payload;
 use bytes::{Bytes, BytesMut};
 
+use crate::error::LaneError;
 use crate::format::header::Entry;
 use crate::format::page::PageKey;
 use crate::geometry::position::Position;
-use crate::lane::{Lane, LaneError};
-use crate::layers::references::{Known, told};
-use crate::log::apply::within_leaf;
+use crate::lane::Lane;
+use crate::layers::references::Known;
 use crate::log::queue::{Blocks, Pending, Source, Ticket};
-use crate::map::tree::leaf;
+use crate::map::tree::{leaf, within_leaf};
+use crate::reading::read::told;
 
 impl Lane {
     /// A layer that may be written.
@@ -97,11 +98,16 @@ impl Lane {
                 // zeros where nothing is: they need no space
                 return Ok(());
             }
-            let source = |_| Source::Block(std::mem::take(&mut changed));
-            if let Some(ticket) = self.append_if_unchanged((layer, block, 1), before, durable, source).await?
-            {
-                return ticket.wait().await;
+            self.log_room().await?;
+            let admitted = self.admit(layer, block, 1, None).await?;
+            if !self.is_unchanged(layer, block, &before)? {
+                self.take_back(admitted.promised());
+                continue;
             }
+            let ticket = Ticket::new(&self.io);
+            let source = |_| Source::Block(std::mem::take(&mut changed));
+            self.append_admitted(&admitted, durable, &ticket, source);
+            return ticket.wait().await;
         }
     }
 

@@ -4,9 +4,6 @@
 //! What survives the next failure follows from it, and which drive the pool could do without. It is a bound: two columns that
 //! lack something of different rows count as two.
 
-use crate::geometry::position::SegmentId;
-use crate::lane::Lane;
-
 /// A set of columns, and whether there may be others.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Lacking {
@@ -39,14 +36,6 @@ impl Lacking {
 
     pub fn has(self, column: usize) -> bool {
         self.columns >> column & 1 != 0
-    }
-}
-
-impl Lane {
-    /// These columns of a segment lack something.
-    pub(crate) fn lacks_columns(&self, id: SegmentId, columns: impl Iterator<Item = usize>) {
-        let mut segments = self.segments.borrow_mut();
-        columns.for_each(|column| segments.get_mut(id).lacking.add(column));
     }
 }
 

@@ -4,3 +4,4 @@ pub mod fit;
 pub mod lacking;
 pub mod segments;
 pub mod shares;
+pub mod waiting;

@@ -5,7 +5,8 @@ use block::BlockError;
 use task::join_all;
 
 use super::{Piece, Pieces, PoolVolume};
-use crate::layers::references::{Reference, Speaker, Spoken};
+use crate::geometry::reference::Reference;
+use crate::layers::references::{Speaker, Spoken};
 use crate::requests::request::{LaneOutput, LaneRequest};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;

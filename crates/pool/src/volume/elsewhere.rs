@@ -6,7 +6,7 @@ use bytes::Bytes;
 use task::join_all;
 
 use super::{PAGE, Piece, PoolVolume};
-use crate::lane::LaneError;
+use crate::error::LaneError;
 use crate::layers::references::{Elsewhere, Known, filled};
 use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 

@@ -18,10 +18,11 @@ use bytes::BytesMut;
 use smallvec::{SmallVec, smallvec};
 use task::{OneshotReceiver, join_all};
 
+use crate::error::{LaneError, block_error};
 use crate::format::page::PAGE_ENTRIES;
-use crate::lane::{Lane, LaneError, block_error};
+use crate::lane::Lane;
 use crate::reading::read::zeros;
-use crate::requests::hold::HoldId;
+use crate::requests::holds::HoldId;
 use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 
 pub use copy::{CopyRange, Survey};

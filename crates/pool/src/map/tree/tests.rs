@@ -1,7 +1,7 @@
 //! The map in memory, without a lane.
 
 use super::*;
-use crate::geometry::position::SegmentId;
+use crate::geometry::position::{Position, SegmentId};
 
 const LAYER: LayerId = LayerId(4);
 

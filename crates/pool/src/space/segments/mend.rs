@@ -2,7 +2,7 @@
 
 use super::Segments;
 use crate::geometry::position::SegmentId;
-use crate::integrity::recount::Recount;
+use crate::map::recounted::Recount;
 
 impl Segments {
     /// Takes in what was counted anew, and gives how many counts were wrong. What nothing could be moved of may have been empty.
