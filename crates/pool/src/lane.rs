@@ -3,29 +3,37 @@
 //! ```text
 //!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
 //!          └► read.rs ─► map ─► cells.rs (drives, checksums, rebuilding)
-//!  in the background: log task, checkpointer.rs, clean.rs
+//!  in the background: log task, checkpoint/write.rs, clean.rs
 //! ```
 //!
-//! State is in cells of this struct, borrowed for the length of one synchronous step, never across an await.
+//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each keeps its state to
+//! itself and knows no lane. What needs several of them is a method of the lane, in the folder of what it is about. Parts are
+//! borrowed for the length of one synchronous step, never across an await.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
-use base::{LayerId, Nanos};
+use base::Nanos;
 use env::IoError;
-use task::{Io, Notify, OneshotReceiver, Semaphore};
+use task::{Io, Notify, OneshotReceiver};
 
+use crate::checkpoint::checkpointer::Checkpointer;
 use crate::cleaning::cleaner::Cleaner;
 use crate::counters::LaneCounters;
 use crate::decision::Decision;
-use crate::drives::evidence::{Evidence, Patience};
-use crate::drives::latency::Latencies;
+use crate::drives::evidence::Patience;
+use crate::drives::health::DriveHealth;
 use crate::drives::membership::{Member, Membership};
 use crate::error::LaneError;
 use crate::format::label::DriveState;
+use crate::integrity::scrubber::Scrubber;
+use crate::layers::merger::Merger;
+use crate::life::Life;
 use crate::log::queue::{Log, Tickets};
 use crate::map::tree::Map;
+use crate::requests::holds::Holds;
+use crate::space::promises::Promises;
 use crate::space::segments::Segments;
 use crate::space::shares::Shares;
 
@@ -61,19 +69,6 @@ impl Default for LaneOptions {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LaneState {
-    /// Replayed, but not written down: what the recovery writes is tried until it succeeds. Where the file
-    /// system under the drives is full, reads are served meanwhile.
-    Recovering,
-    Running,
-    /// The file system under the drives is full: batches in flight are retried, new writes refused.
-    Stalled,
-    /// More drives failed than the protection allows; nothing is written any more.
-    Failed,
-    Closed,
-}
-
 /// One lane. See the module's words.
 pub struct Lane {
     pub(crate) io: Io,
@@ -85,8 +80,8 @@ pub struct Lane {
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
     pub(crate) tickets: Tickets,
-    pub(crate) holds: RefCell<crate::requests::holds::Holds>,
-    pub(crate) state: Cell<LaneState>,
+    pub(crate) holds: RefCell<Holds>,
+    pub(crate) life: Life,
     pub(crate) counters: RefCell<LaneCounters>,
     /// Something for the log task to look at.
     pub(crate) log_work: Notify,
@@ -96,35 +91,18 @@ pub struct Lane {
     pub(crate) space: Notify,
     /// Something for the background task (checkpoint, cleaning) to do.
     pub(crate) background: Notify,
-    /// It is to end: nothing waits for space below the drive files any longer.
-    pub(crate) closing: Cell<bool>,
     pub(crate) cleaner: Cleaner,
-    pub(crate) checkpoint_wanted: Cell<bool>,
-    pub(crate) checkpointing: Semaphore,
-    pub(crate) checkpoint: RefCell<crate::checkpoint::newest::Newest>,
-    /// When the counts were last compared with the map.
-    pub(crate) recounted: Cell<Option<Nanos>>,
+    pub(crate) checkpointer: Checkpointer,
+    pub(crate) merger: Merger,
+    pub(crate) scrubber: Scrubber,
+    /// What the drives have done lately.
+    pub(crate) health: DriveHealth,
+    /// Blocks promised to writes that are not committed yet.
+    pub(crate) promises: Promises,
     /// Pages that walks through the map have looked at since others had their turn.
     pub(crate) walked: Cell<u32>,
-    /// Drives below which there was no space for what is tried again.
-    pub(crate) short_of_space: RefCell<std::collections::BTreeSet<u8>>,
     /// A write waits because the file system under a drive is full.
     pub(crate) full: Notify,
-    /// Tasks and requests that have not ended.
-    running: Cell<usize>,
-    ended: Notify,
-    /// How far the layer that is being merged has been: the next of its leaf pages.
-    pub(crate) merge_cursor: Cell<Option<(LayerId, u64)>>,
-    /// Pages that replay keeps in memory for the batch at hand.
-    pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
-    /// What speaks against each drive.
-    pub(crate) evidence: RefCell<Evidence>,
-    pub(crate) latencies: RefCell<Latencies>,
-    /// A drive that is to be taken out.
-    pub(crate) condemned: Cell<Option<u8>>,
-    pub(crate) scrub: RefCell<crate::integrity::scrubber::Scrub>,
-    /// Blocks promised to writes that are not committed yet.
-    pub(crate) promised: Cell<u64>,
 }
 
 impl Lane {
@@ -156,7 +134,7 @@ impl Lane {
             map: RefCell::new(Map::new(options.map_budget_bytes)),
             log: RefCell::new(Log::default()),
             holds: RefCell::default(),
-            state: Cell::new(LaneState::Recovering),
+            life: Life::new(io),
             counters: RefCell::new(LaneCounters::default()),
             log_work: Notify::new(io),
             tickets: Tickets::new(io),
@@ -164,23 +142,13 @@ impl Lane {
             space: Notify::new(io),
             background: Notify::new(io),
             cleaner: Cleaner::default(),
-            checkpoint_wanted: Cell::new(false),
-            checkpointing: Semaphore::new(io, 1),
-            checkpoint: RefCell::new(crate::checkpoint::newest::Newest::default()),
-            short_of_space: RefCell::default(),
+            checkpointer: Checkpointer::new(io),
+            merger: Merger::default(),
+            scrubber: Scrubber::default(),
+            health: DriveHealth::default(),
+            promises: Promises::default(),
             walked: Cell::new(0),
-            recounted: Cell::new(None),
             full: Notify::new(io),
-            running: Cell::new(0),
-            ended: Notify::new(io),
-            merge_cursor: Cell::new(None),
-            replaying: RefCell::new(Vec::new()),
-            closing: Cell::new(false),
-            latencies: RefCell::default(),
-            evidence: RefCell::new(Evidence::default()),
-            condemned: Cell::new(None),
-            scrub: RefCell::default(),
-            promised: Cell::new(0),
         }
     }
 
@@ -200,7 +168,7 @@ impl Lane {
                 _ => {}
             }
             if then.slow && !now.slow {
-                self.latencies.borrow_mut().forget(index as u8);
+                self.health.forget_latency(index as u8);
             }
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
@@ -256,22 +224,17 @@ impl Lane {
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {
-        match self.state.get() {
-            LaneState::Running => Ok(()),
-            LaneState::Recovering | LaneState::Stalled => Err(LaneError::OutOfSpace),
-            LaneState::Failed | LaneState::Closed => Err(LaneError::Unavailable),
-        }
+        self.life.check_running()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.get() == LaneState::Closed
+    pub(crate) fn has_ended(&self) -> bool {
+        self.life.has_ended()
     }
 
     /// Gives everything up that waits for the log: too many drives are gone.
     pub(crate) fn fail(&self) {
-        if self.state.get() != LaneState::Closed {
+        if self.life.fail() {
             Decision::LaneFailed.taken();
-            self.state.set(LaneState::Failed);
         }
         self.log.borrow_mut().abandon();
         self.committed.notify();
@@ -291,26 +254,26 @@ impl Lane {
 
     /// Counts as running until dropped.
     pub(crate) fn enter(self: &Rc<Self>) -> Running {
-        self.running.set(self.running.get() + 1);
+        self.life.enter();
         Running(self.clone())
     }
 
     /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task: when this
     /// ends, the lane touches no drive any more.
     pub async fn close(self: &Rc<Self>) -> Result<(), LaneError> {
-        self.closing.set(true);
-        let result = match self.state.get() {
+        self.life.begin_closing();
+        let result = if self.life.is_recovering() {
             // nothing has been taken in that a checkpoint could keep
-            LaneState::Recovering => Ok(()),
+            Ok(())
+        } else if self.life.is_stalled() {
             // it would wait for space, which may never come
-            LaneState::Stalled => Err(LaneError::OutOfSpace),
-            _ => self.write_checkpoint().await,
+            Err(LaneError::OutOfSpace)
+        } else {
+            self.write_checkpoint().await
         };
-        self.state.set(LaneState::Closed);
+        self.life.close();
         self.fail();
-        while self.running.get() > 0 {
-            self.ended.wait().await;
-        }
+        self.life.all_ended().await;
         result
     }
 }
@@ -327,7 +290,6 @@ pub(crate) struct Running(Rc<Lane>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.set(self.0.running.get() - 1);
-        self.0.ended.notify();
+        self.0.life.leave();
     }
 }

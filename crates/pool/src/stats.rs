@@ -6,7 +6,7 @@ use crate::drives::latency::DriveLatency;
 use crate::drives::membership::Membership;
 use crate::integrity::loss;
 use crate::integrity::scrubber::ScrubStats;
-use crate::lane::{Lane, LaneState};
+use crate::lane::Lane;
 use crate::space::shares::Shares;
 
 /// A lane's state in numbers. Blocks are of 4 KiB.
@@ -120,15 +120,15 @@ impl Lane {
             needs_drive,
             lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
-            drive_latency: self.latencies.borrow().all(),
+            drive_latency: self.health.latencies(),
             map_budget_bytes: map.budget_bytes(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),
             map_lookups: map.hits,
             map_misses: map.misses,
-            stalled: matches!(self.state.get(), LaneState::Stalled | LaneState::Recovering),
-            short_of_space: self.short_of_space.borrow().iter().copied().collect(),
-            failed: self.state.get() == LaneState::Failed,
+            stalled: self.life.is_stalled() || self.life.is_recovering(),
+            short_of_space: self.health.full(),
+            failed: self.life.has_failed(),
         }
     }
 

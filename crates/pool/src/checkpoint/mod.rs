@@ -2,6 +2,6 @@
 
 pub mod checkpointer;
 pub mod found;
-pub mod newest;
 pub mod recovery;
 pub mod sanity;
+pub mod write;

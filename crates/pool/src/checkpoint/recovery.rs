@@ -33,7 +33,7 @@ use crate::format::root::Root;
 use crate::format::table::Table;
 use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneHost, LaneOptions, LaneState};
+use crate::lane::{Lane, LaneHost, LaneOptions};
 use crate::layers::layer::Layer;
 use crate::layers::merge::forward;
 use crate::layers::references::References;
@@ -117,7 +117,7 @@ impl Lane {
     async fn write_verdict(&self, root: Root, last: Sequence, outdated: &[u8]) -> Result<(), PoolError> {
         let epoch = self.membership.borrow().epoch;
         let verdict = Root { epoch, generation: root.generation + 1, end: last, ..root };
-        self.checkpoint.borrow_mut().generation = verdict.generation;
+        self.checkpointer.set_generation(verdict.generation);
         self.write_root(&verdict, outdated).await.map_err(|_| PoolError::TooManyFailed)
     }
 
@@ -132,7 +132,7 @@ impl Lane {
             // closed while its last words were written
             return Err(PoolError::Recovery { lane: self.number, error: LaneError::Unavailable });
         }
-        self.state.set(LaneState::Running);
+        self.life.begin();
         self.clean_until_there_is_room().await;
         self.spawn(self.clone().run_checkpoints());
         self.spawn(self.clone().run_cleaning());
@@ -160,7 +160,9 @@ impl Lane {
             let newest = (0..2)
                 .filter(|&slot| found[slot].is_some())
                 .max_by_key(|&slot| found[slot].as_ref().map(rank));
-            newest.map(|slot| self.checkpoint.borrow_mut().slots.insert(handle, slot));
+            if let Some(slot) = newest {
+                self.checkpointer.set_slot(handle, slot);
+            }
         }
         let sequence = |slots: &[Option<Root>]| {
             let newest = slots.iter().flatten().max_by_key(|root| rank(root));
@@ -250,7 +252,7 @@ impl Lane {
         segments.doubted |= segments.live() < map.mapped() + rooted;
         map.references = References::restore(&table.referred);
         map.count_children();
-        self.checkpoint.borrow_mut().generation = root.generation;
+        self.checkpointer.set_generation(root.generation);
     }
 
     /// The headers of the batches after the checkpoint, in order, without gaps.
@@ -350,8 +352,8 @@ impl Lane {
                         break 'all;
                     }
                 };
-                self.load_touched(header).await?;
-                self.replay_batch(header, lacking);
+                let pinned = self.load_touched(header).await?;
+                self.replay_batch(header, lacking, &pinned);
                 last = header.sequence;
             }
         }
@@ -362,8 +364,8 @@ impl Lane {
         Ok(last)
     }
 
-    /// Has the leaf pages in memory that a batch changes.
-    async fn load_touched(&self, header: &BatchHeader) -> Result<(), PoolError> {
+    /// Has the leaf pages in memory that a batch changes, and pins them.
+    async fn load_touched(&self, header: &BatchHeader) -> Result<Vec<PageKey>, PoolError> {
         let damaged = PoolError::Damaged { lane: self.number, what: "the map" };
         let mut keys = BTreeSet::new();
         for entry in &header.entries {
@@ -384,7 +386,7 @@ impl Lane {
                 Entry::Page { .. } | Entry::Table { .. } | Entry::Layer { .. } | Entry::Drop { .. } => {}
             }
         }
-        self.unpin_replayed();
+        let mut pinned = Vec::with_capacity(keys.len());
         for key in keys {
             if self.map.borrow().layers.contains_key(&key.layer) || self.begins(header, key) {
                 if !self.map.borrow().covers(key.layer, key.index * PAGE_ENTRIES as u64) {
@@ -393,10 +395,11 @@ impl Lane {
                         what: "a batch that writes beyond a layer's end",
                     });
                 }
-                self.pin_replayed(key).await.map_err(|()| damaged.clone())?;
+                self.pin_page(key, 1).await.map_err(|_| damaged.clone())?;
+                pinned.push(key);
             }
         }
-        Ok(())
+        Ok(pinned)
     }
 
     fn begins(&self, header: &BatchHeader, key: PageKey) -> bool {
@@ -410,19 +413,8 @@ impl Lane {
         true
     }
 
-    async fn pin_replayed(&self, key: PageKey) -> Result<(), ()> {
-        self.pin_page(key, 1).await.map_err(|_| ())?;
-        self.replaying.borrow_mut().push(key);
-        Ok(())
-    }
-
-    fn unpin_replayed(&self) {
-        for key in self.replaying.borrow_mut().drain(..) {
-            self.map.borrow_mut().unpin(key);
-        }
-    }
-
-    fn replay_batch(&self, header: &BatchHeader, lacking: Lacking) {
+    /// Applies a batch whose pages are pinned.
+    fn replay_batch(&self, header: &BatchHeader, lacking: Lacking, pinned: &[PageKey]) {
         let mut slot = 0;
         for entry in &header.entries {
             let placed = entry.crc().map(|crc| {
@@ -431,7 +423,7 @@ impl Lane {
             });
             self.apply(entry, placed, header.sequence);
         }
-        self.unpin_replayed();
+        pinned.iter().for_each(|&key| self.map.borrow_mut().unpin(key));
         let mut segments = self.segments.borrow_mut();
         let segment = segments.get_mut(header.segment);
         segment.last = header.sequence;

@@ -231,7 +231,7 @@ impl Lane {
     /// The segments that may be cleaned, the best first: by what they give for their cost and how long they
     /// have been left alone, or, where hosts wait, by what they give alone.
     fn candidates(&self, aim: Aim) -> Vec<SegmentId> {
-        let settled = self.checkpoint.borrow().sequence;
+        let settled = self.checkpointer.sequence();
         let newest = self.log.borrow().newest.0;
         let segments = self.segments.borrow();
         let full = segments.packed_blocks() as u64;

@@ -13,7 +13,7 @@ impl Lane {
     /// Takes in how long a read or write of a drive took.
     pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
         let (now, patience) = (self.io.now(), self.options.get().patience);
-        self.latencies.borrow_mut().add(drive, access, now.saturating_sub(began), now, &patience);
+        self.health.note_latency(drive, access, now.saturating_sub(began), now, &patience);
     }
 
     /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
@@ -24,13 +24,12 @@ impl Lane {
 
     /// Whether a drive stays in although it did this.
     pub(crate) fn bears_with(&self, drive: u8, fault: Fault) -> bool {
-        let enough =
-            self.evidence.borrow_mut().add(drive, fault, self.io.now(), &self.options.get().patience);
+        let enough = self.health.note_fault(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
         let spare = membership.lost() < usize::from(membership.protection.parity())
             && !(enough && self.is_needed(drive, fault));
         if enough && spare {
-            self.evidence.borrow_mut().forget(drive);
+            self.health.forget_faults(drive);
             match fault {
                 Fault::Write => Decision::CondemnedWrites.taken(),
                 Fault::Read => Decision::CondemnedReads.taken(),
@@ -52,7 +51,7 @@ impl Lane {
     /// Faults of each drive that are not forgiven yet, by kind.
     pub(crate) fn recent_faults(&self) -> Vec<[u32; 3]> {
         let patience = self.options.get().patience;
-        self.evidence.borrow().recent(self.io.now(), patience.window)
+        self.health.recent_faults(self.io.now(), patience.window)
     }
 }
 

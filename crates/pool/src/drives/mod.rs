@@ -4,6 +4,7 @@ pub mod care;
 pub mod create;
 pub mod evidence;
 pub mod full;
+pub mod health;
 pub mod labels;
 pub mod latency;
 pub mod membership;

@@ -95,7 +95,7 @@ impl Lane {
     fn at_rest(&self) -> Option<(u64, u64)> {
         let log = self.log.borrow();
         let idle = log.is_idle() && !self.map.borrow().is_flushing();
-        idle.then(|| (log.committed.0, self.checkpoint.borrow().generation))
+        idle.then(|| (log.committed.0, self.checkpointer.generation()))
     }
 
     async fn tally(&self) -> Result<Tally, LaneError> {
@@ -144,8 +144,9 @@ impl Lane {
         if let Some(position) = tally.twice {
             return Some(format!("{position:?} is named twice"));
         }
-        if self.promised.get() > 0 {
-            return Some(format!("{} blocks are promised to writes that have ended", self.promised.get()));
+        let promised = self.promises.blocks();
+        if promised > 0 {
+            return Some(format!("{promised} blocks are promised to writes that have ended"));
         }
         let segments = self.segments.borrow();
         if let Some(drive) = miscounted_drive(&segments) {

@@ -116,11 +116,11 @@ impl Lane {
         if self.map.borrow().recount.is_some() {
             return Ok(());
         }
-        self.recounted.set(Some(self.io.now()));
+        self.scrubber.note_recount(self.io.now());
         self.map.borrow_mut().recount = Some(Recount::default());
         let walked = self.walk_for_recount().await;
         // a checkpoint goes by the counts that there were when it began
-        let one = self.checkpointing.acquire(1).await;
+        let one = self.checkpointer.turn().await;
         let recount = self.map.borrow_mut().recount.take();
         walked?;
         let Some(recount) = recount else { return Ok(()) };
@@ -169,7 +169,7 @@ impl Lane {
     pub(crate) fn recount_if_doubted(self: &Rc<Self>) {
         let doubted = self.segments.borrow().doubted || self.map.borrow().doubts();
         let now = self.io.now();
-        let lately = self.recounted.get().is_some_and(|then| now.0 < then.0 + RECOUNT_AGAIN.0);
+        let lately = self.scrubber.last_recount().is_some_and(|then| now.0 < then.0 + RECOUNT_AGAIN.0);
         if doubted && !lately && self.map.borrow().recount.is_none() {
             let lane = self.clone();
             // a lane that has ended is noticed elsewhere

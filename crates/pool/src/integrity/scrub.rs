@@ -23,43 +23,40 @@ use crate::space::segments::{Segment, SegmentState};
 impl Lane {
     /// Begins to read everything; nothing happens where that is under way.
     pub fn start_scrub(self: &Rc<Self>) {
-        let mut scrub = self.scrub.borrow_mut();
-        scrub.stop = false;
-        if !scrub.stats.running && self.check_running().is_ok() {
-            scrub.stats = ScrubStats { running: true, ..ScrubStats::default() };
+        if self.scrubber.begin(self.check_running().is_ok()) {
             self.spawn(self.clone().run_scrub());
         }
     }
 
     /// Ends a scrub where it is.
     pub fn stop_scrub(&self) {
-        self.scrub.borrow_mut().stop = true;
+        self.scrubber.stop();
     }
 
     pub fn scrub_stats(&self) -> ScrubStats {
-        self.scrub.borrow().stats
+        self.scrubber.stats()
     }
 
     async fn run_scrub(self: Rc<Self>) {
         self.scrub_roots().await;
         self.seal_what_is_open();
         let ids: Vec<SegmentId> = self.segments.borrow().iter().map(|(&id, _)| id).collect();
-        self.scrub.borrow_mut().stats.segments_total = ids.len();
+        self.scrubber.note(|stats| stats.segments_total = ids.len());
         for id in ids {
-            let stopped = self.scrub.borrow().stop || self.check_running().is_err();
+            let stopped = self.scrubber.is_stopped() || self.check_running().is_err();
             if stopped {
                 break;
             }
             let pause = self.begin_repair();
             // a lane that cannot go on is noticed above
             let _ = self.scrub_segment(id).await;
-            self.scrub.borrow_mut().stats.segments_done += 1;
+            self.scrubber.note(|stats| stats.segments_done += 1);
             self.end_repair(pause).await;
         }
-        if !self.scrub.borrow().stop {
+        if !self.scrubber.is_stopped() {
             let _ = self.recount().await;
         }
-        self.scrub.borrow_mut().stats.running = false;
+        self.scrubber.note(|stats| stats.running = false);
         self.background.notify();
     }
 
@@ -76,7 +73,7 @@ impl Lane {
         }
         if wrong > 0 {
             Decision::RootRotten.taken();
-            self.scrub.borrow_mut().stats.batches_repaired += wrong;
+            self.scrubber.note(|stats| stats.batches_repaired += wrong);
             if self.write_checkpoint().await.is_err() {
                 self.want_checkpoint();
             }
@@ -85,10 +82,7 @@ impl Lane {
 
     /// Whether a drive's newest root is there, or became another while it was read.
     async fn root_is_right(&self, drive: u8, handle: DriveHandle) -> bool {
-        let newest = || {
-            let checkpoint = self.checkpoint.borrow();
-            (checkpoint.generation, checkpoint.slots.get(&handle).copied())
-        };
+        let newest = || (self.checkpointer.generation(), self.checkpointer.slot(handle));
         let (generation, Some(slot)) = newest() else { return true };
         let offset_bytes = root_offset_bytes(usize::from(self.number), slot);
         let buffer = AlignedBuffer::zeroed(ROOT_SLOT_BYTES as usize / BLOCK_BYTES);
@@ -110,7 +104,7 @@ impl Lane {
             Err(_) => return true,
         }
         // the next goes over what is wrong
-        self.checkpoint.borrow_mut().slots.insert(handle, 1 - slot);
+        self.checkpointer.set_slot(handle, 1 - slot);
         false
     }
 
@@ -187,7 +181,7 @@ impl Lane {
     }
 
     fn found_loss(&self, id: SegmentId) {
-        self.scrub.borrow_mut().stats.batches_unreadable += 1;
+        self.scrubber.note(|stats| stats.batches_unreadable += 1);
         // what can be read of it is moved
         self.note_loss(id);
     }
@@ -199,7 +193,7 @@ impl Lane {
             self.want_checkpoint();
         }
         Decision::ScrubRepaired.taken();
-        self.scrub.borrow_mut().stats.batches_repaired += 1;
+        self.scrubber.note(|stats| stats.batches_repaired += 1);
         self.lacks(id, lacking);
         self.want_repairs();
     }

@@ -87,9 +87,8 @@ impl Lane {
 
     /// Merges some pages; the last ones, and the layer is gone. `false` where there is no space to do it in.
     pub(crate) async fn merge_some(self: &Rc<Self>, merge: Merge) -> Result<bool, LaneError> {
-        let begun = self.merge_cursor.get().filter(|&(from, _)| from == merge.from);
-        let mut next = match begun {
-            Some((_, next)) => next,
+        let mut next = match self.merger.next_page(merge.from) {
+            Some(next) => next,
             None => {
                 if self.map.borrow().layer(merge.from).merging.is_some() {
                     Decision::MergeResumed.taken();
@@ -109,13 +108,13 @@ impl Lane {
         let found = appended?;
         if self.unfinished_merge() != Some(merge) {
             // something else stood on it for a moment: what to do is decided anew
-            self.merge_cursor.set(None);
+            self.merger.forget();
             return Ok(true);
         }
-        self.merge_cursor.set(Some((merge.from, next)));
+        self.merger.advance(merge.from, next);
         if found.is_none() {
             self.finish_merge(merge).await?;
-            self.merge_cursor.set(None);
+            self.merger.forget();
             self.want_checkpoint();
         }
         Ok(true)
@@ -168,7 +167,7 @@ impl Lane {
     fn tree_is_whole(&self, layer: LayerId) -> bool {
         let map = self.map.borrow();
         let written = map.layers.get(&layer).map(|layer| layer.written);
-        written.is_some_and(|written| written <= self.checkpoint.borrow().sequence)
+        written.is_some_and(|written| written <= self.checkpointer.sequence())
     }
 
     async fn finish_merge(&self, merge: Merge) -> Result<(), LaneError> {

@@ -4,6 +4,7 @@ pub mod bases;
 pub mod dropping;
 pub mod layer;
 pub mod merge;
+pub mod merger;
 pub mod names;
 pub mod references;
 pub mod stacks;

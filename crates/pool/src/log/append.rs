@@ -9,7 +9,7 @@ use crate::decision::Decision;
 use crate::error::LaneError;
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, ENTRIES_MAX, Entry};
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneState};
+use crate::lane::Lane;
 use crate::layers::names::FORWARDS;
 use crate::log::batch::{Built, build};
 use crate::log::queue::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
@@ -29,7 +29,7 @@ impl Lane {
 
     /// Appends an entry; it is on its way when this returns. The ticket tells when it is committed.
     pub(crate) fn append(&self, pending: Pending) {
-        if matches!(self.state.get(), LaneState::Failed | LaneState::Closed) {
+        if self.has_ended() {
             pending.ticket.add();
             return pending.ticket.fail(LaneError::Unavailable);
         }
@@ -54,10 +54,6 @@ impl Lane {
                 self.start_batch(built);
             }
         }
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state.get(), LaneState::Failed | LaneState::Closed)
     }
 
     /// A batch is closed when nothing is in flight, or when it is full.
@@ -100,7 +96,7 @@ impl Lane {
             // the one that is being written cannot be: the log is as full as it can get
             Decision::CheckpointGivenUp.taken();
             self.give_up_pending(Entry::is_checkpoint);
-        } else if self.checkpointing.try_acquire(1).is_none() {
+        } else if self.checkpointer.is_writing() {
             // one is being written: what it brings is known when it ends, and that is told
         } else if self.checkpoint_could_help() {
             self.want_checkpoint();
@@ -148,7 +144,7 @@ impl Lane {
     /// except where cleaning has given up.
     fn limits(&self, id: SegmentId) -> Limits {
         let shares = self.shares();
-        let listed = self.checkpoint.borrow().lists(id);
+        let listed = self.checkpointer.lists(id);
         let hosts = if self.cleaner.is_starved() { shares.checkpoint + 1 } else { shares.hosts_wait() };
         Limits { moves: listed && shares.room > shares.checkpoint, hosts: listed && shares.room > hosts }
     }
@@ -178,7 +174,7 @@ impl Lane {
             log.opened.push_back(id);
             segments.get_mut(id).state = SegmentState::Open;
             log.place = Some((id, 0));
-            let low = segments.queue().len() <= self.checkpoint.borrow().queue_low();
+            let low = segments.queue().len() <= self.checkpointer.queue_low();
             if low && !log.pending.iter().any(Pending::is_checkpoint) {
                 self.want_checkpoint();
             }
@@ -330,9 +326,8 @@ impl Lane {
                 log.volatile = sequence;
             }
         }
-        if self.state.get() == LaneState::Stalled {
-            self.state.set(LaneState::Running);
-            self.short_of_space.borrow_mut().clear();
+        if self.life.resume() {
+            self.health.forget_full();
         }
         let mut slot = 0;
         for (entry, rider) in header.entries.iter().zip(riders.iter()) {
@@ -353,7 +348,7 @@ impl Lane {
 
     fn finish_rider(&self, entry: &Entry, rider: &Rider, placed: Option<crate::format::page::MapEntry>) {
         self.log.borrow_mut().settle(entry, rider.serial);
-        self.promised.set(self.promised.get() - u64::from(rider.promised));
+        self.take_back(u64::from(rider.promised));
         self.unpin_for(entry, rider.pinned);
         if let (Some(tag), Some(placed)) = (rider.tag, placed) {
             rider.ticket.placed.borrow_mut().push((tag, placed));

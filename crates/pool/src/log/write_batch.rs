@@ -23,7 +23,7 @@ use crate::error::LaneError;
 use crate::format::header::Entry;
 use crate::format::table::SegmentColumns;
 use crate::geometry::position::SegmentId;
-use crate::lane::{Lane, LaneState};
+use crate::lane::Lane;
 use crate::log::batch::{ColumnWrite, header_columns, take_out, writes};
 use crate::log::queue::{Batch, Rider};
 
@@ -110,7 +110,7 @@ impl Lane {
             self.counters.borrow_mut().failed_write(column.drive, error);
             match error {
                 IoError::NoSpace => {
-                    self.short_of_space.borrow_mut().insert(column.drive);
+                    self.health.note_full(column.drive);
                     return Written::NoSpace;
                 }
                 IoError::Media | IoError::TimedOut if attempts == 0 => {
@@ -141,10 +141,10 @@ impl Lane {
     fn stall(self: &Rc<Self>) {
         Decision::StalledFull.taken();
         self.full.notify();
-        if self.state.get() == LaneState::Recovering {
+        if self.life.is_recovering() {
             return;
         }
-        self.state.set(LaneState::Stalled);
+        self.life.stall();
         self.give_up_pending(|entry| self.may_be_refused(entry));
         let behind: Vec<Rc<Batch>> = {
             let log = self.log.borrow();
@@ -163,20 +163,20 @@ impl Lane {
 
     /// Whoever asked is told at once, and does not wait for space.
     fn may_be_refused(&self, entry: &Entry) -> bool {
-        !entry.must_be_known() || self.closing.get()
+        !entry.must_be_known() || self.life.is_closing()
     }
 
     /// Whether something of a batch would wait for an earlier one for which there is no space.
     fn waits_for_space(&self, batch: &Rc<Batch>) -> bool {
         let first = self.log.borrow().in_flight.front().is_some_and(|front| Rc::ptr_eq(front, batch));
-        self.state.get() == LaneState::Stalled
+        self.life.is_stalled()
             && !first
             && batch.header.borrow().entries.iter().any(|entry| self.may_be_refused(entry))
     }
 
     /// Takes out of a batch what may be refused.
     fn take_refusable(&self, batch: &Batch) -> Vec<(Entry, Rider)> {
-        if self.state.get() == LaneState::Recovering {
+        if self.life.is_recovering() {
             return Vec::new();
         }
         let (mut header, mut riders) = (batch.header.borrow_mut(), batch.riders.borrow_mut());

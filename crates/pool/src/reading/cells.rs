@@ -58,7 +58,7 @@ impl Lane {
         if let Some(column) = columns.columns[layout.column(role)] {
             self.counters.borrow_mut().drive(column.drive).checksum += 1;
             if !self.bears_with(column.drive, Fault::Checksum) {
-                self.condemned.set(Some(column.drive));
+                self.health.condemn(column.drive);
                 self.background.notify();
             }
         }

@@ -167,7 +167,7 @@ fn read(Read { pieces, elsewhere }: Read) -> LaneOutput {
 impl Lane {
     /// Carries out a request.
     pub async fn execute(self: &Rc<Self>, request: LaneRequest) -> LaneResult {
-        if self.is_closed() {
+        if self.life.is_closed() {
             return Err(LaneError::Unavailable);
         }
         let _running = self.enter();

@@ -2,6 +2,7 @@
 
 pub mod fit;
 pub mod lacking;
+pub mod promises;
 pub mod segments;
 pub mod shares;
 pub mod waiting;

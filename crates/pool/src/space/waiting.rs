@@ -80,16 +80,16 @@ impl Lane {
     /// Sets space aside for blocks that a write adds. Refused where the pool is full, but for those that must
     /// `always` be possible.
     pub(crate) fn promise(&self, blocks: u64, always: bool) -> bool {
-        let after = self.segments.borrow().live() + self.promised.get() + blocks;
+        let after = self.segments.borrow().live() + self.promises.blocks() + blocks;
         if blocks > 0 && !always && after > self.shares().capacity_blocks {
             return false;
         }
-        self.promised.set(self.promised.get() + blocks);
+        self.promises.give(blocks);
         true
     }
 
     pub(crate) fn take_back(&self, blocks: u64) {
-        self.promised.set(self.promised.get() - blocks);
+        self.promises.take_back(blocks);
     }
 
     /// Nothing can be cleaned and no checkpoint would help: writes are refused until something is unmapped,
