@@ -3,7 +3,7 @@
 //! ```text
 //!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
 //!          └► read.rs ─► map ─► cells.rs (drives, checksums, rebuilding)
-//!  in the background: log task, checkpoint/write.rs, clean.rs
+//!  in the background: log task, checkpoint/writer.rs, clean.rs
 //! ```
 //!
 //! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each keeps its state to

@@ -3,12 +3,12 @@
 //! | file                            | what it does |
 //! |---------------------------------|---|
 //! | `lane`, `life`                  | one independent log of a pool on one shard: it owns the parts, which know nothing of it |
-//! | `requests`                      | what a lane can be asked (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `holds`), references (`refer`), which blocks are mapped (`mapped`) or behind the end of a smaller volume (`beyond`), the catalog (`catalog`) |
+//! | `requests`                      | what a lane can be asked (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `holds`), references (`refer`), which blocks are mapped (`map_status`) or behind the end of a smaller volume (`beyond`), the catalog (`catalog`) |
 //! | `reading`                       | blocks of a layer (`read`); cells read, checked and rebuilt (`cells`); whole batches checked (`verify`) |
 //! | `log`                           | entries that wait (`queue`), built into a batch (`batch`), placed and committed (`append`), written to the drives (`write_batch`), and what a commit changes in the map (`apply`) |
 //! | `map`                           | layers and their pages in memory (`tree`), read from drives (`pages`), evicted (`ring`), counted anew (`recounted`); dirty pages that a checkpoint would have to write (`exposure`) |
 //! | `layers`                        | one layer (`layer`), which stands on which (`stacks`), those with a meaning of their own (`names`); blocks that are what another layer says (`references`); what the layers below one say (`bases`); their space (`usage`); emptying and merging those that nobody needs (`dropping`, `merge`, `merger`) |
-//! | `checkpoint`                    | what is known of the newest and whether another is due (`checkpointer`); writing the map, the table and the roots (`write`); opening a lane from it and the batches after it (`recovery`, `found`), once it is believed (`sanity`) |
+//! | `checkpoint`                    | what is known of the newest and whether another is due (`checkpointer`); writing the map, the table and the roots (`writer`); opening a lane from it and the batches after it (`recovery`, `found`), once it is believed (`sanity`) |
 //! | `space`                         | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); how much of the room is whose (`shares`, `promises`), and who waits for it (`waiting`) |
 //! | `cleaning`                      | what it is doing (`cleaner`), choosing segments (`clean`), moving their blocks (`round`); how hosts and background work leave each other room and time (`pacing`) |
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); what is damaged beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |

@@ -1,4 +1,4 @@
-//! What is known of the newest checkpoint, and whether another is wanted or being written. Writing is `write.rs`.
+//! What is known of the newest checkpoint, and whether another is wanted or being written. Writing is `writer.rs`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,4 +4,4 @@ pub mod checkpointer;
 pub mod found;
 pub mod recovery;
 pub mod sanity;
-pub mod write;
+pub mod writer;

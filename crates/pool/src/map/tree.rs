@@ -1,6 +1,6 @@
 //! The map of a lane in memory: its layers, and the pages of their maps that are cached.
 //!
-//! Only bookkeeping; reading pages from the log is `pages.rs`, writing them `checkpointer.rs`. What always
+//! Only bookkeeping; reading pages from the log is `pages.rs`, writing them `checkpoint/writer.rs`. What always
 //! holds: a page that is not cached is exactly what its parent's entry (or the layer's root) names; dirty,
 //! flushing and pinned pages are never evicted; pages above level 1 change in checkpoints only.
 

@@ -5,7 +5,7 @@ pub mod beyond;
 pub mod catalog;
 pub mod hold;
 pub mod holds;
-pub mod mapped;
+pub mod map_status;
 pub mod refer;
 pub mod request;
 pub mod write;
