@@ -1,67 +1,41 @@
 //! A lane: one independent log of a pool, living on one shard.
 //!
 //! ```text
-//!  execute ─► write.rs ─► log.rs (pending → batch → drives → commit in order) ─► map, segments
+//!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
 //!          └► read.rs ─► map ─► cells.rs (drives, checksums, rebuilding)
-//!  in the background: log task, checkpoint.rs, clean.rs
+//!  in the background: log task, checkpoint/writer.rs, clean.rs
 //! ```
 //!
-//! State is in cells of this struct, borrowed for the length of one synchronous step, never across an await.
+//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each keeps its state to
+//! itself and knows no lane. What needs several of them is a method of the lane, in the folder of what it is about. Parts are
+//! borrowed for the length of one synchronous step, never across an await.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::future::Future;
 use std::rc::Rc;
 
-use base::{LayerId, Lba, Nanos};
+use base::Nanos;
 use env::IoError;
-use task::{Io, Notify, OneshotReceiver, Semaphore};
+use task::{Io, Notify, OneshotReceiver};
 
+use crate::checkpoint::checkpointer::Checkpointer;
+use crate::cleaning::cleaner::Cleaner;
+use crate::counters::LaneCounters;
 use crate::decision::Decision;
-use crate::evidence::{Evidence, Patience};
+use crate::drives::evidence::Patience;
+use crate::drives::health::DriveHealth;
+use crate::drives::membership::{Member, Membership};
+use crate::error::LaneError;
 use crate::format::label::DriveState;
-use crate::latency::{Access, Latencies};
-use crate::log::{Log, Tickets};
-use crate::map::Map;
-use crate::membership::{Member, Membership};
-use crate::segments::Segments;
-use crate::space::Shares;
-use crate::stats::LaneCounters;
-
-/// Why a request to a lane was not carried out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LaneError {
-    /// No space for what the write adds; or the file system under the drives is full.
-    OutOfSpace,
-    /// The block can neither be read nor rebuilt.
-    Unreadable { block: u64 },
-    /// The compare failed at this byte of the request.
-    Miscompare { offset_bytes: u32 },
-    /// No such layer, or it is being dropped.
-    NoSuchLayer,
-    /// Something stands on the layer, or is to: it is written no more.
-    Frozen,
-    /// A block refers to another lane's, or another layer's: whoever asked has to say what is there.
-    Elsewhere,
-    /// Too many drives have failed, or the lane is closed.
-    Unavailable,
-}
-
-impl fmt::Display for LaneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LaneError::OutOfSpace => f.write_str("the pool is full"),
-            LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
-            LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
-            LaneError::NoSuchLayer => f.write_str("there is no such layer"),
-            LaneError::Frozen => f.write_str("something stands on the layer"),
-            LaneError::Elsewhere => f.write_str("a block is elsewhere"),
-            LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
-        }
-    }
-}
-
-impl std::error::Error for LaneError {}
+use crate::integrity::scrubber::Scrubber;
+use crate::layers::merger::Merger;
+use crate::life::Life;
+use crate::log::queue::{Log, Tickets};
+use crate::map::tree::Map;
+use crate::requests::holds::Holds;
+use crate::space::promises::Promises;
+use crate::space::segments::Segments;
+use crate::space::shares::Shares;
 
 /// What a lane asks of whoever owns the pool as a whole.
 pub trait LaneHost {
@@ -95,19 +69,6 @@ impl Default for LaneOptions {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum LaneState {
-    /// Replayed, but not written down: what the recovery writes is tried until it succeeds. Where the file
-    /// system under the drives is full, reads are served meanwhile.
-    Recovering,
-    Running,
-    /// The file system under the drives is full: batches in flight are retried, new writes refused.
-    Stalled,
-    /// More drives failed than the protection allows; nothing is written any more.
-    Failed,
-    Closed,
-}
-
 /// One lane. See the module's words.
 pub struct Lane {
     pub(crate) io: Io,
@@ -119,8 +80,8 @@ pub struct Lane {
     pub(crate) map: RefCell<Map>,
     pub(crate) log: RefCell<Log>,
     pub(crate) tickets: Tickets,
-    pub(crate) holds: RefCell<crate::hold::Holds>,
-    pub(crate) state: Cell<LaneState>,
+    pub(crate) holds: RefCell<Holds>,
+    pub(crate) life: Life,
     pub(crate) counters: RefCell<LaneCounters>,
     /// Something for the log task to look at.
     pub(crate) log_work: Notify,
@@ -130,48 +91,18 @@ pub struct Lane {
     pub(crate) space: Notify,
     /// Something for the background task (checkpoint, cleaning) to do.
     pub(crate) background: Notify,
-    /// It is to end: nothing waits for space below the drive files any longer.
-    pub(crate) closing: Cell<bool>,
-    pub(crate) brake: Cell<Option<crate::brake::Brake>>,
-    /// Victims of the last round that was chosen.
-    pub(crate) chosen: Cell<usize>,
-    pub(crate) checkpoint_wanted: Cell<bool>,
-    pub(crate) checkpointing: Semaphore,
-    pub(crate) checkpoint: RefCell<crate::checkpoint::Newest>,
-    /// When the counts were last compared with the map.
-    pub(crate) recounted: Cell<Option<Nanos>>,
+    pub(crate) cleaner: Cleaner,
+    pub(crate) checkpointer: Checkpointer,
+    pub(crate) merger: Merger,
+    pub(crate) scrubber: Scrubber,
+    /// What the drives have done lately.
+    pub(crate) health: DriveHealth,
+    /// Blocks promised to writes that are not committed yet.
+    pub(crate) promises: Promises,
     /// Pages that walks through the map have looked at since others had their turn.
     pub(crate) walked: Cell<u32>,
-    /// Drives below which there was no space for what is tried again.
-    pub(crate) short_of_space: RefCell<std::collections::BTreeSet<u8>>,
     /// A write waits because the file system under a drive is full.
     pub(crate) full: Notify,
-    /// Tasks and requests that have not ended.
-    running: Cell<usize>,
-    ended: Notify,
-    /// How far the layer that is being merged has been: the next of its leaf pages.
-    pub(crate) merge_cursor: Cell<Option<(LayerId, u64)>>,
-    /// Pages that replay keeps in memory for the batch at hand.
-    pub(crate) replaying: RefCell<Vec<crate::format::page::PageKey>>,
-    /// Cleaning found nothing to clean although there is no room: writes are refused until something is freed.
-    pub(crate) starved: Cell<bool>,
-    /// Rounds of cleaning since there was last more room than ever while hosts wait, and that room.
-    pub(crate) futile: Cell<u32>,
-    pub(crate) most_room: Cell<usize>,
-    /// When repairs were last looked for in vain; nothing has asked for another look since.
-    pub(crate) no_repairs: Cell<Option<Nanos>>,
-    /// Something lacks redundancy, and there is no room to write it anew: cleaning makes some, whether hosts need any or not.
-    pub(crate) repairs_lack_room: Cell<bool>,
-    /// What was committed when there was last nothing worth cleaning.
-    pub(crate) nothing_to_clean: Cell<Option<base::Sequence>>,
-    /// What speaks against each drive.
-    pub(crate) evidence: RefCell<Evidence>,
-    pub(crate) latencies: RefCell<Latencies>,
-    /// A drive that is to be taken out.
-    pub(crate) condemned: Cell<Option<u8>>,
-    pub(crate) scrub: RefCell<crate::scrub::Scrub>,
-    /// Blocks promised to writes that are not committed yet.
-    pub(crate) promised: Cell<u64>,
 }
 
 impl Lane {
@@ -203,38 +134,21 @@ impl Lane {
             map: RefCell::new(Map::new(options.map_budget_bytes)),
             log: RefCell::new(Log::default()),
             holds: RefCell::default(),
-            state: Cell::new(LaneState::Recovering),
+            life: Life::new(io),
             counters: RefCell::new(LaneCounters::default()),
             log_work: Notify::new(io),
             tickets: Tickets::new(io),
             committed: Notify::new(io),
             space: Notify::new(io),
             background: Notify::new(io),
-            checkpoint_wanted: Cell::new(false),
-            checkpointing: Semaphore::new(io, 1),
-            checkpoint: RefCell::new(crate::checkpoint::Newest::default()),
-            short_of_space: RefCell::default(),
+            cleaner: Cleaner::default(),
+            checkpointer: Checkpointer::new(io),
+            merger: Merger::default(),
+            scrubber: Scrubber::default(),
+            health: DriveHealth::default(),
+            promises: Promises::default(),
             walked: Cell::new(0),
-            recounted: Cell::new(None),
             full: Notify::new(io),
-            running: Cell::new(0),
-            ended: Notify::new(io),
-            merge_cursor: Cell::new(None),
-            replaying: RefCell::new(Vec::new()),
-            starved: Cell::new(false),
-            futile: Cell::new(0),
-            most_room: Cell::new(0),
-            closing: Cell::new(false),
-            brake: Cell::new(None),
-            chosen: Cell::new(0),
-            no_repairs: Cell::new(None),
-            repairs_lack_room: Cell::new(false),
-            nothing_to_clean: Cell::new(None),
-            latencies: RefCell::default(),
-            evidence: RefCell::new(Evidence::default()),
-            condemned: Cell::new(None),
-            scrub: RefCell::default(),
-            promised: Cell::new(0),
         }
     }
 
@@ -254,7 +168,7 @@ impl Lane {
                 _ => {}
             }
             if then.slow && !now.slow {
-                self.latencies.borrow_mut().forget(index as u8);
+                self.health.forget_latency(index as u8);
             }
         }
         self.segments.borrow_mut().set_drives(drives_of(&membership));
@@ -263,12 +177,6 @@ impl Lane {
         self.want_repairs();
         self.space.notify();
         self.log_work.notify();
-    }
-
-    /// Takes in how long a read or write of a drive took.
-    pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
-        let (now, patience) = (self.io.now(), self.options.get().patience);
-        self.latencies.borrow_mut().add(drive, access, now.saturating_sub(began), now, &patience);
     }
 
     /// Segments that stand on a drive which nothing new goes to are neither written to nor set aside any longer: what
@@ -316,34 +224,23 @@ impl Lane {
     }
 
     pub(crate) fn check_running(&self) -> Result<(), LaneError> {
-        match self.state.get() {
-            LaneState::Running => Ok(()),
-            LaneState::Recovering | LaneState::Stalled => Err(LaneError::OutOfSpace),
-            LaneState::Failed | LaneState::Closed => Err(LaneError::Unavailable),
-        }
+        self.life.check_running()
     }
 
-    pub(crate) fn is_closed(&self) -> bool {
-        self.state.get() == LaneState::Closed
+    pub(crate) fn has_ended(&self) -> bool {
+        self.life.has_ended()
     }
 
     /// Gives everything up that waits for the log: too many drives are gone.
     pub(crate) fn fail(&self) {
-        if self.state.get() != LaneState::Closed {
+        if self.life.fail() {
             Decision::LaneFailed.taken();
-            self.state.set(LaneState::Failed);
         }
         self.log.borrow_mut().abandon();
         self.committed.notify();
         self.space.notify();
         self.log_work.notify();
         self.background.notify();
-    }
-
-    /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
-    pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
-        let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
-        known || self.host.drive_failed(drive, error).await.unwrap_or(false)
     }
 
     /// Starts a task that [`Lane::close`] waits for.
@@ -357,26 +254,26 @@ impl Lane {
 
     /// Counts as running until dropped.
     pub(crate) fn enter(self: &Rc<Self>) -> Running {
-        self.running.set(self.running.get() + 1);
+        self.life.enter();
         Running(self.clone())
     }
 
     /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task: when this
     /// ends, the lane touches no drive any more.
     pub async fn close(self: &Rc<Self>) -> Result<(), LaneError> {
-        self.closing.set(true);
-        let result = match self.state.get() {
+        self.life.begin_closing();
+        let result = if self.life.is_recovering() {
             // nothing has been taken in that a checkpoint could keep
-            LaneState::Recovering => Ok(()),
+            Ok(())
+        } else if self.life.is_stalled() {
             // it would wait for space, which may never come
-            LaneState::Stalled => Err(LaneError::OutOfSpace),
-            _ => self.write_checkpoint().await,
+            Err(LaneError::OutOfSpace)
+        } else {
+            self.write_checkpoint().await
         };
-        self.state.set(LaneState::Closed);
+        self.life.close();
         self.fail();
-        while self.running.get() > 0 {
-            self.ended.wait().await;
-        }
+        self.life.all_ended().await;
         result
     }
 }
@@ -393,21 +290,6 @@ pub(crate) struct Running(Rc<Lane>);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.running.set(self.0.running.get() - 1);
-        self.0.ended.notify();
+        self.0.life.leave();
     }
 }
-
-/// The error that a block request gets for a lane's error. `lba_of` turns a lane's block into the volume's.
-pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
-    match error {
-        // a volume goes on in its frozen layer where the snapshot that froze it finds no space to be recorded, nor to be forgotten
-        LaneError::OutOfSpace | LaneError::Frozen => block::BlockError::OutOfSpace,
-        LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
-        LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
-        LaneError::NoSuchLayer | LaneError::Elsewhere | LaneError::Unavailable => block::BlockError::NotReady,
-    }
-}
-
-/// The layer that holds the catalog, in lane 0.
-pub const CATALOG_LAYER: LayerId = LayerId(1);

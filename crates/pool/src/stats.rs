@@ -1,78 +1,13 @@
 //! What a lane counts.
 
-use crate::evidence::note_needed;
-use crate::lane::{Lane, LaneState};
-use crate::latency::DriveLatency;
-use crate::loss;
-use crate::membership::Membership;
-use crate::scrub::ScrubStats;
-use crate::space::Shares;
-
-/// Errors of one drive, by kind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct DriveErrors {
-    pub read: u64,
-    pub write: u64,
-    pub checksum: u64,
-}
-
-/// Counted since the lane was opened.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LaneCounters {
-    /// By drive index.
-    pub drive_errors: Vec<DriveErrors>,
-    pub blocks_written: u64,
-    pub blocks_read: u64,
-    pub blocks_rebuilt: u64,
-    pub blocks_healed: u64,
-    pub blocks_cleaned: u64,
-    pub batches: u64,
-    pub checkpoints: u64,
-    /// Map pages and tables that checkpoints have written, in blocks.
-    pub map_blocks_written: u64,
-    pub segments_cleaned: u64,
-    /// Leaf pages of layers that were merged into others.
-    pub pages_merged: u64,
-    /// Blocks written anew because something that they stood in lacked redundancy, or was to be emptied.
-    pub blocks_restored: u64,
-    /// Recovery: batches replayed, found torn and dropped, completed from parity.
-    pub replayed: u64,
-    pub dropped: u64,
-    pub completed: u64,
-    /// Recovery: conditional entries that did not apply any more.
-    pub moves_stale: u64,
-    /// Counts of what is in use that were wrong, and have been put right.
-    pub counts_mended: u64,
-}
-
-impl DriveErrors {
-    /// Together with those of `other`.
-    pub fn plus(self, other: DriveErrors) -> DriveErrors {
-        DriveErrors {
-            read: self.read + other.read,
-            write: self.write + other.write,
-            checksum: self.checksum + other.checksum,
-        }
-    }
-}
-
-impl LaneCounters {
-    pub(crate) fn drive(&mut self, drive: u8) -> &mut DriveErrors {
-        let index = usize::from(drive);
-        if self.drive_errors.len() <= index {
-            self.drive_errors.resize(index + 1, DriveErrors::default());
-        }
-        &mut self.drive_errors[index]
-    }
-
-    /// A write, or a flush, that failed. That there is no space below a drive is no error of the drive; it is asked for again
-    /// and again.
-    pub(crate) fn failed_write(&mut self, drive: u8, error: env::IoError) {
-        if error != env::IoError::NoSpace {
-            self.drive(drive).write += 1;
-        }
-    }
-}
+use crate::counters::LaneCounters;
+use crate::drives::care::note_needed;
+use crate::drives::latency::DriveLatency;
+use crate::drives::membership::Membership;
+use crate::integrity::loss;
+use crate::integrity::scrubber::ScrubStats;
+use crate::lane::Lane;
+use crate::space::shares::Shares;
 
 /// A lane's state in numbers. Blocks are of 4 KiB.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -185,15 +120,15 @@ impl Lane {
             needs_drive,
             lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
-            drive_latency: self.latencies.borrow().all(),
+            drive_latency: self.health.latencies(),
             map_budget_bytes: map.budget_bytes(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),
             map_lookups: map.hits,
             map_misses: map.misses,
-            stalled: matches!(self.state.get(), LaneState::Stalled | LaneState::Recovering),
-            short_of_space: self.short_of_space.borrow().iter().copied().collect(),
-            failed: self.state.get() == LaneState::Failed,
+            stalled: self.life.is_stalled() || self.life.is_recovering(),
+            short_of_space: self.health.full(),
+            failed: self.life.has_failed(),
         }
     }
 

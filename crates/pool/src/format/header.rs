@@ -9,8 +9,8 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligne
 
 use super::page::{LEVEL_MAX, PAGE_ENTRIES};
 use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
-use crate::position::{Position, REFERRED_MAX, SegmentId};
-use crate::references::Reference;
+use crate::geometry::position::{Position, REFERRED_MAX, SegmentId};
+use crate::geometry::reference::Reference;
 
 const MAGIC: &[u8; 8] = b"TNGBATCH";
 const CRC_OFFSET: usize = 12;

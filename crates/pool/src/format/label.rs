@@ -9,8 +9,8 @@ use zerocopy::little_endian::{U16, U32, U64, U128};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{COUNT_MAX, FORMAT_VERSION, FormatError, check_magic, check_seal, check_version, seal};
-use crate::protection::{Protection, Shape};
-use crate::stats::DriveErrors;
+use crate::counters::DriveErrors;
+use crate::geometry::protection::{Protection, Shape};
 
 const MAGIC: &[u8; 8] = b"TANGELO\x01";
 const CRC_OFFSET: usize = 12;

@@ -8,13 +8,14 @@ use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::{FORMAT_VERSION, FormatError};
-use crate::merge::FORWARDS;
-use crate::position::Position;
-use crate::references::Reference;
+use crate::geometry::position::Position;
+use crate::geometry::reference::{self, Reference};
+use crate::layers::names::FORWARDS;
 
 const MAGIC: &[u8; 4] = b"TNGP";
 /// Entries of one page.
 pub const PAGE_ENTRIES: usize = 256;
+const _: () = assert!(PAGE_ENTRIES as u64 == reference::PAGE);
 /// Pages stand on this many levels at most: 256^5 blocks are 4 PiB.
 pub const LEVEL_MAX: u8 = 5;
 
@@ -161,10 +162,15 @@ impl Page {
     }
 }
 
+/// A place in the log that a map entry names, if it does.
+pub(crate) fn stored(entry: MapEntry) -> Option<Position> {
+    Some(entry.position).filter(|position| position.is_stored())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::position::SegmentId;
+    use crate::geometry::position::SegmentId;
 
     const KEY: PageKey = PageKey { layer: LayerId(3), level: 1, index: 300 };
 

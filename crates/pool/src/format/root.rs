@@ -15,7 +15,7 @@ use super::codec::{Reader, Writer};
 use super::page::MapEntry;
 use super::table::{SegmentColumns, read_columns, write_columns};
 use super::{FORMAT_VERSION, FormatError, ROOT_SLOT_BYTES, check_magic, check_seal, check_version, seal};
-use crate::position::Position;
+use crate::geometry::position::Position;
 
 const MAGIC: &[u8; 8] = b"TNGROOT\x01";
 const CRC_OFFSET: usize = 12;
@@ -119,7 +119,7 @@ impl Root {
 mod tests {
     use super::*;
     use crate::format::table::Column;
-    use crate::position::SegmentId;
+    use crate::geometry::position::SegmentId;
     use proptest::prelude::*;
 
     fn example(blocks: usize) -> Root {

@@ -8,8 +8,8 @@ use base::{Epoch, LayerId, Sequence};
 use super::FormatError;
 use super::codec::{Reader, Writer};
 use super::page::{LEVEL_MAX, MapEntry};
-use crate::position::{Position, SegmentId};
-use crate::protection::Shape;
+use crate::geometry::position::{Position, SegmentId};
+use crate::geometry::protection::Shape;
 
 /// One column of a segment: a chunk of a drive. The drive's number is its index in the label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -18,8 +18,8 @@ use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
 use crate::format::table::{SegmentColumns, Table};
 use crate::format::{LABEL_REGION_BYTES, ROOT_SLOT_BYTES, label_offset_bytes, root_offset_bytes, seal_again};
-use crate::layout::Layout;
-use crate::position::Position;
+use crate::geometry::layout::Layout;
+use crate::geometry::position::Position;
 
 /// The drives of a pool, in the order of its label, while nobody serves it.
 pub trait Drives {

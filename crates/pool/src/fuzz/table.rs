@@ -6,7 +6,7 @@ use super::numbers::{Dice, number};
 use super::sealed::{get, put, set, some_entry};
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::table::{SegmentColumns, Table};
-use crate::position::{Position, SegmentId};
+use crate::geometry::position::{Position, SegmentId};
 
 /// Some layer of the table, or another.
 pub(super) fn some_layer(table: &Table, dice: Dice<'_>) -> LayerId {

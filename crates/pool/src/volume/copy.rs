@@ -5,8 +5,9 @@ use block::BlockError;
 use task::join_all;
 
 use super::{Piece, Pieces, PoolVolume};
-use crate::references::{Reference, Speaker, Spoken};
-use crate::request::{LaneOutput, LaneRequest};
+use crate::geometry::reference::Reference;
+use crate::layers::references::{Speaker, Spoken};
+use crate::requests::request::{LaneOutput, LaneRequest};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
 /// Stretches are copied one after the other; what is to be referred to within one, at once.

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use task::join_all;
 
 use super::{PAGE, Piece, PoolVolume};
-use crate::lane::LaneError;
-use crate::references::{Elsewhere, Known, filled};
-use crate::request::{LaneOutput, LaneRequest, LaneResult};
+use crate::error::LaneError;
+use crate::layers::references::{Elsewhere, Known, filled};
+use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 
 /// How often a request begins again because what a block refers to is gone, or another, by now.
 const ATTEMPTS: u32 = 16;

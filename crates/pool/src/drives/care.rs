@@ -1,0 +1,79 @@
+//! What a lane does about drives that err: it bears with them, or has them taken out, unless something may stand nowhere else.
+
+use base::Nanos;
+use env::IoError;
+
+use crate::decision::Decision;
+use crate::drives::evidence::Fault;
+use crate::drives::latency::Access;
+use crate::lane::Lane;
+use crate::space::segments::{Segment, Segments};
+
+impl Lane {
+    /// Takes in how long a read or write of a drive took.
+    pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
+        let (now, patience) = (self.io.now(), self.options.get().patience);
+        self.health.note_latency(drive, access, now.saturating_sub(began), now, &patience);
+    }
+
+    /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
+    pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
+        let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
+        known || self.host.drive_failed(drive, error).await.unwrap_or(false)
+    }
+
+    /// Whether a drive stays in although it did this.
+    pub(crate) fn bears_with(&self, drive: u8, fault: Fault) -> bool {
+        let enough = self.health.note_fault(drive, fault, self.io.now(), &self.options.get().patience);
+        let membership = self.membership.borrow();
+        let spare = membership.lost() < usize::from(membership.protection.parity())
+            && !(enough && self.is_needed(drive, fault));
+        if enough && spare {
+            self.health.forget_faults(drive);
+            match fault {
+                Fault::Write => Decision::CondemnedWrites.taken(),
+                Fault::Read => Decision::CondemnedReads.taken(),
+                Fault::Checksum => Decision::CondemnedChecksums.taken(),
+            }
+        } else if enough {
+            Decision::LastDriveKept.taken();
+        }
+        !(enough && spare)
+    }
+
+    /// Whether something of this lane may be readable only as long as a drive is. What the drive itself lacks does not speak for
+    /// it. Where it is not known what lacks something, that may be another's; after a failed write it is the drive's own, and
+    /// those who read from it find it lacking elsewhere.
+    fn is_needed(&self, drive: u8, fault: Fault) -> bool {
+        needs(&self.segments.borrow(), drive, fault != Fault::Write)
+    }
+
+    /// Faults of each drive that are not forgiven yet, by kind.
+    pub(crate) fn recent_faults(&self) -> Vec<[u32; 3]> {
+        let patience = self.options.get().patience;
+        self.health.recent_faults(self.io.now(), patience.window)
+    }
+}
+
+fn needs(segments: &Segments, drive: u8, unknown_counts: bool) -> bool {
+    segments.iter().any(|(_, segment)| segment_needs(segments, segment, drive, unknown_counts))
+}
+
+fn segment_needs(segments: &Segments, segment: &Segment, drive: u8, unknown_counts: bool) -> bool {
+    let mut columns = segment.columns.columns.iter().flatten();
+    let unknown = unknown_counts && segment.lacking.is_unknown();
+    segment.live > 0
+        && columns.any(|column| column.drive == drive)
+        && (unknown || segments.useless_beside(segment, Some(drive)) >= segment.columns.shape().parity())
+}
+
+/// Notes which drives a segment needs. One of which every column is sound needs none, where there is parity at all: most are.
+pub(crate) fn note_needed(segments: &Segments, segment: &Segment, needed: &mut [bool]) {
+    if segment.lacking.is_nothing() && segments.lost_columns(segment) < segment.columns.shape().parity() {
+        return;
+    }
+    for column in segment.columns.columns.iter().flatten() {
+        let drive = usize::from(column.drive);
+        needed[drive] = needed[drive] || segment_needs(segments, segment, column.drive, true);
+    }
+}

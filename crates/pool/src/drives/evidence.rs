@@ -1,0 +1,116 @@
+//! When a drive is taken out: by evidence, never for one hiccup.
+//!
+//! A drive that is gone is out at once. One that returns errors stays in service below the limits; what it lacks is written
+//! anew elsewhere, and each error is counted for ever. It is not taken out where that would leave less than the protection
+//! needs, or something that stands nowhere else any more: a drive with errors is better than none.
+//!
+//! Limits are a drive's, over all lanes of its pool. A lane that reaches one by itself acts at once; what several lanes have met
+//! together is added up by the pool's owner ([`crate::LaneStats::recent_faults`]), who also says what keeps a drive in service.
+
+use std::collections::VecDeque;
+
+use base::Nanos;
+
+/// How many errors of one kind, within a while, have a drive taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Patience {
+    /// Writes that failed although they were tried again: a drive with so many is out.
+    pub write_errors: u32,
+    /// Reads that failed.
+    pub read_errors: u32,
+    /// Blocks that were read and were not what had been written.
+    pub checksum_errors: u32,
+    /// What is older than this is forgiven.
+    pub window: Nanos,
+    /// A drive is slow that takes so many times as long as its siblings; 0: none ever is.
+    pub slow_factor: u32,
+    /// What is faster than this is not slow, whatever its siblings are.
+    pub slow_latency: Nanos,
+    /// For how long it must have been, without a break.
+    pub slow_time: Nanos,
+    /// A drive that has not answered for so long is given up, if its siblings answer; zero: never.
+    pub hung_time: Nanos,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            write_errors: 4,
+            read_errors: 64,
+            checksum_errors: 256,
+            window: Nanos::from_secs(600),
+            slow_factor: 16,
+            slow_latency: Nanos::from_millis(2),
+            slow_time: Nanos::from_secs(60),
+            // less than hosts wait before they give a command up
+            hung_time: Nanos::from_secs(15),
+        }
+    }
+}
+
+/// What a drive did wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    Write,
+    Read,
+    Checksum,
+}
+
+/// The recent faults of each drive, by index.
+#[derive(Default)]
+pub(crate) struct Evidence(Vec<[VecDeque<Nanos>; 3]>);
+
+impl Evidence {
+    /// Adds a fault; `true` when there is enough of that kind to take the drive out.
+    pub fn add(&mut self, drive: u8, fault: Fault, now: Nanos, patience: &Patience) -> bool {
+        let index = usize::from(drive);
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, Default::default);
+        }
+        let limit = match fault {
+            Fault::Write => patience.write_errors,
+            Fault::Read => patience.read_errors,
+            Fault::Checksum => patience.checksum_errors,
+        };
+        let recent = &mut self.0[index][fault as usize];
+        let limit = limit.max(1) as usize;
+        recent.push_back(now);
+        // more than the limit says no more than the limit does
+        while recent.len() > limit || recent.front().is_some_and(|&then| then.0 + patience.window.0 < now.0) {
+            recent.pop_front();
+        }
+        recent.len() >= limit
+    }
+
+    /// Of each drive: how many faults of each kind are not forgiven yet.
+    pub fn recent(&self, now: Nanos, window: Nanos) -> Vec<[u32; 3]> {
+        let counted =
+            |faults: &VecDeque<Nanos>| faults.iter().filter(|then| then.0 + window.0 >= now.0).count() as u32;
+        self.0.iter().map(|kinds| [counted(&kinds[0]), counted(&kinds[1]), counted(&kinds[2])]).collect()
+    }
+
+    /// The drive has been taken out: what was held against it counts no more should it come back.
+    pub fn forget(&mut self, drive: u8) {
+        if let Some(faults) = self.0.get_mut(usize::from(drive)) {
+            faults.iter_mut().for_each(VecDeque::clear);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_faults_are_forgiven_and_kinds_are_not_mixed() {
+        let patience = Patience { write_errors: 3, window: Nanos::from_secs(10), ..Patience::default() };
+        let mut evidence = Evidence::default();
+        let mut add = |seconds, fault| evidence.add(2, fault, Nanos::from_secs(seconds), &patience);
+        assert!(!add(0, Fault::Write) && !add(1, Fault::Write));
+        assert!(!add(2, Fault::Read));
+        assert!(!add(11, Fault::Write), "the first is forgiven");
+        assert!(add(11, Fault::Write));
+        evidence.forget(2);
+        assert!(!evidence.add(2, Fault::Write, Nanos::from_secs(11), &patience));
+    }
+}

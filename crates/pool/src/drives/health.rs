@@ -1,0 +1,73 @@
+//! What a lane has met of its drives lately: faults, latencies, and where there is no space below them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+
+use base::Nanos;
+
+use crate::drives::evidence::{Evidence, Fault, Patience};
+use crate::drives::latency::{Access, DriveLatency, Latencies};
+
+#[derive(Default)]
+pub(crate) struct DriveHealth {
+    /// What speaks against each drive.
+    evidence: RefCell<Evidence>,
+    latencies: RefCell<Latencies>,
+    /// A drive that is to be taken out.
+    condemned: Cell<Option<u8>>,
+    /// Drives below which there was no space for what is tried again.
+    full: RefCell<BTreeSet<u8>>,
+}
+
+impl DriveHealth {
+    /// Adds a fault; `true` when there is enough of that kind to take the drive out.
+    pub fn note_fault(&self, drive: u8, fault: Fault, now: Nanos, patience: &Patience) -> bool {
+        self.evidence.borrow_mut().add(drive, fault, now, patience)
+    }
+
+    /// The drive is taken out: what was held against it counts no more should it come back.
+    pub fn forget_faults(&self, drive: u8) {
+        self.evidence.borrow_mut().forget(drive);
+    }
+
+    /// Of each drive: how many faults of each kind are not forgiven yet.
+    pub fn recent_faults(&self, now: Nanos, window: Nanos) -> Vec<[u32; 3]> {
+        self.evidence.borrow().recent(now, window)
+    }
+
+    pub fn note_latency(&self, drive: u8, access: Access, took: Nanos, now: Nanos, patience: &Patience) {
+        self.latencies.borrow_mut().add(drive, access, took, now, patience);
+    }
+
+    /// The drive is no longer said to be slow: it is judged anew.
+    pub fn forget_latency(&self, drive: u8) {
+        self.latencies.borrow_mut().forget(drive);
+    }
+
+    pub fn latencies(&self) -> Vec<DriveLatency> {
+        self.latencies.borrow().all()
+    }
+
+    /// A drive is to be taken out by the next who can wait for it.
+    pub fn condemn(&self, drive: u8) {
+        self.condemned.set(Some(drive));
+    }
+
+    pub fn take_condemned(&self) -> Option<u8> {
+        self.condemned.take()
+    }
+
+    /// There was no space below a drive.
+    pub fn note_full(&self, drive: u8) {
+        self.full.borrow_mut().insert(drive);
+    }
+
+    /// There is space again.
+    pub fn forget_full(&self) {
+        self.full.borrow_mut().clear();
+    }
+
+    pub fn full(&self) -> Vec<u8> {
+        self.full.borrow().iter().copied().collect()
+    }
+}

@@ -1,0 +1,261 @@
+//! Which drive is slow: by the latency of its reads and writes against its siblings', never by one hiccup.
+//!
+//! ```text
+//!  interval 1 │ interval 2 │ … │ interval 6      each: the median latency of every drive, reads and writes apart
+//!      slow        slow      …      slow         slow in all of them: the drive is slow
+//! ```
+//!
+//! A drive is slow in an interval where its median is so many times that of its siblings' medians, and above a floor. All
+//! drives slow together are their own measure: none is. An interval with too few samples says nothing.
+
+use base::Nanos;
+
+use crate::drives::evidence::Patience;
+
+/// Intervals in a row in which a drive must have been slow.
+const INTERVALS: u32 = 6;
+/// Reads or writes of a drive without which an interval says nothing about it.
+const SAMPLES_MIN: u32 = 16;
+/// Drives to compare with.
+const SIBLINGS_MIN: usize = 2;
+/// What was slow so many times the patience ago does not count any more.
+const STALE: u64 = 10;
+/// Four to a doubling, from a microsecond to a quarter of an hour.
+const BUCKETS: usize = 120;
+
+/// What was measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// How fast a drive is, by the last interval that says something.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriveLatency {
+    /// Medians.
+    pub read: Option<Nanos>,
+    pub write: Option<Nanos>,
+    /// It has been so many times slower than its siblings, for as long as is borne with.
+    pub slow: Option<u32>,
+}
+
+#[derive(Clone, Default)]
+struct Histogram {
+    /// Empty until there is a sample.
+    counts: Vec<u32>,
+    total: u32,
+}
+
+impl Histogram {
+    fn add(&mut self, time: Nanos) {
+        if self.counts.is_empty() {
+            self.counts.resize(BUCKETS, 0);
+        }
+        let value = (time.0 >> 10) + 4;
+        let octave = value.ilog2() as usize;
+        let bucket = (octave - 2) * 4 + (value >> (octave - 2)) as usize % 4;
+        self.counts[bucket.min(BUCKETS - 1)] += 1;
+        self.total += 1;
+    }
+
+    /// `None` where there are too few samples. Exact to a quarter.
+    fn median(&self) -> Option<Nanos> {
+        if self.total < SAMPLES_MIN {
+            return None;
+        }
+        let mut left = self.total / 2;
+        let bucket = self.counts.iter().position(|&count| {
+            let here = left < count;
+            left = left.saturating_sub(count);
+            here
+        });
+        let bucket = bucket.unwrap_or(BUCKETS - 1) as u64;
+        Some(Nanos((((4 + bucket % 4) << (bucket / 4)) - 4) << 10))
+    }
+
+    fn clear(&mut self) {
+        self.counts.fill(0);
+        self.total = 0;
+    }
+}
+
+#[derive(Clone, Default)]
+struct Drive {
+    accesses: [Histogram; 2],
+    /// Intervals in a row in which it was slow, and when the last of them ended.
+    slow: u32,
+    last: Nanos,
+    factor: u32,
+    medians: [Option<Nanos>; 2],
+}
+
+/// The latencies of a lane's drives, by index.
+#[derive(Default)]
+pub(crate) struct Latencies {
+    drives: Vec<Drive>,
+    /// When the interval ends.
+    until: Nanos,
+}
+
+impl Latencies {
+    /// Takes in how long a read or write took that has just ended.
+    pub fn add(&mut self, drive: u8, access: Access, time: Nanos, now: Nanos, patience: &Patience) {
+        let index = usize::from(drive);
+        if now >= self.until {
+            self.end_interval(now, patience);
+            self.until = now + Nanos(patience.slow_time.0 / u64::from(INTERVALS));
+        }
+        if self.drives.len() <= index {
+            self.drives.resize_with(index + 1, Drive::default);
+        }
+        self.drives[index].accesses[access as usize].add(time);
+    }
+
+    fn end_interval(&mut self, now: Nanos, patience: &Patience) {
+        let mut verdicts: Vec<Option<u32>> = vec![None; self.drives.len()];
+        for access in [Access::Read, Access::Write] {
+            let medians: Vec<Option<Nanos>> =
+                self.drives.iter().map(|drive| drive.accesses[access as usize].median()).collect();
+            for (index, verdict) in verdicts.iter_mut().enumerate() {
+                let Some(median) = medians[index] else { continue };
+                self.drives[index].medians[access as usize] = Some(median);
+                if let Some(factor) = times_slower(&medians, index) {
+                    let slow = patience.slow_factor > 0
+                        && factor >= patience.slow_factor
+                        && median >= patience.slow_latency;
+                    *verdict = Some(verdict.unwrap_or(0).max(if slow { factor } else { 0 }));
+                }
+            }
+        }
+        for (drive, verdict) in self.drives.iter_mut().zip(verdicts) {
+            let stale = now.saturating_sub(drive.last) > Nanos(patience.slow_time.0 * STALE);
+            match verdict {
+                Some(0) => drive.slow = 0,
+                Some(factor) => {
+                    drive.slow = if stale { 1 } else { drive.slow + 1 };
+                    (drive.last, drive.factor) = (now, factor);
+                }
+                None if stale => drive.slow = 0,
+                None => {}
+            }
+            drive.accesses.iter_mut().for_each(Histogram::clear);
+        }
+    }
+
+    /// What was held against a drive counts no more.
+    pub fn forget(&mut self, drive: u8) {
+        if let Some(drive) = self.drives.get_mut(usize::from(drive)) {
+            *drive = Drive::default();
+        }
+    }
+
+    pub fn all(&self) -> Vec<DriveLatency> {
+        let latency = |drive: &Drive| DriveLatency {
+            read: drive.medians[Access::Read as usize],
+            write: drive.medians[Access::Write as usize],
+            slow: (drive.slow >= INTERVALS).then_some(drive.factor),
+        };
+        self.drives.iter().map(latency).collect()
+    }
+}
+
+/// How many times the median of its siblings' medians a drive's is; of two in the middle the slower counts.
+fn times_slower(medians: &[Option<Nanos>], drive: usize) -> Option<u32> {
+    let siblings = medians.iter().enumerate().filter(|(index, _)| *index != drive);
+    let mut siblings: Vec<Nanos> = siblings.filter_map(|(_, median)| *median).collect();
+    if siblings.len() < SIBLINGS_MIN {
+        return None;
+    }
+    siblings.sort_unstable();
+    let usual = siblings[siblings.len() / 2].0.max(1 << 10);
+    Some(u32::try_from(medians[drive]?.0 / usual).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Every drive does 40 writes a second, taking so long; gives those that are slow after `seconds`.
+    fn run(
+        latencies: &mut Latencies,
+        from: u64,
+        seconds: u64,
+        times: impl Fn(u64, usize) -> u64,
+    ) -> Vec<usize> {
+        let patience = Patience::default();
+        for tick in from * 40..(from + seconds) * 40 {
+            for drive in 0..5 {
+                let time = Nanos(times(tick, drive));
+                latencies.add(drive as u8, Access::Write, time, Nanos(tick * 25 * MS), &patience);
+            }
+        }
+        let all = latencies.all();
+        (0..5).filter(|&drive| all[drive].slow.is_some()).collect()
+    }
+
+    #[test]
+    fn medians_are_exact_to_a_quarter() {
+        for time in [1_000, 80_000, 5 * MS, 700 * MS, 90_000 * MS] {
+            let mut histogram = Histogram::default();
+            (0..99).for_each(|_| histogram.add(Nanos(time)));
+            let median = histogram.median().unwrap().0;
+            assert!(median <= time && median * 5 / 4 + 1100 >= time, "{time}: {median}");
+        }
+        let mut few = Histogram::default();
+        few.add(Nanos(MS));
+        assert_eq!(few.median(), None);
+    }
+
+    #[test]
+    fn one_slow_drive_is_found_and_not_before_its_time() {
+        let one_slow = |_: u64, drive: usize| if drive == 3 { 10 * MS } else { MS / 5 };
+        let mut latencies = Latencies::default();
+        assert_eq!(run(&mut latencies, 0, 55, one_slow), []);
+        assert_eq!(run(&mut latencies, 55, 10, one_slow), [3]);
+        let latency = latencies.all()[3];
+        assert!((40..=60).contains(&latency.slow.unwrap()), "{latency:?}");
+        latencies.forget(3);
+        assert_eq!(latencies.all()[3], DriveLatency::default());
+    }
+
+    #[test]
+    fn all_slow_together_most_of_them_or_a_little_are_not() {
+        let all: fn(u64, usize) -> u64 = |_, _| 500 * MS;
+        let most: fn(u64, usize) -> u64 = |_, drive| if drive < 3 { 50 * MS } else { MS / 5 };
+        let below_the_floor: fn(u64, usize) -> u64 = |_, drive| if drive == 3 { MS } else { MS / 50 };
+        let a_little: fn(u64, usize) -> u64 = |_, drive| if drive == 3 { 20 * MS } else { 3 * MS };
+        for times in [all, most, below_the_floor, a_little] {
+            assert_eq!(run(&mut Latencies::default(), 0, 300, times), []);
+        }
+    }
+
+    #[test]
+    fn hiccups_are_borne_with() {
+        // one of a hundred takes ten seconds; for most of a minute it is slow, but not for all of it
+        let spikes = |tick: u64, drive: usize| {
+            if drive == 3 && tick.is_multiple_of(100) { 10_000 * MS } else { MS / 5 }
+        };
+        assert_eq!(run(&mut Latencies::default(), 0, 300, spikes), []);
+        let bouts =
+            |tick: u64, drive: usize| if drive == 3 && tick / 40 % 60 < 45 { 100 * MS } else { MS / 5 };
+        let mut latencies = Latencies::default();
+        for from in (0..600).step_by(15) {
+            assert_eq!(run(&mut latencies, from, 15, bouts), []);
+        }
+    }
+
+    #[test]
+    fn two_drives_have_no_siblings_to_compare_with() {
+        let mut latencies = Latencies::default();
+        let patience = Patience::default();
+        for tick in 0..8000 {
+            let now = Nanos(tick * 25 * MS);
+            latencies.add(0, Access::Read, Nanos(100 * MS), now, &patience);
+            latencies.add(1, Access::Read, Nanos(MS / 5), now, &patience);
+        }
+        assert!(latencies.all().iter().all(|latency| latency.slow.is_none()));
+    }
+}

@@ -1,0 +1,12 @@
+//! The drives of a pool: what one holds, making a pool of some, and when one is given up.
+
+pub mod care;
+pub mod create;
+pub mod evidence;
+pub mod full;
+pub mod health;
+pub mod labels;
+pub mod latency;
+pub mod membership;
+pub mod probe;
+pub mod watch;

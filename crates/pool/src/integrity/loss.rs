@@ -1,0 +1,79 @@
+//! What is damaged beyond repair: live blocks that can neither be read nor rebuilt, whoever met them: a host, a
+//! scrub, or cleaning.
+//!
+//! It is known by segments. One in which something is lost counts as incomplete, so that cleaning takes what can be
+//! read out of it, and is *stuck* with the rest. It ends when none of that is live any more, when a scrub finds
+//! nothing lost in it, or when cleaning gets at it: that tries again after a start, and when a drive has come back.
+
+use crate::cleaning::round::Round;
+use crate::decision::Decision;
+use crate::format::header::{BatchHeader, Entry};
+use crate::geometry::position::SegmentId;
+use crate::lane::Lane;
+use crate::space::lacking::Lacking;
+use crate::space::segments::Segments;
+
+impl Lane {
+    /// Something live in this segment can neither be read nor rebuilt.
+    pub(crate) fn note_loss(&self, id: SegmentId) {
+        let known = {
+            let mut segments = self.segments.borrow_mut();
+            let segment = segments.get_mut(id);
+            segment.lacking.add_all(Lacking::SOMEWHERE);
+            std::mem::replace(&mut segment.lost, true)
+        };
+        if known {
+            return;
+        }
+        Decision::LossMet.taken();
+        self.want_repairs();
+    }
+
+    /// Cleaning cannot move what is live in this segment: it is left alone from then on.
+    pub(crate) fn leave(&self, id: SegmentId) {
+        self.segments.borrow_mut().get_mut(id).stuck = true;
+        self.note_loss(id);
+    }
+
+    /// Nothing seems lost in this segment any more: cleaning is to try again what it could not move.
+    pub(crate) fn forget_loss(&self, id: SegmentId) {
+        let was_stuck = {
+            let mut segments = self.segments.borrow_mut();
+            let segment = segments.get_mut(id);
+            segment.lost = false;
+            std::mem::take(&mut segment.stuck)
+        };
+        if was_stuck {
+            self.want_repairs();
+        }
+    }
+
+    /// A drive has come back: what is lost may be readable with it.
+    pub(crate) fn try_what_is_lost_again(&self) {
+        self.segments.borrow_mut().iter_mut().for_each(|segment| segment.stuck = false);
+    }
+
+    /// Whether something of a batch is in use that stands in these slots, all of which are lost.
+    pub(crate) async fn is_missed(&self, header: &BatchHeader, lost: &[usize]) -> bool {
+        for (slot, entry) in header.data().filter(|(slot, _)| lost.contains(slot)) {
+            let position = header.position(slot);
+            // where the page that would tell is itself lost, that has been noted
+            let Ok(page) = self.survey_entry(entry, position, &mut Round::new(self)).await else { continue };
+            // a page that is in memory is only to be written anew
+            let in_memory =
+                |key| matches!(entry, Entry::Page { .. }) && self.map.borrow().cached(key).is_some();
+            if page.is_some_and(|key| !in_memory(key)) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// Live blocks that are lost, as far as is known: what cleaning had to leave; of a segment through which it has not
+/// been yet, one.
+pub(crate) fn lost_blocks(segments: &Segments) -> u64 {
+    let lost = segments.iter().filter(|(_, segment)| segment.live > 0 && (segment.lost || segment.stuck));
+    lost.map(|(_, segment)| if segment.stuck { u64::from(segment.live) } else { 1 }).sum::<u64>()
+        + segments.gone
+}

@@ -1,0 +1,181 @@
+//! Counting anew what the map names. The counts of live blocks, of mapped blocks and of references are kept as the map changes,
+//! and written down by checkpoints; where they turn out to be wrong, they are *doubted*: no segment is freed by its count
+//! until all have been compared with the map. Every scrub compares them, too.
+//!
+//! ```text
+//!   layer 1 | leaf 0 1 2 3 ... | layer 2 | leaf 0 1 ▼ ...
+//!            `------ counted; what changes here ---'    what changes behind the cursor is counted when it gets there
+//!                    is added at once
+//! ```
+//!
+//! The walk looks at one leaf page in a step, and at the pages above it that begin with it. Between two steps the map changes as
+//! it likes. A page that can not be read is passed over; then counts are raised alone, never lowered.
+
+use std::rc::Rc;
+
+use base::{LayerId, Nanos};
+
+use crate::error::LaneError;
+use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::lane::Lane;
+use crate::map::recounted::{Recount, leaves};
+use crate::map::tree::{Found, Map, Silence};
+
+const PAGE: u64 = PAGE_ENTRIES as u64;
+/// Pages of one piece of the work, between which hosts have their share of time.
+const PIECE_PAGES: usize = 256;
+/// Counts that are doubted again soon after a recount, which a page that can not be read may bring about, wait for so long.
+const RECOUNT_AGAIN: Nanos = Nanos::from_secs(60);
+
+/// What a step of the walk needs, or found.
+enum Step {
+    Load(PageKey, MapEntry),
+    Passed,
+    End,
+}
+
+impl Map {
+    /// Goes on to the next leaf page, or past those that are not there.
+    fn step_recount(&mut self, recount: &mut Recount) -> Step {
+        let first = u32::try_from(recount.cursor.0).map(LayerId);
+        let next = first.ok().and_then(|first| self.layers.range(first..).next());
+        let Some((&id, layer)) = next else {
+            // whatever is made before the counts are compared is counted as it is made
+            recount.cursor = (u64::MAX, u64::MAX);
+            return Step::End;
+        };
+        let height = layer.height;
+        if u64::from(id.0) > recount.cursor.0 {
+            recount.cursor = (u64::from(id.0), 0);
+        }
+        let leaf = recount.cursor.1;
+        if leaf >= leaves(height) {
+            recount.cursor = (u64::from(id.0) + 1, 0);
+            return Step::Passed;
+        }
+        let key = PageKey { layer: id, level: 1, index: leaf };
+        if let Found::Load(key, entry) = self.find_for_change(key) {
+            return Step::Load(key, entry);
+        }
+        self.count_places(recount, key);
+        let mut next = leaf + 1;
+        if let Some(page) = self.cached(key).cloned() {
+            (0..PAGE_ENTRIES).for_each(|slot| recount.count_block(id, page.entry(slot), 1));
+        } else if let Silence::Until(block) = self.silent_until(id, leaf * PAGE) {
+            next = next.max(block / PAGE);
+        }
+        recount.cursor.1 = next;
+        Step::Passed
+    }
+
+    /// Counts the places of a page, and of those above it, as far as the walk comes to them here first.
+    fn count_places(&self, recount: &mut Recount, mut key: PageKey) {
+        let layer = self.layer(key.layer);
+        while key.index * leaves(key.level) == recount.cursor.1 {
+            if key.level == layer.height {
+                return recount.count_place(layer.root, 1);
+            }
+            let entry = self.cached(key.parent()).map(|page| page.entry(key.entry_in_parent()));
+            recount.count_place(entry.unwrap_or(MapEntry::ABSENT), 1);
+            key = key.parent();
+        }
+    }
+
+    /// Goes on past a page that can not be read, and all below it.
+    fn pass_unreadable(&mut self, key: PageKey) {
+        let Some(mut recount) = self.recount.take() else { return };
+        // the layer may have gone meanwhile
+        if self.layers.contains_key(&key.layer) && recount.cursor.0 == u64::from(key.layer.0) {
+            self.count_places(&mut recount, key);
+            recount.is_partial = true;
+            recount.cursor.1 = recount.cursor.1.max((key.index + 1) * leaves(key.level));
+        }
+        self.recount = Some(recount);
+    }
+
+    /// Another count of a layer's blocks, where it was wrong.
+    fn mend_mapped(&mut self, recount: &Recount) -> u64 {
+        let mut mended = 0;
+        for (&id, layer) in &mut self.layers {
+            if let Some(mapped) = recount.mapped(id, layer.mapped) {
+                (layer.mapped, mended) = (mapped, mended + 1);
+            }
+        }
+        self.mapped = self.layers.values().map(|layer| layer.mapped).sum();
+        self.doubted = false;
+        let references = recount.references(self.references.all());
+        mended += u64::from(references != *self.references.all());
+        self.references.mend(references);
+        mended
+    }
+}
+
+impl Lane {
+    /// Compares all counts with the map, and mends those that are wrong. One at a time.
+    pub(crate) async fn recount(&self) -> Result<(), LaneError> {
+        if self.map.borrow().recount.is_some() {
+            return Ok(());
+        }
+        self.scrubber.note_recount(self.io.now());
+        self.map.borrow_mut().recount = Some(Recount::default());
+        let walked = self.walk_for_recount().await;
+        // a checkpoint goes by the counts that there were when it began
+        let one = self.checkpointer.turn().await;
+        let recount = self.map.borrow_mut().recount.take();
+        walked?;
+        let Some(recount) = recount else { return Ok(()) };
+        let mended =
+            self.segments.borrow_mut().mend_live(&recount) + self.map.borrow_mut().mend_mapped(&recount);
+        drop(one);
+        self.counters.borrow_mut().counts_mended += mended;
+        if mended > 0 {
+            // what was thought to be in use may be free, or the other way round
+            self.relieve();
+            self.want_repairs();
+            self.want_checkpoint();
+        }
+        Ok(())
+    }
+
+    async fn walk_for_recount(&self) -> Result<(), LaneError> {
+        loop {
+            let pause = self.begin_repair();
+            for _ in 0..PIECE_PAGES {
+                if self.has_ended() {
+                    return Err(LaneError::Unavailable);
+                }
+                self.give_way().await;
+                let step = {
+                    let mut map = self.map.borrow_mut();
+                    let Some(mut recount) = map.recount.take() else { return Ok(()) };
+                    let step = map.step_recount(&mut recount);
+                    map.recount = Some(recount);
+                    step
+                };
+                match step {
+                    Step::End => return Ok(()),
+                    Step::Passed => {}
+                    Step::Load(key, entry) => match self.load_page(key, entry).await {
+                        Err(LaneError::Unreadable { .. }) => self.map.borrow_mut().pass_unreadable(key),
+                        result => result?,
+                    },
+                }
+            }
+            self.end_repair(pause).await;
+        }
+    }
+
+    /// Has the counts compared with the map where they are doubted.
+    pub(crate) fn recount_if_doubted(self: &Rc<Self>) {
+        let doubted = self.segments.borrow().doubted || self.map.borrow().doubts();
+        let now = self.io.now();
+        let lately = self.scrubber.last_recount().is_some_and(|then| now.0 < then.0 + RECOUNT_AGAIN.0);
+        if doubted && !lately && self.map.borrow().recount.is_none() {
+            let lane = self.clone();
+            // a lane that has ended is noticed elsewhere
+            self.spawn(async move {
+                let _ = lane.recount().await;
+            });
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Scrubbing: every drive's newest root is read; then every batch, all of it, and compared with what its header says:
+//! header copies, data, parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
+//! that, or could not be moved, is read again: what is lost in it may be in use no more, or be there again.
+
+use std::rc::Rc;
+
+use base::{AlignedBuffer, BLOCK_BYTES};
+use env::{DriveHandle, IoError};
+
+use crate::decision::Decision;
+use crate::error::LaneError;
+use crate::format::header::{BatchHeader, Entry};
+use crate::format::root::Root;
+use crate::format::{ROOT_SLOT_BYTES, root_offset_bytes};
+use crate::geometry::position::SegmentId;
+use crate::integrity::scrubber::ScrubStats;
+use crate::lane::Lane;
+use crate::map::pages::SegmentPins;
+use crate::reading::verify::{BatchCheck, Expect};
+use crate::space::lacking::Lacking;
+use crate::space::segments::{Segment, SegmentState};
+
+impl Lane {
+    /// Begins to read everything; nothing happens where that is under way.
+    pub fn start_scrub(self: &Rc<Self>) {
+        if self.scrubber.begin(self.check_running().is_ok()) {
+            self.spawn(self.clone().run_scrub());
+        }
+    }
+
+    /// Ends a scrub where it is.
+    pub fn stop_scrub(&self) {
+        self.scrubber.stop();
+    }
+
+    pub fn scrub_stats(&self) -> ScrubStats {
+        self.scrubber.stats()
+    }
+
+    async fn run_scrub(self: Rc<Self>) {
+        self.scrub_roots().await;
+        self.seal_what_is_open();
+        let ids: Vec<SegmentId> = self.segments.borrow().iter().map(|(&id, _)| id).collect();
+        self.scrubber.note(|stats| stats.segments_total = ids.len());
+        for id in ids {
+            let stopped = self.scrubber.is_stopped() || self.check_running().is_err();
+            if stopped {
+                break;
+            }
+            let pause = self.begin_repair();
+            // a lane that cannot go on is noticed above
+            let _ = self.scrub_segment(id).await;
+            self.scrubber.note(|stats| stats.segments_done += 1);
+            self.end_repair(pause).await;
+        }
+        if !self.scrubber.is_stopped() {
+            let _ = self.recount().await;
+        }
+        self.scrubber.note(|stats| stats.running = false);
+        self.background.notify();
+    }
+
+    /// Roots are read at starts alone, between which there may be years. Where a drive's newest is not what was written, a
+    /// checkpoint writes it anew, on all drives.
+    async fn scrub_roots(&self) {
+        let mut wrong = 0;
+        for (drive, _) in self.online_drives() {
+            // unless it was retired while others were read
+            let handle = self.membership.borrow().handle(drive);
+            if let Some(handle) = handle {
+                wrong += u64::from(!self.root_is_right(drive, handle).await);
+            }
+        }
+        if wrong > 0 {
+            Decision::RootRotten.taken();
+            self.scrubber.note(|stats| stats.batches_repaired += wrong);
+            if self.write_checkpoint().await.is_err() {
+                self.want_checkpoint();
+            }
+        }
+    }
+
+    /// Whether a drive's newest root is there, or became another while it was read.
+    async fn root_is_right(&self, drive: u8, handle: DriveHandle) -> bool {
+        let newest = || (self.checkpointer.generation(), self.checkpointer.slot(handle));
+        let (generation, Some(slot)) = newest() else { return true };
+        let offset_bytes = root_offset_bytes(usize::from(self.number), slot);
+        let buffer = AlignedBuffer::zeroed(ROOT_SLOT_BYTES as usize / BLOCK_BYTES);
+        let (buffer, result) = self.io.drive_read(handle, offset_bytes, buffer).await;
+        if newest() != (generation, Some(slot)) {
+            return true;
+        }
+        let pool = self.membership.borrow().pool;
+        let is_ours = |root: &Root| root.pool == pool && root.lane == self.number;
+        match result {
+            Ok(())
+                if Root::parse(&buffer).is_ok_and(|root| is_ours(&root) && root.generation >= generation) =>
+            {
+                return true;
+            }
+            Ok(()) => self.counters.borrow_mut().drive(drive).checksum += 1,
+            Err(IoError::Media) => self.counters.borrow_mut().drive(drive).read += 1,
+            // a drive that does not answer is noticed elsewhere
+            Err(_) => return true,
+        }
+        // the next goes over what is wrong
+        self.checkpointer.set_slot(handle, 1 - slot);
+        false
+    }
+
+    /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it. Whether there
+    /// was anything, and it is sealed.
+    pub(crate) fn seal_what_is_open(&self) -> bool {
+        let place = self.log.borrow().place;
+        let place = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space());
+        if let Some((id, row)) = place {
+            self.seal(id, row);
+        }
+        place.is_some()
+    }
+
+    /// Waits until everything in a segment is committed.
+    async fn settle_segment(&self, id: SegmentId) -> Result<(), LaneError> {
+        loop {
+            self.check_running()?;
+            let committed = self.log.borrow().committed;
+            if self.segments.borrow().find(id).is_none_or(|segment| segment.last <= committed) {
+                return Ok(());
+            }
+            self.committed.wait().await;
+        }
+    }
+
+    async fn scrub_segment(&self, id: SegmentId) -> Result<(), LaneError> {
+        let sealed = |segment: &Segment| segment.state == SegmentState::Sealed;
+        // one that is empty yet has nothing to be found out
+        if !self.segments.borrow().find(id).is_some_and(sealed) {
+            return Ok(());
+        }
+        self.settle_segment(id).await?;
+        let mut pins = SegmentPins::new(self);
+        let (columns, used_rows, last, known) = {
+            let segments = self.segments.borrow();
+            let Some(segment) = segments.find(id).filter(|segment| sealed(segment)) else { return Ok(()) };
+            (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.lacking)
+        };
+        pins.pin(id);
+        let (mut row, mut lost) = (0, false);
+        while row < used_rows {
+            self.check_running()?;
+            let header = self.read_last_header(&columns, row).await.filter(|header| header.sequence <= last);
+            let Some(header) = header else {
+                // what stands in it, and behind it, is not known
+                if self.segments.borrow().get(id).live > 0 {
+                    self.found_loss(id);
+                }
+                return Ok(());
+            };
+            match self.check_batch(&columns, &header, Expect::WhatIsThere).await {
+                BatchCheck::Whole => {}
+                BatchCheck::Torn(slots) if self.is_missed(&header, &slots).await => {
+                    lost = true;
+                    self.found_loss(id);
+                }
+                BatchCheck::Repairable(_, lacking) if known.is_nothing() => {
+                    self.found_damage(id, &header, lacking);
+                }
+                BatchCheck::Torn(_) if known.is_nothing() => {
+                    self.found_damage(id, &header, Lacking::SOMEWHERE);
+                }
+                // that it is to be written anew is known; that more of it lacks something may not be
+                BatchCheck::Repairable(_, lacking) => self.lacks(id, lacking),
+                BatchCheck::Torn(_) => self.lacks(id, Lacking::SOMEWHERE),
+            }
+            row += usize::from(header.rows);
+        }
+        if !lost {
+            self.forget_loss(id);
+        }
+        Ok(())
+    }
+
+    fn found_loss(&self, id: SegmentId) {
+        self.scrubber.note(|stats| stats.batches_unreadable += 1);
+        // what can be read of it is moved
+        self.note_loss(id);
+    }
+
+    /// Something is wrong, and nothing that is in use is lost.
+    fn found_damage(&self, id: SegmentId, header: &BatchHeader, lacking: Lacking) {
+        if header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
+            // it may be the newest
+            self.want_checkpoint();
+        }
+        Decision::ScrubRepaired.taken();
+        self.scrubber.note(|stats| stats.batches_repaired += 1);
+        self.lacks(id, lacking);
+        self.want_repairs();
+    }
+
+    fn lacks(&self, id: SegmentId, lacking: Lacking) {
+        self.segments.borrow_mut().get_mut(id).lacking.add_all(lacking);
+    }
+}

@@ -1,0 +1,65 @@
+//! How far a scrub has got, and when counts were last compared with the map.
+
+use std::cell::Cell;
+
+use base::Nanos;
+
+/// A scrub: one that runs, or the last one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ScrubStats {
+    pub running: bool,
+    pub segments_done: usize,
+    pub segments_total: usize,
+    /// Batches in which something was wrong, and copies of the root; all of their data is there, and is being written anew.
+    pub batches_repaired: u64,
+    /// Batches of which some data can neither be read nor rebuilt.
+    pub batches_unreadable: u64,
+}
+
+/// The state of a lane's scrub.
+#[derive(Default)]
+pub(crate) struct Scrubber {
+    stats: Cell<ScrubStats>,
+    stop: Cell<bool>,
+    recounted: Cell<Option<Nanos>>,
+}
+
+impl Scrubber {
+    /// A scrub is asked for. Whether one begins: `false` where one is under way, which goes on, or where none `may_begin`.
+    pub fn begin(&self, may_begin: bool) -> bool {
+        self.stop.set(false);
+        let begins = !self.stats.get().running && may_begin;
+        if begins {
+            self.stats.set(ScrubStats { running: true, ..ScrubStats::default() });
+        }
+        begins
+    }
+
+    /// The scrub is to end where it is.
+    pub fn stop(&self) {
+        self.stop.set(true);
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.stop.get()
+    }
+
+    pub fn stats(&self) -> ScrubStats {
+        self.stats.get()
+    }
+
+    /// Changes what is told of the scrub.
+    pub fn note(&self, change: impl FnOnce(&mut ScrubStats)) {
+        let mut stats = self.stats.get();
+        change(&mut stats);
+        self.stats.set(stats);
+    }
+
+    pub fn note_recount(&self, now: Nanos) {
+        self.recounted.set(Some(now));
+    }
+
+    pub fn last_recount(&self) -> Option<Nanos> {
+        self.recounted.get()
+    }
+}

@@ -1,0 +1,228 @@
+//! References: blocks that are what another, frozen layer says of a block, maybe in another lane. How copies inside a
+//! pool cost nothing; `docs/design/0007-references.md`.
+//!
+//! ```text
+//!   volume ── read ──► lane 0: data, and "blocks 4..9 are elsewhere: (H, v)"
+//!          ── read of H ──► the lane of v: data                             the volume puts it in
+//! ```
+//!
+//! A lane keeps and counts references; it never follows one, because what they name may be another lane's. What always
+//! holds: a layer that something refers to is frozen, and nobody drops it.
+
+use std::collections::BTreeMap;
+
+use base::{BLOCK_BYTES, LayerId};
+use block::Payload;
+use bytes::Bytes;
+
+use crate::format::page::MapEntry;
+use crate::geometry::reference::Reference;
+
+/// Blocks of a request that are elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Elsewhere {
+    /// The first of them within the request.
+    pub first: usize,
+    pub blocks: usize,
+    /// Where the first is; the others follow it.
+    pub to: Reference,
+}
+
+/// What a reference says: one block.
+#[derive(Clone, Debug)]
+pub struct Known {
+    pub reference: Reference,
+    pub content: Bytes,
+}
+
+/// Who says what blocks of a layer are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Speaker {
+    /// A layer above the one that was asked for.
+    Above,
+    /// That layer, or one below it.
+    Below,
+    /// Another, to which the first of the blocks refers; the others follow it.
+    Elsewhere(Reference),
+    /// Nobody: they are not mapped.
+    Nobody,
+}
+
+/// Blocks that follow each other, of which one says what they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spoken {
+    pub blocks: u64,
+    pub by: Speaker,
+}
+
+impl Spoken {
+    pub(crate) fn add(runs: &mut Vec<Spoken>, by: Speaker) {
+        match runs.last_mut() {
+            Some(last) if last.joins(by) => last.blocks += 1,
+            _ => runs.push(Spoken { blocks: 1, by }),
+        }
+    }
+
+    fn joins(&self, next: Speaker) -> bool {
+        match (self.by, next) {
+            (Speaker::Elsewhere(first), Speaker::Elsewhere(next)) => first.plus(self.blocks) == next,
+            (by, next) => by == next,
+        }
+    }
+}
+
+/// How many entries of a lane's map refer to each layer, by its name.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct References {
+    counts: BTreeMap<LayerId, u64>,
+    /// A count has turned out to be wrong.
+    pub doubted: bool,
+}
+
+impl References {
+    pub fn restore(counts: &[(LayerId, u64)]) -> References {
+        References { counts: counts.iter().copied().collect(), doubted: false }
+    }
+
+    /// An entry of the map has come to say this.
+    pub fn come(&mut self, entry: MapEntry) {
+        if let Some(to) = entry.reference() {
+            let count = self.counts.entry(to.layer).or_default();
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// An entry of the map says this no more.
+    pub fn go(&mut self, entry: MapEntry) {
+        let Some(to) = entry.reference() else { return };
+        let Some(count) = self.counts.get_mut(&to.layer) else {
+            // what a table has said was too little
+            self.doubted = true;
+            return;
+        };
+        *count -= 1;
+        if *count == 0 {
+            self.counts.remove(&to.layer);
+        }
+    }
+
+    pub fn all(&self) -> &BTreeMap<LayerId, u64> {
+        &self.counts
+    }
+
+    /// Takes in what was counted anew.
+    pub fn mend(&mut self, counts: BTreeMap<LayerId, u64>) {
+        *self = References { counts, doubted: false };
+    }
+
+    pub fn counts(&self) -> Vec<(LayerId, u64)> {
+        self.counts.iter().map(|(&layer, &entries)| (layer, entries)).collect()
+    }
+
+    /// Entries that refer to anything.
+    pub fn total(&self) -> u64 {
+        self.counts.values().fold(0, |sum, entries| sum.saturating_add(*entries))
+    }
+
+    /// The counts, with one more for each of these.
+    pub fn with(&self, more: impl Iterator<Item = LayerId>) -> Vec<(LayerId, u64)> {
+        let mut all = self.clone();
+        more.for_each(|layer| *all.counts.entry(layer).or_default() += 1);
+        all.counts()
+    }
+}
+
+/// The blocks of a range that are elsewhere.
+pub(crate) fn elsewhere(entries: &[MapEntry]) -> Vec<Elsewhere> {
+    let mut parts: Vec<Elsewhere> = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let Some(to) = entry.reference() else { continue };
+        match parts.last_mut() {
+            Some(last) if last.first + last.blocks == index && last.to.plus(last.blocks as u64) == to => {
+                last.blocks += 1;
+            }
+            _ => parts.push(Elsewhere { first: index, blocks: 1, to }),
+        }
+    }
+    parts
+}
+
+/// Puts blocks in the place of others; `parts` are in order, each with the index of its first block.
+pub(crate) fn filled(pieces: Payload, parts: Vec<(usize, Payload)>) -> Payload {
+    let mut whole = Payload::new();
+    let mut left = pieces.into_iter();
+    let mut piece = Bytes::new();
+    let mut at = 0;
+    // moves on by so many bytes, and gives what is passed, or drops it
+    let mut pass = |bytes: usize, mut kept: Option<&mut Payload>| {
+        let mut bytes = bytes;
+        while bytes > 0 {
+            if piece.is_empty() {
+                piece = left.next().expect("parts are within what was read");
+            }
+            let some = piece.split_to(bytes.min(piece.len()));
+            bytes -= some.len();
+            if let Some(kept) = kept.as_deref_mut() {
+                kept.push(some);
+            }
+        }
+    };
+    for (first, content) in parts {
+        let length = content.len();
+        pass(first * BLOCK_BYTES - at, Some(&mut whole));
+        pass(length, None);
+        content.into_iter().for_each(|piece| whole.push(piece));
+        at = first * BLOCK_BYTES + length;
+    }
+    whole.push(piece);
+    left.for_each(|piece| whole.push(piece));
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: LayerId = LayerId(9);
+
+    #[test]
+    fn parts_are_put_in_where_they_belong() {
+        let block = |byte: u8| Bytes::from(vec![byte; BLOCK_BYTES]);
+        let piece = |bytes: &[u8]| bytes.iter().flat_map(|&byte| block(byte)).collect::<Bytes>();
+        let firsts = |pieces: Payload| {
+            let whole = pieces.to_vec();
+            whole.chunks(BLOCK_BYTES).map(|block| block[0]).collect::<Vec<u8>>()
+        };
+        let pieces = || Payload::from(vec![piece(&[0, 1]), piece(&[2]), piece(&[3, 4, 5])]);
+        assert_eq!(firsts(filled(pieces(), vec![])), [0, 1, 2, 3, 4, 5]);
+        let parts = vec![(1, vec![piece(&[11, 12]), block(13)].into()), (5, block(15).into())];
+        assert_eq!(firsts(filled(pieces(), parts)), [0, 11, 12, 13, 4, 15]);
+        assert_eq!(firsts(filled(pieces(), vec![(0, piece(&[9; 6]).into())])), [9; 6]);
+    }
+
+    #[test]
+    fn counts_come_and_go() {
+        let mut references = References::default();
+        let entry = MapEntry::referring(Reference { layer: H, block: 3 });
+        references.come(entry);
+        references.come(entry);
+        references.come(MapEntry::ZERO);
+        assert_eq!(references.counts(), [(H, 2)]);
+        assert_eq!(References::restore(&references.counts()), references);
+        references.go(entry);
+        references.go(MapEntry::ABSENT);
+        references.go(entry);
+        assert_eq!(references.counts(), []);
+    }
+
+    #[test]
+    fn what_follows_each_other_is_one_run() {
+        let to = Reference { layer: H, block: 8 };
+        let mut runs = Vec::new();
+        let speakers =
+            [Speaker::Below, Speaker::Below, Speaker::Elsewhere(to), Speaker::Elsewhere(to.plus(1))];
+        speakers.into_iter().chain([Speaker::Elsewhere(to)]).for_each(|by| Spoken::add(&mut runs, by));
+        let expected = [(2, Speaker::Below), (2, Speaker::Elsewhere(to)), (1, Speaker::Elsewhere(to))];
+        assert_eq!(runs, expected.map(|(blocks, by)| Spoken { blocks, by }));
+    }
+}

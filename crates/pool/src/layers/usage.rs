@@ -1,0 +1,164 @@
+//! What layers hold, and what would be given back if nobody asked for one any more.
+
+use base::{HashMap, HashSet, LayerId};
+
+use crate::error::LaneError;
+use crate::format::page::{PAGE_ENTRIES, PageKey};
+use crate::geometry::position::Position;
+use crate::lane::Lane;
+
+/// What the books say of a layer, without a look at the map; in one lane or in all of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LayerSpace {
+    /// Written in this layer itself.
+    pub own_blocks: u64,
+    /// Held by the layers it stands on, what others hide of them included.
+    pub below_blocks: u64,
+    /// Given back at least when the layer is dropped.
+    pub alone_blocks: u64,
+}
+
+impl LayerSpace {
+    /// Together with another lane's.
+    pub fn plus(self, other: LayerSpace) -> LayerSpace {
+        LayerSpace {
+            own_blocks: self.own_blocks + other.own_blocks,
+            below_blocks: self.below_blocks + other.below_blocks,
+            alone_blocks: self.alone_blocks + other.alone_blocks,
+        }
+    }
+}
+
+impl Lane {
+    /// The layers of this lane that somebody asks for, by name.
+    pub fn layer_spaces(&self) -> Vec<(LayerId, LayerSpace)> {
+        let map = self.map.borrow();
+        // a layer and all below it; each chain is walked down to what is known, and back up
+        let mut sums: HashMap<LayerId, u64> = HashMap::default();
+        let mut sum = |top: Option<LayerId>| {
+            let (mut path, mut next) = (Vec::new(), top);
+            while let Some(id) = next.filter(|id| !sums.contains_key(id)) {
+                path.push(id);
+                next = map.layers.get(&id).and_then(|layer| layer.parent);
+            }
+            let mut blocks = next.map_or(0, |known| sums[&known]);
+            for id in path.into_iter().rev() {
+                blocks += map.layers.get(&id).map_or(0, |layer| layer.mapped);
+                sums.insert(id, blocks);
+            }
+            blocks
+        };
+        let asked_for = self.layers();
+        let space = |name: LayerId| {
+            let layer = map.layer(map.named(name));
+            let (mut alone_blocks, mut below) = (0, layer.parent);
+            if layer.children == 0 {
+                alone_blocks = layer.mapped;
+                // what nobody else sees any more goes with it
+                while let Some(hidden) = below.and_then(|id| map.layers.get(&id)) {
+                    if !hidden.dropping || hidden.children != 1 {
+                        break;
+                    }
+                    (alone_blocks, below) = (alone_blocks + hidden.mapped, hidden.parent);
+                }
+            }
+            (name, LayerSpace { own_blocks: layer.mapped, below_blocks: sum(layer.parent), alone_blocks })
+        };
+        asked_for.into_iter().map(space).collect()
+    }
+
+    /// Blocks of the layers on which nothing stands that is asked for but these, by name; they themselves among them.
+    pub fn blocks_kept_by(&self, only: &[LayerId]) -> u64 {
+        let map = self.map.borrow();
+        let mut seen: HashSet<LayerId> = HashSet::default();
+        // of a layer and what it stands on, down to where somebody was before
+        let mut blocks_down = |top: LayerId| {
+            let (mut blocks, mut next) = (0, Some(map.named(top)));
+            while let Some(id) = next.filter(|&id| seen.insert(id)) {
+                let Some(layer) = map.layers.get(&id) else { break };
+                (blocks, next) = (blocks + layer.mapped, layer.parent);
+            }
+            blocks
+        };
+        let (these, others): (Vec<_>, Vec<_>) =
+            self.layers().into_iter().partition(|name| only.contains(name));
+        for name in others {
+            blocks_down(name);
+        }
+        these.into_iter().map(blocks_down).sum()
+    }
+
+    /// Blocks that are given back when a layer is dropped. Exact as long as nothing is written meanwhile. Reads as much of
+    /// the map as the smaller of two layers has.
+    pub(crate) async fn freed_by(&self, layer: LayerId) -> Result<u64, LaneError> {
+        let layer = self.map.borrow().named(layer);
+        let found = self.map.borrow().layers.get(&layer).cloned().ok_or(LaneError::NoSuchLayer)?;
+        match found.children {
+            0 => Ok(found.mapped + self.freed_below(layer, found.parent).await?),
+            1 => {
+                let child = self.other_child(layer, None).ok_or(LaneError::NoSuchLayer)?;
+                self.hidden_blocks(layer, child).await
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// What goes with the last layer that stood on layers which nobody asks for any more.
+    async fn freed_below(&self, mut gone: LayerId, mut below: Option<LayerId>) -> Result<u64, LaneError> {
+        let mut freed = 0;
+        while let Some(layer) = below {
+            let found = self.map.borrow().layers.get(&layer).cloned().ok_or(LaneError::NoSuchLayer)?;
+            match found.children {
+                _ if !found.dropping => break,
+                1 => freed += found.mapped,
+                2 => {
+                    if let Some(child) = self.other_child(layer, Some(gone)) {
+                        freed += self.hidden_blocks(layer, child).await?;
+                    }
+                    break;
+                }
+                _ => break,
+            }
+            (gone, below) = (layer, found.parent);
+        }
+        Ok(freed)
+    }
+
+    fn other_child(&self, below: LayerId, than: Option<LayerId>) -> Option<LayerId> {
+        self.map.borrow().child_beside(below, than)
+    }
+
+    /// Blocks of a layer that the only one above it hides.
+    async fn hidden_blocks(&self, below: LayerId, above: LayerId) -> Result<u64, LaneError> {
+        // what is mapped, and not what is silent on purpose
+        let mapped = |layer| self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped);
+        if mapped(below) == 0 {
+            return Ok(0);
+        }
+        self.give_pages_places().await?;
+        let walked = if mapped(above) < mapped(below) { above } else { below };
+        let (mut hidden, mut next) = (0, 0);
+        while let Some(index) = self.next_leaf(walked, next).await? {
+            next = index + 1;
+            let page = |layer| PageKey { layer, level: 1, index };
+            loop {
+                let both = self.ensure_page(page(below)).await? && self.ensure_page(page(above)).await?;
+                let map = self.map.borrow();
+                match (map.cached(page(below)), map.cached(page(above))) {
+                    (Some(below), Some(above)) => {
+                        let is_hidden = |&slot: &usize| {
+                            below.entry(slot).position.is_stored()
+                                && above.entry(slot).position != Position::ABSENT
+                        };
+                        hidden += (0..PAGE_ENTRIES).filter(is_hidden).count() as u64;
+                        break;
+                    }
+                    // one has left the cache while the other was read
+                    _ if both => {}
+                    _ => break,
+                }
+            }
+        }
+        Ok(hidden)
+    }
+}

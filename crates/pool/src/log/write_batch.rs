@@ -1,0 +1,206 @@
+//! Writing a batch's columns; and what happens where there is no space below the drives.
+//!
+//! ```text
+//!   columns written ─► all but what may be missing ─────────────────────────────────────────────► committed in its turn
+//!                   └► no space for some ─► written anew at once, without what may be refused ─► hosts are told ─► tried again
+//! ```
+//!
+//! What was refused does not come to be later, and not by recovery either: the batch that has it is overwritten, wherever there is
+//! anything of it, before anybody is told. Where a drive has gone with some of it, that is not before a copy of the new header is on
+//! another. Batches behind it, which could only be committed after it, go the same way. What must
+//! come to be stays, and waits for space.
+
+use std::rc::Rc;
+
+use env::IoError;
+use task::join_all;
+
+use crate::decision::Decision;
+use crate::drives::evidence::Fault;
+use crate::drives::full::NO_SPACE_RETRY;
+use crate::drives::latency::Access;
+use crate::error::LaneError;
+use crate::format::header::Entry;
+use crate::format::table::SegmentColumns;
+use crate::geometry::position::SegmentId;
+use crate::lane::Lane;
+use crate::log::batch::{ColumnWrite, header_columns, take_out, writes};
+use crate::log::queue::{Batch, Rider};
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Written {
+    Done,
+    /// The segment never had this column.
+    Absent,
+    Lost,
+    NoSpace,
+}
+
+impl Lane {
+    /// Writes all columns of a batch, then commits it when its turn has come. Columns of drives that fail
+    /// are left out, as many as the protection allows.
+    pub(crate) async fn write_batch(self: Rc<Self>, batch: Rc<Batch>, mut to_write: Vec<ColumnWrite>) {
+        let segment = batch.header.borrow().segment;
+        let columns = self.segments.borrow().get(segment).columns.clone();
+        let absent = columns.columns.iter().filter(|column| column.is_none()).count();
+        let (mut lost, mut refused) = (Vec::new(), Vec::new());
+        loop {
+            let written = to_write.iter().map(|write| self.write_column(&batch, &columns, write));
+            let written = join_all(written).await;
+            if self.has_ended() {
+                return self.tell_refused(refused);
+            }
+            let ended =
+                |how: Written| to_write.iter().zip(&written).filter(move |(_, written)| **written == how);
+            lost.extend(ended(Written::Lost).map(|(write, _)| write.column));
+            lost.sort_unstable();
+            lost.dedup();
+            // an absent column is counted even where this batch would not have used it: the bound is the safe one
+            if lost.len() + absent > columns.shape().parity() {
+                return self.fail();
+            }
+            let short = written.contains(&Written::NoSpace);
+            // a drive that has gone may come back with what it was given first
+            if !short || lost.is_empty() || has_header(&batch, &columns, ended(Written::Done)) {
+                self.tell_refused(std::mem::take(&mut refused));
+            }
+            if short {
+                self.stall();
+            } else if !self.waits_for_space(&batch) {
+                break;
+            }
+            let taken = self.take_refusable(&batch);
+            if taken.is_empty() {
+                let mut written = written.into_iter();
+                to_write.retain(|_| written.next() == Some(Written::NoSpace));
+                self.io.sleep(NO_SPACE_RETRY).await;
+            } else {
+                Decision::RefusedTakenOut.taken();
+                refused.extend(taken);
+                to_write = writes(columns.shape(), &batch.header.borrow(), &batch.data.borrow());
+            }
+        }
+        if !lost.is_empty() {
+            self.lacks_columns(segment, lost.into_iter());
+            self.want_repairs();
+        }
+        batch.written.set(true);
+        self.advance();
+    }
+
+    /// These columns of a segment lack something.
+    fn lacks_columns(&self, id: SegmentId, columns: impl Iterator<Item = usize>) {
+        let mut segments = self.segments.borrow_mut();
+        columns.for_each(|column| segments.get_mut(id).lacking.add(column));
+    }
+
+    /// Writes one column, for as long as its drive is borne with.
+    async fn write_column(&self, batch: &Batch, columns: &SegmentColumns, write: &ColumnWrite) -> Written {
+        let Some(column) = columns.columns[write.column] else { return Written::Absent };
+        let row = usize::from(batch.header.borrow().row);
+        let offset_bytes = self.membership.borrow().offset_bytes(column, row);
+        let mut attempts = 0;
+        loop {
+            let Some(drive) = self.membership.borrow().handle(column.drive) else { return Written::Lost };
+            let began = self.io.now();
+            let durable = batch.durable.get();
+            let written = self.io.drive_write(drive, offset_bytes, write.data.clone(), durable).await;
+            self.note_latency(column.drive, Access::Write, began);
+            let Err(error) = written else { return Written::Done };
+            self.counters.borrow_mut().failed_write(column.drive, error);
+            match error {
+                IoError::NoSpace => {
+                    self.health.note_full(column.drive);
+                    return Written::NoSpace;
+                }
+                IoError::Media | IoError::TimedOut if attempts == 0 => {
+                    Decision::ColumnRetried.taken();
+                    attempts += 1;
+                }
+                IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
+                    // what it lacks is written anew elsewhere, and until then known to be lacking
+                    Decision::ColumnBorne.taken();
+                    self.want_checkpoint();
+                    return Written::Lost;
+                }
+                _ => {
+                    Decision::ColumnDriveOut.taken();
+                    if !self.report_failed_drive(column.drive, error).await {
+                        self.fail();
+                    }
+                    return Written::Lost;
+                }
+            }
+            if self.has_ended() {
+                return Written::Lost;
+            }
+        }
+    }
+
+    /// There is no space below a drive: from now on writes are refused, and what waits for this batch goes.
+    fn stall(self: &Rc<Self>) {
+        Decision::StalledFull.taken();
+        self.full.notify();
+        if self.life.is_recovering() {
+            return;
+        }
+        self.life.stall();
+        self.give_up_pending(|entry| self.may_be_refused(entry));
+        let behind: Vec<Rc<Batch>> = {
+            let log = self.log.borrow();
+            log.in_flight
+                .iter()
+                .filter(|batch| batch.written.get() && self.waits_for_space(batch))
+                .cloned()
+                .collect()
+        };
+        for batch in behind {
+            batch.written.set(false);
+            self.spawn(self.clone().write_batch(batch, Vec::new()));
+        }
+        self.space.notify();
+    }
+
+    /// Whoever asked is told at once, and does not wait for space.
+    fn may_be_refused(&self, entry: &Entry) -> bool {
+        !entry.must_be_known() || self.life.is_closing()
+    }
+
+    /// Whether something of a batch would wait for an earlier one for which there is no space.
+    fn waits_for_space(&self, batch: &Rc<Batch>) -> bool {
+        let first = self.log.borrow().in_flight.front().is_some_and(|front| Rc::ptr_eq(front, batch));
+        self.life.is_stalled()
+            && !first
+            && batch.header.borrow().entries.iter().any(|entry| self.may_be_refused(entry))
+    }
+
+    /// Takes out of a batch what may be refused.
+    fn take_refusable(&self, batch: &Batch) -> Vec<(Entry, Rider)> {
+        if self.life.is_recovering() {
+            return Vec::new();
+        }
+        let (mut header, mut riders) = (batch.header.borrow_mut(), batch.riders.borrow_mut());
+        // what takes its place must not be the one that a power cut takes away
+        batch.durable.set(true);
+        take_out(&mut header, &mut riders, &mut batch.data.borrow_mut(), |entry| self.may_be_refused(entry))
+    }
+
+    /// What was refused is not in any batch any more.
+    fn tell_refused(&self, refused: Vec<(Entry, Rider)>) {
+        match self.has_ended() {
+            _ if refused.is_empty() => {}
+            true => refused.iter().for_each(|(_, rider)| rider.ticket.fail(LaneError::Unavailable)),
+            false => self.refuse(refused.into_iter()),
+        }
+    }
+}
+
+/// Whether one of these writes is of a copy of the batch's header.
+fn has_header<'a>(
+    batch: &Batch,
+    columns: &SegmentColumns,
+    mut writes: impl Iterator<Item = (&'a ColumnWrite, &'a Written)>,
+) -> bool {
+    let copies = header_columns(columns.shape(), &batch.header.borrow());
+    writes.any(|(write, _)| copies.contains(&write.column))
+}

@@ -1,0 +1,5 @@
+//! Reading blocks: from the map to a drive, with checksums checked and lost cells rebuilt.
+
+pub mod cells;
+pub mod read;
+pub mod verify;

@@ -1,0 +1,195 @@
+//! Requests about references: having blocks refer to those of another layer, following what refers here, and who says what
+//! blocks are. What a reference is, and how they are counted: `layers/references.rs`.
+
+use std::rc::Rc;
+
+use base::LayerId;
+
+use crate::decision::Decision;
+use crate::error::LaneError;
+use crate::format::header::Entry;
+use crate::format::page::{MapEntry, PageKey};
+use crate::geometry::position::Position;
+use crate::geometry::reference::Reference;
+use crate::lane::Lane;
+use crate::layers::references::{Speaker, Spoken};
+use crate::log::queue::{Pending, Ticket};
+use crate::map::pages::Resolved;
+use crate::map::tree::{Found, leaf, within_leaf};
+use crate::reading::read::Read;
+
+impl Lane {
+    /// Has blocks be what another layer says of as many blocks; they are when this ends, whatever happens then.
+    pub(crate) async fn refer_blocks(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+        to: Reference,
+    ) -> Result<(), LaneError> {
+        self.check_writable(layer, block + blocks - 1)?;
+        let ticket = Ticket::new(&self.io);
+        let mut at = 0;
+        while at < blocks {
+            let count = within_leaf(block + at, blocks - at);
+            self.wait_for_space().await?;
+            self.log_room().await?;
+            let key = self.pin_range(layer, block + at, count, || self.check_referred(to.layer)).await?;
+            let entry = Entry::Refer { layer, block: block + at, blocks: count as u32, to: to.plus(at) };
+            self.append(Pending::bare(entry, Some(key), &ticket));
+            at += count;
+        }
+        Decision::Referred.taken();
+        ticket.wait().await
+    }
+
+    /// Reads blocks of a layer that something refers to. One that has been dropped is not read any more, though it may
+    /// be there: what it said may be half gone.
+    pub(crate) async fn read_referred(
+        self: &Rc<Self>,
+        layer: LayerId,
+        block: u64,
+        blocks: u64,
+    ) -> Result<Read, LaneError> {
+        let read = self.read_blocks_of(layer, block, blocks, Lane::check_referred).await?;
+        Decision::ReferenceRead.taken();
+        Ok(read)
+    }
+
+    /// Whether references to a layer of this name can be followed.
+    pub(crate) fn check_referred(&self, name: LayerId) -> Result<(), LaneError> {
+        let map = self.map.borrow();
+        let found = map.layers.get(&map.named(name));
+        let is_there = found.is_some_and(|layer| layer.name == name && !layer.dropping);
+        if is_there { Ok(()) } else { Err(LaneError::NoSuchLayer) }
+    }
+
+    /// Has what the layers below say of some blocks found out anew: what was kept of them refers to a layer that is gone.
+    pub(crate) fn look_again(&self, layer: LayerId, block: u64, blocks: u64) {
+        Decision::ReferenceOutdated.taken();
+        let mut at = 0;
+        while at < blocks {
+            self.forget_base(layer, block + at);
+            at += within_leaf(block + at, blocks - at);
+        }
+    }
+
+    /// Entries that refer to each layer, those on their way too. One that is not named has none, and no loss of power
+    /// brings one back. A lane that has failed does not know what is on its drives.
+    pub(crate) async fn referred(&self) -> Result<Vec<(LayerId, u64)>, LaneError> {
+        if self.has_ended() {
+            return Err(LaneError::Unavailable);
+        }
+        let counts = self.map.borrow().references.with(self.log.borrow().referred());
+        // an entry that was overwritten may come back until then
+        if self.log.borrow().has_volatile() {
+            self.flush_drives().await?;
+        }
+        Ok(counts)
+    }
+
+    /// Who says what blocks of a layer are: `below`, which it stands on, or, where none is named, the one right below
+    /// it; or something else. Gives that layer's name, where it is one that can be referred to.
+    pub(crate) async fn speakers(
+        &self,
+        layer: LayerId,
+        below: Option<LayerId>,
+        block: u64,
+        blocks: u64,
+    ) -> Result<(Option<LayerId>, Vec<Spoken>), LaneError> {
+        let mut runs = Vec::new();
+        let mut asked_of = below.or_else(|| self.right_below(layer));
+        if below.is_none() && asked_of.is_some_and(|below| self.check_referred(below).is_err()) {
+            asked_of = None;
+        }
+        let mut at = block;
+        while at < block + blocks {
+            let count = within_leaf(at, block + blocks - at);
+            self.speakers_of_page(layer, asked_of, at, count, &mut runs).await?;
+            at += count;
+        }
+        Ok((asked_of, runs))
+    }
+
+    fn right_below(&self, layer: LayerId) -> Option<LayerId> {
+        let map = self.map.borrow();
+        let below = map.layers.get(&map.named(layer))?.parent?;
+        map.layers.get(&below).map(|layer| layer.name)
+    }
+
+    /// Blocks of one leaf page, as one step sees them.
+    async fn speakers_of_page(
+        &self,
+        layer: LayerId,
+        below: Option<LayerId>,
+        block: u64,
+        blocks: u64,
+        runs: &mut Vec<Spoken>,
+    ) -> Result<(), LaneError> {
+        loop {
+            let resolved = match self.try_above(layer, below, block, blocks)? {
+                Above::Load(key, entry) => Resolved::Load(key, entry),
+                Above::Spoken(spoken) => match self.try_resolve(layer, block, blocks)? {
+                    Resolved::Entries(entries) => {
+                        for (entry, is_above) in entries.into_iter().zip(spoken) {
+                            Spoken::add(runs, speaker(entry, is_above));
+                        }
+                        return Ok(());
+                    }
+                    missing => missing,
+                },
+            };
+            match resolved {
+                Resolved::Load(key, entry) => self.load_page(key, entry).await?,
+                Resolved::Base(key) => self.build_base(key).await?,
+                Resolved::Entries(_) => unreachable!("ended above"),
+            }
+        }
+    }
+
+    /// Which blocks of a leaf page the layers above `below` speak of; all, where there is no `below`.
+    fn try_above(
+        &self,
+        layer: LayerId,
+        below: Option<LayerId>,
+        block: u64,
+        blocks: u64,
+    ) -> Result<Above, LaneError> {
+        let Some(below) = below else { return Ok(Above::Spoken(vec![true; blocks as usize])) };
+        self.check_referred(below)?;
+        let mut map = self.map.borrow_mut();
+        let end = map.named(below);
+        let mut spoken = vec![false; blocks as usize];
+        let mut at = map.named(layer);
+        while at != end {
+            let (key, first) = leaf(at, block);
+            match map.find(key) {
+                Found::Load(key, entry) => return Ok(Above::Load(key, entry)),
+                Found::Absent => {}
+                Found::Cached(page) => {
+                    for (index, spoken) in spoken.iter_mut().enumerate() {
+                        *spoken |= page.entry(first + index).position != Position::ABSENT;
+                    }
+                }
+            }
+            at = map.layers.get(&at).and_then(|layer| layer.parent).ok_or(LaneError::NoSuchLayer)?;
+        }
+        Ok(Above::Spoken(spoken))
+    }
+}
+
+enum Above {
+    /// For each block, whether.
+    Spoken(Vec<bool>),
+    /// This page is needed first.
+    Load(PageKey, MapEntry),
+}
+
+fn speaker(entry: MapEntry, is_above: bool) -> Speaker {
+    match (entry.reference(), entry.position.is_stored()) {
+        (Some(to), _) => Speaker::Elsewhere(to),
+        (None, true) if is_above => Speaker::Above,
+        (None, true) => Speaker::Below,
+        (None, false) => Speaker::Nobody,
+    }
+}

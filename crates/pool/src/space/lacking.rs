@@ -1,0 +1,56 @@
+//! Which columns of a segment may lack something that was written to them, although their drives are there: a write that failed and
+//! was tolerated, rot that a scrub has found, what a drive missed while it was away.
+//!
+//! What survives the next failure follows from it, and which drive the pool could do without. It is a bound: two columns that
+//! lack something of different rows count as two.
+
+/// A set of columns, and whether there may be others.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Lacking {
+    columns: u64,
+    /// Something is missing, and where is not known: as many columns as the parity makes up for at most.
+    unknown: bool,
+}
+
+impl Lacking {
+    pub const NOTHING: Lacking = Lacking { columns: 0, unknown: false };
+    /// As a checkpoint says it, which has no room to say more.
+    pub const SOMEWHERE: Lacking = Lacking { columns: 0, unknown: true };
+
+    pub fn is_nothing(self) -> bool {
+        self == Lacking::NOTHING
+    }
+
+    pub fn is_unknown(self) -> bool {
+        self.unknown
+    }
+
+    pub fn add(&mut self, column: usize) {
+        self.columns |= 1 << column;
+    }
+
+    pub fn add_all(&mut self, other: Lacking) {
+        self.columns |= other.columns;
+        self.unknown |= other.unknown;
+    }
+
+    pub fn has(self, column: usize) -> bool {
+        self.columns >> column & 1 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_there() {
+        let mut lacking = Lacking::NOTHING;
+        assert!(lacking.is_nothing());
+        lacking.add(63);
+        lacking.add(0);
+        assert!(lacking.has(0) && lacking.has(63) && !lacking.has(1) && !lacking.is_unknown());
+        lacking.add_all(Lacking::SOMEWHERE);
+        assert!(lacking.is_unknown() && lacking.has(63) && !lacking.is_nothing());
+    }
+}

@@ -1,0 +1,118 @@
+//! How full a lane is, who may use what is left, and who has to wait. The reasons for the numbers are in
+//! `docs/design/0003-space.md`.
+//!
+//! ```text
+//!  segments:  | in use ............ | hosts | cleaning works here | checkpoints |
+//!                                    `------------- room ----------------------'
+//! ```
+//!
+//! Three bounds, never mixed: *capacity* (live blocks; beyond it writes that add blocks are refused), *room*
+//! (free segments; beyond it writes wait for cleaning), and *dirty pages* (beyond them writes wait for a
+//! checkpoint). Capacity is set so that whoever waits for room has garbage to wait for.
+
+use crate::map::tree::Map;
+use crate::space::segments::{Extent, Segments};
+
+/// Segments that a checkpoint and rounding may leave partly unused.
+const SLACK: usize = 3;
+/// Pages that a checkpoint has to write at most, whatever memory there is: it bounds what a start has to replay.
+const DIRTY_PAGES_MAX: usize = 48 << 10;
+/// Pages above the leaves that a layer has at least.
+const UPPER_PAGES: usize = 2;
+
+/// A lane's space, divided. In segments where nothing else is said.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Shares {
+    /// Free, set aside for the log or not.
+    pub room: usize,
+    /// For a checkpoint of what has to be written now, and for an empty one after it.
+    pub checkpoint: usize,
+    /// For cleaning to work in.
+    pub cleaning: usize,
+    /// Free segments at which cleaning begins, beyond those where hosts wait.
+    ahead: usize,
+    /// Taken by a round of cleaning that is under way, which will give it back.
+    pub lent: usize,
+    /// Blocks that can be live at most.
+    pub capacity_blocks: u64,
+    /// Pages that the next checkpoint may have to write: beyond it, writes wait for it.
+    pub dirty_max: usize,
+    /// A checkpoint's table, in blocks.
+    table_blocks: usize,
+    /// Blocks in a segment of full batches.
+    pub packed: usize,
+}
+
+impl Shares {
+    pub fn new(segments: &Segments, map: &Map) -> Shares {
+        Shares::of(segments.extent(), segments, map)
+    }
+
+    /// Blocks that could be live at most without a drive, or with one of so many chunks in its place.
+    pub fn capacity_without(drive: u8, instead: Option<u32>, segments: &Segments, map: &Map) -> u64 {
+        Shares::of(segments.extent_without(drive, instead), segments, map).capacity_blocks
+    }
+
+    fn of(extent: Extent, segments: &Segments, map: &Map) -> Shares {
+        let Extent { total, packed } = extent;
+        let table_blocks = segments.table_blocks(map.layers.len());
+        // two checkpoints' pages may be in memory: those that are being written, and the next ones
+        let dirty_max =
+            (map.budget_pages() * 3 / 8).min(DIRTY_PAGES_MAX).min((total / 96).max(1) * packed).max(24);
+        let checkpoint = |pages: usize| SLACK + (pages + 2 * table_blocks).div_ceil(packed);
+
+        // What a round of cleaning costs at most beside the blocks that it moves: every map page once, and the
+        // checkpoints that keep the dirty pages bounded on the way.
+        let stored = segments.live().saturating_sub(map.mapped()) as usize;
+        let pages = (stored + map.exposed_pages()).max(total * packed / 256);
+        let above = pages_above(map.layers.len(), dirty_max);
+        let checkpoints = pages.div_ceil((dirty_max / 2).max(1));
+        let cost = SLACK + (pages + checkpoints * (table_blocks + above)).div_ceil(packed);
+
+        let usable = total.saturating_sub(checkpoint(dirty_max));
+        let cleaning = (cost * usable).isqrt() + 1;
+        let capacity = (usable + cost).saturating_sub(2 * cleaning);
+        let capacity = capacity.min(usable.saturating_sub(cleaning) * 11 / 12);
+        Shares {
+            room: segments.room(),
+            checkpoint: checkpoint(map.pages_to_write()),
+            cleaning,
+            ahead: (total / 32).clamp(4, 128),
+            lent: 0,
+            capacity_blocks: (capacity * packed) as u64,
+            dirty_max,
+            table_blocks,
+            packed,
+        }
+    }
+
+    /// Blocks that each of a round's checkpoints takes beside the leaf pages.
+    pub fn checkpoint_blocks(&self, layers: usize) -> usize {
+        self.table_blocks + pages_above(layers, self.dirty_max)
+    }
+
+    /// Segments for the pages that the next checkpoint has to write now.
+    pub fn checkpoint_pages(&self) -> usize {
+        self.checkpoint.saturating_sub(SLACK)
+    }
+
+    /// Hosts' writes wait at this room.
+    pub fn hosts_wait(&self) -> usize {
+        self.checkpoint + self.cleaning.saturating_sub(self.lent)
+    }
+
+    /// Cleaning begins at this room.
+    pub fn cleaning_begins(&self) -> usize {
+        self.hosts_wait() + self.ahead
+    }
+
+    /// Segments that the log may need before a checkpoint sets more aside.
+    pub fn working(&self) -> usize {
+        (self.cleaning + self.ahead).min(512)
+    }
+}
+
+/// Pages above those that a checkpoint within a round of cleaning writes.
+fn pages_above(layers: usize, dirty_max: usize) -> usize {
+    dirty_max.min(UPPER_PAGES * layers + dirty_max / 128)
+}
