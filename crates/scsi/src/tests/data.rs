@@ -248,5 +248,5 @@ fn lba_status_tells_runs() {
     assert_eq!(ask(&mut rig, 5, 24), [run(5, 11, false)]);
     assert_eq!(ask(&mut rig, BLOCKS - 1, 24), [run(BLOCKS - 1, 1, false)]);
     assert_eq!(rig.good(&cdb(0x9E, 0x12, 0, 3), &[]), [0, 0, 0]);
-    assert_eq!(rig.good(&cdb(0x9E, 0x12, 0, 0), &[]), []);
+    assert!(rig.good(&cdb(0x9E, 0x12, 0, 0), &[]).is_empty());
 }
