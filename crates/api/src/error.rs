@@ -46,6 +46,8 @@ pub enum CommandErrorKind {
     Io,
     /// 503: not now.
     Unavailable,
+    /// 503: the array is stopping.
+    Stopping,
     /// 504: not carried out in time, and given up: nothing was changed.
     TimedOut,
     /// 504: accepted, and not done in time. It goes on by itself.

@@ -21,7 +21,11 @@ pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
 pub use error::{CommandError, CommandErrorKind};
 pub use names::{HostUpdate, Named};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
-pub use problem::{Harm, Problem};
+pub use problem::{
+    DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, Harm, IoErrorName,
+    KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, Problem, ProblemCode, ProblemFacts,
+    ProblemKey, ProblemRow, RefusedWrites, SpareObstacle, Subject,
+};
 pub use reply::{Caller, Change, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
 pub use settings::{NewSettings, PoolSettings};

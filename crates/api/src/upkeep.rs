@@ -1,5 +1,8 @@
 //! The life of drives, and scrubbing: what may be asked, and what is told of it.
 
+use std::fmt;
+
+use base::units::size;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -61,6 +64,27 @@ pub struct RepairStatus {
     pub short_bytes: u64,
 }
 
+impl fmt::Display for RepairStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (done, total) = (size(self.done_bytes), size(self.total_bytes));
+        let pace = match self.seconds_left {
+            Some(seconds) => format!("{}/s, {} left", size(self.bytes_per_second), time(seconds)),
+            None if self.short_bytes > 0 => format!("{} short", size(self.short_bytes)),
+            None => "waiting".to_owned(),
+        };
+        write!(f, "{}: {done} of {total} written anew, {pace}", self.what)
+    }
+}
+
+/// Rounded up, as times to wait are.
+fn time(seconds: u64) -> String {
+    match seconds {
+        0..=90 => format!("{} s", seconds.max(1)),
+        91..=5400 => format!("{} min", seconds.div_ceil(60)),
+        _ => format!("{} h", seconds.div_ceil(3600)),
+    }
+}
+
 /// A pool's scrubs.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Scrub)]
@@ -85,4 +109,23 @@ pub struct LastScrub {
     pub repaired: u64,
     /// Batches of which something can neither be read nor rebuilt.
     pub unreadable: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_reads_well() {
+        let repair = RepairStatus {
+            what: "rebuilding".to_owned(),
+            done_bytes: 3 << 30,
+            total_bytes: 41 << 30,
+            bytes_per_second: 180 << 20,
+            seconds_left: Some(216),
+            short_bytes: 0,
+        };
+        assert_eq!(repair.to_string(), "rebuilding: 3 GiB of 41 GiB written anew, 180 MiB/s, 4 min left");
+        assert_eq!(time(5401), "2 h");
+    }
 }

@@ -339,10 +339,9 @@ pub fn healthy() -> ArrayStatus {
 /// The same array after a drive has failed.
 pub fn degraded() -> ArrayStatus {
     let mut status = healthy();
-    let reason = "1 of 4 drives has failed: /dev/nvme2n1".to_owned();
     status.health = Health::Degraded;
     let pool = &mut status.pools[0];
-    (pool.health, pool.reason, pool.failures_survivable) = (Health::Degraded, reason.clone(), 0);
+    (pool.health, pool.failures_survivable) = (Health::Degraded, 0);
     pool.next_failure = None;
     pool.repair = Some(RepairStatus {
         what: "rebuilding".to_owned(),
@@ -352,17 +351,16 @@ pub fn degraded() -> ArrayStatus {
         seconds_left: Some(216),
         short_bytes: 0,
     });
-    pool.activity = vec!["rebuilding: 3.1 GiB of 41 GiB written anew, 180 MiB/s, 4 min left".to_owned()];
+    pool.activity = pool.repair.iter().map(|repair| repair.to_string()).collect();
     let failed = &mut pool.drives[2];
     failed.note = "taken out for its errors: replace it".to_owned();
     (failed.state, failed.errors) = (DriveState::Failed, DriveErrors { read: 3, write: 1, checksum: 12 });
-    status.problems = vec![Problem {
-        harm: Harm::Exposed,
-        health: Health::Degraded,
-        subject: "pool fast".to_owned(),
-        reason,
-        action: "replace /dev/nvme2n1".to_owned(),
-    }];
+    let lost = LostDrive { drive: failed.path.clone(), bay: failed.bay.clone(), how: DriveLoss::Failed };
+    let repair = pool.repair.clone();
+    let facts = ProblemFacts::PoolDegraded { drives: vec![lost], repair, lost_bytes: 0 };
+    let problem = Problem::new(Subject::pool("fast"), facts);
+    pool.reason = problem.reason();
+    status.problems = vec![problem];
     status
 }
 

@@ -67,7 +67,7 @@ fn reason_and_action(array: &ArrayStatus) -> (String, String) {
         1 => " One more problem is listed below.".to_owned(),
         more => format!(" {more} more problems are listed below."),
     };
-    (format!("{}: {}{more}", worst.subject, sentence(&worst.reason)), sentence(&worst.action))
+    (format!("{}: {}{more}", worst.subject, sentence(&worst.reason())), sentence(&worst.action()))
 }
 
 /// `text` with a full stop, unless it is empty or has an end of its own.
@@ -206,7 +206,7 @@ fn connect_lines(array: &ArrayStatus, host_name: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{LastScrub, PortalStatus, Problem};
+    use api::{LastScrub, PortalStatus, Problem, ProblemFacts, Subject};
 
     fn pool(name: &str, health: Health, failures_survivable: u8) -> PoolStatus {
         PoolStatus {
@@ -352,16 +352,14 @@ mod tests {
 
     #[test]
     fn the_worst_problem_is_named_with_what_to_do() {
-        let problem = |subject: &str| Problem {
-            harm: api::Harm::Other,
-            health: Health::Degraded,
-            subject: subject.to_owned(),
-            reason: "it does not answer".to_owned(),
-            action: "replace it".to_owned(),
-        };
-        let summary = summarise(&array(vec![], vec![problem("drive /dev/sdb"), problem("x"), problem("y")]));
-        assert_eq!(summary.reason, "drive /dev/sdb: it does not answer. 2 more problems are listed below.");
-        assert_eq!(summary.action, "replace it.");
+        let slow = ProblemFacts::DriveSlow { factor: Some(9), emptying: false };
+        let slow = Problem::new(Subject::drive("/dev/sdb"), slow);
+        let summary = summarise(&array(vec![], vec![slow.clone(), slow.clone(), slow]));
+        assert_eq!(
+            summary.reason,
+            "drive /dev/sdb: it is 9 times slower than its siblings; the pool cannot do without it now. 2 more problems are listed below."
+        );
+        assert_eq!(summary.action, "replace it, or add a drive: then it is emptied by itself.");
     }
 
     #[test]

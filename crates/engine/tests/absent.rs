@@ -4,6 +4,7 @@ mod common;
 
 use api::Command;
 use api::{Change, Health, NewBacking, NewPool, NewVolume, PortalOptions};
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
@@ -61,8 +62,8 @@ fn a_pool_whose_drives_come_later_is_opened_by_itself() {
     }
     lab.restart();
     let problem = lab.status().problems.remove(0);
-    assert_eq!((problem.health, problem.subject.as_str()), (Health::Offline, "pool fast"));
-    assert!(problem.action.contains("by itself") && !problem.action.contains("restart"), "{problem:?}");
+    assert_eq!((problem.code(), &problem.subject), (ProblemCode::PoolOffline, &Subject::pool("fast")));
+    assert!(problem.action().contains("by itself") && !problem.action().contains("restart"), "{problem:?}");
     lab.simulation.world.return_drive(drives[1]);
     lab.pass(Nanos::from_secs(20));
     assert_eq!(lab.status().pools[0].health, Health::Offline, "two are still missing");
@@ -84,8 +85,8 @@ fn a_pool_that_has_lost_too_many_drives_is_served_again_after_a_reload() {
     }
     lab.pass(Nanos::from_secs(30));
     let problem = lab.status().problems.remove(0);
-    assert_eq!((problem.health, problem.subject.as_str()), (Health::Offline, "pool fast"));
-    assert!(problem.action.contains("reload") && !problem.action.contains("restart"), "{problem:?}");
+    assert_eq!((problem.code(), &problem.subject), (ProblemCode::PoolOffline, &Subject::pool("fast")));
+    assert!(problem.action().contains("reload") && !problem.action().contains("restart"), "{problem:?}");
     // nothing is there yet: said, and no harm done
     reload(&mut lab, &paths);
     assert_eq!(lab.status().pools[0].health, Health::Offline);
@@ -119,8 +120,8 @@ fn a_raw_device_that_comes_back_is_taken() {
     lab.simulation.world.vanish(device, None, false);
     lab.restart();
     let problem = lab.status().problems.remove(0);
-    assert_eq!(problem.subject, "volume old-lun");
-    assert!(problem.action.contains("by itself"), "{problem:?}");
+    assert_eq!(problem.subject, Subject::volume("old-lun"));
+    assert!(problem.action().contains("by itself"), "{problem:?}");
     lab.pass(Nanos::from_secs(20));
     assert_eq!(lab.status().health, Health::Offline);
     lab.simulation.world.return_drive(device);

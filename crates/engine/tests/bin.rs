@@ -7,6 +7,7 @@ use api::{
     CommandErrorKind, CopyOrder, Health, Keep, NewBacking, NewPool, NewSettings, NewVolume, ScheduleOrder,
     SnapshotStatus, Upkeep,
 };
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
@@ -267,7 +268,11 @@ fn the_bin_gives_way_before_its_pool_is_full() {
     let status = lab.status();
     assert_eq!(status.health, Health::Degraded);
     assert!(
-        status.problems.iter().any(|problem| problem.reason.contains("the bin (2 volumes)")),
+        status
+            .problems
+            .iter()
+            .any(|problem| problem.code() == ProblemCode::BinGivesWay
+                && problem.reason().contains("2 volumes")),
         "{:?}",
         status.problems
     );
@@ -389,8 +394,13 @@ fn a_schedule_that_cannot_do_its_work_says_so() {
     assert_eq!(lab.status().health, Health::Healthy);
     drives.iter().for_each(|&drive| lab.simulation.world.vanish(drive, None, false));
     minutes(&mut lab, 61);
-    let problems = lab.status().problems;
-    assert!(problems.iter().any(|problem| problem.subject == "schedule often"), "{problems:?}");
+    let (problems, often) = (lab.status().problems, Subject::Schedule("often".to_owned()));
+    assert!(
+        problems
+            .iter()
+            .any(|problem| problem.code() == ProblemCode::ScheduleFailed && problem.subject == often),
+        "{problems:?}"
+    );
     drives.iter().for_each(|&drive| lab.simulation.world.return_drive(drive));
     lab.kill();
     lab.restart();

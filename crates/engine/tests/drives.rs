@@ -7,6 +7,7 @@ use api::{
     NewVolume, NextFailure, PoolStatus, Upkeep,
 };
 use api::{Command, Reply};
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
@@ -391,8 +392,8 @@ fn a_drive_that_is_slow_among_its_siblings_is_emptied() {
     for _ in 0..60 {
         bench.work(1);
         let status = bench.lab.status();
-        let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdc");
-        told = problem.map_or(told, |problem| problem.reason.clone());
+        let problem = status.problems.iter().find(|problem| problem.subject == Subject::drive("/dev/sdc"));
+        told = problem.map_or(told, |problem| problem.reason());
         if status.pools[0].drives.len() == 4 {
             break;
         }
@@ -414,8 +415,10 @@ fn a_slow_drive_that_the_pool_needs_stays_and_is_pointed_out() {
     bench.slow_down(&[1], 50);
     bench.work(25);
     let status = bench.lab.status();
-    let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdb").unwrap();
-    assert!(problem.reason.contains("the pool cannot do without it"), "{problem:?}");
+    let problem =
+        status.problems.iter().find(|problem| problem.subject == Subject::drive("/dev/sdb")).unwrap();
+    assert_eq!(problem.code(), ProblemCode::DriveSlow);
+    assert!(problem.reason().contains("the pool cannot do without it"), "{problem:?}");
     assert_eq!(status.pools[0].drives.len(), 3);
     bench.upkeep(Upkeep::DriveAdd { pool: pool("fast"), drives: vec![path(3)], force: Vec::new() });
     for _ in 0..60 {
@@ -458,8 +461,8 @@ fn says_that_data_is_lost(status: &ArrayStatus) {
     let pool = &status.pools[0];
     assert!(pool.lost_bytes > 0 && pool.health == Health::Degraded, "{status:#?}");
     let worst = &status.problems[0];
-    assert!(worst.reason.contains("damaged beyond repair"), "{status:#?}");
-    assert!(worst.action.contains("from a backup"), "{status:#?}");
+    assert_eq!(worst.code(), ProblemCode::DataLost, "{status:#?}");
+    assert!(worst.action().contains("from a backup"), "{status:#?}");
     assert!(pool.reason.contains("damaged beyond repair"), "{status:#?}");
     assert!(!format!("{status:?}").contains("being written anew"), "{status:#?}");
     assert_eq!(pool.repair, None);
@@ -483,9 +486,9 @@ fn lost_data_is_reported_for_as_long_as_it_is_lost() {
     bench.write(pieces);
     let status = bench.lab.status();
     assert_eq!(status.pools[0].lost_bytes, 0, "{status:#?}");
-    assert!(status.problems[0].reason.contains("the last scrub found"), "{status:#?}");
+    assert_eq!(status.problems[0].code(), ProblemCode::DataDoubted, "{status:#?}");
     let status = bench.scrub();
     assert!(status.pools[0].health == Health::Healthy && status.pools[0].reason.is_empty(), "{status:#?}");
-    assert!(!status.problems.iter().any(|problem| problem.subject == "pool fast"), "{status:#?}");
+    assert!(!status.problems.iter().any(|problem| problem.subject == Subject::pool("fast")), "{status:#?}");
     bench.check_data();
 }

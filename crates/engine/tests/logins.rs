@@ -4,6 +4,7 @@ mod common;
 
 use api::Command;
 use api::{NewChap, NewHost};
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use base::limits::{LOGINS_PER_SHARD_MAX, SESSIONS_PER_HOST_MAX};
 use common::host::{Host, Silent};
@@ -110,8 +111,9 @@ fn one_host_does_not_take_every_session() {
     assert_eq!(refusals(&lab), [LoginRefusal::TooManySessions(SessionLimit::Host); 2]);
     let problems = lab.status().problems;
     assert_eq!(problems.len(), 1);
-    assert_eq!(problems[0].subject, "host alpha");
-    assert!(problems[0].reason.contains("2 logins"), "{}", problems[0].reason);
+    assert_eq!(problems[0].code(), ProblemCode::LoginsRefused);
+    assert_eq!(problems[0].subject, Subject::Host("alpha".to_owned()));
+    assert!(problems[0].reason().contains("2 logins"), "{}", problems[0].reason());
     // another host is not concerned, and one that is there already may come anew
     assert!(session(&mut lab, "iqn.2001-04.com.example:beta", 1).is_logged_in());
     assert!(session(&mut lab, ALPHA, 7).is_logged_in());

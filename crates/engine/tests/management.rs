@@ -2,6 +2,7 @@
 
 mod common;
 
+use api::ProblemCode;
 use api::{Command, Reply};
 use api::{CommandErrorKind, Health, Made, NewBacking, NewChap, NewHost, NewVolume};
 use common::{Lab, memory_volume};
@@ -131,7 +132,7 @@ fn a_raw_volume_is_its_device() {
     lab.restart();
     let status = lab.status();
     assert_eq!((status.health, status.volumes[0].health), (Health::Offline, Health::Offline));
-    assert!(status.problems[0].reason.contains("device"), "{:?}", status.problems);
+    assert_eq!(status.problems[0].code(), ProblemCode::VolumeDeviceUnusable);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+use api::ProblemCode;
 use api::{Command, Reply};
 use api::{CommandErrorKind, DriveContent, DriveState, Health, Made, NewBacking, NewPool, NewVolume};
 use common::Lab;
@@ -94,7 +95,7 @@ fn missing_drives_degrade_a_pool_and_too_many_take_it_offline() {
     lab.restart();
     let status = lab.status();
     assert_eq!((status.health, status.pools[0].failures_survivable), (Health::Degraded, 0));
-    assert!(status.problems[0].reason.contains("is missing"), "{:?}", status.problems);
+    assert!(status.problems[0].reason().contains("is missing"), "{:?}", status.problems);
     assert_eq!(status.pools[0].drives[1].state, DriveState::Missing);
     assert_eq!(status.volumes[0].health, Health::Healthy);
     lab.change(volume("vm-02", "fast"));
@@ -181,7 +182,8 @@ fn a_drive_that_fails_under_way_is_recorded() {
     lab.kill();
     lab.restart();
     let problems = lab.status().problems;
-    assert!(problems.len() == 1 && problems[0].reason.contains("was not there any more"), "{problems:?}");
+    assert!(problems.len() == 1 && problems[0].code() == ProblemCode::DriveGivenUp, "{problems:?}");
+    assert!(problems[0].since_ms.is_some() && problems[0].reason().contains("was not there any more"));
     lab.change(Command::DriveClear { drive: None, dry_run: false });
     let status = lab.status();
     assert_eq!((status.health, status.volumes.len()), (Health::Healthy, 2));
@@ -243,7 +245,7 @@ fn drives_of_another_array_are_left_alone() {
     assert_ne!(status.array_id, first);
     assert_eq!((status.pools.len(), status.volumes.len()), (0, 1));
     assert!(
-        status.problems.iter().any(|problem| problem.reason.contains("another array")),
+        status.problems.iter().any(|problem| problem.code() == ProblemCode::DriveOfAnotherArray),
         "{:?}",
         status.problems
     );

@@ -3,6 +3,7 @@
 
 mod common;
 
+use api::ProblemCode;
 use api::{AccessState, GroupAccess, NewBacking, NewPool, NewVolume};
 use api::{Command, PortalOptions};
 use base::Nanos;
@@ -334,9 +335,13 @@ fn a_portal_that_could_not_be_had_is_tried_again() {
         lab.occupy(portal(0), Nanos::from_secs(20));
         lab.restart();
         let status = lab.status();
-        let problem = status.problems.iter().find(|problem| problem.subject.starts_with("portal"));
+        let problem =
+            status.problems.iter().find(|problem| problem.code() == ProblemCode::PortalNotListening);
         let problem = problem.unwrap_or_else(|| panic!("{:#?}", status.problems));
-        assert!(problem.action.contains("tried again") && !problem.action.contains("restart"), "{problem:?}");
+        assert!(
+            problem.action().contains("tried again") && !problem.action().contains("restart"),
+            "{problem:?}"
+        );
         lab.pass(Nanos::from_secs(22));
         let status = lab.status();
         assert!(status.problems.is_empty(), "{:#?}", status.problems);

@@ -4,6 +4,7 @@ mod common;
 
 use api::{Command, Reply};
 use api::{CommandErrorKind, Health, NewBacking, NewPool, NewVolume, PortalOptions, VolumeStatus};
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
@@ -142,11 +143,13 @@ fn a_device_that_became_smaller_fails_behind_its_end_and_is_a_problem() {
     lab.simulation.world.resize(device, end * SECTOR);
     lab.pass(NOTICED);
     let status = lab.status();
-    assert_eq!(
-        (status.problems[0].health, status.problems[0].subject.as_str()),
-        (Health::Degraded, "volume old-lun")
+    let problem = &status.problems[0];
+    assert_eq!((problem.health(), problem.code()), (Health::Degraded, ProblemCode::VolumeDeviceSmaller));
+    assert_eq!(problem.subject, Subject::volume("old-lun"));
+    assert!(
+        status.problems[0].reason().contains("became smaller: 4.0 MiB of 8.0 MiB are left"),
+        "{status:#?}"
     );
-    assert!(status.problems[0].reason.contains("became smaller: 4.0 MiB of 8.0 MiB are left"), "{status:#?}");
     assert_eq!(
         (status.volumes[0].health, status.volumes[0].size_bytes),
         (Health::Degraded, SECTORS * SECTOR)
@@ -163,8 +166,8 @@ fn a_device_that_became_smaller_fails_behind_its_end_and_is_a_problem() {
     lab.kill();
     lab.restart();
     let problem = lab.status().problems.remove(0);
-    assert_eq!(problem.health, Health::Offline);
-    assert!(problem.reason.contains("it has 4.0 MiB now, less than the volume"), "{problem:?}");
+    assert_eq!((problem.health(), problem.code()), (Health::Offline, ProblemCode::VolumeDeviceUnusable));
+    assert!(problem.reason().contains("it has 4.0 MiB now, less than the volume"), "{problem:?}");
     lab.simulation.world.resize(device, SECTORS * SECTOR);
     lab.pass(NOTICED);
     assert_eq!(lab.status().health, Health::Healthy);
@@ -188,8 +191,11 @@ fn a_device_that_goes_while_nothing_is_asked_of_it_is_noticed_and_taken_back() {
     lab.simulation.world.vanish(device, None, false);
     lab.pass(NOTICED);
     let problem = lab.status().problems.remove(0);
-    assert_eq!((problem.health, problem.subject.as_str()), (Health::Offline, "volume old-lun"));
-    assert!(problem.reason.contains("the drive is gone"), "{problem:?}");
+    assert_eq!(
+        (problem.code(), &problem.subject),
+        (ProblemCode::VolumeDeviceUnusable, &Subject::volume("old-lun"))
+    );
+    assert!(problem.reason().contains("the drive is gone"), "{problem:?}");
     let refused = host.run(&mut lab, read_10(0, 800, 8));
     assert_eq!(sense(&refused).0, 2, "not ready");
     lab.simulation.world.return_drive(device);

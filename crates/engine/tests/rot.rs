@@ -4,6 +4,7 @@ mod common;
 
 use api::Command;
 use api::{DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep};
+use api::{ProblemCode, ProblemFacts, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
@@ -141,10 +142,16 @@ fn a_drive_that_stays_in_spite_of_its_errors_is_told() {
     for _ in 0..20 {
         bench.lab.pass(Nanos::from_millis(500));
         let problems = bench.lab.status().problems;
-        told = told.or(problems.into_iter().find(|problem| problem.reason.contains("stays only because")));
+        told = told.or(problems
+            .into_iter()
+            .find(|problem| matches!(problem.facts, ProblemFacts::DriveErrors { kept: Some(_), .. })));
     }
     let told = told.unwrap_or_else(|| panic!("{:#?}", bench.lab.status()));
-    assert_eq!(told.subject, "drive /dev/sd1", "{told:?}");
+    assert_eq!(
+        (told.code(), &told.subject),
+        (ProblemCode::DriveErrors, &Subject::drive("/dev/sd1")),
+        "{told:?}"
+    );
 }
 
 /// While a scrub finds damage, the pool never says that it would survive more than it would: as many drives as it says are

@@ -6,6 +6,7 @@ use api::{Command, Reply};
 use api::{
     CommandErrorKind, DriveState, Health, NewBacking, NewPool, NewSettings, NewVolume, PoolStatus, Upkeep,
 };
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::Host;
@@ -194,8 +195,10 @@ fn what_is_not_blank_is_no_spare_and_never_erased() {
     assert_eq!(bench.members(), [path(0), path(2), path(4)]);
     assert_eq!(bench.lab.simulation.world.peek(bench.drives[3], 0)[0x438..0x43a], *b"\x53\xef");
     let status = bench.lab.status();
-    let problem = status.problems.iter().find(|problem| problem.subject == "drive /dev/sdd").unwrap();
-    assert!(problem.reason.contains("spare of pool fast and could not join it: it holds"), "{problem:?}");
+    let problem =
+        status.problems.iter().find(|problem| problem.subject == Subject::drive("/dev/sdd")).unwrap();
+    assert_eq!(problem.code(), ProblemCode::SpareUnusable);
+    assert!(problem.reason().contains("spare of pool fast and could not join it: it holds"), "{problem:?}");
     bench.spare(&[3], true).unwrap();
     bench.lab.change(Command::DriveClear { drive: None, dry_run: false });
     assert_eq!(problems(&mut bench), [""; 0]);
@@ -273,7 +276,7 @@ fn a_drive_that_hangs_holds_up_neither_its_spare_nor_whoever_asks() {
 
 fn problems(bench: &mut Bench) -> Vec<String> {
     let problems = bench.lab.status().problems.into_iter();
-    problems.map(|problem| format!("{}: {}", problem.subject, problem.reason)).collect()
+    problems.map(|problem| format!("{}: {}", problem.subject, problem.reason())).collect()
 }
 
 fn clear(bench: &mut Bench, drive: &str) -> Result<Reply, api::CommandError> {
@@ -297,7 +300,8 @@ fn what_failed_is_remembered_when_it_is_mended() {
             is_told(&told, "drive /dev/sda: it (") && is_told(&told, "with spare /dev/sdd in its place"),
             "{told:?}"
         );
-        assert!(is_told(&told, "no spare is left"), "{told:?}");
+        let codes: Vec<ProblemCode> = bench.lab.status().problems.iter().map(|one| one.code()).collect();
+        assert_eq!(codes, [ProblemCode::DriveGivenUp, ProblemCode::NoSpareLeft]);
         if !restarted {
             bench.restart();
             bench.pass(10);

@@ -4,6 +4,7 @@ mod common;
 
 use api::Command;
 use api::{Health, NewBacking, NewPool, NewVolume};
+use api::{ProblemCode, Subject};
 use base::Nanos;
 use common::Lab;
 use common::host::{Host, cdb, read_10, sense, write_10};
@@ -215,7 +216,8 @@ fn a_drive_that_returns_wrong_bytes_is_pointed_out_and_its_errors_are_not_seen()
     assert_eq!(status.health, Health::Degraded, "{:?}", status.pools);
     assert!(status.pools[0].drives[2].errors.checksum > 0);
     assert!(
-        status.problems.iter().any(|problem| problem.subject == "drive /dev/nvme2n1"),
+        status.problems.iter().any(|problem| problem.code() == ProblemCode::DriveErrors
+            && problem.subject == Subject::drive("/dev/nvme2n1")),
         "{:?}",
         status.problems
     );

@@ -14,11 +14,9 @@ use env::{DriveHandle, DriveInfo};
 use shard::Stage;
 
 use crate::manager::Manager;
-use crate::pool_status::TOO_MANY_FAILED;
 use crate::pools::Found;
-use crate::raw_device::NoDevice;
 use crate::state::{Pool, RawDevice, Tried};
-use api::CommandError;
+use api::{CommandError, DeviceTrouble, PoolOffline};
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
 
@@ -110,18 +108,18 @@ impl Manager {
     /// Closes pools that went offline while they were served, so that they can be opened anew.
     pub(crate) async fn close_failed_pools(&self) {
         let stats = self.lane_stats().await;
-        let failed: Vec<(PoolId, String)> = {
+        let failed: Vec<(PoolId, PoolOffline)> = {
             let state = self.state.borrow();
             let lane_failed = |id: PoolId| stats.iter().any(|(pool, lane)| *pool == id && lane.failed);
-            let reason = |pool: &Pool| match &pool.offline {
-                None if lane_failed(pool.id) => Some(TOO_MANY_FAILED.to_owned()),
-                reason => reason.clone(),
+            let why = |pool: &Pool| match &pool.offline {
+                None if lane_failed(pool.id) => Some(PoolOffline::TooManyFailed),
+                why => why.clone(),
             };
             let served = state.pools.iter().filter(|pool| pool.membership.is_some());
-            served.filter_map(|pool| Some((pool.id, reason(pool)?))).collect()
+            served.filter_map(|pool| Some((pool.id, why(pool)?))).collect()
         };
-        for (id, reason) in failed {
-            self.close_pool(id, reason).await;
+        for (id, why) in failed {
+            self.close_pool(id, why).await;
         }
     }
 
@@ -188,7 +186,7 @@ impl Manager {
         volume: VolumeId,
         path: &str,
         size_bytes: u64,
-    ) -> Result<(DriveHandle, DriveInfo), NoDevice> {
+    ) -> Result<(DriveHandle, DriveInfo), DeviceTrouble> {
         let opened = self.open_and_probe(path).await;
         self.as_raw_device(opened, volume, size_bytes).await
     }

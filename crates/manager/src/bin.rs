@@ -15,12 +15,13 @@ use shard::pool_layer;
 use crate::change::Planned;
 use crate::manager::Manager;
 use crate::settings::period;
-use crate::words::{given_back, size};
-use api::{BinnedStatus, CommandError, Harm, Health, Problem, Reply};
+use crate::words::given_back;
+use api::{BinnedStatus, CommandError, Problem, ProblemFacts, Reply, Subject};
+use base::units::size;
 
 /// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
-const GIVES_WAY_PERCENT: u128 = 92;
-const WARNS_PERCENT: u128 = 88;
+const GIVES_WAY_PERCENT: u64 = 92;
+const WARNS_PERCENT: u64 = 88;
 
 /// So many of those that had to go are told, the last ones.
 const GONE_TOLD_MAX: usize = 8;
@@ -216,22 +217,18 @@ pub(crate) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneS
     if held == 0 || full < WARNS_PERCENT {
         return None;
     }
-    let volumes = if held == 1 { "1 volume".to_owned() } else { format!("{held} volumes") };
-    Some(Problem {
-        harm: Harm::Space,
-        health: Health::Degraded,
-        subject: format!("pool {name}"),
-        reason: format!(
-            "it is {full} % full: from {GIVES_WAY_PERCENT} % on, what is in the bin ({volumes}) goes for good, the oldest first"
-        ),
-        action: "bring back what is needed (`tangelo volume bin`, `tangelo volume undelete`), add a drive, or discard what hosts do not need (fstrim)"
-            .to_owned(),
-    })
+    let facts = ProblemFacts::BinGivesWay {
+        full_percent: full,
+        gives_way_percent: GIVES_WAY_PERCENT,
+        volumes: held as u64,
+    };
+    Some(Problem::new(Subject::pool(name), facts))
 }
 
-pub(crate) fn full_percent(lanes: &[&LaneStats]) -> u128 {
+pub(crate) fn full_percent(lanes: &[&LaneStats]) -> u64 {
     let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| u128::from(count(lane))).sum::<u128>();
-    sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1)
+    let percent = sum(|lane| lane.live_blocks) * 100 / sum(|lane| lane.capacity_blocks).max(1);
+    u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
 pub(crate) fn bin_seconds(catalog: &Catalog, pool: PoolId) -> u32 {

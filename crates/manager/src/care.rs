@@ -6,8 +6,7 @@ use base::{BLOCK_BYTES, DriveId, Nanos};
 use env::DriveHandle;
 use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
-use crate::words::size;
-use api::RepairStatus;
+use api::{KeptInService, RepairStatus};
 
 /// How long a drive that has made errors is pointed out.
 const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);
@@ -34,7 +33,7 @@ pub(crate) struct Care {
     /// A drive that is too slow, which the pool cannot do without.
     pub(crate) slow_stays: Option<DriveId>,
     /// Drives that have made too many errors and stay all the same.
-    pub(crate) kept: BTreeMap<DriveId, Kept>,
+    pub(crate) kept: BTreeMap<DriveId, KeptInService>,
     /// When no spare could join, though one was needed.
     pub(crate) spare_failed: Option<Nanos>,
     /// Blocks in use at the last look, where the pool was so full that the bin gives way.
@@ -96,24 +95,6 @@ impl Care {
             self.looked = Some(now);
         }
         may
-    }
-}
-
-/// Why a drive stays in service although it has made too many errors.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kept {
-    /// As many drives are out as the protection allows.
-    NoneToSpare,
-    /// Something may stand nowhere else.
-    Needed,
-}
-
-impl Kept {
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Kept::NoneToSpare => "the pool has lost as many drives as it can do without",
-            Kept::Needed => "something may be readable only with it until repairs are done",
-        }
     }
 }
 
@@ -203,43 +184,9 @@ impl Repair {
     }
 }
 
-/// A repair in plain words.
-pub(crate) fn describe(repair: &RepairStatus) -> String {
-    let (done, total) = (size(repair.done_bytes), size(repair.total_bytes));
-    let pace = match repair.seconds_left {
-        Some(seconds) => format!("{}/s, {} left", size(repair.bytes_per_second), time(seconds)),
-        None if repair.short_bytes > 0 => format!("{} short", size(repair.short_bytes)),
-        None => "waiting".to_owned(),
-    };
-    format!("{}: {done} of {total} written anew, {pace}", repair.what)
-}
-
-/// Rounded up, as times to wait are.
-fn time(seconds: u64) -> String {
-    match seconds {
-        0..=90 => format!("{} s", seconds.max(1)),
-        91..=5400 => format!("{} min", seconds.div_ceil(60)),
-        _ => format!("{} h", seconds.div_ceil(3600)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_repair_reads_well() {
-        let repair = RepairStatus {
-            what: "rebuilding".to_owned(),
-            done_bytes: 3 << 30,
-            total_bytes: 41 << 30,
-            bytes_per_second: 180 << 20,
-            seconds_left: Some(216),
-            short_bytes: 0,
-        };
-        assert_eq!(describe(&repair), "rebuilding: 3 GiB of 41 GiB written anew, 180 MiB/s, 4 min left");
-        assert_eq!(time(5401), "2 h");
-    }
 
     #[test]
     fn the_rate_is_that_of_the_last_half_minute() {
@@ -265,7 +212,7 @@ mod tests {
         let repair = Repair { began: Some(0), samples: samples.into() };
         let said = |short_blocks, enough| {
             let remaining = Remaining { blocks: 6700, worst: 1, short_blocks, restored: 1000 };
-            describe(&repair.status(&remaining, false, enough).unwrap())
+            repair.status(&remaining, false, enough).unwrap().to_string()
         };
         assert!(said(0, true).ends_with("67 s left"), "{}", said(0, true));
         assert!(said(0, false).ends_with("waiting"), "too few drives are left: {}", said(0, false));

@@ -1,13 +1,13 @@
 //! Looking at the clock on the wall, and putting on record what it says.
 
-use base::calendar::{CLOCK_STEP_MS, moment};
+use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, VolumeId};
 use catalog::{Binned, Catalog, Change};
 
 use crate::bin::bin_seconds;
-use crate::clock::BELIEVED_AFTER;
+use crate::clock::{BELIEVED_AFTER, Doubt};
 use crate::manager::Manager;
-use api::{Harm, Health, Problem};
+use api::{Problem, ProblemFacts, Subject};
 
 /// How often it is put on record how long volumes have been in the bin: so many times while one is in it, and not more or less often than
 /// this.
@@ -87,20 +87,9 @@ impl Manager {
     pub(crate) fn clock_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if let Some(doubt) = self.clock.doubt.get() {
-            let (says, expected) = (moment(doubt.says_ms), moment(doubt.expected_ms));
-            let what = match doubt.at_start {
-                true => format!("at the start it said {says}, and the array last knew it to be {expected}"),
-                false => format!("it has jumped from {expected} to {says}"),
-            };
-            problems.push(Problem {
-                harm: Harm::Other,
-                health: Health::Degraded,
-                subject: "clock".to_owned(),
-                reason: format!("{what}: until it has run steadily for a day, schedules delete no snapshots"),
-                action:
-                    "set the clock (`timedatectl`) if it is wrong; if it is right, there is nothing to do"
-                        .to_owned(),
-            });
+            let Doubt { says_ms, expected_ms, at_start } = doubt;
+            let facts = ProblemFacts::ClockDoubted { says_ms, expected_ms, at_start };
+            problems.push(Problem::new(Subject::Clock, facts));
         }
         let now_ms = self.context.io.wall_clock_ms();
         let state = self.state.borrow();
@@ -109,18 +98,12 @@ impl Manager {
         if let Some(latest) = latest {
             let volume = state.catalog.volume(latest.volume);
             let name = volume.map_or_else(String::new, |volume| format!("{}@{}", volume.name, latest.name));
-            problems.push(Problem {
-                harm: Harm::Other,
-                health: Health::Degraded,
-                subject: "clock".to_owned(),
-                reason: format!(
-                    "{} snapshots say that they were taken in the future, the latest ({name}) at {}: the clock was wrong then, or is now",
-                    future.count(),
-                    moment(latest.created_ms)
-                ),
-                action: "set the clock (`timedatectl`) if it is wrong now; else go by the order of the snapshots, and delete those when they are not needed"
-                    .to_owned(),
-            });
+            let facts = ProblemFacts::SnapshotsFromFuture {
+                snapshots: future.count() as u64,
+                latest: name,
+                latest_ms: latest.created_ms,
+            };
+            problems.push(Problem::new(Subject::Clock, facts));
         }
         problems
     }

@@ -129,12 +129,11 @@ impl Manager {
 
     /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
     async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
-        let stopping = CommandError::new(CommandErrorKind::Unavailable, "the array is stopping", "");
-        let earlier = self.failure.borrow_mut().replace(stopping);
-        if earlier.is_some_and(|earlier| earlier.message == "the array is stopping") {
+        let stopping = CommandError::new(CommandErrorKind::Stopping, "the array is stopping", "");
+        if self.stopping.replace(true) {
             return Ok(Reply::Stopped);
         }
-        self.stopping.set(true);
+        *self.failure.borrow_mut() = Some(stopping);
         drop(self.keeping.acquire(1).await);
         let _turn = self.changes.acquire(1).await;
         self.context.ask_all(|| FrontCall::Quiesce).await;

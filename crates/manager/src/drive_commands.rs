@@ -7,11 +7,11 @@ use pool::{DriveState, Member, Membership, PoolError, TooFewDrives};
 
 use shard::DriveUse;
 
+use crate::error::DriveRefusal;
 use crate::manager::Manager;
-use crate::pool_status::TOO_MANY_FAILED;
 use crate::probed::{Probed, without_contents};
-use crate::words::size;
-use api::{Change, CommandError, CommandErrorKind, Made, Reply};
+use api::{Change, CommandError, CommandErrorKind, Made, PoolOffline, Reply};
+use base::units::size;
 
 impl Manager {
     pub(crate) async fn add_drives(
@@ -48,7 +48,7 @@ impl Manager {
         membership: &Membership,
         drives: &[String],
         force: &[String],
-    ) -> Result<Vec<Probed>, CommandError> {
+    ) -> Result<Vec<Probed>, DriveRefusal> {
         super::pool_create::check_names(drives, force)?;
         let known = membership.members.len();
         if known + drives.len() > DRIVES_MAX {
@@ -56,7 +56,8 @@ impl Manager {
                 "pool {} has had {known} drives; it can have {DRIVES_MAX} in its life",
                 membership.name
             );
-            return Err(CommandError::new(CommandErrorKind::Full, message, "move its volumes to a new pool"));
+            let hint = "move its volumes to a new pool";
+            return Err(CommandError::new(CommandErrorKind::Full, message, hint).into());
         }
         let taken = self.take_drives(drives, force).await?;
         if let Some(Probed { info, .. }) = taken.iter().find(|drive| drive.info.size_bytes < DRIVE_BYTES_MIN)
@@ -68,7 +69,7 @@ impl Manager {
                 size(DRIVE_BYTES_MIN)
             );
             self.give_up(&without_contents(taken)).await;
-            return Err(invalid(message, "name a larger drive"));
+            return Err(invalid(message, "name a larger drive").into());
         }
         Ok(taken)
     }
@@ -113,7 +114,7 @@ impl Manager {
                 }
                 Err(TooFewDrives) => {
                     self.give_up(&drives[position + 1..]).await;
-                    TOO_MANY_FAILED.to_owned()
+                    PoolOffline::TooManyFailed.to_string()
                 }
             };
             let added = if position == 0 { "nothing was added" } else { "those named before it were added" };
@@ -257,7 +258,9 @@ impl Manager {
             // it has failed meanwhile
             _ => Ok(()),
         });
-        set.await.map_err(|TooFewDrives| CommandError::new(CommandErrorKind::Io, TOO_MANY_FAILED, ""))
+        set.await.map_err(|TooFewDrives| {
+            CommandError::new(CommandErrorKind::Io, PoolOffline::TooManyFailed.to_string(), "")
+        })
     }
 
     /// The membership of a pool that is served.

@@ -9,7 +9,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::remembered;
 use crate::state::{Drive, State};
-use api::{DriveContent, DriveErrors, DriveState, DriveStatus};
+use api::{DriveContent, DriveErrors, DriveState, DriveStatus, PoolOffline};
 
 /// A drive that does not say for so long how large it is has the size that it had.
 const MEASURE_TIME: Nanos = Nanos::from_secs(2);
@@ -22,7 +22,7 @@ impl Manager {
         if opened.as_ref().err() != Some(&IoError::Busy) {
             return opened;
         }
-        self.state.borrow_mut().set_offline(pool, format!("it waits for {path}, which is {}", IoError::Busy));
+        self.state.borrow_mut().set_offline(pool, PoolOffline::WaitsForDrive { path: path.to_owned() });
         self.open_when_free(path).await
     }
 

@@ -17,3 +17,22 @@ pub(crate) fn drive_error(path: &str, error: IoError) -> CommandError {
     };
     CommandError::new(kind, format!("{path}: {error}"), hint)
 }
+
+/// Why a drive is not taken.
+pub(crate) struct DriveRefusal {
+    pub(crate) error: CommandError,
+    /// It is refused only for what it holds: who does not need that may force it.
+    pub(crate) holds_contents: bool,
+}
+
+impl From<CommandError> for DriveRefusal {
+    fn from(error: CommandError) -> DriveRefusal {
+        DriveRefusal { error, holds_contents: false }
+    }
+}
+
+impl From<DriveRefusal> for CommandError {
+    fn from(refusal: DriveRefusal) -> CommandError {
+        refusal.error
+    }
+}

@@ -12,11 +12,7 @@ use shard::{Answer, ShardCall, pool_layer};
 
 use crate::bin::full_percent;
 use crate::manager::Manager;
-use crate::words::size;
-use api::{Harm, Health, NextFailure, Problem};
-
-/// Volumes that are named.
-const NAMED_MAX: usize = 4;
+use api::{NextFailure, PoolRoom, Problem, ProblemFacts, RefusedWrites, Subject};
 
 /// What there is in a pool, as far as its space is concerned.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -28,7 +24,7 @@ pub(crate) struct Uses {
     binned: usize,
     bin_blocks: u64,
     /// Volumes whose writes are refused, each with its host.
-    refused: Vec<String>,
+    refused: Vec<RefusedWrites>,
 }
 
 impl Manager {
@@ -50,7 +46,7 @@ impl Manager {
         for (pool, layers) in bins {
             let lanes: Vec<&LaneStats> =
                 stats.iter().filter(|(id, _)| *id == pool).map(|(_, stats)| stats).collect();
-            if full_percent(&lanes) >= u128::from(SPACE_WARNING_PERCENT) {
+            if full_percent(&lanes) >= SPACE_WARNING_PERCENT {
                 let blocks = self.kept_by(pool, layers.into()).await;
                 uses.entry(pool).or_default().bin_blocks = blocks;
             }
@@ -75,7 +71,10 @@ fn uses_of(catalog: &Catalog, refused: &[(VolumeId, String)]) -> BTreeMap<PoolId
     for (id, host) in refused {
         let Some(volume) = catalog.volume(*id) else { continue };
         let Some((pool, _)) = volume.place() else { continue };
-        uses.entry(pool).or_default().refused.push(format!("host {host} to volume {}", volume.name));
+        uses.entry(pool)
+            .or_default()
+            .refused
+            .push(RefusedWrites { host: host.clone(), volume: volume.name.to_string() });
     }
     uses
 }
@@ -93,124 +92,73 @@ fn bin_layers(catalog: &Catalog) -> BTreeMap<PoolId, Vec<LayerId>> {
 
 /// What is wrong with a pool's space, the worst first.
 pub(crate) fn problems(
-    subject: &str,
+    pool: &str,
     lanes: &[&LaneStats],
     next_failure: Option<NextFailure>,
     uses: &Uses,
 ) -> Vec<Problem> {
-    let problem = |health, reason: String, action: String| Problem {
-        harm: Harm::Space,
-        health,
-        subject: subject.to_owned(),
-        reason,
-        action,
+    let full_percent = full_percent(lanes);
+    let room = uses.room();
+    let full = match full_percent {
+        _ if !uses.refused.is_empty() => {
+            Some(ProblemFacts::WritesRefused { full_percent, writers: uses.refused.clone(), room })
+        }
+        full if full >= SPACE_THRESHOLD_PERCENT => Some(ProblemFacts::PoolNearlyFull { full_percent, room }),
+        full if full >= SPACE_WARNING_PERCENT => Some(ProblemFacts::PoolFilling { full_percent, room }),
+        _ => None,
     };
-    let full = full_percent(lanes);
-    let mut problems = Vec::new();
-    let refuses = "when it is full, writes that need space are refused";
-    let told = match full {
-        _ if !uses.refused.is_empty() => Some((
-            Health::Degraded,
-            format!(
-                "it is {full} % full, and writes are refused for want of space: of {}",
-                named(&uses.refused)
-            ),
-        )),
-        full if full >= u128::from(SPACE_THRESHOLD_PERCENT) => Some((
-            Health::Degraded,
-            format!("it is {full} % full, and hosts are warned of it (38h/07h); {refuses}"),
-        )),
-        full if full >= u128::from(SPACE_WARNING_PERCENT) => {
-            Some((Health::Healthy, format!("it is {full} % full; {refuses}")))
+    let short = match next_failure {
+        Some(NextFailure { rebuildable: true, short_bytes: short_bytes @ 1.. }) => {
+            Some(ProblemFacts::RebuildWouldLackSpace { short_bytes, room })
         }
         _ => None,
     };
-    problems.extend(told.map(|(health, reason)| problem(health, reason, room(uses))));
-    if let Some(NextFailure { rebuildable: true, short_bytes: short_bytes @ 1.. }) = next_failure {
-        problems.push(problem(
-            Health::Degraded,
-            format!(
-                "after the failure of one more drive it could not be rebuilt: {} short",
-                size(short_bytes)
-            ),
-            room(uses),
-        ));
-    }
-    problems
+    full.into_iter().chain(short).map(|facts| Problem::new(Subject::pool(pool), facts)).collect()
 }
 
-/// How to come by space.
-fn room(uses: &Uses) -> String {
-    let mut ways = "add a drive, delete volumes, or discard what hosts do not need (fstrim)".to_owned();
-    if uses.binned > 0 {
-        let volumes =
-            if uses.binned == 1 { "1 volume".to_owned() } else { format!("{} volumes", uses.binned) };
-        let holds = match uses.bin_blocks {
-            0 => String::new(),
-            blocks => format!(" holds {}", size(blocks * BLOCK_BYTES as u64)),
-        };
-        ways.push_str(&format!("; the bin ({volumes}){holds}: `tangelo volume eradicate`"));
-    }
-    if uses.snapshots > 0 {
-        let count = if uses.snapshots == 1 {
-            "1 snapshot".to_owned()
-        } else {
-            format!("{} snapshots", uses.snapshots)
-        };
-        ways.push_str(&format!(
-            "; there are {count}: `tangelo snapshot list` shows what each would give back"
-        ));
-    }
-    ways
-}
-
-fn named(refused: &[String]) -> String {
-    let first = refused.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
-    match refused.len().saturating_sub(NAMED_MAX) {
-        0 => first,
-        more => format!("{first}, and {more} more"),
+impl Uses {
+    fn room(&self) -> PoolRoom {
+        PoolRoom {
+            snapshots: self.snapshots as u64,
+            binned_volumes: self.binned as u64,
+            bin_bytes: self.bin_blocks * BLOCK_BYTES as u64,
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::ProblemCode;
 
-    fn at(percent: u64, short_bytes: u64, uses: &Uses) -> Vec<(Health, String)> {
+    fn at(percent: u64, short_bytes: u64, uses: &Uses) -> Vec<Problem> {
         let lane = LaneStats { capacity_blocks: 1000, live_blocks: percent * 10, ..LaneStats::default() };
         let next = Some(NextFailure { rebuildable: true, short_bytes });
-        let problems = problems("pool fast", &[&lane], next, uses);
-        problems
-            .into_iter()
-            .map(|problem| (problem.health, format!("{}: {}", problem.reason, problem.action)))
-            .collect()
+        problems("fast", &[&lane], next, uses)
     }
 
     #[test]
     fn space_is_warned_of_then_missed_then_refused() {
+        let codes = |problems: Vec<Problem>| problems.iter().map(Problem::code).collect::<Vec<_>>();
         let mut uses = Uses::default();
-        assert_eq!(at(79, 0, &uses), []);
-        let warned = at(80, 0, &uses);
-        assert_eq!((warned.len(), warned[0].0), (1, Health::Healthy), "{warned:?}");
-        let told = at(90, 0, &uses);
-        assert!(told[0].0 == Health::Degraded && told[0].1.contains("38h/07h"), "{told:?}");
+        assert_eq!(codes(at(79, 0, &uses)), []);
+        assert_eq!(codes(at(80, 0, &uses)), [ProblemCode::PoolFilling]);
+        assert_eq!(codes(at(90, 0, &uses)), [ProblemCode::PoolNearlyFull]);
         let short = at(50, 3 << 30, &uses);
-        assert!(short[0].0 == Health::Degraded && short[0].1.contains("3 GiB short"), "{short:?}");
-        uses.refused = vec!["host alpha to volume thin".to_owned()];
+        assert!(short[0].reason().contains("3 GiB short"), "{short:?}");
+        assert_eq!(codes(short), [ProblemCode::RebuildWouldLackSpace]);
+        uses.refused = vec![RefusedWrites { host: "alpha".to_owned(), volume: "thin".to_owned() }];
         let refused = at(60, 0, &uses);
-        assert!(
-            refused[0].1.contains("writes are refused")
-                && refused[0].1.contains("of host alpha to volume thin")
-        );
-        assert_eq!(refused[0].0, Health::Degraded);
+        assert!(refused[0].reason().contains("of host alpha to volume thin"), "{refused:?}");
+        assert_eq!(codes(refused), [ProblemCode::WritesRefused]);
     }
 
     #[test]
     fn who_could_give_space_back_is_named() {
         let uses = Uses { snapshots: 3, binned: 1, bin_blocks: 512, ..Uses::default() };
-        let said = at(95, 0, &uses).remove(0).1;
+        let said = at(95, 0, &uses)[0].action();
         assert!(said.contains("the bin (1 volume) holds 2 MiB"), "{said}");
         assert!(said.contains("there are 3 snapshots"), "{said}");
-        assert!(!at(95, 0, &Uses::default()).remove(0).1.contains("bin"));
+        assert!(!at(95, 0, &Uses::default())[0].action().contains("bin"));
     }
 }

@@ -11,7 +11,7 @@ use pool::Member;
 use crate::error::drive_error;
 use crate::manager::Manager;
 use crate::state::{Drive, State};
-use api::{CommandError, CommandErrorKind, Harm, Health, Problem};
+use api::{CommandError, CommandErrorKind, FileUse, Problem, ProblemFacts, Subject};
 
 /// What of the array's own a drive is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -177,26 +177,12 @@ impl Manager {
     pub(crate) fn file_problems(&self) -> Vec<Problem> {
         let problem = |path: &String| {
             let state = self.state.borrow();
-            let (what, action) = match state.in_use().find(|(_, user)| user.path() == path) {
-                Some((_, User::Raw { volume, .. })) => (
-                    format!("the file of volume {volume}"),
-                    "have its hosts copy what is on it elsewhere before the array stops".to_owned(),
-                ),
-                Some((_, User::Pool { name, .. })) => (
-                    format!("the file of a drive of pool {name}"),
-                    format!("replace it before the array stops (`tangelo drive replace {name} {path} NEW`)"),
-                ),
-                None => return None,
+            let (_, user) = state.in_use().find(|(_, user)| user.path() == path)?;
+            let used_by = match user {
+                User::Raw { volume, .. } => FileUse::Volume(volume.to_string()),
+                User::Pool { name, .. } => FileUse::Pool(name.to_string()),
             };
-            Some(Problem {
-                harm: Harm::Exposed,
-                health: Health::Degraded,
-                subject: format!("drive {path}"),
-                reason: format!(
-                    "{what} was removed or replaced under its hands: it is served for as long as the array runs, and lost then"
-                ),
-                action,
-            })
+            Some(Problem::new(Subject::drive(path), ProblemFacts::DriveFileRemoved { used_by }))
         };
         self.removed_files.borrow().iter().filter_map(problem).collect()
     }

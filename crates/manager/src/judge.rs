@@ -1,7 +1,7 @@
 //! Drives with more errors than their pool's settings allow, over all lanes: taken out, or kept for a reason that is told.
 
-use crate::care::Kept;
 use crate::manager::Manager;
+use api::KeptInService;
 use env::IoError;
 use pool::{DriveState, LaneStats, Membership, Patience};
 
@@ -10,7 +10,7 @@ use pool::{DriveState, LaneStats, Membership, Patience};
 enum Verdict {
     Stays,
     Out,
-    Kept(Kept),
+    Kept(KeptInService),
 }
 
 impl Manager {
@@ -48,8 +48,8 @@ fn verdict(membership: &Membership, index: usize, lanes: &[&LaneStats], patience
         return Verdict::Stays;
     }
     if membership.lost() >= usize::from(membership.protection.parity()) {
-        return Verdict::Kept(Kept::NoneToSpare);
+        return Verdict::Kept(KeptInService::NoneToSpare);
     }
     let needed = lanes.iter().any(|lane| lane.needs_drive.get(index).copied().unwrap_or(true));
-    if needed { Verdict::Kept(Kept::Needed) } else { Verdict::Out }
+    if needed { Verdict::Kept(KeptInService::Needed) } else { Verdict::Out }
 }

@@ -30,6 +30,7 @@ mod change;
 mod clock;
 mod clock_watch;
 mod commands;
+mod condition;
 mod copy_sources;
 mod drive_commands;
 mod drives;

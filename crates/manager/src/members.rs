@@ -6,7 +6,7 @@ use env::{DriveHandle, IoError};
 use pool::{DriveState, Membership, TooFewDrives};
 
 use crate::manager::Manager;
-use crate::pool_status::TOO_MANY_FAILED;
+use api::PoolOffline;
 use shard::{Answer, DriveUse, ShardCall};
 
 impl Manager {
@@ -32,7 +32,7 @@ impl Manager {
             pool.membership = Some(membership.clone());
             pool.care.on_record(&membership, self.context.io.now());
             if result.is_err() {
-                pool.offline = Some(TOO_MANY_FAILED.to_owned());
+                pool.offline = Some(PoolOffline::TooManyFailed);
             }
         }
         if result.is_ok() {

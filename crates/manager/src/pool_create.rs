@@ -8,11 +8,11 @@ use pool::{Content, CreateOptions, PlannedPool, PoolError, Protection};
 use task::join_all;
 
 use crate::change::Planned;
-use crate::error::drive_error;
+use crate::error::{DriveRefusal, drive_error};
 use crate::manager::Manager;
 use crate::probed::{Probed, without_contents};
-use crate::words::size;
 use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
+use base::units::size;
 
 impl Manager {
     pub(crate) async fn create_pool(&self, new: NewPool, dry_run: bool) -> Result<Reply, CommandError> {
@@ -90,7 +90,7 @@ impl Manager {
         &self,
         drives: &[String],
         force: &[String],
-    ) -> Result<Vec<Probed>, CommandError> {
+    ) -> Result<Vec<Probed>, DriveRefusal> {
         for path in drives {
             self.check_not_ours(path)?;
         }
@@ -105,18 +105,20 @@ impl Manager {
             match result {
                 Ok(drive) => {
                     let (forced, Probed { info, content, .. }) = (force.contains(path), &drive);
-                    refusal = refusal.or_else(|| self.check_not_needed(path, content).err());
+                    refusal = refusal
+                        .or_else(|| self.check_not_needed(path, content).err().map(DriveRefusal::from));
                     refusal = refusal.or_else(|| self.check_content(path, content, forced).err());
-                    refusal = refusal.or_else(|| self.check_not_failed(info, forced).err());
+                    refusal =
+                        refusal.or_else(|| self.check_not_failed(info, forced).err().map(DriveRefusal::from));
                     taken.push(drive);
                 }
                 Err(error) if refusal.is_none() => {
-                    refusal = Some(self.why_not_opened(path, error, &opened).await);
+                    refusal = Some(self.why_not_opened(path, error, &opened).await.into());
                 }
                 Err(_) => {}
             }
         }
-        match refusal.or_else(|| self.still_wanted().err()) {
+        match refusal.or_else(|| self.still_wanted().err().map(DriveRefusal::from)) {
             None => Ok(taken),
             Some(refusal) => {
                 self.give_up(&without_contents(taken)).await;
@@ -126,10 +128,10 @@ impl Manager {
     }
 
     /// Whether a drive may become a pool's. What it holds is named in the refusal.
-    fn check_content(&self, path: &str, content: &Content, forced: bool) -> Result<(), CommandError> {
+    fn check_content(&self, path: &str, content: &Content, forced: bool) -> Result<(), DriveRefusal> {
         let found = match content {
             Content::Blank => return Ok(()),
-            Content::Unreadable(error) => return Err(drive_error(path, *error)),
+            Content::Unreadable(error) => return Err(drive_error(path, *error).into()),
             _ if forced => return Ok(()),
             Content::Foreign(what) => what.clone(),
             Content::Member(_) => self.described(content).expect("it has a label"),
@@ -139,7 +141,9 @@ impl Manager {
             }
             Content::Damaged => "a drive of a Tangelo pool whose label is damaged".to_owned(),
         };
-        Err(CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), force_hint(path)))
+        let hint = format!("if nobody needs what is on it, add --force {path}");
+        let error = CommandError::new(CommandErrorKind::InUse, format!("{path} holds {found}"), hint);
+        Err(DriveRefusal { error, holds_contents: true })
     }
 
     /// A drive that a pool counts as lost, but has not got over yet: erased, it could not come back, and as a member
@@ -209,11 +213,6 @@ pub(crate) fn check_names(drives: &[String], force: &[String]) -> Result<(), Com
         }
         None => Ok(()),
     }
-}
-
-/// What is said where a drive is refused only for what it holds.
-pub(crate) fn force_hint(path: &str) -> String {
-    format!("if nobody needs what is on it, add --force {path}")
 }
 
 fn pool_error(name: &str, error: PoolError) -> CommandError {

@@ -13,7 +13,7 @@ use crate::drive_commands::shown;
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::state::Drive;
-use api::{CommandError, Reply};
+use api::{CommandError, PoolOffline, Reply};
 
 impl Manager {
     pub(crate) async fn delete_pool(
@@ -81,7 +81,7 @@ impl Manager {
     /// Closes a pool and has its drives forget it. What could not be erased, for people to read.
     async fn take_apart(&self, id: PoolId) -> Vec<String> {
         let mut paths = self.paths_of(id);
-        self.close_pool(id, "it is being deleted".to_owned()).await;
+        self.close_pool(id, PoolOffline::Deleting).await;
         self.forget_pool(id);
         self.look_at_drives().await;
         paths.extend(self.paths_of(id));

@@ -10,18 +10,17 @@ use pool::{LaneStats, Member, Membership};
 use shard::{Answer, ShardCall};
 
 use crate::care::Remaining;
+use crate::condition::Condition;
 use crate::fullness::Uses;
 use crate::manager::Manager;
 use crate::settings;
 use crate::state::Pool;
-use crate::words::size;
-use crate::{bin, care, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
+use crate::{bin, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
 use api::{
-    DriveContent, DriveErrors, DriveState, DriveStatus, Harm, Health, PoolMap, PoolReferences, PoolStatus,
-    PoolWrites, Problem, RepairStatus,
+    DriveContent, DriveErrors, DriveLoss, DriveState, DriveStatus, Health, LostDrive, PoolMap,
+    PoolReferences, PoolStatus, PoolWrites, Problem, ProblemFacts, RepairStatus, Subject,
 };
-
-const MAKE_ROOM: &str = "make room there, in the file system or thin pool; writes go on by themselves";
+use base::units::size;
 
 impl Manager {
     /// Every pool, with what is wrong with it.
@@ -87,21 +86,6 @@ fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
     })
 }
 
-/// How a pool is, why, and what to do about it.
-struct Condition {
-    harm: Harm,
-    health: Health,
-    reason: String,
-    action: String,
-}
-
-const BRING_BACK: &str =
-    "bring its missing drives back: it is opened by itself when enough of them are there";
-/// Of one that was served: hosts may have been told of errors, so it comes back when somebody says so.
-const RELOAD: &str =
-    "bring its missing drives back, then reload (`systemctl reload tangelo`): it is opened anew";
-pub(crate) const TOO_MANY_FAILED: &str = "more drives have failed than its protection allows";
-
 impl View<'_> {
     fn status(&self) -> (PoolStatus, Vec<Problem>) {
         let (pool, lanes) = (self.pool, self.lanes);
@@ -111,25 +95,26 @@ impl View<'_> {
         let enough = membership.is_none_or(members::enough_online);
         let repair = pool.care.repair.status(&remaining, drains, enough);
         let condition = self.condition(&remaining, repair.as_ref());
-        let served = condition.health != Health::Offline;
+        let condition = condition.map(|facts| Problem::new(Subject::pool(&pool.name), facts));
+        let served = condition.as_ref().is_none_or(|problem| problem.health() != Health::Offline);
         let lost = self.lost_problem().filter(|_| served);
         let survivable = |membership: &Membership| pool::failures_survivable(membership, lanes);
         let failures_survivable = membership.filter(|_| served).map_or(0, survivable);
         let next_failure = membership
             .filter(|_| failures_survivable > 0)
             .map(|membership| outlook::next_failure(membership, lanes));
-        let subject = format!("pool {}", pool.name);
-        let space = fullness::problems(&subject, lanes, next_failure, &self.uses);
+        let space = fullness::problems(&pool.name, lanes, next_failure, &self.uses);
         let space: Vec<Problem> = space.into_iter().filter(|_| served).collect();
-        let harms = || lost.iter().chain(&space);
-        let health = harms().map(|problem| problem.health).fold(condition.health, Health::max);
+        let harms = || lost.iter().chain(&space).chain(&condition);
+        let health = harms().map(Problem::health).max().unwrap_or(Health::Healthy);
         let scrub = Manager::scrub_status(self.entry.and_then(|entry| entry.last_scrub), lanes);
         let blocks = |count: fn(&LaneStats) -> u64| {
             lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64
         };
         let in_pool = |(_, member): &(usize, &Member)| member.state != pool::DriveState::Removed;
         let drives = self.members().iter().enumerate().filter(in_pool);
-        let activity = [repair.as_ref().map(care::describe), scrub::describe(&scrub, self.clocks.1)];
+        let activity =
+            [repair.as_ref().map(|repair| repair.to_string()), scrub::describe(&scrub, self.clocks.1)];
         let activity = activity
             .into_iter()
             .flatten()
@@ -143,7 +128,7 @@ impl View<'_> {
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
             health,
-            reason: reasons(harms(), &condition.reason),
+            reason: reasons(harms()),
             failures_survivable,
             next_failure,
             provisioned_bytes: self.uses.provisioned_bytes,
@@ -169,14 +154,14 @@ impl View<'_> {
             scrub,
             activity: activity.filter(|_| served).collect(),
         };
-        let problems = self.problems(&status, &condition, lost, space);
+        let problems = self.problems(&status, condition, lost, space);
         (status, problems)
     }
 
     /// What is to be said of data that is damaged beyond repair.
     fn lost_problem(&self) -> Option<Problem> {
         let missing = self.members().iter().any(|member| member.state == pool::DriveState::Missing);
-        loss::problem(&format!("pool {}", self.pool.name), loss::lost_bytes(self.lanes), missing)
+        loss::problem(&self.pool.name, loss::lost_bytes(self.lanes), missing)
     }
 
     fn members(&self) -> &[Member] {
@@ -184,106 +169,39 @@ impl View<'_> {
     }
 
     /// Below which drives there is no space.
-    fn short_of_space(&self) -> String {
+    fn short_of_space(&self) -> Vec<String> {
         let short: BTreeSet<u8> = self.lanes.iter().flat_map(|lane| lane.short_of_space.clone()).collect();
-        let path = |&drive: &u8| self.members().get(usize::from(drive)).map(|member| member.path.as_str());
-        let paths: Vec<&str> = short.iter().filter_map(path).collect();
-        match paths[..] {
-            [] => "there is no space below its drives: writes are refused".to_owned(),
-            _ => format!("there is no space below {}: writes are refused", paths.join(", ")),
-        }
+        let path = |&drive: &u8| self.members().get(usize::from(drive)).map(|member| member.path.clone());
+        short.iter().filter_map(path).collect()
     }
 
-    fn condition(&self, remaining: &Remaining, repair: Option<&RepairStatus>) -> Condition {
-        let condition = |harm, health, reason: &str, action: &str| Condition {
-            harm,
-            health,
-            reason: reason.to_owned(),
-            action: action.to_owned(),
-        };
-        let mut lost: Vec<String> =
+    fn condition(&self, remaining: &Remaining, repair: Option<&RepairStatus>) -> Option<ProblemFacts> {
+        let mut drives: Vec<LostDrive> =
             self.members().iter().filter_map(|member| self.lost_drive(member)).collect();
-        lost.extend(self.pool.unusable.iter().cloned());
-        let failed = self.lanes.iter().any(|lane| lane.failed).then_some(TOO_MANY_FAILED);
-        if let Some(reason) = self.pool.offline.as_deref().or(failed) {
-            let reasons = [&[reason.to_owned()], &lost[..]].concat();
-            let action = if self.pool.membership.is_some() { RELOAD } else { BRING_BACK };
-            return condition(Harm::Offline, Health::Offline, &reasons.join("; "), action);
-        }
-        if self.lanes.iter().any(|lane| lane.stalled) {
-            return condition(Harm::Space, Health::Degraded, &self.short_of_space(), MAKE_ROOM);
-        }
-        if lost.is_empty() && remaining.worst == 0 {
-            let segments: usize = self.lanes.iter().map(|lane| lane.segments_degraded).sum();
-            if segments > 0 {
-                let reason = format!("{segments} segments lack something that a drive has missed or lost");
-                return condition(
-                    Harm::Exposed,
-                    Health::Degraded,
-                    &reason,
-                    "nothing: they are being written anew",
-                );
-            }
-            return condition(Harm::Other, Health::Healthy, "", "");
-        }
-        let (why, action) = self.rebuilding(remaining, repair, !lost.is_empty());
-        lost.extend(why);
-        condition(Harm::Exposed, Health::Degraded, &lost.join("; "), action)
-    }
-
-    /// How the rebuilding goes, and what to do.
-    fn rebuilding(
-        &self,
-        remaining: &Remaining,
-        repair: Option<&RepairStatus>,
-        lost: bool,
-    ) -> (Option<String>, &'static str) {
-        let enough = self.pool.membership.as_ref().is_none_or(members::enough_online);
-        if !enough {
-            let why = "too few drives are left to rebuild on".to_owned();
-            return (
-                Some(why),
-                "bring the drive back, or add one (`tangelo drive add`); keep a backup at hand",
-            );
-        }
-        if remaining.short_blocks > 0 {
-            let short = size(remaining.short_blocks * BLOCK_BYTES as u64);
-            let why = format!("not enough free space to rebuild: {short} short");
-            return (
-                Some(why),
-                "add a drive (`tangelo drive add`), delete volumes, or discard what hosts do not need",
-            );
-        }
-        let action = match (lost, remaining.blocks) {
-            (true, 0) if loss::lost_bytes(self.lanes) > 0 => {
-                "bring the drive back; else replace it, and it leaves when nothing damaged stands on it any more"
-            }
-            (true, _) => "nothing: it is rebuilt on the other drives; replace the drive when you can",
-            (false, _) => "nothing: what lacks a column is being written anew",
+        drives.extend(self.pool.unusable.iter().cloned());
+        let membership = self.pool.membership.as_ref();
+        let condition = Condition {
+            offline: self.pool.offline.clone(),
+            was_served: membership.is_some(),
+            drives,
+            enough_online: membership.is_none_or(members::enough_online),
+            short_of_space: self.short_of_space(),
+            repair: repair.cloned(),
         };
-        (repair.map(care::describe), action)
+        condition.problem(remaining, self.lanes)
     }
 
     /// What is wrong with a pool.
     fn problems(
         &self,
         status: &PoolStatus,
-        condition: &Condition,
+        condition: Option<Problem>,
         lost: Option<Problem>,
         space: Vec<Problem>,
     ) -> Vec<Problem> {
-        let subject = format!("pool {}", status.name);
-        let doubt = || loss::doubt(&subject, status.scrub.last);
+        let doubt = || loss::doubt(&status.name, status.scrub.last);
         let mut problems: Vec<Problem> = lost.or_else(doubt).into_iter().collect();
-        if condition.health != Health::Healthy {
-            problems.push(Problem {
-                harm: condition.harm,
-                health: condition.health,
-                subject: subject.clone(),
-                reason: condition.reason.clone(),
-                action: condition.action.clone(),
-            });
-        }
+        problems.extend(condition);
         problems
             .extend(self.members().iter().enumerate().filter_map(|(index, m)| self.drive_problem(index, m)));
         let slow = |(index, member): (usize, &Member)| slow::problem(member, self.lanes, index);
@@ -306,32 +224,14 @@ impl View<'_> {
         if member.state != pool::DriveState::Online || !errs {
             return None;
         }
-        let counts = [(read, "read"), (write, "write"), (checksum, "checksum")];
-        let errors =
-            counts.iter().filter(|(count, _)| *count > 0).map(|(count, kind)| format!("{count} {kind}"));
-        let errors = errors.collect::<Vec<_>>().join(", ");
-        let rebuilt = match loss::lost_bytes(self.lanes) {
-            0 => "what it got wrong was rebuilt from the others",
-            _ => "not all of what drives got wrong could be rebuilt",
+        let facts = ProblemFacts::DriveErrors {
+            read,
+            write,
+            checksum,
+            all_rebuilt: loss::lost_bytes(self.lanes) == 0,
+            kept: self.pool.care.kept.get(&member.id).copied(),
         };
-        let kept = self.pool.care.kept.get(&member.id);
-        let (stays, action) = match kept {
-            Some(kept) => (
-                format!(
-                    "; they are more than `tangelo pool set` allows, and it stays only because {}",
-                    kept.reason()
-                ),
-                "replace the drive: `tangelo drive replace`, or add one first",
-            ),
-            None => (String::new(), "check the drive and its cabling; replace it if they go on"),
-        };
-        Some(Problem {
-            harm: Harm::Drive,
-            health: Health::Degraded,
-            subject: format!("drive {}", member.path),
-            reason: format!("it has made errors ({errors}); {rebuilt}{stays}"),
-            action: action.to_owned(),
-        })
+        Some(Problem::new(Subject::drive(&member.path), facts))
     }
 
     /// What a member was called when it was last seen.
@@ -340,17 +240,13 @@ impl View<'_> {
         known.map(|known| known.name.clone()).unwrap_or_default()
     }
 
-    fn lost_drive(&self, member: &Member) -> Option<String> {
+    fn lost_drive(&self, member: &Member) -> Option<LostDrive> {
         let how = match member.state {
             pool::DriveState::Online | pool::DriveState::Draining | pool::DriveState::Removed => return None,
-            pool::DriveState::Missing => "is missing",
-            pool::DriveState::Failed => "has failed",
+            pool::DriveState::Missing => DriveLoss::Missing,
+            pool::DriveState::Failed => DriveLoss::Failed,
         };
-        let (name, bay) = (drive_commands::shown(member), self.known(member).bay);
-        Some(match bay.is_empty() {
-            true => format!("{name} {how}"),
-            false => format!("{name} (bay {bay}) {how}"),
-        })
+        Some(LostDrive { drive: drive_commands::shown(member), bay: self.known(member).bay, how })
     }
 
     fn drive_status(&self, index: usize, member: &Member) -> DriveStatus {
@@ -420,8 +316,7 @@ fn map_status(lanes: &[&LaneStats]) -> PoolMap {
 }
 
 /// Why the pool is not healthy: what does harm, then its condition.
-fn reasons<'a>(harms: impl Iterator<Item = &'a Problem>, condition: &str) -> String {
-    let unhealthy = harms.filter(|problem| problem.health != Health::Healthy);
-    let reasons = unhealthy.map(|problem| problem.reason.as_str()).chain([condition]);
-    reasons.filter(|reason| !reason.is_empty()).collect::<Vec<_>>().join("; ")
+fn reasons<'a>(problems: impl Iterator<Item = &'a Problem>) -> String {
+    let unhealthy = problems.filter(|problem| problem.health() != Health::Healthy);
+    unhealthy.map(Problem::reason).collect::<Vec<_>>().join("; ")
 }

@@ -14,8 +14,8 @@ use shard::{Answer, ShardCall};
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::start::decode;
-use crate::state::{OPENING, Pool, Tried};
-use api::{CommandError, CommandErrorKind};
+use crate::state::{Pool, Tried};
+use api::{CommandError, CommandErrorKind, DriveLoss, LostDrive, PoolOffline};
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest
@@ -47,7 +47,8 @@ impl Manager {
             let bytes = match lane.load_catalog().await {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    self.close_pool(membership.pool, format!("its catalog cannot be read: {error}")).await;
+                    let why = PoolOffline::CatalogUnreadable { cause: error.to_string() };
+                    self.close_pool(membership.pool, why).await;
                     continue;
                 }
             };
@@ -92,7 +93,12 @@ impl Manager {
 
     /// Claims a pool of drives that carry its label, and opens it.
     pub(crate) async fn claim_pool(&self, id: PoolId, found: &Found) {
-        self.state.borrow_mut().pools.push(Pool::offline(&self.context.io, id, &found.name, OPENING));
+        self.state.borrow_mut().pools.push(Pool::offline(
+            &self.context.io,
+            id,
+            &found.name,
+            PoolOffline::Opening,
+        ));
         let open = found.paths.iter().map(|path| self.open_member(id, path));
         let opened = join_all(open.collect::<Vec<_>>()).await;
         let (mut drives, mut unusable, mut held) = (Vec::new(), Vec::new(), 0);
@@ -104,7 +110,8 @@ impl Manager {
                 Ok(Probed { handle, .. }) => self.close_drive(handle).await,
                 Err(error) => {
                     held += usize::from(error == IoError::Busy);
-                    unusable.push(format!("{path} cannot be used: {error}"));
+                    let how = DriveLoss::Unusable { error };
+                    unusable.push(LostDrive { drive: path.clone(), bay: String::new(), how });
                 }
             }
         }
@@ -114,7 +121,7 @@ impl Manager {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("just added");
             pool.infos = drives.iter().map(|(_, info)| info.clone()).collect();
-            (pool.offline, pool.unusable) = (Some(OPENING.to_owned()), unusable);
+            (pool.offline, pool.unusable) = (Some(PoolOffline::Opening), unusable);
         }
         let result = match pool::claim(&self.context.io, drives.clone(), held).await {
             Ok(membership) => {
@@ -135,8 +142,8 @@ impl Manager {
             match error {
                 // there is none: its drives can be used for another
                 PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
-                _ if drives.is_empty() => state.set_offline(id, "none of its drives can be used".to_owned()),
-                error => state.set_offline(id, error.to_string()),
+                _ if drives.is_empty() => state.set_offline(id, PoolOffline::NoUsableDrive),
+                error => state.set_offline(id, PoolOffline::CannotOpen { cause: error.to_string() }),
             }
         }
     }
@@ -147,7 +154,8 @@ impl Manager {
         membership: Membership,
         infos: Vec<DriveInfo>,
     ) -> Result<(), PoolError> {
-        let opening = Pool::offline(&self.context.io, membership.pool, &membership.name, OPENING);
+        let opening =
+            Pool::offline(&self.context.io, membership.pool, &membership.name, PoolOffline::Opening);
         self.state.borrow_mut().pools.push(Pool { infos, ..opening });
         self.open_lanes(membership).await
     }
@@ -194,7 +202,8 @@ impl Manager {
         let online = self.state.borrow().online();
         for membership in online {
             if let Err(error) = self.settle_layers(&membership).await {
-                self.close_pool(membership.pool, error.to_string()).await;
+                let why = PoolOffline::CannotOpen { cause: error.to_string() };
+                self.close_pool(membership.pool, why).await;
             }
         }
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
@@ -221,8 +230,8 @@ impl Manager {
             if state.pools.iter().any(|pool| pool.id == entry.id) {
                 continue;
             }
-            let reason = "none of its drives has been found";
-            let absent = Pool::offline(&self.context.io, entry.id, entry.name.as_str(), reason);
+            let (name, why) = (entry.name.as_str(), PoolOffline::NotFound);
+            let absent = Pool::offline(&self.context.io, entry.id, name, why);
             state.pools.push(absent);
         }
     }
@@ -259,16 +268,16 @@ impl Manager {
             let lanes = stats.iter().filter(|(pool, _)| *pool == id).map(|(_, stats)| stats);
             self.take_stock(id, &lanes.collect::<Vec<_>>());
             self.record_errors(id, Nanos(0)).await;
-            self.close_pool(id, "the array is stopping".to_owned()).await;
+            self.close_pool(id, PoolOffline::Stopping).await;
         }
     }
 
     /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
-    pub(crate) async fn close_pool(&self, id: PoolId, reason: String) {
+    pub(crate) async fn close_pool(&self, id: PoolId, why: PoolOffline) {
         let (membership, closing) = {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("a pool that is known");
-            pool.offline = Some(reason);
+            pool.offline = Some(why);
             // those that are being given up already are closed by whoever does
             (pool.membership.take(), pool.care.closing.clone())
         };

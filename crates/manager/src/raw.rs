@@ -20,9 +20,9 @@ use shard::Stage;
 
 use crate::manager::Manager;
 use crate::probed::Probed;
-use crate::raw_device::{NoDevice, Seen, is_another, seen, smaller, volume_bytes};
+use crate::raw_device::{Seen, is_another, seen, volume_bytes};
 use crate::state::RawDevice;
-use api::{Health, Problem};
+use api::{DeviceTrouble, Health, Problem, ProblemFacts};
 
 const LOOK_EVERY: Nanos = Nanos::from_secs(4);
 /// A device that does not answer for so long is not known to be gone.
@@ -124,7 +124,7 @@ impl Manager {
                     (info.end_bytes, info.size_bytes) = (end, end - end % BLOCK_BYTES as u64);
                 }
                 _ => {
-                    raw.drive = Err(NoDevice::Error(IoError::Gone));
+                    raw.drive = Err(DeviceTrouble::Error { error: IoError::Gone });
                     gone.push(handle);
                 }
             }
@@ -160,17 +160,17 @@ impl Manager {
         opened: Result<Probed, IoError>,
         volume: VolumeId,
         size_bytes: u64,
-    ) -> Result<(DriveHandle, DriveInfo), NoDevice> {
-        let Probed { handle, info, .. } = opened.map_err(NoDevice::Error)?;
+    ) -> Result<(DriveHandle, DriveInfo), DeviceTrouble> {
+        let Probed { handle, info, .. } = opened.map_err(|error| DeviceTrouble::Error { error })?;
         let another = {
             let state = self.state.borrow();
             let before = state.raw.iter().find(|raw| raw.volume == volume);
             is_another(before.and_then(|raw| raw.last.as_ref()), &info)
         };
         let why_not = if another {
-            NoDevice::Another
+            DeviceTrouble::Another
         } else if info.end_bytes < size_bytes {
-            NoDevice::Smaller { has_bytes: info.end_bytes }
+            DeviceTrouble::Smaller { has_bytes: info.end_bytes }
         } else {
             return Ok((handle, info));
         };
@@ -194,7 +194,11 @@ impl Manager {
         };
         match (&raw.drive, raw.left_bytes(volume)) {
             (Err(error), _) => (Health::Offline, format!("{path}: {error}")),
-            (Ok(_), Some(left)) => (Health::Degraded, smaller(left, volume.size_bytes)),
+            (Ok(_), Some(left_bytes)) => {
+                let smaller =
+                    ProblemFacts::VolumeDeviceSmaller { left_bytes, volume_bytes: volume.size_bytes };
+                (Health::Degraded, smaller.reason())
+            }
             (Ok(_), None) => (Health::Healthy, String::new()),
         }
     }

@@ -2,42 +2,16 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::rc::Rc;
 
 use crate::state::RawDevice;
-use crate::words::size;
-use api::{Harm, Health, Problem};
+use api::{DeviceTrouble, Problem, ProblemFacts, Subject};
 use base::VolumeId;
 use catalog::Volume;
 use env::{DriveHandle, DriveInfo, IoError};
 
 /// Devices whose last look has not ended: they are not asked again before.
 pub(crate) type Looks = Rc<RefCell<BTreeSet<DriveHandle>>>;
-
-/// Why a raw volume has no device.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum NoDevice {
-    Error(IoError),
-    /// What a host believes to be there must be there.
-    Smaller {
-        has_bytes: u64,
-    },
-    /// Its serial number is not that of the device that was served.
-    Another,
-}
-
-impl fmt::Display for NoDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            NoDevice::Error(error) => error.fmt(f),
-            NoDevice::Smaller { has_bytes } => {
-                write!(f, "it has {} now, less than the volume", size(*has_bytes))
-            }
-            NoDevice::Another => f.write_str("another device, with another serial number, is at its path"),
-        }
-    }
-}
 
 /// What a look at an open device has found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,14 +47,15 @@ pub(crate) fn is_another(before: Option<&DriveInfo>, now: &DriveInfo) -> bool {
 }
 
 impl RawDevice {
-    pub(crate) fn new(volume: VolumeId, drive: Result<(DriveHandle, DriveInfo), NoDevice>) -> RawDevice {
-        let mut raw = RawDevice { volume, drive: Err(NoDevice::Error(IoError::NotFound)), last: None };
+    pub(crate) fn new(volume: VolumeId, drive: Result<(DriveHandle, DriveInfo), DeviceTrouble>) -> RawDevice {
+        let mut raw =
+            RawDevice { volume, drive: Err(DeviceTrouble::Error { error: IoError::NotFound }), last: None };
         raw.take(drive);
         raw
     }
 
     /// The device is there now, or is not for another reason.
-    pub(crate) fn take(&mut self, drive: Result<(DriveHandle, DriveInfo), NoDevice>) {
+    pub(crate) fn take(&mut self, drive: Result<(DriveHandle, DriveInfo), DeviceTrouble>) {
         if let Ok((_, info)) = &drive {
             self.last = Some(info.clone());
         }
@@ -99,22 +74,13 @@ impl RawDevice {
 
     /// What is wrong with the device of this volume.
     pub(crate) fn problem(&self, volume: &Volume) -> Option<Problem> {
-        let (health, reason, action) = match (&self.drive, self.left_bytes(volume)) {
-            (Err(error), _) => (
-                Health::Offline,
-                format!("its device cannot be used: {error}"),
-                "bring the device back as it was: it is looked for every few seconds, and taken by itself",
-            ),
-            (Ok(_), Some(left)) => (Health::Degraded, smaller(left, volume.size_bytes), SMALLER_ACTION),
+        let facts = match (&self.drive, self.left_bytes(volume)) {
+            (Err(trouble), _) => ProblemFacts::VolumeDeviceUnusable { trouble: *trouble },
+            (Ok(_), Some(left_bytes)) => {
+                ProblemFacts::VolumeDeviceSmaller { left_bytes, volume_bytes: volume.size_bytes }
+            }
             (Ok(_), None) => return None,
         };
-        let (harm, subject) = (Harm::Raw, format!("volume {}", volume.name));
-        Some(Problem { harm, health, subject, reason, action: action.to_owned() })
+        Some(Problem::new(Subject::volume(volume.name.as_str()), facts))
     }
-}
-
-pub(crate) const SMALLER_ACTION: &str = "give the device its size back, which is noticed by itself; until then hosts get medium errors behind its end, and after a restart it is not taken";
-
-pub(crate) fn smaller(left_bytes: u64, volume_bytes: u64) -> String {
-    format!("its device became smaller: {} of {} are left", size(left_bytes), size(volume_bytes))
 }

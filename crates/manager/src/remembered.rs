@@ -3,7 +3,6 @@
 //! What went wrong stays in `status` until somebody has taken note of it, and the drive is refused until it is used anew on purpose.
 
 use base::PoolId;
-use base::calendar::moment;
 use catalog::{Change, DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 use env::DriveInfo;
 use pool::{DriveState, Member, Membership};
@@ -11,7 +10,7 @@ use pool::{DriveState, Member, Membership};
 use crate::drive_commands::done;
 use crate::manager::Manager;
 use crate::state::State;
-use api::{CommandError, CommandErrorKind, Harm, Health, Problem, Reply};
+use api::{CommandError, CommandErrorKind, DriveGivenUp, Problem, ProblemFacts, Reply, Subject};
 
 impl Manager {
     /// Puts on record what the members of a pool are called and which it has had to do without, where that is news.
@@ -110,31 +109,17 @@ impl Manager {
         for failed in state.catalog.failed_drives().iter().filter(|failed| !failed.cleared) {
             let path = &failed.name.path;
             if !is_member(&state, failed) {
-                problems.push(Problem {
-                    harm: Harm::Drive,
-                    health: Health::Degraded,
-                    subject: format!("drive {path}"),
-                    reason: what_it_did(failed),
-                    action: format!(
-                        "take it out and have it replaced; `tangelo drive clear {path}` when you have taken note"
-                    ),
-                });
+                let facts = ProblemFacts::DriveGivenUp(failed.into());
+                let since_ms = Some(failed.since_ms);
+                problems.push(Problem { subject: Subject::drive(path), since_ms, facts });
             }
             let entry = state.catalog.find_pool(failed.pool.as_str());
             if failed.spare.is_some() && entry.is_some_and(|entry| entry.spares.free.is_empty()) {
-                problems.push(Problem {
-                    harm: Harm::Spare,
-                    health: Health::Degraded,
-                    subject: format!("pool {}", failed.pool),
-                    reason: "no spare is left".to_owned(),
-                    action: format!(
-                        "name another (`tangelo drive spare {} DRIVE`), or take note that there is none (`tangelo drive clear {path}`)",
-                        failed.pool
-                    ),
-                });
+                let facts = ProblemFacts::NoSpareLeft { drive: path.clone() };
+                problems.push(Problem::new(Subject::pool(failed.pool.as_str()), facts));
             }
         }
-        problems.dedup_by(|a, b| a.subject == b.subject && a.reason == b.reason);
+        problems.dedup_by(|a, b| a.subject == b.subject && a.facts == b.facts);
         problems
     }
 }
@@ -146,24 +131,7 @@ pub(crate) fn failure<'a>(state: &'a State, info: &DriveInfo) -> Option<&'a Fail
 
 /// In plain words.
 pub(crate) fn what_it_did(failed: &FailedDrive) -> String {
-    let DriveName { model, serial, bay, .. } = &failed.name;
-    let what = match failed.trouble {
-        Trouble::Failed => "was taken out for its errors",
-        Trouble::Missing => "was not there any more",
-        Trouble::Slow => "was much slower than its siblings",
-    };
-    let device = match serial.is_empty() {
-        true => String::new(),
-        false => format!("{} serial {serial}", model.trim()).trim_start().to_owned(),
-    };
-    let bay = if bay.is_empty() { String::new() } else { format!("bay {bay}") };
-    let known: Vec<String> = [device, bay].into_iter().filter(|part| !part.is_empty()).collect();
-    let which = if known.is_empty() { "it".to_owned() } else { format!("it ({})", known.join(", ")) };
-    let spare = match &failed.spare {
-        Some(spare) => format!(", with spare {spare} in its place"),
-        None => String::new(),
-    };
-    format!("{which} {what}, {}: pool {} goes on without it{spare}", moment(failed.since_ms), failed.pool)
+    DriveGivenUp::from(failed).to_string()
 }
 
 fn name_of(info: &DriveInfo) -> DriveName {

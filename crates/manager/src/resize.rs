@@ -14,8 +14,8 @@ use shard::{Answer, Call, ShardCall, pool_layer};
 use crate::change::Planned;
 use crate::layers::offline;
 use crate::manager::Manager;
-use crate::words::size;
 use api::{CommandError, CommandErrorKind, Reply};
+use base::units::size;
 
 impl Manager {
     pub(crate) async fn resize_volume(

@@ -9,9 +9,10 @@ use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use crate::manager::Manager;
-use crate::state::Late;
+use crate::state::{Late, Missed};
 use api::{
-    CommandError, CommandErrorKind, Harm, Health, Keep, Problem, Reply, ScheduleOrder, ScheduleStatus,
+    CommandError, CommandErrorKind, Keep, Problem, ProblemFacts, Reply, ScheduleOrder, ScheduleStatus,
+    Subject,
 };
 
 /// How long to wait after what has failed.
@@ -59,16 +60,14 @@ impl Manager {
             }
             let _turn = self.changes.acquire(1).await;
             let done = self.take_scheduled(&name).await;
-            let again = done.is_err();
             let mut late = self.late.borrow_mut();
             late.retain(|late| late.schedule != name);
-            let error = done.unwrap_or_else(Some);
-            late.extend(error.map(|error| Late {
-                schedule: name,
-                since: self.context.io.now(),
-                error,
-                again,
-            }));
+            let missed = match done {
+                Ok(left_out) => left_out.map(Missed::Volume),
+                Err(error) => Some(Missed::Failed(error)),
+            };
+            let since = self.context.io.now();
+            late.extend(missed.map(|what| Late { schedule: name, since, what }));
         }
     }
 
@@ -78,8 +77,8 @@ impl Manager {
         late.iter().any(|late| late.schedule == name && now.saturating_sub(late.since) < AGAIN_AFTER)
     }
 
-    /// Takes what is due. What is given could not be had at this moment, and is left out.
-    async fn take_scheduled(&self, name: &str) -> Result<Option<CommandError>, CommandError> {
+    /// Takes what is due. The volume that is given could not be had at this moment, and is left out.
+    async fn take_scheduled(&self, name: &str) -> Result<Option<String>, CommandError> {
         let now_ms = self.context.io.wall_clock_ms();
         let (volumes, offline): (Vec<Volume>, Vec<Volume>) = {
             let state = self.state.borrow();
@@ -104,7 +103,7 @@ impl Manager {
         for (pool, layer) in gone {
             self.drop_layer(pool, layer).await;
         }
-        Ok(offline.first().map(left_out))
+        Ok(offline.first().map(|volume| volume.name.to_string()))
     }
 
     /// The layers of the snapshots that the schedule has taken and that are none any more in `next`.
@@ -140,25 +139,15 @@ impl Manager {
 
     /// What schedules could not do.
     pub(crate) fn schedule_problems(&self) -> Vec<Problem> {
-        let problem = |late: &Late| Problem {
-            harm: Harm::Other,
-            health: Health::Degraded,
-            subject: format!("schedule {}", late.schedule),
-            reason: format!("it cannot do what it should: {}", late.error.message),
-            action: match late.error.hint.as_str() {
-                _ if !late.again => "nothing: the next ones are taken when they are due".to_owned(),
-                "" => "it is tried again every minute".to_owned(),
-                hint => format!("{hint}; it is tried again every minute"),
-            },
+        let problem = |late: &Late| {
+            let facts = match &late.what {
+                Missed::Failed(cause) => ProblemFacts::ScheduleFailed { cause: cause.clone() },
+                Missed::Volume(volume) => ProblemFacts::ScheduleIncomplete { volume: volume.clone() },
+            };
+            Problem::new(Subject::Schedule(late.schedule.clone()), facts)
         };
         self.late.borrow().iter().map(problem).collect()
     }
-}
-
-fn left_out(volume: &Volume) -> CommandError {
-    let message =
-        format!("the pool of volume {} was offline: it has no snapshot of the last time", volume.name);
-    CommandError::new(CommandErrorKind::Unavailable, message, "")
 }
 
 fn cannot_be_had(volume: &Volume) -> CommandError {

@@ -5,7 +5,7 @@ use base::Nanos;
 use pool::{DriveState, LaneStats, Member, Membership};
 
 use crate::manager::Manager;
-use api::{Harm, Health, Problem};
+use api::{Problem, ProblemFacts, Subject};
 
 impl Manager {
     /// Begins to empty a drive that is slow: one at a time, and none while anything else is out of order.
@@ -66,21 +66,6 @@ pub(crate) fn problem(member: &Member, lanes: &[&LaneStats], index: usize) -> Op
     if !member.state.is_readable() || factor.is_none() && !member.slow {
         return None;
     }
-    let how = factor.map_or("much".to_owned(), |factor| format!("{factor} times"));
-    let (what, action) = match member.slow {
-        true => (
-            "it is being emptied, and is read only where it must be",
-            "replace it; `tangelo drive remove --cancel` has it stay",
-        ),
-        false => {
-            ("the pool cannot do without it now", "replace it, or add a drive: then it is emptied by itself")
-        }
-    };
-    Some(Problem {
-        harm: Harm::Drive,
-        health: Health::Degraded,
-        subject: format!("drive {}", member.path),
-        reason: format!("it is {how} slower than its siblings; {what}"),
-        action: action.to_owned(),
-    })
+    let facts = ProblemFacts::DriveSlow { factor, emptying: member.slow };
+    Some(Problem::new(Subject::drive(&member.path), facts))
 }

@@ -19,12 +19,12 @@ use pool::{DriveState, Member, Membership};
 
 use crate::drive_commands::done;
 use crate::manager::Manager;
-use crate::pool_create::force_hint;
 use crate::probed::without_contents;
 use crate::remembered;
 use crate::state::{Drive, State};
-use crate::words::size;
-use api::{CommandError, CommandErrorKind, DriveContent, Harm, Health, Problem, Reply};
+use api::{
+    CommandError, CommandErrorKind, DriveContent, Problem, ProblemFacts, Reply, SpareObstacle, Subject,
+};
 
 /// How often spares are looked at while none is needed.
 const LOOK_EVERY: Nanos = Nanos::from_secs(600);
@@ -119,12 +119,11 @@ impl Manager {
         let change = Change::SetSpares { pool: name.to_owned(), spares };
         let planned = self.plan(&change)?;
         if !release {
-            let taken = self.take_new_drives(&membership, drives, &[]).await.map_err(|error| {
+            let taken = self.take_new_drives(&membership, drives, &[]).await.map_err(|refusal| {
                 let blank =
                     "a spare must be blank: erase it (`tangelo drive wipe DRIVE`), or name another drive";
-                let holds_something = drives.iter().any(|path| error.hint == force_hint(path));
-                let hint = if holds_something { blank } else { "name another drive" };
-                CommandError { hint: hint.to_owned(), ..error }
+                let hint = if refusal.holds_contents { blank } else { "name another drive" };
+                CommandError { hint: hint.to_owned(), ..refusal.error }
             })?;
             self.give_up(&without_contents(taken)).await;
         }
@@ -272,16 +271,8 @@ impl Manager {
                 let drive = state.drives.iter().find(|drive| drive.path == *path);
                 let looked = drive.is_some() || self.spares_seen.get().is_some();
                 let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
-                problems.push(Problem {
-                    harm: Harm::Spare,
-                    health: Health::Degraded,
-                    subject: format!("drive {path}"),
-                    reason: format!("it is a spare of pool {} and could not join it: {why}", entry.name),
-                    action: format!(
-                        "erase it (`tangelo drive wipe {path}`) if nobody needs what is on it, or name another; `tangelo drive spare {} {path} --release` has it be no spare",
-                        entry.name
-                    ),
-                });
+                let facts = ProblemFacts::SpareUnusable { pool: entry.name.to_string(), obstacle: why };
+                problems.push(Problem::new(Subject::drive(path), facts));
             }
         }
         problems
@@ -297,24 +288,22 @@ pub(crate) fn describe(spares: &Spares) -> impl Iterator<Item = String> + '_ {
 }
 
 /// Why a spare cannot join.
-fn obstacle(state: &State, drive: Option<&Drive>) -> Option<String> {
-    let Some(drive) = drive else { return Some("it is not there".to_owned()) };
+fn obstacle(state: &State, drive: Option<&Drive>) -> Option<SpareObstacle> {
+    let Some(drive) = drive else { return Some(SpareObstacle::Absent) };
     let failed = drive.info.as_ref().and_then(|info| remembered::failure(state, info));
     if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
-        return Some(remembered::what_it_did(failed));
+        return Some(SpareObstacle::GivenUp(failed.into()));
     }
-    let detail = &drive.detail;
+    let detail = drive.detail.clone();
     match drive.content {
-        DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => Some(format!(
-            "it has {}, the smallest drive has {}",
-            size(drive.size_bytes()),
-            size(DRIVE_BYTES_MIN)
-        )),
+        DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => {
+            Some(SpareObstacle::TooSmall { has_bytes: drive.size_bytes() })
+        }
         DriveContent::Blank => None,
-        DriveContent::Foreign => Some(format!("it holds {detail}")),
-        DriveContent::Member => Some(format!("it holds a drive of {detail}")),
-        DriveContent::FutureVersion => Some("it holds a drive of another Tangelo's pool".to_owned()),
-        DriveContent::Damaged | DriveContent::Unreadable => Some(detail.clone()),
+        DriveContent::Foreign => Some(SpareObstacle::Holds { what: detail }),
+        DriveContent::Member => Some(SpareObstacle::Member { of: detail }),
+        DriveContent::FutureVersion => Some(SpareObstacle::OtherVersion),
+        DriveContent::Damaged | DriveContent::Unreadable => Some(SpareObstacle::Unreadable { why: detail }),
     }
 }
 

@@ -4,8 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use crate::care::Care;
-use crate::raw_device::NoDevice;
-use api::{CommandError, DriveContent, PortalOptions};
+use api::{CommandError, DeviceTrouble, DriveContent, LostDrive, PoolOffline, PortalOptions};
 use base::{ArrayId, DriveId, Nanos, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
@@ -32,7 +31,7 @@ pub(crate) struct Portal {
 /// The device of a raw volume.
 pub(crate) struct RawDevice {
     pub(crate) volume: VolumeId,
-    pub(crate) drive: Result<(DriveHandle, DriveInfo), NoDevice>,
+    pub(crate) drive: Result<(DriveHandle, DriveInfo), DeviceTrouble>,
     /// What was known of it when it was last opened.
     pub(crate) last: Option<DriveInfo>,
 }
@@ -61,24 +60,22 @@ pub(crate) struct Pool {
     /// What is known of the drives that are here.
     pub(crate) infos: Vec<DriveInfo>,
     /// Why it is not served; nothing where it is.
-    pub(crate) offline: Option<String>,
-    /// Drives with its label that could not be used when it was opened, and why.
-    pub(crate) unusable: Vec<String>,
+    pub(crate) offline: Option<PoolOffline>,
+    /// Drives with its label that could not be used when it was opened.
+    pub(crate) unusable: Vec<LostDrive>,
     /// Failed drives are recorded one at a time.
     pub(crate) recording: Semaphore,
     pub(crate) care: Care,
 }
 
-pub(crate) const OPENING: &str = "it is being opened";
-
 impl Pool {
-    pub(crate) fn offline(io: &Io, id: PoolId, name: &str, reason: &str) -> Pool {
+    pub(crate) fn offline(io: &Io, id: PoolId, name: &str, why: PoolOffline) -> Pool {
         Pool {
             id,
             name: name.to_owned(),
             membership: None,
             infos: Vec::new(),
-            offline: Some(reason.to_owned()),
+            offline: Some(why),
             unusable: Vec::new(),
             recording: Semaphore::new(io, 1),
             care: Care::default(),
@@ -100,8 +97,8 @@ impl State {
         self.pools.iter_mut().find(|pool| pool.id == id)
     }
 
-    pub(crate) fn set_offline(&mut self, id: PoolId, reason: String) {
-        self.pool_mut(id).expect("a pool that is known").offline = Some(reason);
+    pub(crate) fn set_offline(&mut self, id: PoolId, why: PoolOffline) {
+        self.pool_mut(id).expect("a pool that is known").offline = Some(why);
     }
 
     /// Pools that are served.
@@ -150,9 +147,14 @@ pub(crate) struct Tried {
 pub(crate) struct Late {
     pub(crate) schedule: String,
     pub(crate) since: Nanos,
-    pub(crate) error: CommandError,
-    /// It is done when it can be; else the moment has passed.
-    pub(crate) again: bool,
+    pub(crate) what: Missed,
+}
+
+pub(crate) enum Missed {
+    /// It is tried again.
+    Failed(CommandError),
+    /// The pool of this volume was offline; the moment has passed.
+    Volume(String),
 }
 
 /// What is known of copies that are at work.

@@ -11,8 +11,8 @@ use shard::{Answer, FrontCall, pool_layer};
 
 use crate::manager::Manager;
 use api::{
-    ArrayStatus, Harm, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
-    SessionStatus, VolumeBacking, VolumeStatus,
+    ArrayStatus, CommandError, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
+    ProblemFacts, SessionStatus, Subject, VolumeBacking, VolumeStatus,
 };
 
 impl Manager {
@@ -161,57 +161,41 @@ impl Manager {
     /// What is wrong, pools aside.
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
-        if let Some(failure) = &*self.failure.borrow() {
-            problems.push(Problem {
-                harm: Harm::Array,
-                health: Health::Offline,
-                subject: "array".to_owned(),
-                reason: failure.message.clone(),
-                action: failure.hint.clone(),
-            });
-        } else if !self.ready.is_open() {
-            problems.push(Problem {
-                harm: Harm::Array,
-                health: Health::Offline,
-                subject: "array".to_owned(),
-                reason: "it is starting".to_owned(),
-                action: "wait".to_owned(),
-            });
-        }
-        problems.extend(self.unsettled.borrow().iter().map(|error| Problem {
-            harm: Harm::Other,
-            health: Health::Degraded,
-            subject: "array".to_owned(),
-            reason: format!("at the start, {}", error.message),
-            action: format!("{}; then reload (`systemctl reload tangelo`)", error.hint),
-        }));
+        let (failure, unsettled) = (self.failure.borrow(), self.unsettled.borrow());
+        let array = array_problems(self.stopping.get(), failure.as_ref(), self.ready.is_open(), &unsettled);
+        problems.extend(array.into_iter().map(|facts| Problem::new(Subject::Array, facts)));
         let state = self.state.borrow();
         for portal in &state.portals {
             if let Err(error) = portal.result {
-                problems.push(Problem {
-                    harm: Harm::Portal,
-                    health: Health::Degraded,
-                    subject: format!("portal {}", portal.options.address),
-                    reason: error.to_string(),
-                    action: "nothing, if the address is to come or to be freed: it is tried again every second; else correct [listen] in the head's file and have it read again (`systemctl reload tangelo`)"
-                        .to_owned(),
-                });
+                let subject = Subject::Portal(portal.options.address.to_string());
+                problems.push(Problem::new(subject, ProblemFacts::PortalNotListening { error }));
             }
         }
         problems.extend(state.drives.iter().filter_map(|drive| {
             let (_, array) = drive.member_of.filter(|(_, array)| *array != state.catalog.array())?;
-            Some(Problem {
-                harm: Harm::Drive,
-                health: Health::Degraded,
-                subject: format!("drive {}", drive.path),
-                reason: format!("it belongs to a pool of another array ({array}) and is left alone"),
-                action: "to serve that array, start with an empty state directory; else take the drive out"
-                    .to_owned(),
-            })
+            let facts = ProblemFacts::DriveOfAnotherArray { array: array.to_string() };
+            Some(Problem::new(Subject::drive(&drive.path), facts))
         }));
         problems.extend(self.raw_problems());
         problems
     }
+}
+
+/// What is wrong with the array as a whole; `unsettled`: what could not be put in order at the start.
+fn array_problems(
+    stopping: bool,
+    failure: Option<&CommandError>,
+    ready: bool,
+    unsettled: &[CommandError],
+) -> Vec<ProblemFacts> {
+    let state = match failure {
+        _ if stopping => Some(ProblemFacts::ArrayStopping {}),
+        Some(cause) => Some(ProblemFacts::ArrayFailed { cause: cause.clone() }),
+        None if !ready => Some(ProblemFacts::ArrayStarting {}),
+        None => None,
+    };
+    let incomplete = unsettled.iter().map(|cause| ProblemFacts::StartIncomplete { cause: cause.clone() });
+    state.into_iter().chain(incomplete).collect()
 }
 
 fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -> PortalStatus {
@@ -225,5 +209,32 @@ pub(crate) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingSta
         host: mapping.host.to_string(),
         lun: mapping.lun,
         read_only: mapping.read_only,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use api::{CommandErrorKind, ProblemCode};
+
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_array_comes_before_what_the_start_left_undone() {
+        let cause =
+            CommandError::new(CommandErrorKind::Unavailable, "pool fast takes no writes", "make room");
+        let codes = |stopping, failure, ready, unsettled: &[CommandError]| {
+            let problems = array_problems(stopping, failure, ready, unsettled);
+            problems.iter().map(ProblemFacts::code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(false, None, true, &[]), []);
+        assert_eq!(codes(false, None, false, &[]), [ProblemCode::ArrayStarting]);
+        assert_eq!(codes(false, Some(&cause), true, &[]), [ProblemCode::ArrayFailed]);
+        assert_eq!(codes(true, Some(&cause), true, &[]), [ProblemCode::ArrayStopping]);
+        let undone = std::slice::from_ref(&cause);
+        assert_eq!(codes(false, None, true, undone), [ProblemCode::StartIncomplete]);
+        assert_eq!(
+            array_problems(false, None, true, undone),
+            [ProblemFacts::StartIncomplete { cause: cause.clone() }]
+        );
     }
 }

@@ -8,8 +8,8 @@ use crate::change::Planned;
 use crate::manager::Manager;
 use crate::raw_device::volume_bytes;
 use crate::state::RawDevice;
-use crate::words::size;
 use api::{CommandError, CommandErrorKind, Made, NewBacking, NewVolume, Reply};
+use base::units::size;
 
 impl Manager {
     pub(crate) async fn create_volume(&self, new: NewVolume, dry_run: bool) -> Result<Reply, CommandError> {

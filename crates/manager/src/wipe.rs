@@ -6,8 +6,8 @@ use crate::drive_commands::done;
 use crate::error::drive_error;
 use crate::manager::Manager;
 use crate::probed::Probed;
-use crate::words::size;
 use api::{CommandError, Reply};
+use base::units::size;
 
 impl Manager {
     /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.

@@ -92,7 +92,7 @@ fn a_file_that_is_removed_under_its_drive_is_said() {
         }
     };
     wait(true);
-    assert!(problem().unwrap()["reason"].as_str().unwrap().contains("was removed or replaced"));
+    assert_eq!(problem().unwrap()["code"], "drive-file-removed");
     std::fs::rename(head.path("elsewhere"), head.path("d1")).unwrap();
     wait(false);
     daemon.stop();

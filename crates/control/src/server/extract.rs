@@ -37,7 +37,7 @@ pub(super) fn http_status(kind: CommandErrorKind) -> StatusCode {
         AlreadyExists | InUse => StatusCode::CONFLICT,
         TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Io => StatusCode::INTERNAL_SERVER_ERROR,
-        Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        Unavailable | Stopping => StatusCode::SERVICE_UNAVAILABLE,
         TimedOut | Unfinished => StatusCode::GATEWAY_TIMEOUT,
         Full => StatusCode::INSUFFICIENT_STORAGE,
     }

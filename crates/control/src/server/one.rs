@@ -37,7 +37,7 @@ fn found<T>(kind: &str, name: &str, mut all: Vec<T>, is_it: impl Fn(&T) -> bool)
     }
 }
 
-fn problems_of(array: &[Problem], subject: &str) -> Vec<Problem> {
+fn problems_of(array: &[Problem], subject: Subject) -> Vec<Problem> {
     array.iter().filter(|problem| problem.subject == subject).cloned().collect()
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn get_drive(Shared(state): Shared<State>, Pieces(name): Pieces
         return Err(CommandError::new(CommandErrorKind::Invalid, message, hint).into());
     }
     let drive = found("drive", &name, drives, |drive| drive.path == name || by_id(drive))?;
-    let problems = problems_of(&array_status(&state).await?.problems, &format!("drive {}", drive.path));
+    let problems = problems_of(&array_status(&state).await?.problems, Subject::drive(&drive.path));
     Ok(json_response(&OneDrive { schema: SCHEMA, drive, problems }))
 }
 
@@ -69,7 +69,7 @@ pub(super) async fn get_pool(Shared(state): Shared<State>, Pieces(name): Pieces<
     let in_it = |volume: &VolumeStatus| matches!(&volume.backing, VolumeBacking::Pool(pool) if *pool == name);
     Ok(json_response(&OnePool {
         schema: SCHEMA,
-        problems: problems_of(&array.problems, &format!("pool {name}")),
+        problems: problems_of(&array.problems, Subject::pool(&name)),
         pool,
         volumes: array.volumes.into_iter().filter(in_it).collect(),
         bin: array.bin.into_iter().filter(|binned| binned.pool == name).collect(),
@@ -87,7 +87,7 @@ pub(super) async fn get_volume(Shared(state): Shared<State>, Pieces(name): Piece
     };
     Ok(json_response(&OneVolume {
         schema: SCHEMA,
-        problems: problems_of(&array.problems, &format!("volume {name}")),
+        problems: problems_of(&array.problems, Subject::volume(&name)),
         volume,
         mappings: array.mappings.into_iter().filter(|mapping| mapping.volume == name).collect(),
         snapshots,

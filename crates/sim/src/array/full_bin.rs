@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use api::{ArrayStatus, CommandError, CommandErrorKind, CopyOrder, NewBacking, NewVolume};
+use api::{ArrayStatus, CommandError, CommandErrorKind, CopyOrder, NewBacking, NewVolume, ProblemCode};
 use api::{Command, Reply};
 use base::{BLOCK_BYTES, Nanos};
 use block::Payload;
@@ -120,7 +120,7 @@ impl Filler {
     async fn order(&self, wanted: Command) -> Result<Reply, CommandError> {
         let answer = command(&self.io, &self.outside, wanted.clone()).await;
         self.records.shared.world.note(|| format!("{wanted:?}: {:?}", answer.as_ref().map(drop)));
-        if answer.as_ref().is_err_and(|error| error.message == "the array is stopping") {
+        if answer.as_ref().is_err_and(|error| error.kind == CommandErrorKind::Stopping) {
             // this ends with it: what came of the order shows at the next start
             std::future::pending::<()>().await;
         }
@@ -209,7 +209,7 @@ impl Filler {
             self.fail("a volume has gone that was not in the bin".to_owned());
         }
         let full = percent(status);
-        let warns = status.problems.iter().any(|problem| problem.reason.contains("what is in the bin"));
+        let warns = status.problems.iter().any(|problem| problem.code() == ProblemCode::BinGivesWay);
         if (WARNS + 1..GIVES_WAY).contains(&full) && !told.is_empty() {
             match warns {
                 true => Seen::Warned.seen(),

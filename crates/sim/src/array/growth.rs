@@ -94,7 +94,11 @@ pub async fn grow(
                 shared.growth.borrow_mut().0.insert(volume.volume, sizes);
             }
             // drives fail, pools are full, the array stops
-            Err(error) if matches!(error.kind, CommandErrorKind::Io | CommandErrorKind::Unavailable) => {}
+            Err(error)
+                if matches!(
+                    error.kind,
+                    CommandErrorKind::Io | CommandErrorKind::Unavailable | CommandErrorKind::Stopping
+                ) => {}
             Err(error) => shared.fail(Failure::Broken(format!("{name} does not grow: {error}"))),
         }
     }

@@ -81,15 +81,12 @@ fn status_degraded() {
 #[test]
 fn status_of_an_empty_array_with_problems() {
     let mut status = healthy();
-    let problem = |subject: &str| api::Problem {
-        harm: api::Harm::Portal,
-        health: api::Health::Degraded,
-        subject: subject.to_owned(),
-        reason: "address already in use".to_owned(),
-        action: "stop whoever uses it".to_owned(),
+    let problem = |address: &str| {
+        let facts = api::ProblemFacts::PortalNotListening { error: env::IoError::AddressInUse };
+        api::Problem::new(api::Subject::Portal(address.to_owned()), facts)
     };
     status.health = api::Health::Degraded;
-    status.problems = vec![problem("portal 10.0.0.1:3260"), problem("portal 10.0.0.2:3260")];
+    status.problems = vec![problem("10.0.0.1:3260"), problem("10.0.0.2:3260")];
     status.portals[0].error = "address already in use".to_owned();
     status.shards = 1;
     (status.drives, status.pools, status.volumes) = (vec![], vec![], vec![]);

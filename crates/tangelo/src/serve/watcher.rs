@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Command, Problem, Reply};
+use api::{Command, Problem, ProblemKey, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 
@@ -37,14 +37,7 @@ pub async fn find_drives(config: Config, mut known: Vec<NamedDrive>, array: Arc<
 /// The problems that have been named and are not over.
 #[derive(Default)]
 pub struct Watcher {
-    known: BTreeMap<Key, String>,
-}
-
-/// A problem stays the same when only its numbers change.
-type Key = (String, String);
-
-fn key(problem: &Problem) -> Key {
-    (problem.subject.clone(), problem.reason.replace(|c: char| c.is_ascii_digit(), ""))
+    known: BTreeMap<ProblemKey, Problem>,
 }
 
 impl Watcher {
@@ -67,13 +60,17 @@ impl Watcher {
 
     /// Names what is new since the last time, and what is over.
     pub fn report(&mut self, problems: &[Problem]) {
-        let now: BTreeMap<Key, String> =
-            problems.iter().map(|problem| (key(problem), problem.reason.clone())).collect();
-        for problem in problems.iter().filter(|problem| !self.known.contains_key(&key(problem))) {
-            tracing::warn!("{}: {}; {}", problem.subject, problem.reason, problem.action);
+        let now: BTreeMap<ProblemKey, Problem> =
+            problems.iter().map(|problem| (problem.key(), problem.clone())).collect();
+        for problem in problems.iter().filter(|problem| !self.known.contains_key(&problem.key())) {
+            let code = problem.code();
+            tracing::warn!(%code, "{}: {}; {}", problem.subject, problem.reason(), problem.action());
         }
-        for ((subject, _), reason) in self.known.iter().filter(|(key, _)| !now.contains_key(*key)) {
-            tracing::info!("{subject}: no longer: {reason}");
+        for problem in
+            self.known.iter().filter(|(key, _)| !now.contains_key(*key)).map(|(_, problem)| problem)
+        {
+            let code = problem.code();
+            tracing::info!(%code, "{}: no longer: {}", problem.subject, problem.reason());
         }
         self.known = now;
     }

@@ -16,9 +16,10 @@ const INDENT: &str = "  ";
 
 fn problems(problems: &[Problem], out: &mut String) {
     for problem in problems {
-        out.push_str(&format!("\n{}\n", problem.reason));
-        if !problem.action.is_empty() {
-            out.push_str(&format!("{INDENT}{}\n", problem.action));
+        out.push_str(&format!("\n{}\n", problem.reason()));
+        let action = problem.action();
+        if !action.is_empty() {
+            out.push_str(&format!("{INDENT}{action}\n"));
         }
     }
 }

@@ -51,13 +51,14 @@ fn sections(status: &Status, out: &mut String) {
     if array.problems.len() > 1 {
         heading("problems", out);
         for problem in &array.problems {
-            let (health, subject) = (health_word(problem.health), &problem.subject);
-            match problem.health {
-                Health::Healthy => out.push_str(&format!("  {subject}: {}\n", problem.reason)),
-                _ => out.push_str(&format!("  {subject} is {health}: {}\n", problem.reason)),
+            let (health, subject) = (health_word(problem.health()), &problem.subject);
+            match problem.health() {
+                Health::Healthy => out.push_str(&format!("  {subject}: {}\n", problem.reason())),
+                _ => out.push_str(&format!("  {subject} is {health}: {}\n", problem.reason())),
             }
-            if !problem.action.is_empty() {
-                out.push_str(&format!("    {}\n", problem.action));
+            let action = problem.action();
+            if !action.is_empty() {
+                out.push_str(&format!("    {action}\n"));
             }
         }
     }

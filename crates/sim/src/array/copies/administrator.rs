@@ -152,7 +152,12 @@ impl Administrator {
                 self.note_sizes(&order, &reply);
                 Outcome::Done
             }
-            Err(error) if matches!(error.kind, CommandErrorKind::Io | CommandErrorKind::Unavailable) => {
+            Err(error)
+                if matches!(
+                    error.kind,
+                    CommandErrorKind::Io | CommandErrorKind::Unavailable | CommandErrorKind::Stopping
+                ) =>
+            {
                 records.end(false);
                 Outcome::Unknown
             }

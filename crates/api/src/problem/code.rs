@@ -1,0 +1,78 @@
+//! The codes of problems. A code never changes its meaning or its name: programs rely on them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::table::{ProblemRow, TABLE};
+
+macro_rules! codes {
+    ($($code:ident,)*) => {
+        /// What is wrong, as a word for programs. `docs/problems.md` explains each.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum ProblemCode {
+            $($code,)*
+        }
+
+        impl ProblemCode {
+            pub const ALL: &[ProblemCode] = &[$(ProblemCode::$code,)*];
+        }
+    };
+}
+
+// in the order of the table
+codes! {
+    ArrayFailed,
+    ArrayStarting,
+    ArrayStopping,
+    StartIncomplete,
+    PortalNotListening,
+    LoginsRefused,
+    ClockDoubted,
+    SnapshotsFromFuture,
+    ScheduleFailed,
+    ScheduleIncomplete,
+    VolumeDeviceUnusable,
+    VolumeDeviceSmaller,
+    PoolOffline,
+    NoSpaceBelow,
+    PoolDegraded,
+    RebuildLacksDrives,
+    RebuildLacksSpace,
+    SegmentsIncomplete,
+    DataLost,
+    DataDoubted,
+    WritesRefused,
+    PoolNearlyFull,
+    PoolFilling,
+    RebuildWouldLackSpace,
+    BinGivesWay,
+    NoSpareLeft,
+    DriveGivenUp,
+    DriveErrors,
+    DriveSlow,
+    DriveOfAnotherArray,
+    DriveFileRemoved,
+    SpareUnusable,
+}
+
+const _: () = assert!(TABLE.0.len() + TABLE.1.len() + TABLE.2.len() == ProblemCode::ALL.len());
+
+impl ProblemCode {
+    pub fn row(self) -> &'static ProblemRow {
+        let mut index = self as usize;
+        for part in [TABLE.0, TABLE.1, TABLE.2] {
+            match index.checked_sub(part.len()) {
+                None => return &part[index],
+                Some(rest) => index = rest,
+            }
+        }
+        unreachable!("the table has a row for each code");
+    }
+}
+
+impl std::fmt::Display for ProblemCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.serialize(f)
+    }
+}

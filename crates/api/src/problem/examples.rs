@@ -1,0 +1,125 @@
+//! One example of each problem, in the order of the codes: for the document and the tests.
+
+use env::IoError;
+
+use super::*;
+use crate::{CommandError, CommandErrorKind, RepairStatus};
+
+const NOVEMBER_MS: u64 = 1_795_694_400_000;
+
+pub(super) fn examples() -> Vec<Problem> {
+    of_the_array().into_iter().chain(of_pools()).chain(of_drives()).collect()
+}
+
+fn cause(message: &str, hint: &str) -> CommandError {
+    CommandError::new(CommandErrorKind::Unavailable, message, hint)
+}
+
+fn of_the_array() -> Vec<Problem> {
+    use ProblemFacts::*;
+    let volume = || Subject::volume("old-lun");
+    let schedule = || Subject::Schedule("nightly".to_owned());
+    let offline =
+        "what describes the array is in pool fast, which is offline: none of its drives can be used";
+    let store = "pool fast cannot store the change: there is no space";
+    let all = [
+        (Subject::Array, ArrayFailed { cause: cause(offline, "bring its drives back, and restart") }),
+        (Subject::Array, ArrayStarting {}),
+        (Subject::Array, ArrayStopping {}),
+        (Subject::Array, StartIncomplete { cause: cause(store, "`tangelo status` says what is wrong") }),
+        (
+            Subject::Portal("10.0.0.1:3260".to_owned()),
+            PortalNotListening { error: IoError::AddressNotAvailable },
+        ),
+        (
+            Subject::Host("alpha".to_owned()),
+            LoginsRefused {
+                initiator: "iqn.2026-01.com.example:alpha".to_owned(),
+                logins: 2,
+                limit: LoginLimit::Host,
+                sessions_max: 64,
+            },
+        ),
+        (
+            Subject::Clock,
+            ClockDoubted {
+                says_ms: NOVEMBER_MS + 86_400_000 * 30,
+                expected_ms: NOVEMBER_MS,
+                at_start: false,
+            },
+        ),
+        (
+            Subject::Clock,
+            SnapshotsFromFuture {
+                snapshots: 3,
+                latest: "disk@nightly-3".to_owned(),
+                latest_ms: NOVEMBER_MS + 86_400_000 * 30,
+            },
+        ),
+        (schedule(), ScheduleFailed { cause: cause("the pool of volume disk is offline", "") }),
+        (schedule(), ScheduleIncomplete { volume: "disk".to_owned() }),
+        (volume(), VolumeDeviceUnusable { trouble: DeviceTrouble::Error { error: IoError::Gone } }),
+        (volume(), VolumeDeviceSmaller { left_bytes: 4 << 20, volume_bytes: 8 << 20 }),
+    ];
+    all.into_iter().map(|(subject, facts)| Problem::new(subject, facts)).collect()
+}
+
+fn of_pools() -> Vec<Problem> {
+    use ProblemFacts::*;
+    let room = PoolRoom { snapshots: 12, binned_volumes: 1, bin_bytes: 40 << 30 };
+    let lost = |how| LostDrive { drive: "/dev/nvme2n1".to_owned(), bay: "3".to_owned(), how };
+    let repair = RepairStatus {
+        what: "rebuilding".to_owned(),
+        done_bytes: 3 << 30,
+        total_bytes: 41 << 30,
+        bytes_per_second: 180 << 20,
+        seconds_left: Some(216),
+        short_bytes: 0,
+    };
+    let writer = RefusedWrites { host: "alpha".to_owned(), volume: "disk".to_owned() };
+    let all = [
+        PoolOffline {
+            why: super::PoolOffline::TooManyFailed,
+            drives: vec![lost(DriveLoss::Missing)],
+            needs_reload: true,
+        },
+        NoSpaceBelow { paths: vec!["/srv/tangelo/drive-1".to_owned()] },
+        PoolDegraded { drives: vec![lost(DriveLoss::Failed)], repair: Some(repair), lost_bytes: 0 },
+        RebuildLacksDrives { drives: vec![lost(DriveLoss::Missing)] },
+        RebuildLacksSpace { drives: vec![lost(DriveLoss::Failed)], short_bytes: 200 << 30 },
+        SegmentsIncomplete { segments: 7 },
+        DataLost { lost_bytes: 8 << 10, drives_missing: false },
+        DataDoubted { unreadable_batches: 1 },
+        WritesRefused { full_percent: 97, writers: vec![writer], room },
+        PoolNearlyFull { full_percent: 91, room },
+        PoolFilling { full_percent: 82, room },
+        RebuildWouldLackSpace { short_bytes: 3 << 30, room },
+        BinGivesWay { full_percent: 89, gives_way_percent: 92, volumes: 2 },
+        NoSpareLeft { drive: "/dev/nvme2n1".to_owned() },
+    ];
+    all.into_iter().map(|facts| Problem::new(Subject::pool("fast"), facts)).collect()
+}
+
+fn of_drives() -> Vec<Problem> {
+    use ProblemFacts::*;
+    let given_up = super::DriveGivenUp {
+        pool: "fast".to_owned(),
+        trouble: DriveTrouble::Failed,
+        model: "MZ-1T9".to_owned(),
+        serial: "S4YP01".to_owned(),
+        bay: "3".to_owned(),
+        given_up_ms: NOVEMBER_MS,
+        spare: Some("/dev/nvme7n1".to_owned()),
+    };
+    let kept = Some(KeptInService::NoneToSpare);
+    let obstacle = SpareObstacle::Holds { what: "an ext4 file system".to_owned() };
+    let all = [
+        DriveGivenUp(given_up),
+        DriveErrors { read: 3, write: 1, checksum: 12, all_rebuilt: true, kept },
+        DriveSlow { factor: Some(9), emptying: false },
+        DriveOfAnotherArray { array: "0123456789abcdef0123456789abcdef".to_owned() },
+        DriveFileRemoved { used_by: FileUse::Pool("fast".to_owned()) },
+        SpareUnusable { pool: "fast".to_owned(), obstacle },
+    ];
+    all.into_iter().map(|facts| Problem::new(Subject::drive("/dev/nvme2n1"), facts)).collect()
+}

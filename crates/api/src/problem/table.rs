@@ -1,0 +1,223 @@
+//! The table of problems: one row for each code, in the order of [`ProblemCode`]. Here are the rows about the array and
+//! what is not a pool or a drive.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::ProblemCode;
+use super::table_drives::DRIVES;
+use super::table_pools::POOLS;
+use crate::Health;
+
+/// What is always true of a code.
+#[derive(Clone, Copy, Debug)]
+pub struct ProblemRow {
+    pub code: ProblemCode,
+    /// The code in a few words.
+    pub title: &'static str,
+    pub health: Health,
+    pub harm: Harm,
+    pub data: DataSafety,
+    /// When it is reported and when it ends.
+    pub meaning: &'static str,
+    /// What to do, where the facts do not say more.
+    pub action: &'static str,
+    /// Each fact with its meaning and unit.
+    pub facts: &'static [(&'static str, &'static str)],
+}
+
+/// What a problem does to data and hosts. Ordered: what does most harm comes first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Harm {
+    /// Nothing is served or managed.
+    Array,
+    /// A pool is not served.
+    Offline,
+    /// Data is gone, or may be.
+    Lost,
+    /// Data has less redundancy than promised.
+    Exposed,
+    /// Writes are refused for want of space, or soon will be.
+    Space,
+    /// A raw volume is not served: it is one volume, and nobody counts on more.
+    Raw,
+    /// A drive does not do what it should; its data is safe for now.
+    Drive,
+    /// Hosts cannot log in somewhere.
+    Portal,
+    /// No spare would join.
+    Spare,
+    /// All else.
+    Other,
+}
+
+/// Whether data is safe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DataSafety {
+    /// Nothing stored is at risk.
+    Safe,
+    /// It is complete, and a further failure could lose some of it.
+    Exposed,
+    /// Hosts cannot reach it; it is not known to be lost.
+    Unreachable,
+    /// Some of it is lost, or may be.
+    Lost,
+}
+
+impl DataSafety {
+    pub fn words(self) -> &'static str {
+        match self {
+            DataSafety::Safe => "The stored data is safe.",
+            DataSafety::Exposed => "The data is complete, but a further failure could lose some of it.",
+            DataSafety::Unreachable => "Hosts cannot reach the data. It is not known to be lost.",
+            DataSafety::Lost => "Some data is lost, or may be.",
+        }
+    }
+}
+
+pub(super) const TABLE: (&[ProblemRow], &[ProblemRow], &[ProblemRow]) = (ARRAY, POOLS, DRIVES);
+
+const CAUSE: (&str, &str) = ("cause", "the error: its code, its message, and what to do about it");
+
+const ARRAY: &[ProblemRow] = &[
+    ProblemRow {
+        code: ProblemCode::ArrayFailed,
+        title: "The array could not start",
+        health: Health::Offline,
+        harm: Harm::Array,
+        data: DataSafety::Unreachable,
+        meaning: "The start has failed. Nothing is served, and commands are refused.",
+        action: "do what the cause says, then restart",
+        facts: &[CAUSE],
+    },
+    ProblemRow {
+        code: ProblemCode::ArrayStarting,
+        title: "The array is starting",
+        health: Health::Offline,
+        harm: Harm::Array,
+        data: DataSafety::Unreachable,
+        meaning: "Pools are being opened. Hosts are served when this is done.",
+        action: "wait",
+        facts: &[],
+    },
+    ProblemRow {
+        code: ProblemCode::ArrayStopping,
+        title: "The array is stopping",
+        health: Health::Offline,
+        harm: Harm::Array,
+        data: DataSafety::Unreachable,
+        meaning: "An orderly stop is under way. Hosts are not served any more.",
+        action: "",
+        facts: &[],
+    },
+    ProblemRow {
+        code: ProblemCode::StartIncomplete,
+        title: "Something could not be put in order at the start",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The array serves its hosts, but a step of its start has failed. A reload tries it again.",
+        action: "do what the cause says, then reload (`systemctl reload tangelo`)",
+        facts: &[CAUSE],
+    },
+    ProblemRow {
+        code: ProblemCode::PortalNotListening,
+        title: "A portal does not listen",
+        health: Health::Degraded,
+        harm: Harm::Portal,
+        data: DataSafety::Safe,
+        meaning: "Hosts cannot log in at this address. The head tries every second to listen there.",
+        action: "nothing, if the address is to come or to be freed: it is tried again every second; else correct [listen] in the head's file and have it read again (`systemctl reload tangelo`)",
+        facts: &[("error", "why the head cannot listen at the address")],
+    },
+    ProblemRow {
+        code: ProblemCode::LoginsRefused,
+        title: "Logins are refused",
+        health: Health::Degraded,
+        harm: Harm::Portal,
+        data: DataSafety::Safe,
+        meaning: "A limit of sessions is reached. It is reported until some minutes after the last refusal.",
+        action: "`tangelo status -o json` lists its sessions; have the host log out of those that it does not need",
+        facts: &[
+            ("initiator", "the name of the initiator"),
+            ("logins", "number of logins that were refused lately"),
+            ("limit", "`host`, `address` (the network address of the host) or `core` (a core of the head)"),
+            ("sessions_max", "the limit: number of sessions"),
+        ],
+    },
+    ProblemRow {
+        code: ProblemCode::ClockDoubted,
+        title: "The clock is doubted",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The wall clock has jumped, or did not fit at the start. Until it has run steadily for a day, schedules delete no snapshots.",
+        action: "set the clock (`timedatectl`) if it is wrong; if it is right, there is nothing to do",
+        facts: &[
+            ("says_ms", "what the clock said, in milliseconds since 1970"),
+            ("expected_ms", "what it should have said, in milliseconds since 1970"),
+            ("at_start", "whether it did not fit at the start; otherwise it has jumped since"),
+        ],
+    },
+    ProblemRow {
+        code: ProblemCode::SnapshotsFromFuture,
+        title: "Snapshots have dates in the future",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The clock was wrong when these snapshots were taken, or it is wrong now.",
+        action: "set the clock (`timedatectl`) if it is wrong now; else go by the order of the snapshots, and delete those when they are not needed",
+        facts: &[
+            ("snapshots", "number of such snapshots"),
+            ("latest", "the one with the latest date, as volume@snapshot"),
+            ("latest_ms", "its date, in milliseconds since 1970"),
+        ],
+    },
+    ProblemRow {
+        code: ProblemCode::ScheduleFailed,
+        title: "A schedule fails",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The snapshots that are due could not be taken. The schedule tries again every minute.",
+        action: "do what the cause says; it is tried again every minute",
+        facts: &[CAUSE],
+    },
+    ProblemRow {
+        code: ProblemCode::ScheduleIncomplete,
+        title: "A schedule has left out a volume",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The pool of a volume was offline when snapshots were due. It is reported until the next run of the schedule.",
+        action: "nothing: the next ones are taken when they are due",
+        facts: &[("volume", "the first volume that was left out")],
+    },
+    ProblemRow {
+        code: ProblemCode::VolumeDeviceUnusable,
+        title: "The device of a raw volume cannot be used",
+        health: Health::Offline,
+        harm: Harm::Raw,
+        data: DataSafety::Unreachable,
+        meaning: "The volume is offline until its device is there again, with at least its size and the same serial number.",
+        action: "bring the device back as it was: it is looked for every few seconds, and taken by itself",
+        facts: &[(
+            "trouble",
+            "`error` with its name, `smaller` with `has_bytes` (bytes), or `another` device",
+        )],
+    },
+    ProblemRow {
+        code: ProblemCode::VolumeDeviceSmaller,
+        title: "The device of a raw volume became smaller",
+        health: Health::Degraded,
+        harm: Harm::Raw,
+        data: DataSafety::Lost,
+        meaning: "Hosts get medium errors behind the new end of the device.",
+        action: "give the device its size back, which is noticed by itself; until then hosts get medium errors behind its end, and after a restart it is not taken",
+        facts: &[
+            ("left_bytes", "size of the device now, in bytes"),
+            ("volume_bytes", "size of the volume, in bytes"),
+        ],
+    },
+];

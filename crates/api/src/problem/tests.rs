@@ -1,0 +1,129 @@
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::document::document;
+use super::examples::examples;
+use super::*;
+
+#[test]
+fn each_code_has_a_row_and_an_example() {
+    for (code, example) in ProblemCode::ALL.iter().zip(examples()) {
+        assert_eq!((code.row().code, example.code()), (*code, *code));
+    }
+    assert_eq!(ProblemCode::ALL.len(), examples().len());
+}
+
+#[test]
+fn each_fact_is_described() {
+    for problem in examples() {
+        let json = serde_json::to_value(&problem).unwrap();
+        let facts: BTreeSet<&str> =
+            json["facts"].as_object().unwrap().keys().map(|name| name.as_str()).collect();
+        let described: BTreeSet<&str> = problem.code().row().facts.iter().map(|(name, _)| *name).collect();
+        assert_eq!(facts, described, "{}", problem.code());
+    }
+}
+
+#[test]
+fn what_is_read_is_what_was_written() {
+    for problem in examples() {
+        let json = serde_json::to_value(&problem).unwrap();
+        assert_eq!(json["code"], problem.code().to_string());
+        assert_eq!(json["subject"], problem.subject.to_string());
+        assert!(json["since_ms"].is_null(), "{json}");
+        assert_eq!(serde_json::from_value::<Problem>(json).unwrap(), problem);
+    }
+}
+
+#[test]
+fn each_problem_says_why_and_what_to_do() {
+    for problem in examples() {
+        assert!(!problem.reason().is_empty(), "{problem:?}");
+        let may_be_silent = matches!(problem.code(), ProblemCode::ArrayStopping);
+        assert!(may_be_silent || !problem.action().is_empty(), "{problem:?}");
+        let row = problem.code().row();
+        assert!(row.title.len() < 60 && row.meaning.ends_with('.') && !row.action.ends_with('.'), "{row:?}");
+    }
+}
+
+#[test]
+fn a_small_raw_volume_does_not_hide_a_pool() {
+    let mut problems = examples();
+    problems.retain(|problem| problem.harm() != Harm::Array);
+    Problem::sort(&mut problems);
+    let mut order: Vec<Harm> = problems.iter().map(Problem::harm).collect();
+    order.dedup();
+    use Harm::*;
+    assert_eq!(order, [Offline, Lost, Exposed, Space, Raw, Drive, Portal, Spare, Other]);
+    let raw = problems.iter().find(|problem| problem.harm() == Raw).unwrap();
+    assert_eq!(raw.health(), Health::Offline, "the worst first");
+    assert_eq!(Problem::health_of(&problems), Health::Offline);
+}
+
+#[test]
+fn a_problem_stays_the_same_while_its_numbers_change() {
+    let filling = |full_percent| {
+        let facts = ProblemFacts::PoolFilling { full_percent, room: PoolRoom::default() };
+        Problem::new(Subject::pool("fast"), facts)
+    };
+    assert_eq!(filling(81).key(), filling(82).key());
+    let lost = |path: &str| LostDrive { drive: path.to_owned(), bay: String::new(), how: DriveLoss::Missing };
+    let degraded = |drives| {
+        Problem::new(
+            Subject::pool("fast"),
+            ProblemFacts::PoolDegraded { drives, repair: None, lost_bytes: 0 },
+        )
+    };
+    assert_ne!(degraded(vec![lost("a")]).key(), degraded(vec![lost("a"), lost("b")]).key());
+}
+
+fn top() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// `UPDATE_DOCS=1 cargo test -p api --lib` writes the page anew.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test may read and write files of the repository")]
+fn the_page_about_problems_is_up_to_date() {
+    let path = top().join("docs/problems.md");
+    let made = document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == made, "docs/problems.md is out of date: UPDATE_DOCS=1 cargo test -p api --lib");
+}
+
+/// Tests of the array that raise a problem name its code.
+#[test]
+fn each_code_is_raised_by_a_test() {
+    let mut sources = Vec::new();
+    for folder in ["crates/engine/tests", "crates/manager/src", "crates/tangelo/tests"] {
+        read_sources(&top().join(folder), &mut sources);
+    }
+    let untested: Vec<String> = ProblemCode::ALL
+        .iter()
+        .filter(|code| {
+            let name = format!("ProblemCode::{code:?}");
+            let follows = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
+            let names = |source: &String| source.split(name.as_str()).skip(1).any(follows);
+            // as tests of the whole program see it
+            let quoted = format!("\"{code}\"");
+            !sources.iter().any(|source| names(source) || source.contains(&quoted))
+        })
+        .map(|code| code.to_string())
+        .collect();
+    assert_eq!(untested, [""; 0], "no test raises these");
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test may read the repository")]
+fn read_sources(folder: &Path, sources: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(std::fs::read_to_string(&path).unwrap());
+        }
+    }
+}

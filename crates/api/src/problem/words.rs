@@ -1,0 +1,182 @@
+//! The words of each problem: why it is so, and what to do. One match over all facts, without a wildcard.
+
+use base::calendar::moment;
+use base::units::size;
+
+use super::words_pools as pools;
+use super::{FileUse, LoginLimit, ProblemFacts, Subject};
+use crate::CommandError;
+
+impl ProblemFacts {
+    /// Why it is so.
+    pub fn reason(&self) -> String {
+        use ProblemFacts::*;
+        match self {
+            ArrayFailed { cause } => cause.message.clone(),
+            ArrayStarting {} => "it is starting".to_owned(),
+            ArrayStopping {} => "the array is stopping".to_owned(),
+            StartIncomplete { cause } => format!("at the start, {}", cause.message),
+            PortalNotListening { error } => error.to_string(),
+            LoginsRefused { initiator, logins, limit, sessions_max } => {
+                logins_refused(initiator, *logins, *limit, *sessions_max)
+            }
+            ClockDoubted { says_ms, expected_ms, at_start } => clock_doubted(*says_ms, *expected_ms, *at_start),
+            SnapshotsFromFuture { snapshots, latest, latest_ms } => format!(
+                "{snapshots} snapshots say that they were taken in the future, the latest ({latest}) at {}: the clock was wrong then, or is now",
+                moment(*latest_ms)
+            ),
+            ScheduleFailed { cause } => format!("it cannot do what it should: {}", cause.message),
+            ScheduleIncomplete { volume } => format!(
+                "it cannot do what it should: the pool of volume {volume} was offline: it has no snapshot of the last time"
+            ),
+            VolumeDeviceUnusable { trouble } => format!("its device cannot be used: {trouble}"),
+            VolumeDeviceSmaller { left_bytes, volume_bytes } => pools::smaller(*left_bytes, *volume_bytes),
+            PoolOffline { why, drives, .. } => pools::joined(Some(why.to_string()), drives, None),
+            NoSpaceBelow { paths } => pools::no_space_below(paths),
+            PoolDegraded { drives, repair, .. } => {
+                pools::joined(None, drives, repair.as_ref().map(|repair| repair.to_string()))
+            }
+            RebuildLacksDrives { drives } => {
+                pools::joined(None, drives, Some("too few drives are left to rebuild on".to_owned()))
+            }
+            RebuildLacksSpace { drives, short_bytes } => {
+                let short = format!("not enough free space to rebuild: {} short", size(*short_bytes));
+                pools::joined(None, drives, Some(short))
+            }
+            SegmentsIncomplete { segments } => {
+                format!("{segments} segments lack something that a drive has missed or lost")
+            }
+            DataLost { lost_bytes, .. } => format!(
+                "some of its data is damaged beyond repair ({}, as far as is known); hosts get errors where it cannot be read",
+                size(*lost_bytes)
+            ),
+            DataDoubted { .. } => {
+                "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now"
+                    .to_owned()
+            }
+            WritesRefused { full_percent, writers, .. } => pools::writes_refused(*full_percent, writers),
+            PoolNearlyFull { full_percent, .. } => format!(
+                "it is {full_percent} % full, and hosts are warned of it (38h/07h); {}",
+                pools::REFUSES_WHEN_FULL
+            ),
+            PoolFilling { full_percent, .. } => format!("it is {full_percent} % full; {}", pools::REFUSES_WHEN_FULL),
+            RebuildWouldLackSpace { short_bytes, .. } => {
+                format!("after the failure of one more drive it could not be rebuilt: {} short", size(*short_bytes))
+            }
+            BinGivesWay { full_percent, gives_way_percent, volumes } => {
+                pools::bin_gives_way(*full_percent, *gives_way_percent, *volumes)
+            }
+            NoSpareLeft { .. } => "no spare is left".to_owned(),
+            DriveGivenUp(given_up) => given_up.to_string(),
+            DriveErrors { read, write, checksum, all_rebuilt, kept } => {
+                pools::drive_errors([(*read, "read"), (*write, "write"), (*checksum, "checksum")], *all_rebuilt, *kept)
+            }
+            DriveSlow { factor, emptying } => pools::drive_slow(*factor, *emptying),
+            DriveOfAnotherArray { array } => {
+                format!("it belongs to a pool of another array ({array}) and is left alone")
+            }
+            DriveFileRemoved { used_by } => file_removed(used_by),
+            SpareUnusable { pool, obstacle } => {
+                format!("it is a spare of pool {pool} and could not join it: {obstacle}")
+            }
+        }
+    }
+
+    /// What to do about it, where the problem is `subject`'s.
+    pub fn action(&self, subject: &Subject) -> String {
+        use ProblemFacts::*;
+        let name = subject.name();
+        match self {
+            ArrayFailed { cause } => cause.hint.clone(),
+            StartIncomplete { cause } => format!("{}; then reload (`systemctl reload tangelo`)", cause.hint),
+            ScheduleFailed { cause } => tried_again(cause),
+            PoolOffline { needs_reload: true, .. } => pools::RELOAD.to_owned(),
+            PoolDegraded { drives, repair, lost_bytes } => {
+                pools::rebuild_action(drives, repair.as_ref(), *lost_bytes).to_owned()
+            }
+            DataLost { drives_missing: true, .. } => pools::LOST_WITH_DRIVES_MISSING.to_owned(),
+            WritesRefused { room, .. }
+            | PoolNearlyFull { room, .. }
+            | PoolFilling { room, .. }
+            | RebuildWouldLackSpace { room, .. } => pools::room(room),
+            NoSpareLeft { drive } => format!(
+                "name another (`tangelo drive spare {name} DRIVE`), or take note that there is none (`tangelo drive clear {drive}`)"
+            ),
+            DriveGivenUp(_) => format!(
+                "take it out and have it replaced; `tangelo drive clear {name}` when you have taken note"
+            ),
+            DriveErrors { kept: Some(_), .. } => {
+                "replace the drive: `tangelo drive replace`, or add one first".to_owned()
+            }
+            DriveSlow { emptying: true, .. } => {
+                "replace it; `tangelo drive remove --cancel` has it stay".to_owned()
+            }
+            DriveFileRemoved { used_by: FileUse::Pool(pool) } => {
+                format!("replace it before the array stops (`tangelo drive replace {pool} {name} NEW`)")
+            }
+            SpareUnusable { pool, .. } => format!(
+                "erase it (`tangelo drive wipe {name}`) if nobody needs what is on it, or name another; `tangelo drive spare {pool} {name} --release` has it be no spare"
+            ),
+            // the row says all
+            ArrayStarting {}
+            | ArrayStopping {}
+            | PortalNotListening { .. }
+            | LoginsRefused { .. }
+            | ClockDoubted { .. }
+            | SnapshotsFromFuture { .. }
+            | ScheduleIncomplete { .. }
+            | VolumeDeviceUnusable { .. }
+            | VolumeDeviceSmaller { .. }
+            | PoolOffline { .. }
+            | NoSpaceBelow { .. }
+            | RebuildLacksDrives { .. }
+            | RebuildLacksSpace { .. }
+            | SegmentsIncomplete { .. }
+            | DataLost { .. }
+            | DataDoubted { .. }
+            | BinGivesWay { .. }
+            | DriveErrors { .. }
+            | DriveSlow { .. }
+            | DriveOfAnotherArray { .. }
+            | DriveFileRemoved { .. } => self.code().row().action.to_owned(),
+        }
+    }
+}
+
+fn logins_refused(initiator: &str, logins: u64, limit: LoginLimit, sessions_max: u64) -> String {
+    let logins = if logins == 1 { "1 login".to_owned() } else { format!("{logins} logins") };
+    let why = match limit {
+        LoginLimit::Host => format!("the host has {sessions_max} sessions, which is the limit"),
+        LoginLimit::Address => format!("its address has {sessions_max} sessions, which is the limit"),
+        LoginLimit::Core => {
+            format!("a core has {sessions_max} sessions; the rest is kept for hosts that have none")
+        }
+    };
+    format!("{logins} of {initiator} refused: {why}")
+}
+
+fn clock_doubted(says_ms: u64, expected_ms: u64, at_start: bool) -> String {
+    let (says, expected) = (moment(says_ms), moment(expected_ms));
+    let what = match at_start {
+        true => format!("at the start it said {says}, and the array last knew it to be {expected}"),
+        false => format!("it has jumped from {expected} to {says}"),
+    };
+    format!("{what}: until it has run steadily for a day, schedules delete no snapshots")
+}
+
+fn tried_again(cause: &CommandError) -> String {
+    match cause.hint.as_str() {
+        "" => "it is tried again every minute".to_owned(),
+        hint => format!("{hint}; it is tried again every minute"),
+    }
+}
+
+fn file_removed(used_by: &FileUse) -> String {
+    let what = match used_by {
+        FileUse::Volume(volume) => format!("the file of volume {volume}"),
+        FileUse::Pool(pool) => format!("the file of a drive of pool {pool}"),
+    };
+    format!(
+        "{what} was removed or replaced under its hands: it is served for as long as the array runs, and lost then"
+    )
+}
