@@ -18,7 +18,7 @@
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at stake |
-//! | `status`, `pool_status`, `words` | what people are told |
+//! | `status`, `pool_status`, `condition`, `words` | what people are told |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;
