@@ -1,7 +1,8 @@
-//! How long a command or an act holds its shard: the longest turn of any shard while it goes on, on a volume of 64 TiB with many
-//! snapshots. The world is simulated, the time of the processor is real.
+//! Measures how long a command or a management operation holds its shard: the longest turn of any shard while it runs,
+//! on a volume of 64 TiB with many snapshots. The environment is simulated, the processor time is real.
 //!
-//! `cargo bench -p engine --bench turns [-- SNAPSHOTS [WORDS]]`; with WORDS, only what has them in its name
+//! `cargo bench -p engine --bench turns [-- SNAPSHOTS [WORDS]]`; WORDS selects the measurements whose names contain
+//! them
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Which room carries out a call.
+//! Decides which room carries out a call.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,14 +1,14 @@
-//! The shard: one thread's turn of the wheel.
+//! The shard: one turn of its event loop.
 //!
 //! ```text
 //!   poll ─► completions ─► executor        what happened since the last turn
 //!        └► messages ────► Rooms           (calls become tasks)
 //!   run every ready task
-//!   submit ◄─ operations, send ◄─ messages what the tasks want of the world
+//!   submit ◄─ operations, send ◄─ messages what the tasks want of the environment
 //! ```
 //!
-//! Only [`Shard::turn`] knows the environment; everything else reaches it through the executor's handle and
-//! the mail. A turn never blocks but in `poll`, and never waits there while there is something to do.
+//! Only [`Shard::turn`] knows the environment. Everything else reaches it through the executor's handle and the mail. A
+//! turn blocks only in `poll`, and `poll` never waits while there is work to do.
 
 use std::rc::Rc;
 

@@ -1,4 +1,5 @@
-//! What was not there at the start, or went away while it was served, is served again without a restart.
+//! A drive or device that was missing at the start, or disappeared while it was served, is served again without a
+//! restart.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A clock that is wrong destroys nothing.
+//! A wrong clock destroys no data.
 
 mod common;
 

@@ -1,5 +1,6 @@
-//! COMPARE AND WRITE of blocks that several lanes have, from sessions on several shards: one wins, all of it or nothing
-//! of it is written, and whoever writes the same blocks comes before it or after it.
+//! COMPARE AND WRITE of blocks on several lanes, from sessions on several shards. Exactly one command succeeds. It
+//! writes all of its blocks, the others write none, and a concurrent write to the same blocks takes effect before or
+//! after it.
 
 mod common;
 

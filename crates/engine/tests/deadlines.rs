@@ -1,4 +1,4 @@
-//! Commands are answered in time, and what was given up does not happen later.
+//! Commands are answered in time, and an abandoned command does not take effect later.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Drives die, come back, are added, emptied and replaced; pools rebuild, scrub, and say how they are.
+//! Drives fail, come back, are added, emptied and replaced; pools rebuild, scrub, and report their state.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! A dry run refuses what the act would refuse, in the same words, and passes what the act then does.
+//! A dry run refuses what the real command would refuse, in the same words, and accepts what the real command then
+//! does.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Hosts that send more than a shard has room for: refused and served later, and nothing is lost.
+//! Hosts send more than a shard has room for: some commands are refused and served later, and nothing is lost.
 
 mod common;
 

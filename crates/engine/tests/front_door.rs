@@ -1,4 +1,4 @@
-//! What is told of logins, refusals and ends of sessions: exactly what happened, with its reason.
+//! Events of logins, refusals and ends of sessions: they report exactly what happened, with the reason.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! A pool that runs full under its hosts: they are warned once (38h/07h), writes that need space are refused
-//! (27h/07h), nothing else is, and service resumes when something is given back.
+//! A pool becomes full while hosts use it. The hosts are warned once (38h/07h). Writes that need space are refused
+//! (27h/07h), and nothing else is. Service resumes when space is freed.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! An array without a pool keeps what it is in the head's own copy alone: what a host has changed is answered when that is durable.
+//! An array without a pool keeps its catalog only in the head's own copy. A change by a host is answered when this copy
+//! is durable.
 
 mod common;
 

@@ -1,9 +1,9 @@
 //! Command sequences of hypervisors and clusters, replayed.
 //!
-//! This stands in for products that cannot be run here: VMware ESXi and Windows Server. The sequences follow what is
-//! published about them (VAAI and VMFS locking; the storage tests of cluster validation and the arbitration of a
-//! cluster's disks), with the opcodes, types and retries that those descriptions name. It shows that the array
-//! answers such sequences as the standards say, not that the products are content.
+//! These tests replace products that cannot run here: VMware ESXi and Windows Server. The sequences follow published
+//! descriptions (VAAI and VMFS locking; the storage tests of cluster validation and the arbitration of a cluster's
+//! disks), with the opcodes, types and retries that those descriptions name. The tests show that the array answers such
+//! sequences as the standards require. They do not show that the products work.
 
 mod common;
 

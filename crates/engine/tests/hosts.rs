@@ -1,4 +1,4 @@
-//! Hosts of an array with memory volumes: what they see, and what becomes of it when the array changes.
+//! Hosts of an array with memory volumes: what they see, and how changes of the array affect them.
 
 mod common;
 

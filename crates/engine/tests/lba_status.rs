@@ -1,4 +1,4 @@
-//! GET LBA STATUS: the truth, in as few descriptors as the truth has, on volumes of any size.
+//! GET LBA STATUS: correct answers in as few descriptors as possible, on volumes of any size.
 
 mod common;
 

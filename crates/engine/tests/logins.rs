@@ -1,4 +1,4 @@
-//! Who does not log in: it takes nothing from those who do.
+//! Connections that never log in take nothing away from hosts that do.
 
 mod common;
 

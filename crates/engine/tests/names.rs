@@ -1,4 +1,4 @@
-//! Names, hosts' credentials, pools and drives that go: changed while hosts go on with what stays theirs.
+//! Renaming, changing hosts' credentials, and removing pools and drives, while hosts keep using what they still have.
 
 mod common;
 

@@ -1,12 +1,12 @@
-//! Pools of every released format open in this program, with all that was in them. A fixture is what the drives held when the
-//! power went; it is made once, by the program of its time, and never again:
+//! Pools of every released format open in this program with all their data. A fixture is what the drives held when the
+//! power failed. The program of its time makes it once, and it is never made again:
 //!
 //! ```text
-//!   MAKE_FIXTURE=1 cargo test -p engine --test old_formats      writes the fixture of today's format, where there is none
+//!   MAKE_FIXTURE=1 cargo test -p engine --test old_formats      writes the fixture of the current format, if there is none
 //! ```
 //!
-//! A fixture is a list of blocks that are not zero, without the zeros at their ends: drive (1 byte), block (4 bytes), length (2
-//! bytes), content; numbers are little-endian.
+//! A fixture is a list of blocks that are not zero, without the zeros at their ends: drive (1 byte), block (4 bytes),
+//! length (2 bytes), content; numbers are little-endian.
 #![allow(clippy::disallowed_methods, reason = "fixtures are files")]
 
 mod common;

@@ -1,4 +1,4 @@
-//! Pools: made, found again, degraded, refused.
+//! Pools: made, found at a start, degraded, refused.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Portal groups: paths of their own, with asymmetric access states that hosts can set (SPC-4 §5.16.2), and portals
-//! that are for some hosts only.
+//! Portal groups: separate paths, with asymmetric access states that hosts can set (SPC-4 §5.16.2), and portals for
+//! selected hosts only.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Raw volumes: all sectors of a device, as large as it is, for as long as it is there.
+//! Raw volumes: they serve all sectors of a device, have its size, and are online as long as the device is there.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! EXTENDED COPY inside a pool: nothing is written but references, and both sides go their own ways.
+//! EXTENDED COPY inside a pool: it writes only references, and source and destination then change independently.
 
 mod common;
 

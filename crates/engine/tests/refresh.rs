@@ -1,4 +1,4 @@
-//! Clones of one image become clones of the next one, all at once.
+//! Clones of one image become clones of the next image, all in one step.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Reservations array-wide: one for all shards, told to whom they concern, fencing what they shut out, and kept
-//! on the drives where an initiator asks for that.
+//! Array-wide reservations: they are the same on all shards, are reported to the affected initiators, fence excluded
+//! initiators, and are stored on the drives if an initiator requests this.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! A volume that is made larger while hosts use it: they are told, nothing is lost, what is new is zeros.
+//! A volume is made larger while hosts use it: they are notified, nothing is lost, and the new blocks are zeros.
 
 mod common;
 

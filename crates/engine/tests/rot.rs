@@ -1,4 +1,5 @@
-//! A drive that rots: its own damage does not speak for it, and `status` says no more than is known.
+//! A drive with silent corruption: its own damage is no reason to keep it in service, and `status` reports only what is
+//! known.
 
 mod common;
 

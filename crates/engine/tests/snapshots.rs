@@ -1,4 +1,4 @@
-//! Snapshots, clones and rollback, while hosts write and the power goes.
+//! Snapshots, clones and rollback, while hosts write and the power fails.
 
 mod common;
 

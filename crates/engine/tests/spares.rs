@@ -1,4 +1,4 @@
-//! Hot spares: they join when a drive is lost for good, and neither before nor twice.
+//! Hot spares: they join when a drive is lost permanently, not before, and only once.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The program is killed, or the power goes, in the middle of changes: what was answered is there afterwards,
-//! what was not is there as a whole or not at all, and the array always starts.
+//! The program is killed, or the power fails, in the middle of changes. Answered changes are there afterwards. Other
+//! changes are there completely or not at all. The array always starts.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Aborting commands: what was aborted is not answered, and never lands later.
+//! Aborting commands: an aborted command is not answered and never takes effect later.
 
 mod common;
 

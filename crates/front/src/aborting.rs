@@ -1,4 +1,4 @@
-//! How a session's commands are aborted: by its own initiator, or by somebody else.
+//! How a session's commands are aborted: by its own initiator, or by another one.
 
 use std::rc::Rc;
 

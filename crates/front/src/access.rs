@@ -1,12 +1,12 @@
-//! Asymmetric access states, array-wide: shard 0 owns them, every shard has what was last announced.
+//! Array-wide asymmetric access states: shard 0 owns them, and every shard has the states that were last announced.
 //!
 //! ```text
 //!   SET TARGET PORT GROUPS ─┬► shard 0: plan ─► announce *transitioning* ─► commands by those groups have ended
-//!   administrator ──────────┘              └──► stored ─► announce the states, tell all others
+//!   administrator ──────────┘              └──► stored ─► announce the states, notify all other sessions
 //! ```
 //!
-//! States are a volume's own: what a host sets concerns the volumes that it may use, and nobody else's. They are part
-//! of the catalog, so that a restart leaves them.
+//! States belong to a volume: a host can set them only for the volumes that it may use. They are part of the catalog,
+//! so they survive a restart.
 
 use std::rc::Rc;
 use std::sync::Arc;

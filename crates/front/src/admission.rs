@@ -1,7 +1,7 @@
-//! Who may have one more session, and who has to wait before trying a secret again.
+//! Decides which host may open one more session, and which one has to wait before it tries a secret again.
 //!
-//! A host that has no session is let in whatever others have: a share of each shard's connections is kept for it. Of what is
-//! left, neither a host nor an address may take all.
+//! A host without a session is always admitted, however many sessions others have: a share of each shard's connections
+//! is reserved for such hosts. No host and no address may take all of the remaining connections.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

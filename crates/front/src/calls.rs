@@ -1,4 +1,4 @@
-//! The calls that are about this shard's sessions.
+//! Carries out the calls about this shard's sessions.
 
 use std::rc::Rc;
 

@@ -1,9 +1,9 @@
 //! One connection from accept to end: bytes in, effects carried out, bytes out.
 //!
-//! Three tasks serve it. The receiver feeds the protocol and carries out its effects; the sender sends all
-//! that is ready with one send, again and again, and closes the socket; the ticker tells the protocol the
-//! time. What the protocol will not take stays in the receive buffer and in the socket: a slow peer or a
-//! slow volume pushes back.
+//! Three tasks serve it. The receiver feeds the protocol and carries out its effects. The sender sends everything that
+//! is ready with one send, repeatedly, and closes the socket. The ticker tells the protocol the time. Bytes that the
+//! protocol does not accept yet stay in the receive buffer and in the socket: so a slow peer or a slow volume applies
+//! back-pressure.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! The array as an iSCSI target shows it: whom it lets in, and where it can be reached.
+//! The array as an iSCSI target shows it: which hosts it admits, and the portals where hosts reach it.
 
 use std::net::SocketAddr;
 

@@ -1,8 +1,8 @@
-//! What happens at the front door, told as values to whoever embeds the engine: who logged in, who was refused and why, whose
-//! session ended and why.
+//! Events of logins and sessions, sent as values to the program that embeds the engine: who logged in, who was refused
+//! and why, whose session ended and why.
 //!
-//! Every connection that tries to log in ends with exactly one of these: a refusal, or a login and later its end. One that
-//! comes and goes without a word is not told.
+//! Every connection that tries to log in leads to exactly one refusal, or to one login and later its end. A connection
+//! that closes without sending anything causes no event.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

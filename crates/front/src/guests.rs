@@ -1,7 +1,7 @@
-//! Connections that have not said who they are, and discovery sessions: they have nothing, and give way.
+//! Connections that have not logged in yet, and discovery sessions. They own nothing, so they give way to others.
 //!
-//! Where there are as many as a shard takes, the next one is let in all the same, and the oldest of the loudest address
-//! goes: whoever opens connections and says nothing shuts out itself, and nobody else.
+//! If a shard has the maximum number of them, it still accepts the next one and closes the oldest connection of the
+//! address that has most of them. So an address that opens many idle connections shuts out only itself.
 
 use std::net::IpAddr;
 use std::rc::Rc;

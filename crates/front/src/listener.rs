@@ -1,4 +1,4 @@
-//! Portals: every shard listens on every portal's address, and keeps what it accepts.
+//! Portals: every shard listens on every portal's address, and serves the connections that it accepts.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -1,7 +1,7 @@
-//! Who is logged in, array-wide: at most one session for each initiator, ISID and portal group.
+//! Which initiators are logged in, array-wide: at most one session for each initiator, ISID and portal group.
 //!
-//! Kept by shard 0. A login that meets an older session of its name ends it first, wherever it is served,
-//! and waits until none of its commands can touch a volume any more (RFC 7143 §6.3.5).
+//! Shard 0 keeps the register. A login with the same name as an older session first ends that session, on whichever
+//! shard it is, and waits until none of its commands can touch a volume any more (RFC 7143 §6.3.5).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,13 +1,13 @@
-//! Reservations, array-wide: shard 0 owns them, every shard has what was last announced.
+//! Array-wide reservations: shard 0 owns them, and every shard has the reservations that were last announced.
 //!
 //! ```text
-//!   PERSISTENT RESERVE OUT ─► shard 0: apply, in turn ─► stored where it must survive ─► announced to every shard
+//!   PERSISTENT RESERVE OUT ─► shard 0: apply, in turn ─► stored if it must survive ─► announced to every shard
 //!                                                                     every shard: nexuses, attentions, aborts ─┘
 //! ```
 //!
-//! A request is answered when every shard has taken its result over and no command that it aborts can touch the
-//! volume any more; so a command that is sent after the answer meets the new reservations wherever it arrives.
-//! The turn ends before that: what a request aborts may itself be waiting for its turn.
+//! A request is answered when every shard has adopted its result and no command that it aborts can touch the volume any
+//! more. So a command that is sent after the answer meets the new reservations on every shard. The request's turn ends
+//! before that, because a command that it aborts may itself be waiting for its turn.
 
 use std::rc::Rc;
 use std::sync::Arc;

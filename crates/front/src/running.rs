@@ -1,4 +1,4 @@
-//! A command that is at work: which volumes it may touch, and whether it is to stop.
+//! A running command: which volumes it may touch, and whether it has to stop.
 
 use std::cell::{Cell, RefCell};
 

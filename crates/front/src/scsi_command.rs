@@ -1,7 +1,7 @@
 //! One SCSI command: find its logical unit, plan it, execute the block requests, answer.
 //!
-//! A command that needs no block request is answered on the spot. Any other becomes a task, is listed in its
-//! session while it may touch the volume, and its own outcome is not told once it has been aborted.
+//! A command without block requests is answered at once. Every other command becomes a task, and the session lists it
+//! as long as it may touch the volume. If it is aborted, its own outcome is not sent.
 
 use std::rc::Rc;
 

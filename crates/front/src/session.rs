@@ -1,7 +1,7 @@
-//! One initiator's connection, which is its session: the protocol's state, its LUNs, its commands at work.
+//! One initiator's connection, which is its session: the protocol's state, its LUNs, its running commands.
 //!
-//! What always holds: a command is in `commands` from the moment it may touch a volume until it cannot any
-//! more; an aborted command is never answered; once `ended` is set, no command begins.
+//! What always holds: a command is in `commands` as long as it may touch a volume; an aborted command is never
+//! answered; once `ended` is set, no command begins.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,15 +1,15 @@
-//! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
+//! Task management: aborting the commands of one session or of all sessions (SAM-5 §7, RFC 7143 §11.5).
 //!
-//! A command that its own initiator has aborted is never answered. One that somebody else has aborted ends with TASK
-//! ABORTED, unless its initiator has turned that off (TAS of the control mode page; SAM-5 §5.6.3). Both that status and
-//! the answer to the function come only when the command cannot touch its volume any more: an aborted write never
-//! lands later. A copy that was sent to another logical unit and has reached this one is not in its task set: it goes no
-//! further, and is answered COPY ABORTED.
+//! A command that its own initiator has aborted is never answered. A command that another initiator has aborted ends
+//! with TASK ABORTED, unless its initiator has turned this off (TAS of the control mode page; SAM-5 §5.6.3). This
+//! status, and the answer to the function, are sent only when the command cannot touch its volume any more: an aborted
+//! write never takes effect later. A copy that was sent to another logical unit and has reached this one is not in the
+//! task set of this one: it stops, and is answered COPY ABORTED.
 //!
-//! A target reset reaches the logical units of the host that asked for it, and through them the commands of
-//! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
-//! sessions of that host, and of no other. Where a volume is mapped read-only, a reset reaches the commands of the
-//! session that asks for it, and of no other: who may only read does not stop who writes.
+//! A target reset affects the logical units that the requesting host sees, and through them the commands of other hosts
+//! that share these units. It does not affect units that the host cannot see. A cold reset also ends the sessions of
+//! that host, but of no other host. If a volume is mapped read-only, a reset affects only the commands of the
+//! requesting session: a reader must not stop a writer.
 
 use std::rc::Rc;
 

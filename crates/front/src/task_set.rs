@@ -1,15 +1,15 @@
-//! The task set of one I_T_L nexus: in which order its commands may begin (SAM-5 §8.6). Every nexus has a task set
-//! of its own (TST 001b of the control mode page).
+//! The task set of one I_T_L nexus: in which order its commands may begin (SAM-5 §8.6). Every nexus has its own task
+//! set (TST 001b of the control mode page).
 //!
 //! ```text
-//!   SIMPLE         begins unless an older ORDERED command is at work or waits
+//!   SIMPLE         begins unless an older ORDERED command is running or waiting
 //!   ORDERED        begins when every older command has ended
 //!   HEAD OF QUEUE  begins at once
 //! ```
 //!
-//! What somebody else has aborted is a fence: nothing that comes later begins, and so nobody hears of the abort,
-//! before the aborted commands have ended. Otherwise a write could land after the one that its initiator sent in
-//! its place.
+//! Commands that another session has aborted are a barrier: no later command begins before they have ended, so the
+//! initiator does not learn of the abort earlier. Otherwise an aborted write could take effect after the write that its
+//! initiator sent to replace it.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! How a session tells what happens to it.
+//! How a session reports events.
 
 use iscsi::{CloseReason, SessionKind};
 

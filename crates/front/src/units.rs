@@ -1,4 +1,4 @@
-//! Volumes as hosts see them: a unit of the shard, with what SCSI says of it.
+//! Volumes as hosts see them: a unit of the shard, with its SCSI state.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

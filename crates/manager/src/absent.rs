@@ -1,7 +1,7 @@
-//! Pools whose drives come later, and devices of raw volumes that come back, are taken by themselves.
+//! Opens pools whose drives appear after the start, and devices of raw volumes that come back, without a command.
 //!
-//! Looking and opening may take long where a drive is sick, so it is done without the turn of changes; only what has been
-//! found is taken over in a turn.
+//! Probing and opening a faulty drive may take long, so both are done outside the turn of changes. Only the result is
+//! taken over within a turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

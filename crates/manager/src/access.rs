@@ -1,4 +1,4 @@
-//! Access states as the administrator sets and sees them.
+//! Access states: how the administrator sets and reads them.
 
 use base::VolumeId;
 use catalog::CatalogError;

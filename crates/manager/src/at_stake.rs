@@ -1,4 +1,4 @@
-//! What hangs on a drive that is to be erased, where its label says that it is one of a pool.
+//! Which data depends on a drive that is to be erased, if its label says that it belongs to a pool.
 
 use crate::manager::Manager;
 use crate::probed::Probed;

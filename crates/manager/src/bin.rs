@@ -1,6 +1,6 @@
-//! The bin: volumes that were deleted stay for a while, and give way before their pool runs full.
+//! The bin: it keeps deleted volumes for a while, and gives them up before their pool becomes full.
 //!
-//! The layers of what is in the bin stay as they are; they are dropped when the catalog has forgotten it.
+//! The layers of volumes in the bin are unchanged. They are dropped after the catalog has forgotten the volume.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

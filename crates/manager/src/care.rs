@@ -1,4 +1,4 @@
-//! What the keeper remembers of a pool from one round to the next. Nothing of it survives a restart.
+//! What the keeper remembers of a pool between two of its rounds. Nothing of this survives a restart.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -1,4 +1,4 @@
-//! How the catalog changes: checked, durable, told to every shard.
+//! How the catalog changes: a change is checked, made durable, and announced to every shard.
 
 use base::VolumeId;
 use bytes::Bytes;

@@ -1,8 +1,9 @@
-//! The clock on the wall is asked for names and dates; it is not believed where something would be destroyed for it.
+//! The wall clock gives names and dates. It is not trusted for decisions that would destroy data.
 //!
-//! How long something has been in the bin is counted in time that has passed while the array ran. Schedules keep snapshots by
-//! the order in which they were taken, and delete none while the clock is doubted: it has jumped, or at the start it said
-//! something that does not fit what the array knew last. One that has then run steadily for a day is believed.
+//! The time that a volume has been in the bin counts only while the array runs. Schedules keep snapshots by the order
+//! in which they were taken, and they delete none while the clock is distrusted. The clock is distrusted if it has
+//! jumped, or if its time at the start does not fit the last time that the array knew. After it has run steadily for a
+//! day, it is trusted again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Looking at the clock on the wall, and putting on record what it says.
+//! Reads the wall clock and records what it says.
 
 use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, VolumeId};

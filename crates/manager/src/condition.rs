@@ -1,6 +1,6 @@
 //! What is wrong with a pool as a whole: at most one problem, the worst that applies.
 //!
-//! A pure function of what is known of the pool and its lanes. It never looks at a drive.
+//! A pure function of what is known of the pool and its lanes. It never accesses a drive.
 
 use api::{LostDrive, PoolOffline, ProblemFacts, RepairStatus};
 use base::BLOCK_BYTES;

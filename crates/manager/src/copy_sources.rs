@@ -1,15 +1,16 @@
-//! Copies inside a pool by reference: what is frozen for them, and when it is forgotten. The pool's side is
-//! `docs/design/0007-references.md`.
+//! Copies by reference inside a pool: which layers are frozen for them, and when these layers are forgotten. The pool's
+//! side is in `docs/design/0007-references.md`.
 //!
 //! ```text
 //!   shard of the command            shard 0
-//!   begin ────────────────────────► counted; frozen, or kept, in the catalog, durably
+//!   begin ────────────────────────► counted; the catalog freezes or keeps a layer, durably
 //!   references are written ◄─────── the layer to refer to
-//!   end ──────────────────────────► not counted any more
+//!   end ──────────────────────────► no longer counted
 //! ```
 //!
-//! What always holds: while a copy is counted nothing of its pool is forgotten; and a layer is forgotten in the turn of
-//! changes, without which no copy begins. A copy never waits for that turn: whoever has it may wait for the command.
+//! What always holds: while a copy of a pool is counted, nothing of this pool is forgotten; a layer is forgotten within
+//! the turn of changes, and no copy begins without this turn. A copy never waits for the turn: the holder of the turn
+//! may be waiting for the command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

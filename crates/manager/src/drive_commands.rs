@@ -1,4 +1,4 @@
-//! Drives join pools, leave them and take each other's place, as the administrator asks.
+//! Drives join pools, leave them and replace each other by the administrator's command.
 
 use base::limits::{DRIVE_BYTES_MIN, DRIVES_MAX};
 use base::{BLOCK_BYTES, PoolId};

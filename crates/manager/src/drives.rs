@@ -1,4 +1,4 @@
-//! Drives: what is found on the configured ones, and which are in use.
+//! Drives: what the configured drives hold, and which are in use.
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use env::{DriveHandle, IoError};

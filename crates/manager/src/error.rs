@@ -1,4 +1,4 @@
-//! From what the environment says of a drive to what the administrator is told.
+//! Translates the environment's errors of a drive into what the administrator reads.
 
 use api::{CommandError, CommandErrorKind};
 use env::IoError;

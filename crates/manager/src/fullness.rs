@@ -1,5 +1,5 @@
-//! What is to be said of a pool's space: how full it is, whose writes are refused, what the next failure would leave, and who
-//! could give space back.
+//! The problems of a pool's space: how full it is, whose writes are refused, what the next failure would leave, and
+//! what could be deleted to free space.
 
 use std::collections::BTreeMap;
 

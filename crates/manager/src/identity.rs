@@ -1,6 +1,7 @@
-//! A drive is known by what it is, not by its path: a device or a file may have several.
+//! A drive is known by its identity, not by its path: a device or a file may have several paths.
 //!
-//! And a path may come to lead elsewhere: the file of a drive that was removed is served as long as it is open, and then gone.
+//! A path may also lead to another drive later. If the file of a drive was removed, the drive is served as long as the
+//! file is open, and is then gone.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,5 @@
-//! Drives with more errors than their pool's settings allow, over all lanes: taken out, or kept for a reason that is told.
+//! Drives with more errors, over all lanes, than their pool's settings allow: they are taken out, or kept for a reason
+//! that `status` gives.
 
 use crate::manager::Manager;
 use api::KeptInService;

@@ -1,9 +1,8 @@
-//! The keeper of the pools: looks every second while something is to be done, else every five, and does what time
-//! and luck ask for. Drives that nothing stands on any more leave their pool, drives that were missing come back,
-//! spares join, errors are put on record, scrubs begin and end, scheduled snapshots
-//! are taken, what is in the bin goes.
+//! The keeper of the pools: it looks every second while it has work, and otherwise every five seconds. It removes
+//! drives without segments from their pool, takes missing drives back, lets spares join, records errors, begins and
+//! ends scrubs, takes scheduled snapshots, and empties the bin.
 //!
-//! It must not hold the turn of changes while it holds a pool's, and nothing at all while it waits.
+//! It must not hold the turn of changes while it holds a pool's turn, and it must hold neither while it waits.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! Layers: the pool volumes' side of the catalog, in every lane.
+//! Layers: the catalog's view of pool volumes, carried out in every lane.
 //!
-//! The layer is made before the catalog names it and dropped after the catalog has forgotten it, so that a
-//! volume in the catalog always has its layer. What a sudden end leaves over is settled at the next start.
+//! A layer is made before the catalog names it, and dropped after the catalog has forgotten it. So a volume in the
+//! catalog always has its layer. What a crash leaves over is cleaned up at the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
 

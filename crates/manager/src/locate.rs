@@ -1,4 +1,4 @@
-//! Showing where a drive is: it is read in a rhythm, half a second of every one, so that its activity light blinks.
+//! Shows where a drive is: the drive is read for half of every second, so that its activity light blinks.
 
 use std::rc::Rc;
 

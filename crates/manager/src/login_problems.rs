@@ -1,4 +1,4 @@
-//! What status says of hosts whose logins were refused because they, or others, have too many sessions.
+//! Problems of hosts whose logins were refused because they, or other hosts, have too many sessions.
 
 use base::limits::{SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX};
 

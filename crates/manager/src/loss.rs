@@ -1,4 +1,4 @@
-//! What is said of data that is damaged beyond repair, for as long as it is in use.
+//! Problems of data that is damaged beyond repair. They are reported as long as the data is in use.
 
 use base::BLOCK_BYTES;
 use pool::LaneStats;

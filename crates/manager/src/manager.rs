@@ -1,4 +1,4 @@
-//! What the manager knows, and how shards are told.
+//! What the manager knows, and how it informs the shards.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Who belongs to a pool: changed one at a time, on record on its drives, and known to every lane before anybody
-//! goes on.
+//! The members of a pool: changed one at a time, recorded on the pool's drives, and known to every lane before anything
+//! continues.
 
 use base::PoolId;
 use env::{DriveHandle, IoError};

@@ -1,12 +1,12 @@
-//! Opening drives and looking at what is on them, with patience that ends.
+//! Opens drives and probes what is on them, with a time limit.
 //!
 //! ```text
-//!   asked ─► it answers in time ─► whoever asked has it
-//!     └────► time is over: whoever asked is told so, and goes on ─► it answers ─► it is closed, and may be asked again
+//!   asked ─► it answers in time ─► the caller has it
+//!     └────► the time is over: the caller gets an error and continues ─► it answers ─► it is closed, and may be asked again
 //! ```
 //!
-//! A drive that answers nothing holds up neither the other drives nor whoever asks about all of them. It is not asked
-//! again before it has answered: what waits for it stays bounded.
+//! A drive that does not answer delays neither the other drives nor a caller that asks about all drives. It is asked
+//! again only after it has answered, so the number of waiting requests stays bounded.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! A command that is at work, or waits for its turn.
+//! A command that is running or waits for its turn.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! What the failure of one more drive would lead to.
+//! The effect of one more drive failure.
 
 use base::BLOCK_BYTES;
 use pool::{LaneStats, Membership};

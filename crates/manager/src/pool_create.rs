@@ -1,4 +1,4 @@
-//! Making a pool: whose drives these are is settled before anything is written.
+//! Makes a pool: checks whom the drives belong to before it writes anything.
 
 use base::limits::DRIVE_BYTES_MIN;
 use base::{ArrayId, PoolId};

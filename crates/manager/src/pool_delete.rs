@@ -1,7 +1,7 @@
-//! Deleting a pool: first the catalog forgets it, then its lanes are closed, then its drives forget it.
+//! Deletes a pool: first the catalog forgets it, then its lanes are closed, then its labels are erased.
 //!
-//! The catalog remembers that it was deleted: what a sudden end leaves of its labels, and drives that were away, do not
-//! bring it back.
+//! The catalog remembers that the pool was deleted. So labels that a crash leaves on drives, and drives that were away,
+//! do not bring the pool back.
 
 use base::PoolId;
 use catalog::{CatalogError, Change};

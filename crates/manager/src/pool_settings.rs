@@ -1,4 +1,4 @@
-//! Changing the settings of a pool.
+//! Changes the settings of a pool.
 
 use api::{CommandError, NewSettings, Reply};
 use catalog::Change;

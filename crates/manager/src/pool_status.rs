@@ -1,4 +1,4 @@
-//! What the administrator is shown of pools and their drives.
+//! The status of pools and their drives.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Pools: found on the drives at the start, opened on every shard, told of failed drives, closed.
+//! Pools: found on the drives at the start, opened on every shard, informed of failed drives, closed.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Portals that could not be had are tried again every second for as long as the array serves: an old process may still hold the
-//! address, or the address may come with an interface that is late.
+//! Retries portals that could not be opened, every second as long as the array serves: an old process may still hold
+//! the address, or the address may belong to an interface that appears late.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Drives that were opened, and those that have not answered yet.
+//! Drives that were opened, and drives that have not answered yet.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

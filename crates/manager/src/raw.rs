@@ -1,12 +1,12 @@
 //! The devices of raw volumes while they are served: whether they are there, and how large they are.
 //!
 //! ```text
-//!   looked at every few seconds ─► gone: the volume is offline, its device is looked for (`absent.rs`)
-//!                               ├► larger: the catalog first, then every shard and, with a unit attention, the hosts
-//!                               └► smaller: the volume keeps its size; what is behind the end is a medium error
+//!   checked every few seconds ─► gone: the volume is offline, its device is looked for (`absent.rs`)
+//!                              ├► larger: the catalog first, then every shard and, with a unit attention, the hosts
+//!                              └► smaller: the volume keeps its size; blocks behind the end give a medium error
 //! ```
 //!
-//! Looking may take long where a device hangs, so it is done without the turn of changes.
+//! A check may take long if a device hangs, so checks are done outside the turn of changes.
 
 use std::rc::Rc;
 

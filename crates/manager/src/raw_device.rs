@@ -1,4 +1,4 @@
-//! The device of a raw volume: what is known of it, and what is wrong with it.
+//! The device of a raw volume: what is known of it, and its problems.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;

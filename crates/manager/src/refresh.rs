@@ -1,8 +1,8 @@
-//! Clones of an image become clones of another one, all in one change of the catalog.
+//! Clones of an image become clones of another image, all in one change of the catalog.
 //!
-//! A host must not find other data in a volume that it knows without being told. So the mappings of those that are mapped
-//! are hidden from it meanwhile: its commands end, the contents change, and what it is given again is a new logical unit to
-//! it (29h/00h, 3Fh/0Eh). In the catalog the mappings stay: a sudden end leaves them.
+//! A host must not find other data in a volume that it knows without a notification. So the mappings of mapped clones
+//! are hidden meanwhile: their commands end, the contents change, and the host then sees each clone as a new logical
+//! unit (29h/00h, 3Fh/0Eh). The mappings stay in the catalog, so a crash does not remove them.
 
 use std::collections::BTreeSet;
 

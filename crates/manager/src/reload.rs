@@ -1,5 +1,5 @@
-//! The head's file has changed while the array runs: other portals, other drives to look at. Sessions on portals
-//! that stay are not disturbed; those on portals that go end when their hosts leave.
+//! Applies a changed configuration file of the head while the array runs: other portals, other drives to look at.
+//! Sessions on portals that remain are not disturbed. Sessions on removed portals end when their hosts log out.
 
 use std::net::SocketAddr;
 

@@ -1,6 +1,7 @@
-//! Drives that are remembered: what a pool's members are called, and which of its drives a pool has had to do without.
+//! Drives that the array remembers: the names of a pool's members, and the drives that a pool has lost.
 //!
-//! What went wrong stays in `status` until somebody has taken note of it, and the drive is refused until it is used anew on purpose.
+//! A lost drive is in `status` until the administrator acknowledges it. The drive is refused until a command uses it
+//! anew.
 
 use base::PoolId;
 use catalog::{Change, DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};

@@ -1,7 +1,7 @@
-//! Other names for what there is. Identities, and with them what hosts see, stay as they are.
+//! Renames objects. Their identities, and so what hosts see, do not change.
 //!
-//! The catalog's word counts. A pool's name is in the labels of its drives, too: it is written there next, and where a sudden
-//! end came between, at the next start.
+//! The name in the catalog counts. The labels of a pool's drives also hold the pool's name: it is written there next,
+//! or, after a crash in between, at the next start.
 
 use base::PoolId;
 use catalog::{CatalogError, Change, HostUpdate, Name};

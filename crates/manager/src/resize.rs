@@ -1,7 +1,7 @@
-//! Volumes get larger and smaller while hosts use them.
+//! Makes volumes larger and smaller while hosts use them.
 //!
-//! The catalog comes first: a size that a host has seen is not taken back by a sudden end. What a volume held beyond its
-//! new end is given back after that; it cannot grow again before, so nobody ever sees it.
+//! The catalog changes first, so a crash never takes back a size that a host has seen. After that, the blocks beyond
+//! the new end are freed. The volume cannot grow again before this is done, so no host ever sees their old contents.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The head's own copy of the catalog on its way to its state directory, seen from shard 0.
+//! Saving the head's own copy of the catalog to its state directory, seen from shard 0.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};

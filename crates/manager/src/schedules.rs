@@ -1,7 +1,7 @@
-//! Schedules: snapshots that the keeper takes when they are due, and deletes when they are kept no longer.
+//! Schedules: snapshots that the keeper takes when they are due, and deletes when their time is over.
 //!
-//! Snapshots, the time at which they were taken, and what is kept no longer are one change of the catalog: a sudden end leaves
-//! all of it or nothing. What a schedule could not do is told, and tried again.
+//! New snapshots, the time at which they were taken, and the deletion of old ones are one change of the catalog: after
+//! a crash, all or nothing of it is there. What a schedule could not do is reported, and tried again.
 
 use std::collections::BTreeSet;
 

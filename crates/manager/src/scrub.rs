@@ -1,4 +1,4 @@
-//! Scrubs: begun by hand or by the clock, stopped, and remembered. The reading itself is the lanes'.
+//! Scrubs: begun by command or by schedule, stopped, and remembered. The lanes do the reading.
 
 use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, PoolId};

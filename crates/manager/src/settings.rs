@@ -1,4 +1,4 @@
-//! What a pool's settings do: what the administrator has set, and the program's choice for the rest.
+//! The effective settings of a pool: the administrator's values, and the program's defaults for the rest.
 
 use catalog::POOL_SETTINGS;
 

@@ -1,5 +1,6 @@
-//! Drives that are much slower than their siblings: emptied, where the pool can do without them. They keep what they hold until
-//! it stands elsewhere, so that nothing is ever less protected for it; meanwhile they are read only where they must be.
+//! Drives that are much slower than their siblings: they are emptied if the pool can do without them. They keep their
+//! data until it is elsewhere, so no data is ever less protected. Meanwhile they are read only if there is no other
+//! way.
 
 use base::Nanos;
 use pool::{DriveState, LaneStats, Member, Membership};

@@ -1,8 +1,9 @@
 //! Commands about snapshots and clones.
 //!
-//! The layer is made in every lane, then the catalog names it, then it is answered; a layer that no catalog names is
-//! dropped, by the next start at the latest. While snapshots are taken, writes to their volumes are held back on every
-//! shard: what was acknowledged before is in them, in all lanes of all volumes, and nothing that came later.
+//! The layer is made in every lane, then the catalog names it, then the command is answered. A layer that no catalog
+//! names is dropped, at the latest at the next start. While snapshots are taken, every shard holds back writes to their
+//! volumes. So the snapshots contain all writes that were acknowledged before, in all lanes of all volumes, and no
+//! later write.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};

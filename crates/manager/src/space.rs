@@ -1,4 +1,4 @@
-//! How full pools are: told to every shard now and then, and to hosts when a threshold is crossed.
+//! How full pools are: announced to every shard from time to time, and to hosts when usage crosses a threshold.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

@@ -1,16 +1,16 @@
-//! Hot spares: blank drives that join a pool in the place of one that it has lost, or that is too slow.
+//! Hot spares: blank drives that join a pool to replace a drive that is lost or too slow.
 //!
-//! Rebuilding begins at once and needs no spare; a spare gives the pool back the drive that it is short of, which matters
-//! where it has no room, or too few drives, to rebuild. A spare is known by its path alone and holds nothing: it is looked
-//! at when it is needed, and one that is not blank then is never erased.
+//! Rebuilding begins at once and needs no spare. A spare restores the number of drives, which matters if the pool has
+//! too little room, or too few drives, to rebuild. A spare is known only by its path and holds no data. It is probed
+//! when it is needed. If it is not blank then, it is never erased.
 //!
 //! ```text
-//!   lost ─► owed, on record ─► due ─► a spare joins ─► joined, on record ─► the pool has got over it: forgotten
-//!             └─ it is back ─► not owed any more
+//!   lost ─► needed, on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
+//!             └─ the drive is back ─► no longer needed
 //! ```
 //!
-//! A loss is on record before it is due, so that a pool which gets over it quickly, or a restart, does not make it
-//! forgotten. Where a sudden end comes between joining and the record, the spare is found among the members.
+//! The pool records the need before a spare is due. So neither a quick repair nor a restart makes the array forget it.
+//! If a crash happens between the join and its record, the spare is found among the members.
 
 use base::limits::DRIVE_BYTES_MIN;
 use base::{DriveId, Nanos, PoolId};

@@ -1,6 +1,6 @@
-//! How the array starts: which array this is, what belongs to it, then hosts are served.
+//! How the array starts: it finds its identity and its parts, then it serves hosts.
 //!
-//! Nothing listens before every shard knows the array: a host never sees a LUN missing that is only late.
+//! No portal listens before every shard knows the array. So a host never misses a LUN that is only late.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! What the administrator is shown.
+//! The status of the array, as the administrator sees it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;

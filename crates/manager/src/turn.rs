@@ -1,7 +1,8 @@
-//! Commands do not wait for ever, and what was given up does not happen later.
+//! Commands do not wait forever, and an abandoned command does not take effect later.
 //!
-//! A command that has changed nothing yet is given up when its time is over, or when whoever asked has gone: from then on it changes
-//! nothing. One that has begun to change something goes on; whoever asked is told that, and what it waits for.
+//! A command that has changed nothing yet is abandoned when its time is over or its caller is gone. From then on it
+//! changes nothing. A command that has begun a change continues; its caller learns this, and what the command waits
+//! for.
 
 use std::pin::pin;
 use std::rc::Rc;

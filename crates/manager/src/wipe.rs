@@ -1,4 +1,4 @@
-//! Erasing a drive, so that it can be used anew.
+//! Erases a drive, so that it can be used anew.
 
 use pool::Content;
 

@@ -1,4 +1,4 @@
-//! What deletions give back, for people to read.
+//! Describes to people the space that deletions free.
 
 use base::BLOCK_BYTES;
 use base::units::size;

@@ -1,4 +1,4 @@
-//! What a lane counts while it is open.
+//! The counters of a lane while it is open.
 
 /// Errors of one drive, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,6 +1,6 @@
-//! Decisions that are seldom taken, each with a count: a batch of simulated runs must have taken every one of them.
+//! Counts decisions that are rarely taken. A batch of simulated runs must have taken each of them at least once.
 //!
-//! What is counted here is off the path of healthy reads and writes. The counts are the process's; nothing in the
+//! None of these decisions is on the path of healthy reads and writes. The counts belong to the process. Nothing in the
 //! pool reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};

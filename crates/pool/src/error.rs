@@ -1,4 +1,4 @@
-//! Why something was not carried out: a request to a lane, and making or opening a pool.
+//! Why a request to a lane failed, and why making or opening a pool failed.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A lane: one independent log of a pool, living on one shard.
+//! A lane: one independent log of a pool, on one shard.
 //!
 //! ```text
 //!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
@@ -6,9 +6,9 @@
 //!  in the background: log task, checkpoint/writer.rs, clean.rs
 //! ```
 //!
-//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each keeps its state to
-//! itself and knows no lane. What needs several of them is a method of the lane, in the folder of what it is about. Parts are
-//! borrowed for the length of one synchronous step, never across an await.
+//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each part
+//! has private state and does not know the lane. An operation that needs several parts is a method of the lane, in the
+//! folder of its subject. A part is borrowed only for one synchronous step, never across an await.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

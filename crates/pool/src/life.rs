@@ -1,10 +1,10 @@
-//! Whether a lane runs, and who still does something in it.
+//! Whether a lane runs, and which tasks still work in it.
 //!
 //! ```text
 //!                recovered          no space below a drive
 //!   Recovering ────────────► Running ◄──────────► Stalled
-//!       └───────── too many drives have gone ────────┴──► Failed
-//!       └───────── closed, whatever it was before ────────────────► Closed
+//!       └───────── too many drives are gone ─────────┴──► Failed
+//!       └───────── closed, from any state ───────────────────────► Closed
 //! ```
 
 use std::cell::Cell;

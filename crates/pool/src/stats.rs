@@ -1,4 +1,4 @@
-//! What a lane counts.
+//! The statistics of a lane.
 
 use crate::counters::LaneCounters;
 use crate::drives::care::note_needed;

@@ -1,4 +1,4 @@
-//! What the tasks of one shard share, and how they ask other shards, or another room of their own.
+//! What the tasks of one shard share, and how they call other shards or another room of their own shard.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;

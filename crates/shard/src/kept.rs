@@ -1,4 +1,4 @@
-//! Reservations and access states as the catalog keeps them, and back.
+//! Converts reservations and access states to their form in the catalog, and back.
 
 use catalog::{KeptAccess, KeptAccesses, KeptHold, KeptRegistration, KeptReservations};
 use reservation::{AccessState, AccessStates, Held, NexusName, Registration, Reservations};

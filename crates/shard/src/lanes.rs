@@ -1,7 +1,7 @@
-//! The lanes of pools that live on this shard, and how requests reach those that do not.
+//! The lanes of pools that live on this shard, and the way for requests to lanes on other shards.
 //!
-//! Lane `n` of a pool lives on shard `n % shards`. A drive that fails a lane is reported to shard 0, which
-//! records it on the pool's other drives and tells every lane before the report is answered.
+//! Lane `n` of a pool lives on shard `n % shards`. A lane reports a failed drive to shard 0. Shard 0 records the
+//! failure on the pool's other drives and tells every lane before it answers the report.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! What shards say to each other: calls that are answered, and the queues that carry both.
+//! Messages between shards: calls and their answers, and the queues that carry both.
 //!
-//! A call is work done on another shard; its answer finds the waiting task by the call's number. Every call
-//! is answered exactly once. What another shard's queue has no room for waits here, in order; that is
-//! bounded because every waiting call belongs to a task, and tasks are bounded.
+//! A call is work done on another shard. Its answer finds the waiting task by the call's number. Every call is answered
+//! exactly once. Messages that do not fit into another shard's queue wait here, in order. Their number is bounded
+//! because every waiting call belongs to a task, and tasks are bounded.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

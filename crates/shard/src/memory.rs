@@ -1,4 +1,4 @@
-//! The array's memory: one budget, dealt out to shards, and there to commands' data and to the maps of pools.
+//! The array's memory: one budget, divided among the shards, for commands' data and the maps of pools.
 
 use base::limits::{COMMAND_BYTES, COMMANDS_PER_SESSION_MAX, WRITE_BYTES_PER_SESSION_MAX};
 

@@ -1,7 +1,7 @@
-//! The messages of a shard: what shards ask of each other, and what the control plane asks of shard 0.
+//! The messages of a shard: calls between shards, and calls of the control plane to shard 0.
 //!
 //! All of them are values: no call holds a pointer into the shard that sends it. A call names the room that carries it
-//! out, so a shard passes it on without looking into it.
+//! out, so a shard passes it on without inspecting it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

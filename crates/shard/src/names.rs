@@ -1,4 +1,4 @@
-//! Who a session is and where it is served, as shards name it to each other.
+//! The identity of a session and the shard that serves it, as shards name them to each other.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What shards tell and ask each other about volumes: reservations, access states, resets, space, copies.
+//! Announcements and questions between shards about volumes: reservations, access states, resets, space, copies.
 
 use std::sync::Arc;
 

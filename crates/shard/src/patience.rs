@@ -1,4 +1,4 @@
-//! A pool's settings as its lanes take them: what the administrator has set, and the program's choice for the rest.
+//! A pool's settings as its lanes use them: the administrator's values, and the program's defaults for the rest.
 
 use api::PoolSettings;
 use base::Nanos;

@@ -1,8 +1,8 @@
-//! A volume in a pool, seen from one shard: its layer changes when a snapshot is taken, and writes wait meanwhile.
+//! A volume in a pool, seen from one shard. Its layer changes when a snapshot is taken, and writes wait meanwhile.
 //!
-//! What always holds: while writes are held, none is under way, and none begins; one that waited goes to the layer
-//! that the volume is in when it goes on. Commands keep what they have begun with, so all that is made anew of a volume
-//! shares one state.
+//! What always holds: while writes are held, none is in flight and none begins; a write that waited goes to the layer
+//! that the volume has when the write continues. A command keeps the target with which it began, so all targets of a
+//! volume share one state.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

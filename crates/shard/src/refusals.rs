@@ -1,4 +1,4 @@
-//! Writes that were refused lately for want of space, on one shard: `status` names them for as long as they are news.
+//! Writes on one shard that were recently refused for want of space. `status` names them while they are recent.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Tasks that carry out commands, one after the other: a command that has to wait needs no memory for a task of its own.
+//! Tasks that carry out commands, one after the other. So a command that has to wait needs no memory for its own task.
 //!
 //! ```text
 //!   run ─► idle runner, or a new one ─► carry out ─► idle again

@@ -1,8 +1,7 @@
-//! The volumes of this shard: where their blocks live, and who may do what with them.
+//! The volumes of this shard: where their blocks live, and which initiators may access them.
 //!
-//! A volume that lives in memory or on a raw device has one home shard, which orders its requests; the other
-//! shards call there. A target is kept as long as nothing about it changes, so that a change of one volume
-//! never disturbs another.
+//! A volume in memory or on a raw device has one home shard, which orders its requests; the other shards call there. A
+//! target is kept as long as nothing about it changes, so a change of one volume never disturbs another.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

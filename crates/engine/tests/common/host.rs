@@ -1,4 +1,4 @@
-//! A host in the simulated world: one iSCSI session of an initiator, driven command by command.
+//! A host in the simulated environment: one iSCSI session of an initiator, driven command by command.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

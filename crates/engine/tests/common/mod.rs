@@ -1,4 +1,4 @@
-//! An array in the simulated world: its shards, the control plane's way in, and hosts that log in to it.
+//! An array in the simulated environment: its shards, the interface of the control plane, and hosts that log in to it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub mod copy;

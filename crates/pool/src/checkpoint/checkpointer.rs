@@ -1,4 +1,4 @@
-//! What is known of the newest checkpoint, and whether another is wanted or being written. Writing is `writer.rs`.
+//! The newest checkpoint of a lane, and whether another one is wanted or being written. `writer.rs` writes checkpoints.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! What a start finds: which batches are whole, and which drives hold an older state than they should.
+//! What a start finds on the drives: which batches are whole, and which drives hold an older state than they should.
 
 use base::{AlignedBuffer, Sequence};
 

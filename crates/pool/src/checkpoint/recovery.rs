@@ -1,19 +1,20 @@
-//! Opening a lane: the newest checkpoint, and every later batch that is whole.
+//! Opens a lane: reads the newest checkpoint and replays every later batch that is whole.
 //!
 //! | batch found at the place where the next one should be   | decision                                 |
 //! |---------------------------------------------------------|------------------------------------------|
-//! | no header copy of this pool, lane, epoch and place      | the segment ends here: the next one      |
-//! | sequence before the one expected                        | passed over: replayed already            |
-//! | sequence after the one expected                         | the segment ends here: the next one      |
-//! | the one expected, known to have been durable            | replayed; what it lacks is noted         |
-//! | the one expected, whole                                 | replayed                                 |
-//! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
-//! | the one expected, torn                                  | dropped, and with it whatever comes after|
-//! | the one expected, after the end that the root names     | dropped by an earlier recovery           |
-//! | none, but a later one knew it to be durable             | refused: more is lost than was promised  |
+//! | no header copy of this pool, lane, epoch and place      | the segment ends here: go to the next one|
+//! | a sequence before the expected one                      | skipped: already replayed                |
+//! | a sequence after the expected one                       | the segment ends here: go to the next one|
+//! | the expected one, known to have been durable            | replayed; what it lacks is noted         |
+//! | the expected one, whole                                 | replayed                                 |
+//! | the expected one, its data can be rebuilt               | completed in place, and replayed         |
+//! | the expected one, torn                                  | dropped, with all batches after it       |
+//! | the expected one, after the end that the root names     | dropped by an earlier recovery           |
+//! | none, but a later batch knew it to be durable           | refused: loss exceeds the protection     |
 //!
-//! The verdict (which batch is the last) is written into the roots before anything is served, every segment of
-//! the tail is sealed, and a checkpoint is written in the new epoch: a dropped batch can never rise again.
+//! Recovery decides which batch is the last. Before the lane serves anything, recovery writes this decision into the
+//! roots, seals every segment of the tail, and writes a checkpoint in the new epoch. So no later start can replay a
+//! dropped batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

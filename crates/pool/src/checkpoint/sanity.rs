@@ -1,5 +1,6 @@
-//! What a lane's newest root and table say is checked against each other and against the pool before it is believed: each is whole,
-//! and still they could name drives, chunks, segments or layers that there are not, or layers that stand on each other.
+//! Checks what a lane's newest root and table say, against each other and against the pool, before recovery uses it.
+//! Root and table are each whole, but they could still name drives, chunks, segments or layers that do not exist, or
+//! layers that are below each other.
 
 use base::{HashMap, HashSet, LayerId};
 

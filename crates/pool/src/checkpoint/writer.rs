@@ -1,7 +1,7 @@
-//! Checkpoints: the map's dirty pages go into the log, level by level, then the table, then the roots.
+//! Writes checkpoints: the map's dirty pages go into the log, level by level, then the table, then the roots.
 //!
-//! A checkpoint holds exactly what was committed at its *cut*, whatever is committed while it is written:
-//! pages are taken as they were at the cut, and so are the segments' counts. Replay begins after the cut.
+//! A checkpoint holds exactly what was committed at its *cut*. Commits continue while the checkpoint is written, but it
+//! takes the pages and the segments' counts as they were at the cut. Replay begins after the cut.
 //!
 //! ```text
 //!  cut ─► leaf pages ─► level 2 ... root pages ─► table ─► flush ─► roots on all drives ─► segments freed

@@ -1,5 +1,6 @@
-//! Cleaning: choosing the segments whose live blocks are appended anew, until nothing in them is live and the
-//! next checkpoint frees them. Moving is `round.rs`; why it always gets on is in `docs/design/0003-space.md`.
+//! Cleaning: chooses segments and appends their live blocks anew. When no block of a segment is live any more, the next
+//! checkpoint frees the segment. `round.rs` moves the blocks. `docs/design/0003-space.md` explains why cleaning always
+//! makes progress.
 
 use std::rc::Rc;
 

@@ -1,7 +1,7 @@
-//! What cleaning is doing, and what it has found out so far. Values only: cleaning itself is `clean.rs` and `round.rs`.
+//! The state of cleaning, and what cleaning has found so far. Values only: `clean.rs` and `round.rs` do the work.
 //!
 //! ```text
-//!              choose             chosen, or nothing is worth it
+//!              choose             chosen, or no segment is worth it
 //!   Resting ───────────► Choosing ───────────┐
 //!      ▲ ▲  └──────────► Moving ─────────────┤
 //!      │ │     move               all moved  │
@@ -9,9 +9,9 @@
 //!      └──── relieve ─── Starved ◄── starve ── Resting
 //! ```
 //!
-//! Hosts are kept in step with `Choosing` and `Moving`. While cleaning is `Starved`, their writes are refused: there is
-//! nothing to clean, no checkpoint would help, and there is no room. Repairs are no phase: hosts neither wait for them nor
-//! lend them room.
+//! In `Choosing` and `Moving`, hosts get room in proportion to the progress of the round. In `Starved`, writes of hosts
+//! are refused, because there is nothing to clean, no checkpoint would help, and there is no room. Repairs are not a
+//! phase: hosts do not wait for them and lend them no room.
 
 use std::cell::Cell;
 

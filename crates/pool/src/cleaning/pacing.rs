@@ -1,21 +1,22 @@
-//! Hosts and background work leave each other their share: of room while a round of cleaning goes on, of time while repairs do.
+//! Pacing: hosts and background work leave each other a share. They share room during a round of cleaning, and time
+//! during repairs.
 //!
-//! **Room.** Hosts go on side by side with a round of cleaning: they neither stop until it has ended, nor use up its room at
-//! the beginning of it.
+//! **Room.** Hosts write while a round of cleaning runs. They do not stop until the round ends, and they do not use up
+//! the room of the round at its beginning.
 //!
 //! ```text
 //!  segments:  | in use | hosts ....... | used by the round so far | cleaning | checkpoints |
-//!                       `- a share of it for each share of the round that is done
+//!                       `- grows in proportion to the progress of the round
 //! ```
 //!
-//! What a round takes it gives back when it ends, so hosts do not wait because of it: it is *lent*. The room that hosts
-//! may use is dealt out as the round gets on, batch by batch: a part of it while the round is chosen, the rest while blocks
-//! are moved and the checkpoint after it is written.
+//! A round returns the room that it takes when it ends. This room is *lent*, so hosts do not wait because of it. Hosts
+//! get their room in portions as the round progresses, batch by batch: a part while the round is chosen, the rest while
+//! blocks are moved and the checkpoint after the round is written.
 //!
-//! **Time.** Rebuilding and scrubbing leave hosts the rest of the time while there are any: after each piece of work they
-//! pause for as long as their share asks for.
+//! **Time.** While hosts are active, rebuilding and scrubbing leave them a share of the time: after each piece of work
+//! they pause for as long as this share requires.
 //!
-//! Values only: who waits, and for what, is in `clean.rs` and `space/waiting.rs`.
+//! Values only: `clean.rs` and `space/waiting.rs` decide who waits, and for what.
 
 use base::Nanos;
 

@@ -1,7 +1,7 @@
-//! One round of cleaning: what is live in some segments, what moving it costs, and moving it.
+//! One round of cleaning: finds the live blocks of some segments, finds the cost of moving them, and moves them.
 //!
-//! Blocks are moved in the order of the map, so that each of its pages becomes dirty once. The moves are
-//! *conditional* entries: they apply only where the map still points at the old place.
+//! Blocks are moved in the order of the map, so each page of the map becomes dirty only once. The moves are
+//! *conditional* entries: an entry applies only if the map still points at the old position.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;

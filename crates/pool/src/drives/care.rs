@@ -1,4 +1,5 @@
-//! What a lane does about drives that err: it bears with them, or has them taken out, unless something may stand nowhere else.
+//! What a lane does with a drive that returns errors: it keeps the drive below the error threshold, and otherwise has
+//! it taken out, unless the drive may hold the only copy of some data.
 
 use base::Nanos;
 use env::IoError;

@@ -1,4 +1,4 @@
-//! Pools as a whole: what a drive holds, making a pool, and claiming it at a start.
+//! Whole pools: what a drive holds, making a pool, and claiming it at a start.
 
 use base::limits::{DRIVES_MAX, SHARDS_MAX};
 use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence};

@@ -1,11 +1,13 @@
-//! When a drive is taken out: by evidence, never for one hiccup.
+//! When a drive is taken out: only at an error threshold, never for a single error.
 //!
-//! A drive that is gone is out at once. One that returns errors stays in service below the limits; what it lacks is written
-//! anew elsewhere, and each error is counted for ever. It is not taken out where that would leave less than the protection
-//! needs, or something that stands nowhere else any more: a drive with errors is better than none.
+//! A drive that is gone is taken out at once. A drive that returns errors stays in service below the thresholds. The
+//! data that it lacks is written anew elsewhere, and each error is counted permanently. The drive is not taken out if
+//! fewer drives would remain than the protection needs, or if it may hold the only copy of some data: a drive with
+//! errors is better than none.
 //!
-//! Limits are a drive's, over all lanes of its pool. A lane that reaches one by itself acts at once; what several lanes have met
-//! together is added up by the pool's owner ([`crate::LaneStats::recent_faults`]), who also says what keeps a drive in service.
+//! A threshold applies to a drive, over all lanes of its pool. A lane that reaches one alone acts at once. The pool's
+//! owner adds up the errors of several lanes ([`crate::LaneStats::recent_faults`]), and also reports why a drive stays
+//! in service.
 
 use std::collections::VecDeque;
 

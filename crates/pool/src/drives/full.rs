@@ -1,4 +1,4 @@
-//! Where there is no space below a drive.
+//! The drives below which there is no space.
 
 use base::Nanos;
 

@@ -1,4 +1,4 @@
-//! What a lane has met of its drives lately: faults, latencies, and where there is no space below them.
+//! What a lane has recently seen of its drives: errors, latencies, and missing space below a drive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;

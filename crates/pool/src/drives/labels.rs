@@ -1,4 +1,4 @@
-//! Reading a drive's label, erasing it, and what it leaves room for.
+//! Reads and erases a drive's label, and computes the room that the label leaves.
 
 use base::{AlignedBuffer, BLOCK_BYTES};
 use env::{DriveHandle, IoError};

@@ -1,12 +1,13 @@
-//! Which drive is slow: by the latency of its reads and writes against its siblings', never by one hiccup.
+//! Finds slow drives: compares the latency of a drive's reads and writes with its siblings'. A single slow operation
+//! never counts.
 //!
 //! ```text
 //!  interval 1 │ interval 2 │ … │ interval 6      each: the median latency of every drive, reads and writes apart
 //!      slow        slow      …      slow         slow in all of them: the drive is slow
 //! ```
 //!
-//! A drive is slow in an interval where its median is so many times that of its siblings' medians, and above a floor. All
-//! drives slow together are their own measure: none is. An interval with too few samples says nothing.
+//! A drive is slow in an interval if its median latency is above a floor and exceeds its siblings' medians by a factor.
+//! If all drives are slow together, none is slow in comparison. An interval with too few samples is ignored.
 
 use base::Nanos;
 

@@ -1,4 +1,4 @@
-//! Who belongs to a pool, and in what state. The pool's label, joined with the drives that are here.
+//! The members of a pool and their states: the pool's label, joined with the drives that are present.
 
 use base::limits::DRIVES_MAX;
 use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};

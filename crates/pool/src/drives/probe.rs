@@ -1,4 +1,4 @@
-//! What is on a drive, told without changing it: ours, somebody else's, or nothing.
+//! Finds what is on a drive without changing it: a Tangelo label, foreign data, or nothing.
 
 use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use env::{DriveHandle, DriveInfo, IoError};

@@ -1,19 +1,19 @@
-//! Drives that do not answer at all, and return no error either: given up after a while, so that whoever waits for them goes on
-//! without them.
+//! Gives up drives that do not answer and return no error either. Tasks that wait for such a drive then continue
+//! without it.
 //!
 //! ```text
-//!   an operation is older than is borne ─► do the others answer? ─ yes ─► all operations on the drive end as on one that is gone
-//!                                                               └─ no ──► it is not the drive: wait on
+//!   an operation exceeds the limit ─► do the others answer? ─ yes ─► all its operations end: the drive is gone
+//!                                                            └─ no ──► the cause is elsewhere: keep waiting
 //! ```
 //!
-//! What follows is what follows on any drive that is gone: it is on record as missing before anything is acknowledged without
-//! it, and comes back, if it does, when its handle is closed, which waits for all that is still on its way to it. Never are
-//! more drives given up than the protection can spare. A lane looks at the drives of its own shard's operations; others find
-//! theirs by themselves.
+//! A drive that was given up is treated like any drive that is gone. It is recorded as missing before anything is
+//! acknowledged without it. It can come back only when its handle is closed, and closing waits for all operations still
+//! in flight. Never are more drives given up than the protection covers. A lane watches only the operations of its own
+//! shard; other shards find hung drives themselves.
 //!
-//! A drive that nothing is asked of says nothing when it is pulled. Lane 0 reads the last block of each drive at every look, so
-//! that an idle pool notices, too, and its spare joins before the data is needed. The last: a device that was made smaller still
-//! has its first.
+//! If a drive without I/O is pulled, no operation fails. So lane 0 reads the last block of each drive at every look. An
+//! idle pool therefore also notices the loss, and its spare joins before the data is needed. Lane 0 reads the last
+//! block because a device that was made smaller still has its first block.
 
 use std::rc::{Rc, Weak};
 

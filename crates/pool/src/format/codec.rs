@@ -1,4 +1,4 @@
-//! Reading and writing of structures whose length varies: a cursor that never reads past the end.
+//! Reads and writes structures of variable length: a cursor that never reads past the end.
 
 use super::FormatError;
 

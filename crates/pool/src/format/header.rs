@@ -1,7 +1,7 @@
-//! A batch's header: one block that names the batch's place in the log and every block in it.
+//! A batch's header: one block that names the batch's place in the log and every block in the batch.
 //!
-//! A batch is whole when a header copy is, and every data block it names matches its checksum (or can be
-//! rebuilt from the batch's parity).
+//! A batch is whole if a copy of its header is whole and every data block that the header names matches its checksum,
+//! or can be rebuilt from the batch's parity.
 
 use base::{BLOCK_BYTES, Epoch, LayerId, PoolId, Sequence};
 use zerocopy::little_endian::{U16, U32, U64, U128};

@@ -1,7 +1,7 @@
-//! The label: who a drive is, which pool it belongs to, and who else does.
+//! The label: the identity of a drive, the pool it belongs to, and the other drives of this pool.
 //!
-//! One 4 KiB block, written in turn to two slots, so that the newest good one is never overwritten. The
-//! label with the highest (epoch, generation) of a pool's drives describes the pool.
+//! The label is one 4 KiB block. It is written to two slots in turn, so the newest good label is never overwritten. The
+//! label with the highest (epoch, generation) on the drives of a pool describes the pool.
 
 use base::limits::DRIVES_MAX;
 use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};

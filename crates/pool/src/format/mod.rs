@@ -1,7 +1,7 @@
-//! Everything that stands on a drive, as bytes. `docs/format.md` draws it.
+//! The format of everything on a drive, as bytes. `docs/format.md` draws it.
 //!
-//! Integers are little-endian; sizes are asserted at compile time. Parsing trusts nothing: it returns an
-//! error for whatever is not exactly what `emit` writes, and never panics.
+//! Integers are little-endian; sizes are asserted at compile time. Parsing trusts nothing: it returns an error for all
+//! bytes that `emit` does not write exactly so, and it never panics.
 
 mod codec;
 pub mod header;

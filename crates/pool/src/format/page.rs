@@ -1,7 +1,7 @@
 //! A map page: 256 entries of one layer's map, in one block.
 //!
-//! Level 1 pages map data blocks; a page of level n+1 maps pages of level n, in the very same form: position
-//! and checksum. A page's own checksum stands in its parent.
+//! Pages of level 1 map data blocks. A page of level n+1 maps pages of level n in the same form: position and checksum.
+//! The checksum of a page is in its parent.
 
 use base::{BLOCK_BYTES, LayerId};
 use zerocopy::little_endian::{U16, U32, U64};

@@ -1,8 +1,8 @@
-//! A lane's root: the newest checkpoint, in a fixed place on every drive.
+//! A lane's root: it names the newest checkpoint and is at a fixed place on every drive.
 //!
-//! It says where the checkpoint's table stands in the log, and, because the table is what names the
-//! segments' columns, brings along the columns of the segments that the table itself stands in. Two slots
-//! per lane are written in turn; the root with the highest (epoch, generation) counts.
+//! The root gives the position of the checkpoint's table in the log. Only the table names the columns of segments, so
+//! the root also holds the columns of the segments that contain the table. Each lane has two slots, which are written
+//! in turn. The root with the highest (epoch, generation) counts.
 //!
 //! ```text
 //! | magic | version | crc | length | pool | epoch | generation | sequence | end | lane | table bytes |

@@ -1,6 +1,6 @@
 //! A checkpoint's table: the lane's segments, the tail that replay reads, and the layers' roots.
 //!
-//! It is written into the log like any other data; the root says where.
+//! The table is written into the log like all other data. The root gives its position.
 
 use base::limits::{DRIVES_MAX, WIDTH_MAX};
 use base::{Epoch, LayerId, Sequence};

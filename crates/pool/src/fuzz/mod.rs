@@ -1,5 +1,5 @@
-//! The parsers of everything on a drive, for fuzzing: any bytes may come, and must not panic; what parses
-//! must emit bytes that parse to the same.
+//! Fuzzing of the parsers of everything on a drive. No input bytes may cause a panic. If input parses, the result must
+//! emit bytes that parse to the same result.
 
 mod numbers;
 mod sealed;

@@ -1,4 +1,4 @@
-//! Numbers that are likely to be too much for whoever believes them.
+//! Numbers that are likely to exceed what a reader of untrusted structures can handle.
 
 /// Gives a number below the one that it is asked with, 0 for 0.
 pub type Dice<'a> = &'a mut dyn FnMut(u64) -> u64;

@@ -1,13 +1,13 @@
-//! Sealed structures of a pool are changed on its drives and sealed again: what a program with a bug, or somebody with the drives
-//! in hand, leaves behind. Every checksum is right afterwards, up to the root.
+//! Changes sealed structures of a pool on its drives and seals them again, as a faulty program or a person with access
+//! to the drives could do. Every checksum is correct afterwards, up to the root.
 //!
 //! ```text
 //!   label     root ──► table ──► root page ──► page ──► leaf page          batch header
 //!             `──── changed at any place; what names it is sealed anew ───'
 //! ```
 //!
-//! Whoever opens the pool then may refuse it, give errors, or serve what the structures say. It must not panic, hang, or ask
-//! for memory without bound.
+//! A program that then opens the pool may refuse it, return errors, or serve what the structures say. It must not
+//! panic, hang, or request unbounded memory.
 
 use base::{BLOCK_BYTES, block_checksum};
 

@@ -1,4 +1,4 @@
-//! Other contents for a checkpoint's table and the map's pages.
+//! Changed contents of a checkpoint's table and of the map's pages.
 
 use base::LayerId;
 

@@ -1,9 +1,9 @@
 //! Which cell of a batch holds what. Pure arithmetic.
 //!
-//! A batch covers `rows` rows of its segment. Its columns have *roles*: the data roles 0..D, then the
-//! parity roles D..W. Which physical column plays which role rotates from batch to batch. Header copies
-//! stand in row 0 of the first P+1 roles; data blocks run down the data columns, role by role; cells after
-//! the last block are padding: known zeros, never written.
+//! A batch covers `rows` rows of its segment. Its columns have *roles*: the data roles 0..D, then the parity roles
+//! D..W. From batch to batch, the assignment of roles to physical columns rotates. Copies of the header are in row 0 of
+//! the first P+1 roles. Data blocks fill the data columns downwards, role by role. Cells after the last block are
+//! padding: they count as zeros and are never written.
 //!
 //! ```text
 //!        role 0   role 1   role 2   role 3   role 4 = P     D=4 P=1, 9 blocks, 3 rows

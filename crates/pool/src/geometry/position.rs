@@ -1,16 +1,16 @@
-//! Where a block lives in the log.
+//! The position of a block in the log.
 //!
 //! ```text
 //!  63            32 31          16 15      8 7       0
 //! | segment id     | batch row    | rows    | slot    |
 //!
 //!  63                   24 23   16 15      8 7       0
-//! | block               | 1       | 0       | 0       |   a reference: elsewhere, see `references.rs`
+//! | block               | 1       | 0       | 0       |   a reference: the block is elsewhere, see `references.rs`
 //! ```
 //!
-//! A position names a batch (segment, first row, number of rows) and the slot in it; together with the
-//! segment's columns that is enough to find the cell. While a pool is open no segment id is used twice, so a position names the
-//! same bytes for ever: a conditional entry can trust "still points there".
+//! A position names a batch (segment, first row, number of rows) and a slot in it. With the segment's columns, this is
+//! enough to find the cell. While a pool is open, no segment id is used twice, so a position always names the same
+//! bytes. A conditional entry can therefore rely on the check "the map still points there".
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! How a pool survives the loss of drives. All five kinds are one code: W columns, of which P hold parity.
+//! How a pool survives the loss of drives. One implementation covers all five protections: W columns, of which P hold
+//! parity.
 //!
 //! A mirror is the case of one data column: its P (and Q) parity equal the data.
 

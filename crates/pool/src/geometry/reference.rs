@@ -1,4 +1,4 @@
-//! A reference: what a map entry may hold in place of a position. It names a block of another layer, maybe in another lane;
+//! A reference: a map entry that names a block of another layer, possibly in another lane, instead of a position. See
 //! `docs/design/0007-references.md`.
 
 use base::LayerId;

@@ -1,6 +1,6 @@
-//! An audit of a lane's books: every block that the map names is counted, and the counts must be those that the
-//! lane keeps. A block that is counted and not named has leaked; one that is named twice is owned twice. So it is with
-//! chunks: each is free, or in one segment.
+//! Audits the counts of a lane: counts every block that the map names, and compares the result with the counts that the
+//! lane keeps. A block that is counted but not named has leaked. A block that is named twice has two owners. Chunks are
+//! audited in the same way: each is free, or in exactly one segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

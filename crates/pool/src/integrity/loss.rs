@@ -1,9 +1,10 @@
-//! What is damaged beyond repair: live blocks that can neither be read nor rebuilt, whoever met them: a host, a
-//! scrub, or cleaning.
+//! Damage beyond repair: live blocks that can neither be read nor rebuilt, whether a host, a scrub or cleaning has
+//! found them.
 //!
-//! It is known by segments. One in which something is lost counts as incomplete, so that cleaning takes what can be
-//! read out of it, and is *stuck* with the rest. It ends when none of that is live any more, when a scrub finds
-//! nothing lost in it, or when cleaning gets at it: that tries again after a start, and when a drive has come back.
+//! Loss is recorded by segment. A segment with a loss counts as incomplete, so cleaning moves all blocks that can be
+//! read. With the remaining blocks the segment is *stuck*. The mark is removed when none of the lost blocks is live any
+//! more, when a scrub finds no loss in the segment, or when cleaning can move the blocks. Cleaning tries again after a
+//! start and when a drive has come back.
 
 use crate::cleaning::round::Round;
 use crate::decision::Decision;

@@ -1,15 +1,16 @@
-//! Counting anew what the map names. The counts of live blocks, of mapped blocks and of references are kept as the map changes,
-//! and written down by checkpoints; where they turn out to be wrong, they are *doubted*: no segment is freed by its count
-//! until all have been compared with the map. Every scrub compares them, too.
+//! Counts anew what the map names. A lane keeps counts of live blocks, of mapped blocks and of references as the map
+//! changes, and checkpoints write these counts. If a count turns out to be wrong, the counts are *doubted*: no segment
+//! is freed by its count until all counts have been compared with the map. Every scrub compares them, too.
 //!
 //! ```text
 //!   layer 1 | leaf 0 1 2 3 ... | layer 2 | leaf 0 1 ▼ ...
-//!            `------ counted; what changes here ---'    what changes behind the cursor is counted when it gets there
-//!                    is added at once
+//!            `--- counted; a change here is -------'     a change behind the cursor is counted when the cursor
+//!                 added at once                          gets there
 //! ```
 //!
-//! The walk looks at one leaf page in a step, and at the pages above it that begin with it. Between two steps the map changes as
-//! it likes. A page that can not be read is passed over; then counts are raised alone, never lowered.
+//! One step of the walk looks at one leaf page, and at the pages above it that begin with this leaf page. The map may
+//! change between two steps. The walk skips a page that cannot be read. After that, counts are only raised, never
+//! lowered.
 
 use std::rc::Rc;
 

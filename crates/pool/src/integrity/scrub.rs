@@ -1,6 +1,7 @@
-//! Scrubbing: every drive's newest root is read; then every batch, all of it, and compared with what its header says:
-//! header copies, data, parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
-//! that, or could not be moved, is read again: what is lost in it may be in use no more, or be there again.
+//! Scrubbing: reads every drive's newest root, then all cells of every batch, and compares them with the batch's
+//! header: header copies, data, parity. If something in a segment is wrong but can be rebuilt, cleaning writes the
+//! segment anew. A segment that waits for this, or that could not be moved, is read again, because its lost blocks may
+//! no longer be in use or may be readable again.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! How far a scrub has got, and when counts were last compared with the map.
+//! The progress of a scrub, and when counts were last compared with the map.
 
 use std::cell::Cell;
 

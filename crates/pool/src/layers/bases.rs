@@ -1,10 +1,10 @@
-//! What a layer and all below it say of a page's blocks, worked out once: so that a volume on a hundred snapshots
-//! is read like one on none.
+//! Bases: what a layer and all layers below it say of a page's blocks, worked out once. So a volume on a hundred
+//! snapshots is read as fast as a volume without snapshots.
 //!
-//! Layers that something stands on do not change what they say. What changes is where it stands: cleaning moves
-//! blocks, and merging moves entries from layer to layer. A place in the log names the same bytes as long as its
-//! segment exists, and segments' ids are not used again while a lane is open; so an entry whose segment is gone is stale, and any
-//! other is good, wherever its block may live by now.
+//! The contents of a layer below another one do not change. Only the positions of its blocks change, because cleaning
+//! moves blocks, and merging moves entries from layer to layer. A position names the same bytes as long as its segment
+//! exists, and segment ids are not used twice while a lane is open. So an entry whose segment is gone is stale, and
+//! every other entry is good, even if its block has been moved meanwhile.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};

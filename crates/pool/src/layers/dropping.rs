@@ -1,4 +1,4 @@
-//! Emptying dropped layers, in the background: the other way, beside cleaning, of giving space back.
+//! Empties dropped layers in the background. Beside cleaning, this is the other way to free space.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! One layer of a lane: where its map begins, what it stands on, and what is to become of it.
+//! One layer of a lane: the root of its map, the layer below it, and whether it is to be dropped.
 
 use base::{LayerId, Sequence};
 

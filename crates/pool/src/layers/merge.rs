@@ -1,19 +1,19 @@
-//! Merging a layer that nobody asks for any more with the only one that stands on it. No block is moved: map
-//! entries go from layer to layer, a leaf page at a time, each in one entry of the log.
+//! Merges a layer that nobody needs any more with the only layer directly above it. No block is moved. Map entries move
+//! from layer to layer, one leaf page at a time, and each page is one entry of the log.
 //!
 //! ```text
-//!        up: `from` is below                 down: `from` is above, and something stands on it
+//!        up: `from` is below                 down: `from` is above, and has layers above it
 //!
 //!   into  | a . . b |    | a e . b |      from  | a . . b |    | . . . . |  forgotten
 //!           |         ►                            |         ►
 //!   from  | c e . . |    | . . . . |      into  | c e . . |    | a e . b |  takes the name of `from`
-//!           c is given back                        c is given back
+//!           c is freed                             c is freed
 //! ```
 //!
-//! The layer with fewer blocks goes into the other, where both are frozen: forgetting the oldest of many snapshots
-//! costs what changed between two of them, not what the volume holds. Whoever reads sees the same bytes at every
-//! step. Headers in the log go on naming the layer that a block was written for; the layer of *forwards* says into
-//! which a layer went that is no more.
+//! If both layers are frozen, the layer with fewer blocks is merged into the other one. So deleting the oldest of many
+//! snapshots costs what changed between two snapshots, not what the volume holds. A reader sees the same bytes at every
+//! step. Headers in the log continue to name the layer for which a block was written. The layer of *forwards* records
+//! into which layer a merged layer went.
 
 use std::rc::Rc;
 

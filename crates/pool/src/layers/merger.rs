@@ -1,4 +1,4 @@
-//! How far the merge that is under way has got.
+//! The progress of the running merge.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Layers that no volume has: the array's catalog, and where merged layers went.
+//! Layers that belong to no volume: the array's catalog, and the record of where merged layers went.
 
 use base::LayerId;
 

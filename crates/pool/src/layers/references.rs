@@ -1,13 +1,13 @@
-//! References: blocks that are what another, frozen layer says of a block, maybe in another lane. How copies inside a
-//! pool cost nothing; `docs/design/0007-references.md`.
+//! References: map entries that name a block of another, frozen layer, possibly in another lane. With them, copies
+//! inside a pool write no data. See `docs/design/0007-references.md`.
 //!
 //! ```text
 //!   volume ── read ──► lane 0: data, and "blocks 4..9 are elsewhere: (H, v)"
-//!          ── read of H ──► the lane of v: data                             the volume puts it in
+//!          ── read of H ──► the lane of v: data                             the volume joins the parts
 //! ```
 //!
-//! A lane keeps and counts references; it never follows one, because what they name may be another lane's. What always
-//! holds: a layer that something refers to is frozen, and nobody drops it.
+//! A lane keeps and counts references. It never follows one, because the named block may be in another lane. What
+//! always holds: a layer that a reference names is frozen, and nobody drops it.
 
 use std::collections::BTreeMap;
 

@@ -1,13 +1,14 @@
-//! The layers of a lane: which stands on which, which is called what, and which nobody asks for any more.
+//! The layers of a lane: how they are stacked, their names, and which ones nobody needs any more.
 //!
 //! ```text
-//!   volume ──► 9     clone ──► 12          5 was dropped: with two children it stays, hidden; with one it would be
-//!              │               │           merged with it, with none emptied
+//!   volume ──► 9     clone ──► 12          5 was dropped. It has two children, so it stays, hidden. With one child it
+//!              │               │           would be merged with it; without children it would be emptied.
 //!              └──► 5 ◄────────┘
 //! ```
 //!
-//! Only bookkeeping, in memory; merging is `merge.rs`. What always holds: `children` counts the layers that stand on
-//! one and are seen, or carry one that is; a name belongs to one layer; a layer that others stand on is not written.
+//! Only bookkeeping, in memory; `merge.rs` merges layers. What always holds: `children` counts the layers directly
+//! above a layer that are visible or have a visible layer above them; a name belongs to one layer; a layer below others
+//! is not written.
 
 use base::{LayerId, Sequence};
 

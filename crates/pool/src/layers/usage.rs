@@ -1,4 +1,4 @@
-//! What layers hold, and what would be given back if nobody asked for one any more.
+//! The space that layers use, and the space that dropping a layer would free.
 
 use base::{HashMap, HashSet, LayerId};
 

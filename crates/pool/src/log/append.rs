@@ -1,4 +1,4 @@
-//! The log task: places batches in segments, and commits them in order.
+//! The log task: places batches in segments and commits them in order.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! What a committed (or replayed) entry does to the map and the segments' counts.
+//! How a committed (or replayed) entry changes the map and the segments' counts.
 
 use base::Sequence;
 

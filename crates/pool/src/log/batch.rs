@@ -1,7 +1,7 @@
-//! Building a batch: pending entries become a header, blocks, parity, and one write per column.
+//! Builds a batch: pending entries become a header, blocks, parity, and one write per column.
 //!
-//! Pure: no I/O. The one copy of a block's bytes on its way to the drives is made here, together with its
-//! checksum; columns are slices of the same memory.
+//! Pure: no I/O. Here the bytes of a block are copied once, the only time on their way to the drives, and their
+//! checksum is computed. Columns are slices of the same memory.
 
 use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use bytes::Bytes;

@@ -1,12 +1,12 @@
-//! The log's state: what waits to be written, the batches in flight, and the order of commits.
+//! The log's state: entries that wait to be written, batches in flight, and the order of commits.
 //!
 //! ```text
 //!  append ─► pending ─► close (build) ─► in flight, written in any order ─► committed strictly in order
 //! ```
 //!
-//! Because commits are in order, what a crash leaves is a prefix: recovery replays batches until the first
-//! that is not whole. A batch is acknowledged when it and all before it are on the drives (and, unless it
-//! holds only write-back data, durable).
+//! Because commits are in order, a crash leaves a prefix: recovery replays batches up to the first one that is not
+//! whole. A batch is acknowledged when it and all batches before it are on the drives, and durable. A batch with only
+//! write-back data need not be durable.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

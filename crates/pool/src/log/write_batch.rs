@@ -1,14 +1,14 @@
-//! Writing a batch's columns; and what happens where there is no space below the drives.
+//! Writes a batch's columns, and handles missing space below the drives.
 //!
 //! ```text
-//!   columns written ─► all but what may be missing ─────────────────────────────────────────────► committed in its turn
-//!                   └► no space for some ─► written anew at once, without what may be refused ─► hosts are told ─► tried again
+//!   columns written ─► all except as many as the protection covers ─────────────────────────────► committed in order
+//!                   └► no space for some ─► rewritten at once without refusable entries ─► hosts get the error ─► retried
 //! ```
 //!
-//! What was refused does not come to be later, and not by recovery either: the batch that has it is overwritten, wherever there is
-//! anything of it, before anybody is told. Where a drive has gone with some of it, that is not before a copy of the new header is on
-//! another. Batches behind it, which could only be committed after it, go the same way. What must
-//! come to be stays, and waits for space.
+//! A refused entry never takes effect later, not even by recovery: before the host gets the error, the batch is
+//! overwritten on every drive that holds any part of it. If a drive with a part of it is gone, the host gets the error
+//! only when a copy of the new header is on another drive. Later batches could only be committed after this one, so
+//! they are handled in the same way. Entries that must not be refused stay in the batch and wait for space.
 
 use std::rc::Rc;
 

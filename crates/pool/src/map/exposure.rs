@@ -1,4 +1,4 @@
-//! Which pages a checkpoint would write: those given, and every page above them.
+//! Which pages a checkpoint would write: the given ones, and every page above them.
 
 use std::collections::BTreeSet;
 

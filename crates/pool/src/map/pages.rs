@@ -1,4 +1,4 @@
-//! Bringing map pages into memory.
+//! Reads map pages into memory.
 
 use base::LayerId;
 use smallvec::{SmallVec, smallvec};

@@ -1,5 +1,5 @@
-//! What the map names, counted anew: of the part that a walk has passed, kept up as the map changes. The walk is
-//! `integrity/recount.rs`.
+//! The counts of a recount: they cover the part of the map that the walk has passed, and are updated as the map
+//! changes. `integrity/recount.rs` does the walk.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What is cached, in a ring: whoever looks for something to let go walks on from where the last one stopped, and
-//! what was used since it was last passed by stays (the clock algorithm). Nothing is ever sorted, so that
-//! a large cache lets a page go in no more time than a small one.
+//! A ring of cached items, evicted by a second-chance clock: a search for an item to evict continues where the last
+//! search stopped, and skips items that were used since they were last passed. Nothing is sorted, so evicting a page
+//! takes no longer in a large cache than in a small one.
 
 /// Keys at places that do not change while they are in the ring.
 pub(crate) struct Ring<K> {

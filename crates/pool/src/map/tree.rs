@@ -1,8 +1,8 @@
-//! The map of a lane in memory: its layers, and the pages of their maps that are cached.
+//! The map of a lane in memory: its layers, and the cached pages of their maps.
 //!
-//! Only bookkeeping; reading pages from the log is `pages.rs`, writing them `checkpoint/writer.rs`. What always
-//! holds: a page that is not cached is exactly what its parent's entry (or the layer's root) names; dirty,
-//! flushing and pinned pages are never evicted; pages above level 1 change in checkpoints only.
+//! Only bookkeeping: `pages.rs` reads pages from the log, `checkpoint/writer.rs` writes them. What always holds: a page
+//! that is not cached is exactly what its parent's entry (or the layer's root) names; dirty, flushing and pinned pages
+//! are never evicted; pages above level 1 change only in checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

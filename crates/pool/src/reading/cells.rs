@@ -1,8 +1,8 @@
-//! Reading cells of the log from drives: one block, runs of blocks, headers; verifying them, and rebuilding
-//! what is lost from the rest of its row.
+//! Reads cells of the log from drives: single blocks, runs of blocks, headers. Verifies them, and rebuilds lost cells
+//! from the rest of their row.
 //!
-//! Every data block is verified against its checksum before it is used. Parity cells have none: what is
-//! rebuilt with them is verified instead.
+//! Every data block is verified against its checksum before it is used. Parity cells have no checksum: blocks that are
+//! rebuilt with them are verified instead.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Whole batches: whether every cell is what it should be, and completing those of which something is missing.
+//! Verifies whole batches: checks that every cell is correct, and completes batches with missing cells.
 
 use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use env::IoError;

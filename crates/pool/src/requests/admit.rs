@@ -1,12 +1,12 @@
-//! From a write to the log: what every write waits for before it appends its blocks, and appending them.
+//! From a write to the log: what every write waits for before it appends its blocks, and the append itself.
 //!
 //! ```text
 //!   admit ─► pinned, promised ─► appended, in the same step
-//!                            └─► given up, where something has come in between
+//!                            └─► abandoned, if something changed meanwhile
 //! ```
 //!
-//! What always holds: between admitting blocks and appending them nothing is awaited, but for the blocks of further pages,
-//! and then the map is compared with what it said before.
+//! What always holds: between admitting blocks and appending them, nothing is awaited except the blocks of further
+//! pages. After such a wait, the map is compared with its state before.
 
 use std::rc::Rc;
 

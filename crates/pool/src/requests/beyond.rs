@@ -1,4 +1,4 @@
-//! What a layer holds beyond a block: asked for, and given back, when a volume is made smaller.
+//! Finds what a layer holds beyond a given block, and frees it, when a volume is made smaller.
 
 use std::rc::Rc;
 

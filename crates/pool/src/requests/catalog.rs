@@ -1,4 +1,5 @@
-//! The catalog's bytes, kept in lane 0 like any data: in a layer of its own, in two slots in turn.
+//! The catalog's bytes. They are stored in lane 0 like all data: in a layer of their own, in two slots, written in
+//! turn.
 //!
 //! ```text
 //! slot | magic, generation, length, crc | bytes ...          slot 0 at block 0, slot 1 at block 16384

@@ -1,16 +1,15 @@
-//! Holding blocks: how a compare-and-write that reaches over several lanes is one step to everybody else.
+//! Holds blocks, so that a compare-and-write over several lanes is one step for everybody else.
 //!
 //! ```text
-//!   volume   lane 0              lane 2                 lanes in ascending order, so that nobody waits in a circle
+//!   volume   lane 0              lane 2                 lanes in ascending order, so there is no deadlock
 //!   hold ──► held, content
 //!   hold ────────────────────►   held, content
 //!   compare
-//!   release ► written, let go ─► written, let go        or let go only, where the compare failed
+//!   release ► written, let go ─► written, let go        or only let go, if the compare failed
 //! ```
 //!
-//! What always holds: between a hold and its release nothing but the release changes those blocks; what was on its
-//! way to them before has been committed. Holds are as many as compare-and-writes are in flight, which the
-//! transports bound.
+//! What always holds: between a hold and its release, only the release changes these blocks. Earlier writes to them
+//! have been committed. There are as many holds as compare-and-writes in flight, and the transports limit these.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! Which blocks of a lane are held, and by whom.
+//! Which blocks of a lane are held, and who holds them.
 
 use base::LayerId;
 

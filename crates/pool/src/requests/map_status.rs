@@ -1,7 +1,8 @@
-//! Which blocks are mapped, for hosts that ask: in steps that are bounded, however large the volume is.
+//! Reports to hosts which blocks are mapped, in bounded steps, however large the volume is.
 //!
-//! What nothing is said of is passed over whole: a page of the map for each level, not one for each MiB. What is mapped is told by
-//! leaf pages, so many in a request; between two of them others have their turn.
+//! Ranges without any map entry are skipped as a whole: this takes one map page for each level, not one for each MiB.
+//! Mapped blocks are reported by leaf page, with a limited number of pages in a request. Other tasks run between two
+//! leaf pages.
 
 use base::LayerId;
 

@@ -1,5 +1,6 @@
-//! Requests about references: having blocks refer to those of another layer, following what refers here, and who says what
-//! blocks are. What a reference is, and how they are counted: `layers/references.rs`.
+//! Requests about references: making blocks refer to those of another layer, following the references of this lane, and
+//! finding which layer decides the content of a block. `layers/references.rs` explains references and how they are
+//! counted.
 
 use std::rc::Rc;
 

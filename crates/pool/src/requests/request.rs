@@ -1,4 +1,4 @@
-//! What a lane can be asked. Requests and answers can be sent from shard to shard.
+//! The requests to a lane. Requests and answers can be sent from shard to shard.
 
 use std::rc::Rc;
 

@@ -1,7 +1,8 @@
-//! Writing blocks of a layer: whole ones, parts of them, unmapping, comparing.
+//! Writes blocks of a layer: whole blocks, parts of blocks, unmapping, compare-and-write.
 //!
-//! Parts of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first and
-//! append the merged one in the same step in which they find that nothing else is on its way to it. Appending is `admit.rs`.
+//! Writes of a part of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first. They
+//! append the merged block in the same step in which they find that no other write to it is under way. `admit.rs`
+//! appends.
 
 use std::rc::Rc;
 

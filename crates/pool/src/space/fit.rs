@@ -1,4 +1,4 @@
-//! Which chunks are a lane's, and how many segments drives of different sizes have room for.
+//! Which chunks belong to a lane, and for how many segments drives of different sizes have room.
 
 /// How many segments of `width` columns fit drives with `counts` chunks, no drive twice in a segment.
 pub(crate) fn fit(counts: &[usize], width: usize) -> usize {

@@ -1,8 +1,8 @@
-//! Which columns of a segment may lack something that was written to them, although their drives are there: a write that failed and
-//! was tolerated, rot that a scrub has found, what a drive missed while it was away.
+//! Which columns of a segment may lack data that was written to them, although their drives are there. The causes are a
+//! tolerated write error, corruption that a scrub has found, and writes that a drive missed while it was away.
 //!
-//! What survives the next failure follows from it, and which drive the pool could do without. It is a bound: two columns that
-//! lack something of different rows count as two.
+//! From this the lane knows what survives the next failure, and which drive the pool can do without. It is a bound: two
+//! columns that lack different rows count as two.
 
 /// A set of columns, and whether there may be others.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

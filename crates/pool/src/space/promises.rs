@@ -1,4 +1,4 @@
-//! Space that was promised to writes that are not committed yet.
+//! Space that is reserved for writes that are not committed yet.
 
 use std::cell::Cell;
 

@@ -1,7 +1,7 @@
-//! The segments of a lane: which chunks they are made of, what lives in them, and which are free.
+//! The segments of a lane: their chunks, how many live blocks they hold, and which chunks are free.
 //!
-//! Pure bookkeeping; no I/O. What always holds: a chunk belongs to at most one segment, or is free; a
-//! segment's chunks become free only when a durable checkpoint no longer names it and nobody reads it.
+//! Pure bookkeeping; no I/O. What always holds: a chunk is free or in exactly one segment; a segment's chunks become
+//! free only when a durable checkpoint no longer names the segment and nobody reads it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;

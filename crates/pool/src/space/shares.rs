@@ -1,14 +1,14 @@
-//! How full a lane is, who may use what is left, and who has to wait. The reasons for the numbers are in
-//! `docs/design/0003-space.md`.
+//! How full a lane is, who may use the remaining space, and who has to wait. `docs/design/0003-space.md` gives the
+//! reasons for the numbers.
 //!
 //! ```text
 //!  segments:  | in use ............ | hosts | cleaning works here | checkpoints |
 //!                                    `------------- room ----------------------'
 //! ```
 //!
-//! Three bounds, never mixed: *capacity* (live blocks; beyond it writes that add blocks are refused), *room*
-//! (free segments; beyond it writes wait for cleaning), and *dirty pages* (beyond them writes wait for a
-//! checkpoint). Capacity is set so that whoever waits for room has garbage to wait for.
+//! There are three separate bounds. *Capacity* counts live blocks: beyond it, writes that add blocks are refused.
+//! *Room* counts free segments: beyond it, writes wait for cleaning. *Dirty pages*: beyond them, writes wait for a
+//! checkpoint. Capacity is set so that there is always garbage to clean when a write waits for room.
 
 use crate::map::tree::Map;
 use crate::space::segments::{Extent, Segments};

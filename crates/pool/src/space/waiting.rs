@@ -1,4 +1,4 @@
-//! Who waits for space, for how long, and who is refused. How much there is for whom: `shares.rs`.
+//! Which writes wait for space, for how long, and which are refused. `shares.rs` computes the shares.
 
 use crate::error::LaneError;
 use crate::format::header::Entry;

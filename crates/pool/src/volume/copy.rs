@@ -1,4 +1,4 @@
-//! Copying from another volume of the pool, or within one, by references.
+//! Copies between volumes of the pool, or within one volume, by references.
 
 use base::{BLOCK_BYTES, LayerId};
 use block::BlockError;

@@ -1,4 +1,5 @@
-//! Blocks that are elsewhere: a lane says what they refer to, and the volume, which knows all lanes, asks there.
+//! Follows references: a lane answers which block a reference names, and the volume, which knows all lanes, reads it
+//! there.
 
 use base::BLOCK_BYTES;
 use block::Payload;

@@ -1,4 +1,5 @@
-//! Which of a volume's blocks are mapped: every lane is asked once, for as far as it can tell, however large the volume is.
+//! Finds which blocks of a volume are mapped. Each lane is asked once and answers as far as it can, however large the
+//! volume is.
 
 use base::{BLOCK_BYTES, Lba};
 use block::{BlockOutput, BlockResult};

@@ -1,4 +1,4 @@
-//! A volume of a pool: its blocks dealt to the pool's lanes, as a block target.
+//! A volume of a pool: its blocks are distributed over the pool's lanes. It is a block target.
 //!
 //! ```text
 //!  volume  | page 0 | page 1 | page 2 | page 3 | ...        a page is 256 blocks of 4 KiB = 1 MiB

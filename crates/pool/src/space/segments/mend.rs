@@ -1,4 +1,4 @@
-//! What the map says of segments, against what is kept of them.
+//! Compares the counts of segments with the map, and corrects them.
 
 use super::Segments;
 use crate::geometry::position::SegmentId;
