@@ -80,7 +80,7 @@ enum Plan {
     Reset(Reset),
 }
 
-/// Everything that was to be aborted has ended.
+/// All commands that were to be aborted have ended.
 async fn complete(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {
     session.protocol.borrow_mut().respond_task_management(request.task, TaskManagementResponse::Complete);
     carry_out(front, session);
@@ -103,7 +103,7 @@ pub(crate) fn end_sessions_of(front: &Rc<Front>, host: &str) {
     }
 }
 
-/// Aborts the commands of this shard's sessions that a reset concerns, and notes the unit attentions.
+/// Aborts the commands of this shard's sessions that a reset affects, and records the unit attentions.
 pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
     let mut all = Vec::new();
     for session in front.sessions.all() {

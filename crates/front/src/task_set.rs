@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use iscsi::TaskAttribute;
 use task::{Io, Notify};
 
-/// A command's place.
+/// A command's place in the order of the task set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place(u64);
 
@@ -24,16 +24,16 @@ pub(crate) struct Place(u64);
 enum Kind {
     Free,
     Ordered,
-    /// By another nexus.
+    /// Aborted by another nexus.
     Aborted,
 }
 
-/// See the module's words.
+/// The task set; see the header of this file.
 pub(crate) struct TaskSet {
     next: Cell<u64>,
     /// Every command that has not ended. Bounded by the session's command window.
     commands: RefCell<Vec<(Place, Kind)>>,
-    /// How many of them hold up others that are not ordered: next to never any.
+    /// How many of the commands delay others that are not ORDERED: nearly always none.
     barriers: Cell<usize>,
     /// A command has ended.
     pub(crate) ended: Notify,
@@ -45,12 +45,12 @@ impl TaskSet {
         TaskSet { next, commands, barriers, ended: Notify::new(io) }
     }
 
-    /// Whether a command that comes now must wait.
+    /// Whether a command that arrives now must wait.
     pub(crate) fn must_wait(&self, attribute: TaskAttribute) -> bool {
         self.is_held_up(attribute, Place(u64::MAX))
     }
 
-    /// Whether something older than this place has to end first.
+    /// Whether an older command than this place has to end first.
     fn is_held_up(&self, attribute: TaskAttribute, place: Place) -> bool {
         if self.barriers.get() == 0 && attribute != TaskAttribute::Ordered {
             return false;
@@ -63,7 +63,7 @@ impl TaskSet {
         })
     }
 
-    /// A command comes in.
+    /// Adds a command that has arrived.
     pub(crate) fn enter(&self, attribute: TaskAttribute) -> Place {
         let place = Place(self.next.get());
         self.next.set(place.0 + 1);
@@ -78,7 +78,7 @@ impl TaskSet {
         !self.is_held_up(attribute, place)
     }
 
-    /// All commands that are there have been aborted by another nexus.
+    /// All commands in the set have been aborted by another nexus.
     pub(crate) fn fence(&self) {
         let mut commands = self.commands.borrow_mut();
         commands.iter_mut().for_each(|(_, kind)| *kind = Kind::Aborted);

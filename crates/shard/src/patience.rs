@@ -4,7 +4,7 @@ use api::PoolSettings;
 use base::Nanos;
 use pool::Patience;
 
-/// The share of repairs in percent, and how much is borne with.
+/// The share of repairs in percent, and the error thresholds.
 pub fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
     let now = PoolSettings::from(settings);
     let patience = Patience {
