@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! decisions {
     ($($name:ident = $text:literal,)*) => {
-        /// One of them.
+        /// A rarely taken decision.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Decision { $($name,)* }
 
@@ -97,7 +97,7 @@ decisions! {
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
 
 impl Decision {
-    /// Counts that it was taken.
+    /// Counts one occurrence.
     pub fn taken(self) {
         COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
     }

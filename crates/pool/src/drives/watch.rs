@@ -26,14 +26,14 @@ use crate::format::label_offset_bytes;
 use crate::format::table::Column;
 use crate::lane::Lane;
 
-/// How often it is looked.
+/// How often the drives are checked.
 const LOOK_EVERY: Nanos = Nanos::from_secs(2);
-/// Which lane looks for pulled drives: every pool has it.
+/// The lane that checks for pulled drives: every pool has it.
 const LOOKING_LANE: u16 = 0;
 /// How long the others may take to show that they answer.
 const ANSWER_TIME: Nanos = Nanos::from_secs(1);
 
-/// Looks after a lane's drives for as long as it lives.
+/// Watches a lane's drives as long as the lane lives.
 pub(crate) async fn watch_drives(io: Io, lane: Weak<Lane>) {
     loop {
         io.sleep(LOOK_EVERY).await;
@@ -84,7 +84,7 @@ impl Lane {
     async fn look_at(self: Rc<Self>, drive: u8, handle: DriveHandle) {
         let _running = self.enter();
         let gone = self.is_gone(drive, handle).await;
-        // what its siblings say of it is on record already
+        // its siblings have already recorded that it is out
         let still_in = self.membership.borrow().handle(drive).is_some();
         if gone && still_in {
             Decision::PulledWhileIdle.taken();
@@ -94,7 +94,7 @@ impl Lane {
         }
     }
 
-    /// Whether a drive says that it is not there. Anything else that is wrong with it is found by those who need it.
+    /// Whether a drive reports that it is gone. Other errors are found by the operations that need the drive.
     async fn is_gone(&self, drive: u8, handle: DriveHandle) -> bool {
         let last = {
             let membership = self.membership.borrow();
