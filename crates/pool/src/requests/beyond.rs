@@ -12,7 +12,7 @@ use crate::map::pages::SegmentPins;
 const PAGE: u64 = PAGE_ENTRIES as u64;
 
 impl Lane {
-    /// Whether a read of the layer finds something from `block` on. Nobody writes there meanwhile.
+    /// Whether a read of the layer finds data from `block` on. Nobody writes there meanwhile.
     pub(crate) async fn is_mapped_beyond(&self, name: LayerId, block: u64) -> Result<bool, LaneError> {
         Ok(self.next_mapped(name, block).await?.is_some())
     }
@@ -36,7 +36,7 @@ impl Lane {
             let watch = self.map.borrow_mut().bases.watch(None);
             let found = self.look_for_mapped(name, block).await;
             match found {
-                // pages that went from one layer to another may have been missed
+                // pages that moved from one layer to another may have been missed
                 Ok(None) | Err(LaneError::NoSuchLayer) if watch.is_disturbed() => {}
                 found => return found,
             }

@@ -24,7 +24,7 @@ use crate::reading::read::Read;
 use crate::requests::holds::HoldId;
 
 impl Lane {
-    /// Waits until nobody holds one of the blocks. What is appended in the same step is not in anybody's way.
+    /// Waits until nobody holds one of the blocks. Entries appended in the same step conflict with no hold.
     pub(crate) async fn wait_until_free(
         &self,
         layer: LayerId,
@@ -38,7 +38,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Holds blocks, and gives their content.
+    /// Holds blocks, and returns their content.
     pub(crate) async fn hold(
         self: &Rc<Self>,
         layer: LayerId,
@@ -63,7 +63,7 @@ impl Lane {
         }
     }
 
-    /// Writes `data`, where there is some, over all that is held, and lets go of it.
+    /// Writes `data`, if there is any, over the held blocks, and releases them.
     pub(crate) async fn release(
         self: &Rc<Self>,
         id: HoldId,
@@ -74,7 +74,7 @@ impl Lane {
             Some(data) => self.append_held(id, data, durable).await.map(Some),
             None => Ok(None),
         };
-        // whoever comes now is behind it in the log
+        // later writers are behind it in the log
         self.let_go(id);
         match appended? {
             Some(ticket) => ticket.wait().await,

@@ -2,11 +2,11 @@
 
 use base::LayerId;
 
-/// Names a hold of one lane, from when it is given to when it is released.
+/// Identifies a hold of one lane until it is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoldId(u64);
 
-/// Blocks that nobody but their holder changes.
+/// Blocks that only their holder may change.
 struct Hold {
     id: HoldId,
     layer: LayerId,

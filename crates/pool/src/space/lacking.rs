@@ -8,13 +8,13 @@
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Lacking {
     columns: u64,
-    /// Something is missing, and where is not known: as many columns as the parity makes up for at most.
+    /// Something is missing at an unknown place: at most as many columns as there are parity columns.
     unknown: bool,
 }
 
 impl Lacking {
     pub const NOTHING: Lacking = Lacking { columns: 0, unknown: false };
-    /// As a checkpoint says it, which has no room to say more.
+    /// As recorded in a checkpoint, which has no room for details.
     pub const SOMEWHERE: Lacking = Lacking { columns: 0, unknown: true };
 
     pub fn is_nothing(self) -> bool {

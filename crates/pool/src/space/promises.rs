@@ -14,7 +14,7 @@ impl Promises {
         self.0.set(self.0.get() + blocks);
     }
 
-    /// The blocks are committed, or will never be.
+    /// The blocks are committed, or abandoned.
     pub fn take_back(&self, blocks: u64) {
         let promised = self.0.get().checked_sub(blocks);
         self.0.set(promised.expect("no more is taken back than was promised"));
