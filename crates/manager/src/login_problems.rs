@@ -8,7 +8,7 @@ use crate::manager::Manager;
 use api::{LoginLimit, Problem, ProblemFacts, Subject};
 
 impl Manager {
-    /// For some minutes after the last refusal.
+    /// Problems for some minutes after the last refusal.
     pub(crate) async fn login_problems(&self) -> Vec<Problem> {
         let told = |(limit, initiator, count): (SessionLimit, String, u64)| {
             let state = self.state.borrow();

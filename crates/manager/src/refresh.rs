@@ -14,7 +14,7 @@ use crate::change::Planned;
 use crate::manager::Manager;
 use api::{CommandError, CopyOrder, Reply};
 
-/// Names that are told.
+/// Maximum number of names that are listed.
 const NAMES_MAX: usize = 8;
 
 impl Manager {
@@ -55,7 +55,7 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// Notes the hosts of the clones as affected; the clones that are mapped.
+    /// Adds the hosts of the clones to the affected ones; returns the mapped clones.
     fn tell_hosts(&self, planned: &mut Planned, clones: &[Volume]) -> BTreeSet<VolumeId> {
         let mut hosts: BTreeSet<String> = planned.hosts_affected.drain(..).collect();
         let mut mapped = BTreeSet::new();
@@ -77,7 +77,7 @@ impl Manager {
         mapped: BTreeSet<VolumeId>,
     ) -> Result<(), CommandError> {
         self.state.borrow_mut().hidden = mapped;
-        // comes back when no command is at work on them
+        // ends when no command on them is running
         self.broadcast().await;
         let grown: Vec<(VolumeId, LayerId)> = clones.iter().map(|clone| (clone.id, image)).collect();
         let done = self.grow_volumes(planned, &grown).await;

@@ -14,10 +14,10 @@ use crate::manager::Manager;
 use crate::order::Order;
 use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 
-/// For so long a command is waited for.
+/// How long a command may take before its caller gets an answer.
 const TIME_MAX: Nanos = Nanos::from_secs(50);
 
-/// The turn of changes, held for a command. Who holds it without one acts for the array itself.
+/// The turn of changes, held for a command. Without a command, it is held for the array itself.
 pub(crate) struct Turn<'a> {
     array: &'a Manager,
     _permit: task::SemaphorePermit,
@@ -42,13 +42,13 @@ impl Manager {
             Ok(result) => reply(result),
             Err(()) => {
                 reply(Err(self.give_up_order(&order)));
-                // it ends by itself; what it has begun is ended in order
+                // it ends by itself; what it has begun is completed in order
                 let _ = work.await;
             }
         }
     }
 
-    /// Nobody waits for it any more; what is said.
+    /// Nobody waits for the command any more; returns the answer.
     fn give_up_order(&self, order: &Rc<Order>) -> CommandError {
         order.given_up.set(true);
         let seconds = TIME_MAX.0 / 1_000_000_000;
@@ -81,20 +81,20 @@ impl Manager {
         Ok(Turn { array: self, _permit: permit })
     }
 
-    /// What the command whose turn it is waits for from now on, in plain words.
+    /// Records what the running command waits for from now on, for people to read.
     pub(crate) fn waits_for(&self, what: impl Into<String>) {
         if let Some(order) = &*self.order.borrow() {
             *order.waits_for.borrow_mut() = what.into();
         }
     }
 
-    /// Whether the command whose turn it is, if there is one, is still wanted.
+    /// Whether a caller still waits for the running command, if there is one.
     pub(crate) fn still_wanted(&self) -> Result<(), CommandError> {
         let order = self.order.borrow().clone();
         order.map_or(Ok(()), |order| order.check())
     }
 
-    /// To be called before a command changes anything: from then on it is not given up any more.
+    /// Must be called before a command changes anything: from then on it is not abandoned any more.
     pub(crate) fn go_ahead(&self) -> Result<(), CommandError> {
         self.still_wanted()?;
         if let Some(order) = &*self.order.borrow() {
