@@ -18,7 +18,7 @@
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
-//! | `status`, `pool_status`, `words` | what administrators read |
+//! | `status`, `pool_status`, `condition`, `words` | what administrators read |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;

@@ -17,7 +17,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
     ("block", &["base", "env", "parity", "task"]),
     ("pool", &["base", "block", "env", "parity", "task"]),
     ("reservation", &["base", "wire"]),
-    ("api", &["base", "catalog", "reservation"]),
+    ("api", &["base", "catalog", "env", "reservation"]),
     ("scsi", &["base", "block", "reservation", "wire"]),
     ("iscsi", &["base", "block", "wire"]),
     ("shard", &["api", "base", "block", "catalog", "env", "pool", "reservation", "task", "wire"]),

@@ -7,6 +7,9 @@ use super::words_pools as pools;
 use super::{FileUse, LoginLimit, ProblemFacts, Subject};
 use crate::CommandError;
 
+const DATA_DOUBTED: &str =
+    "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now";
+
 impl ProblemFacts {
     /// Why it is so.
     pub fn reason(&self) -> String {
@@ -20,15 +23,14 @@ impl ProblemFacts {
             LoginsRefused { initiator, logins, limit, sessions_max } => {
                 logins_refused(initiator, *logins, *limit, *sessions_max)
             }
-            ClockDoubted { says_ms, expected_ms, at_start } => clock_doubted(*says_ms, *expected_ms, *at_start),
-            SnapshotsFromFuture { snapshots, latest, latest_ms } => format!(
-                "{snapshots} snapshots say that they were taken in the future, the latest ({latest}) at {}: the clock was wrong then, or is now",
-                moment(*latest_ms)
-            ),
+            ClockDoubted { says_ms, expected_ms, at_start } => {
+                clock_doubted(*says_ms, *expected_ms, *at_start)
+            }
+            SnapshotsFromFuture { snapshots, latest, latest_ms } => {
+                from_future(*snapshots, latest, *latest_ms)
+            }
             ScheduleFailed { cause } => format!("it cannot do what it should: {}", cause.message),
-            ScheduleIncomplete { volume } => format!(
-                "it cannot do what it should: the pool of volume {volume} was offline: it has no snapshot of the last time"
-            ),
+            ScheduleIncomplete { volume } => schedule_incomplete(volume),
             VolumeDeviceUnusable { trouble } => format!("its device cannot be used: {trouble}"),
             VolumeDeviceSmaller { left_bytes, volume_bytes } => pools::smaller(*left_bytes, *volume_bytes),
             PoolOffline { why, drives, .. } => pools::joined(Some(why.to_string()), drives, None),
@@ -46,31 +48,29 @@ impl ProblemFacts {
             SegmentsIncomplete { segments } => {
                 format!("{segments} segments lack something that a drive has missed or lost")
             }
-            DataLost { lost_bytes, .. } => format!(
-                "some of its data is damaged beyond repair ({}, as far as is known); hosts get errors where it cannot be read",
-                size(*lost_bytes)
-            ),
-            DataDoubted { .. } => {
-                "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now"
-                    .to_owned()
-            }
+            DataLost { lost_bytes, .. } => data_lost(*lost_bytes),
+            DataDoubted { .. } => DATA_DOUBTED.to_owned(),
             WritesRefused { full_percent, writers, .. } => pools::writes_refused(*full_percent, writers),
-            PoolNearlyFull { full_percent, .. } => format!(
-                "it is {full_percent} % full, and hosts are warned of it (38h/07h); {}",
-                pools::REFUSES_WHEN_FULL
-            ),
-            PoolFilling { full_percent, .. } => format!("it is {full_percent} % full; {}", pools::REFUSES_WHEN_FULL),
+            PoolNearlyFull { full_percent, .. } => pools::nearly_full(*full_percent),
+            PoolFilling { full_percent, .. } => {
+                format!("it is {full_percent} % full; {}", pools::REFUSES_WHEN_FULL)
+            }
             RebuildWouldLackSpace { short_bytes, .. } => {
-                format!("after the failure of one more drive it could not be rebuilt: {} short", size(*short_bytes))
+                format!(
+                    "after the failure of one more drive it could not be rebuilt: {} short",
+                    size(*short_bytes)
+                )
             }
             BinGivesWay { full_percent, gives_way_percent, volumes } => {
                 pools::bin_gives_way(*full_percent, *gives_way_percent, *volumes)
             }
             NoSpareLeft { .. } => "no spare is left".to_owned(),
             DriveGivenUp(given_up) => given_up.to_string(),
-            DriveErrors { read, write, checksum, all_rebuilt, kept } => {
-                pools::drive_errors([(*read, "read"), (*write, "write"), (*checksum, "checksum")], *all_rebuilt, *kept)
-            }
+            DriveErrors { read, write, checksum, all_rebuilt, kept } => pools::drive_errors(
+                [(*read, "read"), (*write, "write"), (*checksum, "checksum")],
+                *all_rebuilt,
+                *kept,
+            ),
             DriveSlow { factor, emptying } => pools::drive_slow(*factor, *emptying),
             DriveOfAnotherArray { array } => {
                 format!("it belongs to a pool of another array ({array}) and is left alone")
@@ -141,6 +141,26 @@ impl ProblemFacts {
             | DriveFileRemoved { .. } => self.code().row().action.to_owned(),
         }
     }
+}
+
+fn from_future(snapshots: u64, latest: &str, latest_ms: u64) -> String {
+    let moment = moment(latest_ms);
+    format!(
+        "{snapshots} snapshots say that they were taken in the future, the latest ({latest}) at {moment}: the clock was wrong then, or is now"
+    )
+}
+
+fn schedule_incomplete(volume: &str) -> String {
+    format!(
+        "it cannot do what it should: the pool of volume {volume} was offline: it has no snapshot of the last time"
+    )
+}
+
+fn data_lost(lost_bytes: u64) -> String {
+    let lost = size(lost_bytes);
+    format!(
+        "some of its data is damaged beyond repair ({lost}, as far as is known); hosts get errors where it cannot be read"
+    )
 }
 
 fn logins_refused(initiator: &str, logins: u64, limit: LoginLimit, sessions_max: u64) -> String {

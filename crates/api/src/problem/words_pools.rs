@@ -16,6 +16,10 @@ pub(super) const RELOAD: &str =
 
 pub(super) const LOST_WITH_DRIVES_MISSING: &str = "bring its missing drives back: with them it may be readable; else restore what hosts cannot read from a backup";
 
+pub(super) fn nearly_full(full_percent: u64) -> String {
+    format!("it is {full_percent} % full, and hosts are warned of it (38h/07h); {REFUSES_WHEN_FULL}")
+}
+
 /// What is said first, the lost drives, and what is said last.
 pub(super) fn joined(first: Option<String>, drives: &[LostDrive], last: Option<String>) -> String {
     let drives = drives.iter().map(|drive| drive.to_string());
