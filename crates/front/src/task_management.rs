@@ -115,7 +115,7 @@ pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
                     commands.extend(session.abort(|command| command.volume == lun.volume));
                     lun.tasks.fence();
                 } else {
-                    // the unit attention of a reset tells of these, too
+                    // the unit attention of a reset covers these, too
                     commands.extend(session.abort_for_another(number, &lun).0);
                 }
                 lun.nexus.borrow_mut().reset(UnitAttention::BusDeviceReset);

@@ -33,7 +33,7 @@ pub(crate) fn seen(measured: Result<u64, IoError>, read: Result<(), IoError>, re
     }
 }
 
-/// How large a volume is on a device that ends there.
+/// The size of a volume on a device that ends at `end_bytes`.
 pub(crate) fn volume_bytes(end_bytes: u64, block_bytes: u32) -> u64 {
     end_bytes - end_bytes.checked_rem(u64::from(block_bytes)).unwrap_or(0)
 }

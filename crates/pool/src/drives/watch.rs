@@ -68,8 +68,8 @@ impl Lane {
         }
     }
 
-    /// Reads a block of each drive that nothing is asked of. What does not answer is not asked again, and is given up with all that
-    /// hangs.
+    /// Reads a block of each drive without I/O. A drive that does not answer gets no further read, and is given up like any
+    /// other hung drive.
     fn look_for_pulled_drives(self: &Rc<Self>) {
         if self.number != LOOKING_LANE || self.has_ended() {
             return;
@@ -106,7 +106,7 @@ impl Lane {
         read == Err(IoError::Gone)
     }
 
-    /// Drives in service on which something has taken longer than is borne. Those that are out already are given up at once.
+    /// Drives in service with an operation older than the limit. Drives that are already out are given up at once.
     fn hung_drives(&self) -> Vec<DriveHandle> {
         let patience = self.options.get().patience.hung_time;
         let now = self.io.now();

@@ -349,8 +349,8 @@ impl Lane {
     }
 }
 
-/// What the survivor says of a block of which the other says `entry` and itself says `there`, and what nobody says
-/// any more. `up`: the survivor is the upper; `bottom`: nothing is below the two.
+/// The survivor's new entry for a block, and the entry that is freed. `entry` is the other layer's, `there` its own.
+/// `up`: the survivor is the upper layer; `bottom`: no layer is below the two.
 fn merged(entry: MapEntry, there: MapEntry, up: bool, bottom: bool) -> (MapEntry, MapEntry) {
     let keeps = up && there != MapEntry::ABSENT;
     let (result, freed) = if keeps { (there, entry) } else { (entry, there) };

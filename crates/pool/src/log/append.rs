@@ -247,7 +247,7 @@ impl Lane {
                     break;
                 }
                 if front.durable.get() && log.has_volatile() {
-                    // what was acknowledged before it must not be lost before it
+                    // batches acknowledged before this one must not be lost if this one survives
                     if !std::mem::replace(&mut log.flushing, true) {
                         self.spawn(self.clone().flush_then_advance());
                     }

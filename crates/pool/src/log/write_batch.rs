@@ -60,7 +60,7 @@ impl Lane {
                 return self.fail();
             }
             let short = written.contains(&Written::NoSpace);
-            // a drive that has gone may come back with what it was given first
+            // a drive that is gone may come back with the content that it was given first
             if !short || lost.is_empty() || has_header(&batch, &columns, ended(Written::Done)) {
                 self.tell_refused(std::mem::take(&mut refused));
             }
@@ -181,7 +181,7 @@ impl Lane {
             return Vec::new();
         }
         let (mut header, mut riders) = (batch.header.borrow_mut(), batch.riders.borrow_mut());
-        // what takes its place must not be the one that a power cut takes away
+        // the batch that replaces it must survive a power loss
         batch.durable.set(true);
         take_out(&mut header, &mut riders, &mut batch.data.borrow_mut(), |entry| self.may_be_refused(entry))
     }

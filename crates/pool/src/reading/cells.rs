@@ -207,7 +207,7 @@ impl Lane {
         None
     }
 
-    /// Whether a header is of a batch of this segment: not of another place, lane, pool, or life of this one.
+    /// Whether a header belongs to a batch of this segment: not to another place, lane, pool or epoch.
     fn belongs(&self, header: &BatchHeader, columns: &SegmentColumns, row: usize) -> bool {
         header.segment == columns.id
             && header.epoch == columns.epoch

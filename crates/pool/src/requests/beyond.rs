@@ -17,7 +17,7 @@ impl Lane {
         Ok(self.next_mapped(name, block).await?.is_some())
     }
 
-    /// Unmaps all that a read of the layer finds from `block` on. Nobody writes there meanwhile.
+    /// Unmaps everything that a read of the layer finds from `block` on. Nobody writes there meanwhile.
     pub(crate) async fn unmap_beyond(self: &Rc<Self>, name: LayerId, block: u64) -> Result<(), LaneError> {
         let mut at = block;
         while let Some(mapped) = self.next_mapped(name, at).await? {

@@ -28,7 +28,7 @@ pub(crate) struct Holds {
 }
 
 impl Holds {
-    /// Whether somebody else than `by` holds one of the blocks.
+    /// Whether a holder other than `by` holds one of the blocks.
     pub(crate) fn keep_out(&self, layer: LayerId, block: u64, blocks: u64, by: Option<HoldId>) -> bool {
         self.held.iter().any(|hold| Some(hold.id) != by && hold.overlaps(layer, block, blocks))
     }

@@ -438,7 +438,7 @@ impl Segments {
         self.get_mut(id).readers += 1;
     }
 
-    /// `true` where its chunks have become free.
+    /// `true` if its chunks have become free.
     pub fn unpin(&mut self, id: SegmentId) -> bool {
         let segment = self.get_mut(id);
         assert!(segment.readers > 0);
