@@ -34,7 +34,7 @@ fn array(seed: u64) -> Lab {
     lab
 }
 
-/// What was told since it was last asked: initiator, host, what.
+/// The events since the last call: initiator, host, event.
 fn told(lab: &mut Lab) -> Vec<(Option<String>, Option<String>, SessionChange)> {
     lab.pass(Nanos::from_secs(3));
     let told = std::mem::take(&mut *lab.told.lock().unwrap());

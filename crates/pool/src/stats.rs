@@ -15,7 +15,7 @@ pub struct LaneStats {
     pub counters: LaneCounters,
     /// Blocks that volumes can use.
     pub capacity_blocks: u64,
-    /// Blocks that they could use without a drive, by its index.
+    /// Blocks that volumes could use without a drive, by the drive's index.
     pub capacity_without: Vec<u64>,
     /// Blocks in use, map pages among them.
     pub live_blocks: u64,

@@ -22,7 +22,7 @@ use base::Nanos;
 
 use crate::space::shares::Shares;
 
-/// While a round is chosen, hosts may use this fraction of their room (one part in so many).
+/// While a round is chosen, hosts may use one part of their room, if the room is divided into this many parts.
 const CHOOSING_PARTS: usize = 2;
 /// How far hosts may be ahead, as a fraction of the room that they were given.
 const AHEAD_SHARE: usize = 32;
@@ -37,7 +37,7 @@ pub(crate) struct HostPacing {
     done: usize,
     /// What hosts have used meanwhile.
     used: usize,
-    /// The fraction of the hosts' room that is given out: one part in so many.
+    /// One part of the hosts' room is given out, if the room is divided into this many parts.
     parts: usize,
     /// Blocks moved so far.
     moved: usize,

@@ -251,7 +251,7 @@ pub async fn claim(
     Ok(membership)
 }
 
-/// Up to this many chunks, the label is trusted for the size of the chunk list, whether the drive is here or not.
+/// Maximum length of a chunk list that is allocated on a label's word alone: for a present drive, and for a missing one.
 const CHUNKS_BELIEVED: u32 = 1 << 20;
 const CHUNKS_BELIEVED_MISSING: u32 = 1 << 26;
 
