@@ -264,7 +264,7 @@ async fn send(front: Rc<Front>, session: Rc<Session>) {
                 break;
             }
             session.output.wait().await;
-            // what becomes ready in the same turn goes with it
+            // output that becomes ready in the same turn is sent together
             io.yield_now().await;
             continue;
         }

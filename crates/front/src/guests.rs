@@ -25,7 +25,7 @@ fn gives_way(guests: &[Source], newcomer: Source) -> Option<usize> {
 }
 
 impl Session {
-    /// Whether the connection has no login and owns nothing.
+    /// Whether this is a connection without a login, or a discovery session.
     fn is_guest(&self) -> bool {
         let login = self.login.borrow();
         let discovers = login.as_ref().is_none_or(|login| login.identity.kind == SessionKind::Discovery);

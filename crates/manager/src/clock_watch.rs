@@ -67,7 +67,7 @@ impl Manager {
         Nanos::from_secs((shortest.unwrap_or(u64::MAX) / NOTED_TIMES).clamp(NOTED_SECONDS.0, NOTED_SECONDS.1))
     }
 
-    /// A volume goes into the bin.
+    /// Records that a volume was put into the bin.
     pub(crate) fn note_binned(&self, volume: VolumeId) {
         self.clock.held_since.borrow_mut().insert(volume, self.context.io.uptime());
     }

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! What always holds: while a copy of a pool is counted, nothing of this pool is forgotten; a layer is forgotten within
-//! the turn of changes, and no copy begins without this turn. A copy never waits for the turn: the holder of the turn
-//! may be waiting for the command.
+//! the turn of changes, and no copy begins without this turn. A copy never waits for the turn, because the holder of the
+//! turn may be waiting for the command: if the turn is taken, the data is copied instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;

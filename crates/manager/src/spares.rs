@@ -5,8 +5,8 @@
 //! when it is needed. If it is not blank then, it is never erased.
 //!
 //! ```text
-//!   lost ─► needed, on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
-//!             └─ the drive is back ─► no longer needed
+//!   lost ─► owed (a spare is needed), on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
+//!             └─ the drive is back ─► no longer owed
 //! ```
 //!
 //! The pool records the need before a spare is due. So neither a quick repair nor a restart makes the array forget it.

@@ -24,7 +24,7 @@ use crate::units::Units;
 /// The shard that manages the array and keeps the register of sessions.
 pub const MANAGER: ShardId = ShardId(0);
 
-/// The state of a shard's life; it only advances.
+/// The phase of a shard from its start to its end; it only advances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
     Serving,

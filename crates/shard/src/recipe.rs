@@ -55,7 +55,7 @@ impl Source {
 }
 
 impl Recipe {
-    /// How a volume is reached from `shard` of `shards`.
+    /// What the target of a volume on `shard` of `shards` depends on.
     pub(crate) fn of(volume: &catalog::Volume, replica: &Replica, shard: ShardId, shards: u16) -> Recipe {
         let geometry = Geometry {
             block_bytes: volume.block_bytes,

@@ -26,7 +26,7 @@ impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            // work that arrives while this looks around counts, too
+            // a notification that arrives during the checks counts, too
             let more = self.background.wait();
             self.recount_if_doubted();
             // neither kind of work prevents the other

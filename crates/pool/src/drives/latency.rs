@@ -179,7 +179,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Every drive does 40 writes a second, taking so long; gives those that are slow after `seconds`.
+    /// Every drive does 40 writes a second, with these latencies; returns the drives that are slow after `seconds`.
     fn run(
         latencies: &mut Latencies,
         from: u64,

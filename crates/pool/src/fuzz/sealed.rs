@@ -92,7 +92,7 @@ impl<'a> Anatomy<'a> {
         all.find(|columns| columns.id == position.segment())
     }
 
-    /// The drive of a block in the log, and where it stands there.
+    /// The drive of a block in the log, and the offset of the block there.
     fn place(&self, position: Position) -> Option<(usize, u64)> {
         let columns = self.columns(position)?;
         let layout = Layout::of_position(columns.shape(), position)?;

@@ -4,6 +4,8 @@
 //!  append ─► pending ─► close (build) ─► in flight, written in any order ─► committed strictly in order
 //! ```
 //!
+//! An entry is *on its way* from its append until its commit.
+//!
 //! Because commits are in order, a crash leaves a prefix: recovery replays batches up to the first one that is not
 //! whole. A batch is acknowledged when it and all batches before it are on the drives, and durable. A batch with only
 //! write-back data need not be durable.
