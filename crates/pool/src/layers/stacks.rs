@@ -158,7 +158,7 @@ impl Map {
     }
 
     /// All pages of a layer are cleared: if it has none, a count that says otherwise is wrong. If nothing of the layer
-    /// has changed since `before`, nothing can be cleared.
+    /// has changed since `before`, nothing can be cleared, and the layer is stuck.
     pub fn note_emptied(&mut self, id: LayerId, before: &Layer) {
         let is_unused = self.is_unused(id);
         let Some(layer) = self.layers.get_mut(&id) else { return };
