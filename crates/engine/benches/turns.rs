@@ -1,7 +1,8 @@
-//! How long a command or an act holds its shard: the longest turn of any shard while it goes on, on a volume of 64 TiB with many
-//! snapshots. The world is simulated, the time of the processor is real.
+//! Measures how long a command or a management operation holds its shard: the longest turn of any shard while it runs,
+//! on a volume of 64 TiB with many snapshots. The environment is simulated, the processor time is real.
 //!
-//! `cargo bench -p engine --bench turns [-- SNAPSHOTS [WORDS]]`; with WORDS, only what has them in its name
+//! `cargo bench -p engine --bench turns [-- SNAPSHOTS [WORDS]]`; WORDS selects the measurements whose names contain
+//! them
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -17,13 +18,13 @@ use iscsi::initiator::Request;
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const TIB: u64 = 1 << 40;
-/// Written between two snapshots, each in another place.
+/// Blocks written between two snapshots, each at another place.
 const WRITES: u64 = 4;
 
 struct Bench {
     lab: Lab,
     host: Host,
-    /// Since the first: one block of each stands somewhere in the volume.
+    /// Blocks written since the first snapshot, at places all over the volume.
     written: u64,
     only: String,
 }
@@ -59,7 +60,7 @@ impl Bench {
         Bench { lab, host, written: 0, only }
     }
 
-    /// A block here, and one far away.
+    /// Writes a block near the beginning, and one far away.
     fn write_some(&mut self) {
         for _ in 0..WRITES {
             self.written += 1;
@@ -76,7 +77,7 @@ impl Bench {
         }
         self.lab.longest_turn();
         act(self);
-        // what goes on behind it
+        // the background work that follows
         self.lab.pass(Nanos::from_secs(3));
         say(name, self.lab.longest_turn());
     }

@@ -1,4 +1,4 @@
-//! Which room carries out a call.
+//! Decides which room carries out a call.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ pub(crate) struct Rooms {
 }
 
 impl Rooms {
-    /// Shard 0 begins the array's life with its parameters.
+    /// On shard 0, this begins the start of the array with its parameters.
     pub(crate) fn new(context: Rc<Context>, parameters: Option<StartParameters>) -> Rc<Rooms> {
         let front = Front::new(&context);
         let manager = parameters.map(|parameters| Rc::new(Manager::new(&context, parameters)));

@@ -1,14 +1,14 @@
-//! The shard: one thread's turn of the wheel.
+//! The shard: one turn of its event loop.
 //!
 //! ```text
 //!   poll ─► completions ─► executor        what happened since the last turn
 //!        └► messages ────► Rooms           (calls become tasks)
 //!   run every ready task
-//!   submit ◄─ operations, send ◄─ messages what the tasks want of the world
+//!   submit ◄─ operations, send ◄─ messages what the tasks want of the environment
 //! ```
 //!
-//! Only [`Shard::turn`] knows the environment; everything else reaches it through the executor's handle and
-//! the mail. A turn never blocks but in `poll`, and never waits there while there is something to do.
+//! Only [`Shard::turn`] knows the environment. Everything else reaches it through the executor's handle and the mail. A
+//! turn blocks only in `poll`, and `poll` never waits while there is work to do.
 
 use std::rc::Rc;
 
@@ -22,10 +22,10 @@ use shard::{Context, Memory, ShardMessage, Stage};
 
 use crate::dispatch::Rooms;
 
-/// Random values drawn ahead for one turn's tasks: ids, challenges, epochs.
+/// Random values generated in advance for one turn's tasks: ids, challenges, epochs.
 const RANDOM_RESERVOIR: usize = 4096;
 
-/// One shard of the array. Made on the thread that turns it.
+/// One shard of the array. Made on the thread that runs it.
 pub struct Shard {
     executor: Executor,
     rooms: Rc<Rooms>,
@@ -45,13 +45,13 @@ impl Shard {
         Shard { executor, rooms, events: Vec::new(), operations: Vec::new(), started: false }
     }
 
-    /// From now on, has somebody be told what happens at this shard's front door.
+    /// Sets the listener that receives the events of this shard's sessions.
     pub fn tell_sessions(&mut self, listener: SessionListener) {
         self.rooms.front.tell_sessions(listener);
     }
 
-    /// One turn. With `may_wait` it waits for an event where there is nothing to do; without, it only takes
-    /// what is there.
+    /// Runs one turn. With `may_wait` it waits for an event if there is nothing to do; otherwise it only processes what
+    /// is there.
     pub fn turn<E: Env<Message = ShardMessage>>(&mut self, env: &mut E, may_wait: bool) {
         assert_eq!(env.shard(), self.rooms.context.shard, "a shard stays with its environment");
         let wait = if may_wait { self.wait() } else { Wait::No };
@@ -75,7 +75,7 @@ impl Shard {
         self.rooms.context.mail.flush(env);
     }
 
-    /// Whether the shard has been stopped: nothing is in flight, and it need not be turned again.
+    /// Whether the shard has been stopped: nothing is in flight, and it needs no further turn.
     pub fn is_stopped(&self) -> bool {
         self.rooms.context.stage.get() == Stage::Stopped && !self.rooms.context.mail.is_backlogged()
     }
@@ -91,7 +91,7 @@ impl Shard {
         }
     }
 
-    /// When the shard next wants to be turned though nothing happens to it; `None`: never.
+    /// When the shard needs its next turn if no event arrives; `None`: never.
     pub fn next_deadline(&self) -> Option<Nanos> {
         match self.wait() {
             Wait::No => Some(Nanos::default()),

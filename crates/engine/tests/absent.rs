@@ -1,4 +1,5 @@
-//! What was not there at the start, or went away while it was served, is served again without a restart.
+//! A drive or device that was missing at the start, or disappeared while it was served, is served again without a
+//! restart.
 
 mod common;
 
@@ -87,7 +88,7 @@ fn a_pool_that_has_lost_too_many_drives_is_served_again_after_a_reload() {
     let problem = lab.status().problems.remove(0);
     assert_eq!((problem.code(), &problem.subject), (ProblemCode::PoolOffline, &Subject::pool("fast")));
     assert!(problem.action().contains("reload") && !problem.action().contains("restart"), "{problem:?}");
-    // nothing is there yet: said, and no harm done
+    // no drive is there yet: this is reported, and does no harm
     reload(&mut lab, &paths);
     assert_eq!(lab.status().pools[0].health, Health::Offline);
     drives.iter().for_each(|drive| lab.simulation.world.return_drive(*drive));
@@ -97,7 +98,7 @@ fn a_pool_that_has_lost_too_many_drives_is_served_again_after_a_reload() {
     let status = lab.status();
     assert_eq!(status.pools[0].health, Health::Healthy, "{:?}", status.problems);
     read_back(&mut lab);
-    // it is as any other: it can be closed and opened again
+    // the pool is like any other: it can be closed and opened again
     lab.kill();
     lab.restart();
     read_back(&mut lab);
@@ -131,7 +132,7 @@ fn a_raw_device_that_comes_back_is_taken() {
     host.settle(&mut lab, 0);
     host.write(&mut lab, 0, 800, &[7; 4096]);
     host.log_out(&mut lab);
-    // it goes away while it is served: its old handle is of no use any more
+    // the device disappears while it is served: its old handle is useless from then on
     lab.simulation.world.vanish(device, None, false);
     lab.simulation.world.return_drive(device);
     let lines = reload(&mut lab, &[]).lines;
@@ -139,7 +140,7 @@ fn a_raw_device_that_comes_back_is_taken() {
     read_back(&mut lab);
 }
 
-/// Whoever erases a drive of a pool that is offline is told what hangs on it, before and after `--force`.
+/// Before a drive of an offline pool is erased, the command says what depends on it, without and with `--force`.
 #[test]
 fn what_a_forced_drive_takes_along_is_said() {
     let (mut lab, drives, paths) = array(4, "mirror-2", 3);

@@ -115,7 +115,7 @@ fn power_cut(lab: &mut Lab, host: Host) {
     lab.restart();
 }
 
-/// What is deleted comes back as it was, with its snapshots, mappings and identity; a start in between does not matter.
+/// A deleted volume comes back unchanged, with its snapshots, mappings and identity, even after a start in between.
 #[test]
 fn what_was_deleted_comes_back() {
     for (seed, shards) in [(1, 1), (2, 3)] {
@@ -163,7 +163,8 @@ fn what_was_deleted_comes_back() {
     }
 }
 
-/// What a deletion says that it gives back, it gives back: the volume's own and its snapshots', not what a clone has, too.
+/// A deletion frees what it announced: the blocks of the volume and of its snapshots, but not blocks that a clone has,
+/// too.
 #[test]
 fn what_is_eradicated_gives_back_what_is_said() {
     let mut lab = array(8, 2, 64 * MIB);
@@ -177,12 +178,12 @@ fn what_is_eradicated_gives_back_what_is_said() {
     lab.change(delete("disk"));
     let said = lab.change(eradicate("disk")).lines;
     assert_eq!(said, ["delete volume disk for good, with its 2 snapshots", "768 KiB are given back"]);
-    // and what nobody else has, all of it
+    // and all blocks that nobody else has
     let whole = Command::VolumeDelete { name: "copy".into(), unmap: true, eradicate: true, dry_run: false };
     assert_eq!(lab.change(whole).lines[1], "1 MiB are given back");
 }
 
-/// A number that another volume has by now stays with it.
+/// A LUN that another volume has by now stays with that volume.
 #[test]
 fn a_number_that_was_given_away_stays_where_it_is() {
     let mut lab = array(3, 2, 64 * MIB);
@@ -198,7 +199,7 @@ fn a_number_that_was_given_away_stays_where_it_is() {
     assert!(host.read(&mut lab, 0, 0, 8) == [9; 4096]);
 }
 
-/// It goes when its time is up, or by hand, and gives back what it held, but not what a clone of it has.
+/// A volume leaves the bin when its time is over, or by command. It frees its blocks, except those of a clone.
 #[test]
 fn the_bin_empties_itself() {
     let mut lab = array(4, 2, 64 * MIB);
@@ -219,19 +220,19 @@ fn the_bin_empties_itself() {
     lab.pass(MINUTE);
     assert_eq!(in_bin(&mut lab), ["disk"]);
     power_cut(&mut lab, host);
-    // the last that was put on record before the power went may be 15 s old
+    // the last record before the power failure may be 15 s old
     minutes(&mut lab, 1);
     lab.pass(Nanos::from_secs(25));
     assert_eq!(in_bin(&mut lab), [""; 0]);
     lab.pass(MINUTE);
     let left = lab.status().pools[0].used_bytes;
-    // the pool's own books take some, too
+    // the pool's own structures use some, too
     assert!(left + 4 * MIB - MIB / 4 <= full, "{full} bytes before, {left} after");
     lab.map("copy", "alpha", 0, false);
     let host = login(&mut lab, &[0]);
     assert!(host.read(&mut lab, 0, 0, 2048) == vec![1; MIB as usize]);
     create_volume(&mut lab, "disk", 64 * MIB);
-    // without a bin, what is deleted goes at once, and not while there are snapshots
+    // without a bin, a volume is deleted at once, but not while it has snapshots
     let settings = NewSettings { bin_seconds: Some(0), ..NewSettings::default() };
     lab.change(Command::Upkeep { upkeep: Upkeep::Set { pool: "fast".into(), settings }, dry_run: false });
     lab.change(snapshot("disk", "tue"));
@@ -241,7 +242,7 @@ fn the_bin_empties_itself() {
     assert!(in_bin(&mut lab).is_empty());
 }
 
-/// Before a pool runs full, what is in the bin goes, the oldest first, and no more of it than is needed.
+/// Before a pool becomes full, volumes leave the bin, the oldest first, and no more of them than necessary.
 #[test]
 fn the_bin_gives_way_before_its_pool_is_full() {
     let mut lab = array(5, 2, 1 << 30);
@@ -292,7 +293,7 @@ fn the_bin_gives_way_before_its_pool_is_full() {
     );
 }
 
-/// A promoted clone has the snapshots that it stands on and can be rolled back to them; its origin can go.
+/// A promoted clone has the snapshots below it and can be rolled back to them; its origin can be deleted.
 #[test]
 fn a_promoted_clone_stands_on_its_own_snapshots() {
     let mut lab = array(6, 3, 64 * MIB);
@@ -336,7 +337,7 @@ fn schedule(order: ScheduleOrder) -> Command {
     Command::Schedule { order, dry_run: false }
 }
 
-/// Snapshots come by the clock, of all volumes at one moment, and those that are not kept go; over a power cut, too.
+/// A schedule takes snapshots of all volumes at one moment and deletes old ones, also across a power failure.
 #[test]
 fn snapshots_come_and_go_by_themselves() {
     let mut lab = array(7, 2, 64 * MIB);
@@ -373,7 +374,7 @@ fn snapshots_come_and_go_by_themselves() {
         (vec!["disk".into(), "log".into()], 4, Some(before))
     );
     assert!(status.next_ms > before && status.next_ms <= before + 3_600_000);
-    // what is in the bin is left alone
+    // volumes in the bin are left alone
     lab.change(delete("log"));
     minutes(&mut lab, 60);
     assert_eq!(lab.status().bin[0].snapshots, 2);
@@ -383,7 +384,7 @@ fn snapshots_come_and_go_by_themselves() {
     assert!(lab.status().schedules.is_empty());
 }
 
-/// What a schedule cannot do is told, with why, and done when it can be.
+/// What a schedule cannot do is reported, with the reason, and done when it is possible.
 #[test]
 fn a_schedule_that_cannot_do_its_work_says_so() {
     let (mut lab, drives) = array_and_drives(8, 2, 64 * MIB);

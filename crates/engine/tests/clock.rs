@@ -1,4 +1,4 @@
-//! A clock that is wrong destroys nothing.
+//! A wrong clock destroys no data.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn hour(lab: &mut Lab) {
     (0..60).for_each(|_| lab.pass(MINUTE));
 }
 
-/// The machine is away for so many hours, and its clocks know it.
+/// The machine is suspended for some hours, and its clocks know it.
 fn suspended_hours(lab: &mut Lab, hours: u64) {
     for _ in 0..hours {
         lab.simulation.world.suspend(HOUR_MS as u64);
@@ -64,7 +64,8 @@ fn is_in_bin(lab: &mut Lab) -> bool {
     !lab.status().bin.is_empty()
 }
 
-/// Started once with a clock a year ahead: what is taken after that is kept, and what had been taken before is not lost for it.
+/// The array starts once with a clock that is a year ahead: later snapshots are kept, and earlier ones are not deleted
+/// because of it.
 #[test]
 fn a_clock_that_was_a_year_ahead_costs_nothing() {
     let mut lab = scheduled(1);
@@ -99,7 +100,7 @@ fn a_clock_that_was_a_year_ahead_costs_nothing() {
     );
 }
 
-/// One that is behind keeps what is taken, too; and after a steady day it is believed.
+/// With a clock that is behind, snapshots are kept, too; after a steady day the clock is trusted.
 #[test]
 fn a_clock_that_is_behind_keeps_what_is_taken() {
     let mut lab = scheduled(2);
@@ -121,8 +122,8 @@ fn a_clock_that_is_behind_keeps_what_is_taken() {
     );
 }
 
-/// The bin is for time that has passed. A clock that is two days ahead does not empty it, one that is behind does not fill it for ever,
-/// and what has passed before a start counts, too.
+/// The bin counts time that has passed. A clock that is two days ahead does not empty it, a clock that is behind does
+/// not keep volumes forever, and time before a start counts, too.
 #[test]
 fn the_bin_goes_by_time_that_has_passed() {
     let mut lab = Lab::with_pool(3, 2);

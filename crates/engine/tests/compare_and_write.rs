@@ -1,5 +1,6 @@
-//! COMPARE AND WRITE of blocks that several lanes have, from sessions on several shards: one wins, all of it or nothing
-//! of it is written, and whoever writes the same blocks comes before it or after it.
+//! COMPARE AND WRITE of blocks on several lanes, from sessions on several shards. Exactly one command succeeds. It
+//! writes all of its blocks, the others write none, and a concurrent write to the same blocks takes effect before or
+//! after it.
 
 mod common;
 
@@ -13,7 +14,7 @@ use iscsi::initiator::Request;
 use sim::{DriveOptions, World};
 
 const MISCOMPARE: (u8, u8, u8) = (0xE, 0x1D, 0);
-/// Logical blocks of a map page, which is dealt to a lane.
+/// Logical blocks of a map page, which belongs to one lane.
 const PAGE: u32 = 2048;
 
 /// A volume in a pool with as many lanes as there are shards, and a host on every shard that has it as LUN 0.
@@ -55,7 +56,7 @@ fn compare_and_write(lba: u32, expected: &[u8], new: &[u8]) -> Request {
     request
 }
 
-/// All hosts want the same blocks at once; the winner's content.
+/// All hosts write the same blocks at once; returns the winner's content.
 fn round(lab: &mut Lab, hosts: &[Host], lba: u32, before: &[u8], mark: u8) -> Vec<u8> {
     let new = |host: usize| vec![mark + host as u8; before.len()];
     let tags: Vec<_> = hosts
@@ -77,7 +78,7 @@ fn round(lab: &mut Lab, hosts: &[Host], lba: u32, before: &[u8], mark: u8) -> Ve
 fn one_of_all_wins_every_round() {
     for (seed, shards) in [(1, 2), (2, 3), (3, 4)] {
         let (mut lab, hosts) = array(seed, shards);
-        // around every border: with four lanes they wrap, so that the lanes' order is not the pages'
+        // around every border: with four lanes they wrap, so the order of lanes is not the order of pages
         for (page, before, blocks) in [(1, 4, 8), (2, 1, 2), (3, 3, 50), (4, 100, 200), (5, 8, 16)] {
             let lba = page * PAGE - before;
             let mut content = vec![0; blocks as usize * 512];

@@ -1,4 +1,4 @@
-//! Commands are answered in time, and what was given up does not happen later.
+//! Commands are answered in time, and an abandoned command does not take effect later.
 
 mod common;
 
@@ -59,8 +59,8 @@ fn refusal(answer: &Answer) -> CommandError {
     taken(answer).expect("it is answered in time").expect_err("it could not be done")
 }
 
-/// A drive that does not open holds up what needs it and what comes after, for so long; both are told why, and neither happens when it
-/// opens at last.
+/// A drive that does not open delays the command that needs it and the next one, for a limited time. Both get the
+/// reason, and neither takes effect when the drive opens at last.
 #[test]
 fn what_was_given_up_does_not_happen_later() {
     let (mut lab, drives) = bench(1);
@@ -83,7 +83,7 @@ fn what_was_given_up_does_not_happen_later() {
     lab.change(add(3));
 }
 
-/// What has begun is ended, and whoever asked is told that it was accepted.
+/// A command that has begun a change is completed, and its caller is told that it was accepted.
 #[test]
 fn what_was_accepted_goes_on() {
     let (mut lab, drives) = bench(2);
@@ -102,7 +102,7 @@ fn what_was_accepted_goes_on() {
     assert_eq!((status.hosts.len(), status.volumes.len()), (1, 0));
 }
 
-/// Who has gone does not want it any more.
+/// A command whose caller has gone is abandoned.
 #[test]
 fn who_has_gone_gets_nothing() {
     let (mut lab, drives) = bench(3);

@@ -1,4 +1,4 @@
-//! Drives die, come back, are added, emptied and replaced; pools rebuild, scrub, and say how they are.
+//! Drives fail, come back, are added, emptied and replaced; pools rebuild, scrub, and report their state.
 
 mod common;
 
@@ -70,7 +70,7 @@ impl Bench {
     fn write(&mut self, count: u32) {
         let host = self.host.as_ref().unwrap();
         for number in self.pieces..self.pieces + count {
-            // scattered over both lanes
+            // distributed over both lanes
             host.write(&mut self.lab, 0, number * 3000, &piece(number));
         }
         self.pieces += count;
@@ -127,7 +127,7 @@ impl Bench {
         self.log_in();
     }
 
-    /// Some of what the first chunk of each lane holds is overwritten from outside.
+    /// Overwrites some of the first chunk of each lane from outside.
     fn spoil(&mut self, number: usize) {
         for block in (20..500).step_by(40) {
             let block = pool::LABEL_REGION_BYTES / 4096 + block;
@@ -161,7 +161,7 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     bench.wait_healthy(4, 1);
     bench.check_data();
     let (written, hosts) = (bench.pool().written, u64::from(bench.pieces) * PIECE as u64);
-    // the array's own records are few
+    // the array's own structures are few
     assert!(
         (hosts..hosts + hosts / 100).contains(&written.host_bytes),
         "of both lanes: {written:?}, {hosts}"
@@ -179,7 +179,7 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     assert!((1..2).contains(&(log_bytes / capacity_bytes)), "{log_bytes} for {capacity_bytes}");
     assert!((1..=log_bytes - capacity_bytes).contains(&reserve_bytes), "{reserve_bytes} of {log_bytes}");
     bench.check_data();
-    // what is on it is of an older life of the pool
+    // its content is from an earlier epoch of the pool
     bench.lab.simulation.world.return_drive(bench.drives[1]);
     bench.lab.pass(Nanos::from_secs(20));
     let Ok(Reply::Drives(drives)) = bench.lab.command(Command::DriveList) else { panic!("no list") };
@@ -209,7 +209,7 @@ fn a_missing_drive_comes_back_without_a_restart() {
     let alone = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
     assert_eq!(alone.failures_survivable, 0);
     assert!(alone.reason.contains("too few drives are left"), "{}", alone.reason);
-    // it is not to be erased: it will be needed
+    // it must not be erased: it will be needed
     bench.lab.simulation.world.return_drive(bench.drives[0]);
     let add = Upkeep::DriveAdd { pool: pool("fast"), drives: vec![path(0)], force: vec![path(0)] };
     bench.refused(add, CommandErrorKind::InUse, "not been rebuilt without it yet");
@@ -365,7 +365,7 @@ impl Bench {
         }
     }
 
-    /// A host reads again and again.
+    /// A host reads repeatedly.
     fn work(&mut self, seconds: u64) {
         let until = self.lab.simulation.world.now() + Nanos::from_secs(seconds);
         while self.lab.simulation.world.now() < until {
@@ -445,7 +445,7 @@ fn a_scrub_reads_what_was_written_last() {
 }
 
 impl Bench {
-    /// Scrubs, and gives what is said a while later.
+    /// Scrubs, and returns the status some time later.
     fn scrub(&mut self) -> ArrayStatus {
         let before = self.pool().scrub.last;
         self.upkeep(Upkeep::Scrub { pool: pool("fast"), stop: false });
@@ -456,7 +456,7 @@ impl Bench {
     }
 }
 
-/// It says that data is lost, and promises nothing about it.
+/// Checks that the status reports lost data and announces no repair of it.
 fn says_that_data_is_lost(status: &ArrayStatus) {
     let pool = &status.pools[0];
     assert!(pool.lost_bytes > 0 && pool.health == Health::Degraded, "{status:#?}");

@@ -1,4 +1,5 @@
-//! A dry run refuses what the act would refuse, in the same words, and passes what the act then does.
+//! A dry run refuses what the real command would refuse, in the same words, and accepts what the real command then
+//! does.
 
 mod common;
 
@@ -40,7 +41,7 @@ fn a_pool_is_made_where_a_dry_run_says_so_and_nowhere_else() {
                     let act = lab.command(Command::PoolCreate { pool: pool.clone(), dry_run: false });
                     assert_eq!(dry.as_ref().err(), act.as_ref().err(), "{pool:?}");
                     if act.is_ok() {
-                        // its drives are taken
+                        // its drives are in use now
                         (lab, made) = (array(1), made + 1);
                     }
                 }

@@ -1,4 +1,4 @@
-//! Hosts that send more than a shard has room for: refused and served later, and nothing is lost.
+//! Hosts send more than a shard has room for: some commands are refused and served later, and nothing is lost.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn array(seed: u64, hosts: usize) -> (Lab, Vec<Host>) {
     (lab, hosts)
 }
 
-/// Sends everything at once, and again what was refused, until all is done; how often something was refused.
+/// Sends everything at once, and repeats refused commands until all are done; returns how often a command was refused.
 fn flood(lab: &mut Lab, hosts: &[Host], request: impl Fn(usize, u32) -> Request) -> (usize, Vec<Vec<u8>>) {
     let mut left: Vec<(usize, u32)> =
         (0..hosts.len()).flat_map(|host| (0..TRANSFERS).map(move |index| (host, index))).collect();
@@ -77,7 +77,7 @@ fn writes_and_reads_without_room_are_refused_and_done_later() {
         for (number, data) in data.into_iter().enumerate() {
             assert!(data == [number as u8; 128 << 10], "transfer {number}");
         }
-        // everything was given back: what fills the room alone is served at once
+        // all room was returned: a command that needs the whole room is served at once
         hosts[0].write(&mut lab, lun, 0, &[1; MIB - (64 << 10)]);
         assert!(hosts[1].read(&mut lab, lun, 0, 1920) == [1; MIB - (64 << 10)]);
     }

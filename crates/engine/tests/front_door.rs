@@ -1,4 +1,4 @@
-//! What is told of logins, refusals and ends of sessions: exactly what happened, with its reason.
+//! Events of logins, refusals and ends of sessions: they report exactly what happened, with the reason.
 
 mod common;
 
@@ -34,7 +34,7 @@ fn array(seed: u64) -> Lab {
     lab
 }
 
-/// What was told since it was last asked: initiator, host, what.
+/// The events since the last call: initiator, host, event.
 fn told(lab: &mut Lab) -> Vec<(Option<String>, Option<String>, SessionChange)> {
     lab.pass(Nanos::from_secs(3));
     let told = std::mem::take(&mut *lab.told.lock().unwrap());

@@ -1,5 +1,5 @@
-//! A pool that runs full under its hosts: they are warned once (38h/07h), writes that need space are refused
-//! (27h/07h), nothing else is, and service resumes when something is given back.
+//! A pool becomes full while hosts use it. The hosts are warned once (38h/07h). Writes that need space are refused
+//! (27h/07h), and nothing else is. Service resumes when space is freed.
 
 mod common;
 
@@ -19,7 +19,7 @@ const SPACE_ALLOCATION_FAILED: (u8, u8, u8) = (7, 0x27, 0x07);
 
 /// One write: 4 MiB.
 const PIECE_BLOCKS: u32 = 1024;
-/// As much as the volume says it has: four times its pool.
+/// The provisioned size of the volume: four times that of its pool.
 const VOLUME_PIECES: u32 = 1024;
 
 fn array(seed: u64, shards: u16) -> Lab {
@@ -68,7 +68,7 @@ fn read(lab: &mut Lab, host: &Host, piece: u32) -> Vec<u8> {
     answer.data_in.to_vec()
 }
 
-/// Writes a piece: GOOD, or the sense. A unit attention that comes in between is counted and passed over.
+/// Writes a piece: GOOD, or the sense. A unit attention in between is counted and skipped.
 fn write(lab: &mut Lab, host: &Host, piece: u32, warnings: &mut u32) -> Result<(), (u8, u8, u8)> {
     loop {
         let mut request = write_10(0, 0, &content(piece));
@@ -82,7 +82,7 @@ fn write(lab: &mut Lab, host: &Host, piece: u32, warnings: &mut u32) -> Result<(
     }
 }
 
-/// Writes pieces until one is refused; how many were not.
+/// Writes pieces until one is refused; returns how many were written.
 fn fill(lab: &mut Lab, host: &Host, from: u32, warnings: &mut u32) -> u32 {
     for piece in from..VOLUME_PIECES {
         if let Err(why) = write(lab, host, piece, warnings) {
@@ -116,14 +116,14 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         assert_eq!(warnings, 1, "of {SPACE_THRESHOLD_PERCENT} %");
         assert_eq!(beta.settle(&mut lab, 0), [THRESHOLD_CROSSED]);
 
-        // the other host, reads and overwrites are served as ever
+        // the other host, reads and overwrites are served as before
         for piece in [0, full / 2, full - 1] {
             assert!(read(&mut lab, &beta, piece) == content(piece), "piece {piece}");
             assert_eq!(write(&mut lab, &beta, piece, &mut warnings), Ok(()), "an overwrite");
         }
         assert_eq!(write(&mut lab, &beta, full, &mut warnings), Err(SPACE_ALLOCATION_FAILED));
 
-        // it is said whom that concerns, for as long as it does
+        // the status names the affected hosts, as long as they are affected
         let status = lab.status();
         let pool = &status.pools[0];
         let said =
@@ -135,7 +135,7 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         assert!(pool.health == Health::Degraded && pool.reason.contains("38h/07h"), "{}", pool.reason);
         assert!(!pool.reason.contains("writes are refused"), "{}", pool.reason);
 
-        // a third is given back: nobody has to do anything else
+        // a third is freed: nobody has to do anything else
         unmap(&mut lab, &alpha, 0..full / 3);
         lab.pass(Nanos::from_secs(5));
         let pool = lab.status().pools.remove(0);

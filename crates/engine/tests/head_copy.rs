@@ -1,4 +1,5 @@
-//! An array without a pool keeps what it is in the head's own copy alone: what a host has changed is answered when that is durable.
+//! An array without a pool keeps its catalog only in the head's own copy. A change by a host is answered when this copy
+//! is durable.
 
 mod common;
 
@@ -12,7 +13,7 @@ use wire::scsi::port_groups::PortGroupState::{self, ActiveNonOptimized, Standby}
 use wire::scsi::port_groups::{emit_set_port_groups, parse_port_groups};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
-/// The portal group that the host does not come by.
+/// A portal group that the host does not use.
 const OTHER: u16 = 2;
 
 /// SET TARGET PORT GROUPS.

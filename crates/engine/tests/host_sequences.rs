@@ -1,9 +1,9 @@
 //! Command sequences of hypervisors and clusters, replayed.
 //!
-//! This stands in for products that cannot be run here: VMware ESXi and Windows Server. The sequences follow what is
-//! published about them (VAAI and VMFS locking; the storage tests of cluster validation and the arbitration of a
-//! cluster's disks), with the opcodes, types and retries that those descriptions name. It shows that the array
-//! answers such sequences as the standards say, not that the products are content.
+//! These tests replace products that cannot run here: VMware ESXi and Windows Server. The sequences follow published
+//! descriptions (VAAI and VMFS locking; the storage tests of cluster validation and the arbitration of a cluster's
+//! disks), with the opcodes, types and retries that those descriptions name. The tests show that the array answers such
+//! sequences as the standards require. They do not show that the products work.
 
 mod common;
 
@@ -108,14 +108,14 @@ fn esxi_makes_a_datastore() {
     let same = [0x93, 0, 0, 0, 0, 0, 0, 0, 0x08, 0, 0, 0, 0x20, 0, 0, 0];
     good(&mut lab, host, output(0, &same, &sector(0)));
     assert_eq!(host.read(&mut lab, 0, 2048, 64), [0; 64 * 512]);
-    // the first lock is taken and given back
+    // the first lock is taken and released
     good(&mut lab, host, test_and_set(2048, &sector(0), &sector(1)));
     good(&mut lab, host, test_and_set(2048, &sector(1), &sector(0)));
     assert_eq!(host.read(&mut lab, 0, last as u32 - 32, 33), [0x47; 33 * 512]);
 }
 
-/// Every host renews its slot by compare and write; another host that finds it stale takes it, and the first learns
-/// it by MISCOMPARE.
+/// Every host renews its slot by compare and write. Another host that finds it stale takes it, and the first host
+/// notices this by MISCOMPARE.
 #[test]
 fn ats_heartbeats_and_a_lock_that_is_taken_over() {
     for (seed, shards) in [(2, 1), (3, 3)] {
@@ -137,7 +137,7 @@ fn ats_heartbeats_and_a_lock_that_is_taken_over() {
         let late = hosts[0].run(&mut lab, test_and_set(slot(0), &sector(5), &sector(6)));
         assert_eq!((late.status, sense(&late)), (2, MISCOMPARE));
         assert_eq!(hosts[0].read(&mut lab, 0, slot(0), 1), sector(0xFE));
-        // all want one lock at once: one gets it, in every round
+        // all hosts want one lock at once: one gets it, in every round
         for lock in 0..20 {
             one_of_all_gets_the_lock(&mut lab, &hosts, 8192 + lock);
         }
@@ -275,7 +275,7 @@ fn cluster_validation_of_every_registrants_type() {
         let reads = if kind.is_multiple_of(2) { CONFLICT } else { 0 };
         assert_eq!(status(&mut lab, outsider, read_10(0, 0, 1)), reads, "type {kind}");
         assert_eq!(status(&mut lab, outsider, out(CLEAR, 0, key(3), 0)), CONFLICT);
-        // the holder releases: whoever else is registered is told
+        // the holder releases: all other registered nexuses are notified
         assert_eq!(status(&mut lab, first, out(RELEASE, kind, key(0), 0)), 0);
         assert_eq!(second.settle(&mut lab, 0), [(0x2A, 0x04)], "type {kind}");
         assert_eq!(held(&mut lab, first), None);
@@ -287,8 +287,8 @@ fn cluster_validation_of_every_registrants_type() {
     }
 }
 
-/// Arbitration: the owner goes quiet with a write under way, all others try to take its place at once. One does; the
-/// old owner is shut out until it registers again, and its write does not land later.
+/// Arbitration: the owner becomes silent with a write in flight, and all others try to take its place at once. One
+/// succeeds. The old owner is shut out until it registers again, and its write does not take effect later.
 #[test]
 fn arbitration_storms_leave_one_owner() {
     for (kind, shards) in [(5, 1), (5, 3), (6, 2), (7, 4), (8, 2)] {
@@ -324,7 +324,7 @@ fn arbitrate(lab: &mut Lab, nodes: &[Host], kind: u8, owner: usize) -> usize {
     assert!(!keys(lab, &nodes[winner]).contains(&key(owner)));
     nodes[winner].write(lab, 0, 64, &sector(0xEE));
     let told = nodes[owner].settle(lab, 0).contains(&(0x2A, 0x05));
-    // where the write came late, it was told so then
+    // if the write came late, its status said so then
     let late = nodes[owner].completion(quiet).is_some_and(|write| sense(&write) == (6, 0x2A, 0x05));
     assert!(told || late, "the old owner is told");
     assert_eq!(status(lab, &nodes[owner], write_10(0, 64, &sector(0xDD))), CONFLICT);

@@ -1,4 +1,4 @@
-//! Hosts of an array with memory volumes: what they see, and what becomes of it when the array changes.
+//! Hosts of an array with memory volumes: what they see, and how changes of the array affect them.
 
 mod common;
 
@@ -114,7 +114,7 @@ fn discovery_names_the_target_and_its_portals() {
     assert_eq!(targets[0].addresses, [format!("{},1", common::PORTAL)]);
 }
 
-/// Whoever has known another volume by a number is told to look again before anything goes there.
+/// A host that knew another volume by a LUN must look again before any command reaches the new one.
 #[test]
 fn another_volume_at_the_same_lun_is_told() {
     let mut lab = array(16, 2);
@@ -122,7 +122,7 @@ fn another_volume_at_the_same_lun_is_told() {
     [0, 300].iter().for_each(|&lun| drop(alpha.settle(&mut lab, lun)));
     lab.create_memory_volume("c", MIB);
     lab.unmap("a", "alpha");
-    // it is not given again by itself
+    // the LUN is not assigned again automatically
     lab.change(map_anywhere("c", "alpha"));
     assert_eq!(alpha.luns(&mut lab), [1, 300]);
     assert_eq!(alpha.settle(&mut lab, 1), [(0x29, 0x00), (0x3F, 0x0E)], "no other volume was there");
@@ -131,7 +131,7 @@ fn another_volume_at_the_same_lun_is_told() {
     let wrong = alpha.run(&mut lab, write_10(0, 0, &[1; 512]));
     assert_eq!(sense(&wrong), (6, 0x29, 0x00), "nothing is written");
     assert_eq!(alpha.settle(&mut lab, 0), [(0x3F, 0x03), (0x3F, 0x0E)]);
-    // its own again, for which nothing has changed but that it is there
+    // its own volume again, for which nothing has changed except that it is there
     lab.unmap("c", "alpha");
     lab.change(map_anywhere("c", "alpha"));
     assert_eq!(alpha.settle(&mut lab, 0), [(0x29, 0x00), (0x3F, 0x0E)]);
@@ -187,7 +187,7 @@ fn a_second_login_of_the_same_name_replaces_the_first() {
     second.settle(&mut lab, 0);
     assert_eq!(second.read(&mut lab, 0, 0, 8), pattern(1, 4096));
     assert_eq!(lab.status().sessions.len(), 2);
-    // and once the host's machine has died, its name is free again
+    // after the host's machine has died, its name is free again
     second.kill(&mut lab);
     let third = Host::log_in(&mut lab, 0, ALPHA, 1);
     third.settle(&mut lab, 0);
@@ -225,7 +225,7 @@ fn a_thousand_connections_come_and_go() {
     last.write(&mut lab, 0, 0, &pattern(1, 512));
 }
 
-/// More reads at once than the session's room holds: each gets its turn, a large one too.
+/// More reads at once than fit the session's room: each gets its turn, also a large one.
 #[test]
 fn many_large_reads_at_once_are_all_answered() {
     let mut lab = array(10, 2);

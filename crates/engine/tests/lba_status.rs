@@ -1,4 +1,4 @@
-//! GET LBA STATUS: the truth, in as few descriptors as the truth has, on volumes of any size.
+//! GET LBA STATUS: correct answers in as few descriptors as possible, on volumes of any size.
 
 mod common;
 
@@ -29,14 +29,15 @@ fn array(seed: u64, shards: u16, size_bytes: u64) -> (Lab, Host) {
     (lab, host)
 }
 
-/// One command with room for so many descriptors.
+/// One command with room for this number of descriptors.
 fn ask(host: &Host, lab: &mut Lab, lba: u64, room: u32) -> Vec<LbaStatus> {
     let completion = host.run(lab, get_lba_status(0, lba, room));
     assert_eq!(completion.status, 0, "{:x?}", sense(&completion));
     parse_lba_status(&completion.data_in.to_vec()).expect("a list of descriptors")
 }
 
-/// As QEMU does: with room for one, and on from where that ends. Stretches that are mapped, and how many commands it took.
+/// Asks as QEMU does: with room for one descriptor, continuing where it ends. Returns the mapped stretches, and the
+/// number of commands.
 fn map_of(host: &Host, lab: &mut Lab, end: u64) -> (Vec<(u64, u64)>, usize) {
     let (mut lba, mut commands) = (0, 0);
     let mut mapped: Vec<(u64, u64)> = Vec::new();
@@ -85,7 +86,8 @@ fn an_empty_volume_of_any_size_is_told_in_a_few_words() {
     }
 }
 
-/// What is written, unmapped, snapshotted and written again at random is told as it is, whatever was asked before.
+/// Blocks that are written, unmapped, snapshotted and written again at random are reported correctly, whatever was
+/// asked before.
 #[test]
 fn what_is_told_is_what_was_written() {
     for (seed, shards) in [(11, 1), (12, 2), (13, 3)] {
@@ -95,7 +97,7 @@ fn what_is_told_is_what_was_written() {
         let mut model: BTreeSet<u64> = BTreeSet::new();
         for round in 0..6 {
             for _ in 0..12 {
-                // near each other, so that stretches meet and end at pages and lanes
+                // close together, so that stretches meet and end at pages and lanes
                 let block = random.between(0, 2000);
                 let blocks = random.between(1, 300);
                 let data = vec![random.between(1, 255) as u8; (blocks * 4096) as usize];

@@ -1,4 +1,4 @@
-//! Who does not log in: it takes nothing from those who do.
+//! Connections that never log in take nothing away from hosts that do.
 
 mod common;
 
@@ -42,7 +42,7 @@ fn connections_that_say_nothing_shut_nobody_out() {
     }
 }
 
-/// A login that takes its time is not pushed out by those of another machine.
+/// A slow login is not displaced by logins from another machine.
 #[test]
 fn a_slow_login_outlasts_a_flood_from_elsewhere() {
     let mut lab = array(3);
@@ -55,7 +55,8 @@ fn a_slow_login_outlasts_a_flood_from_elsewhere() {
     assert_eq!((slow.open(), flood.open()), (0, 0), "since {seen:?} they have timed out");
 }
 
-/// Discovery sessions are kept by strangers at no cost: they count with logins, and give way like them.
+/// Idle discovery sessions of strangers cost others nothing: they count like logins in progress, and give way like
+/// them.
 #[test]
 fn discovery_sessions_shut_nobody_out() {
     let mut lab = array(4);
@@ -74,7 +75,7 @@ fn discovery_sessions_shut_nobody_out() {
     assert!((LOGINS_PER_SHARD_MAX - 1..=LOGINS_PER_SHARD_MAX).contains(&open), "{open}");
 }
 
-/// One initiator with ever other ISIDs.
+/// One initiator with always different ISIDs.
 fn session(lab: &mut Lab, initiator: &str, number: u16) -> Host {
     let target = lab.status().target_name;
     let mut params = InitiatorParams::new(initiator, Some(&target));
@@ -84,7 +85,7 @@ fn session(lab: &mut Lab, initiator: &str, number: u16) -> Host {
     host
 }
 
-/// The refusals that the log has had.
+/// The refusals in the log.
 fn refusals(lab: &Lab) -> Vec<LoginRefusal> {
     let told = lab.told.lock().unwrap();
     let refusal = |event: &SessionEvent| match event.change {
@@ -114,7 +115,7 @@ fn one_host_does_not_take_every_session() {
     assert_eq!(problems[0].code(), ProblemCode::LoginsRefused);
     assert_eq!(problems[0].subject, Subject::Host("alpha".to_owned()));
     assert!(problems[0].reason().contains("2 logins"), "{}", problems[0].reason());
-    // another host is not concerned, and one that is there already may come anew
+    // another host is not affected, and a host that is logged in may log in anew
     assert!(session(&mut lab, "iqn.2001-04.com.example:beta", 1).is_logged_in());
     assert!(session(&mut lab, ALPHA, 7).is_logged_in());
     sessions.swap_remove(3).log_out(&mut lab);
@@ -123,7 +124,7 @@ fn one_host_does_not_take_every_session() {
     assert_eq!(lab.status().problems, [], "that was long ago");
 }
 
-/// The secret is tried from one machine while its owner logs in from another.
+/// An attacker tries secrets from one machine while the owner logs in from another.
 #[test]
 fn guessing_a_secret_gets_slower_and_holds_up_nobody_else() {
     let mut lab = array(6);
@@ -149,10 +150,10 @@ fn guessing_a_secret_gets_slower_and_holds_up_nobody_else() {
     }
     let (let_in, took) = attempt(&mut lab, HOSTS, "the right secret");
     assert!(let_in && took < soon, "{took:?}");
-    // where guesses came from, it takes its time, and works
+    // from the address of the attacker a login takes longer, but works
     let (let_in, took) = attempt(&mut lab, OTHER, "the right secret");
     assert!(let_in && took > Nanos::from_secs(4), "{took:?}");
-    // of many at once, those that would wait for too long are turned away, which is told
+    // of many connections at once, those that would wait for too long are closed, which is reported
     assert!(!refusals(&lab).contains(&LoginRefusal::Guesses));
     let crowd = Silent::connect(&mut lab, OTHER, portal(0), 8);
     lab.pass(Nanos::from_secs(1));

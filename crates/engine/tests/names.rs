@@ -1,4 +1,4 @@
-//! Names, hosts' credentials, pools and drives that go: changed while hosts go on with what stays theirs.
+//! Renaming, changing hosts' credentials, and removing pools and drives, while hosts keep using what they still have.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn hosts_go_on_while_everything_gets_another_name() {
     ] {
         assert_eq!(lab.command(rename(of, "c")).unwrap_err().kind, CommandErrorKind::NotFound);
     }
-    // the labels have the name, too: nothing but the drives comes along
+    // the labels have the name, too: only the drives are moved to the new server
     lab.kill();
     *lab.saved.lock().unwrap() = None;
     lab.restart();
@@ -160,7 +160,8 @@ fn a_pool_is_deleted_when_nothing_in_it_is_needed() {
     assert_eq!(lab.command(delete_pool(true)).unwrap_err().kind, CommandErrorKind::NotFound);
 }
 
-/// Cut off at any moment, a deletion has not begun, or is carried on at the next start: never is a part of a pool left.
+/// A deletion that is interrupted at any moment has not begun, or continues at the next start: no part of a pool ever
+/// remains.
 #[test]
 fn a_deletion_that_is_cut_off_is_carried_on() {
     let mut deleted = 0;

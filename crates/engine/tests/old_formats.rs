@@ -1,12 +1,12 @@
-//! Pools of every released format open in this program, with all that was in them. A fixture is what the drives held when the
-//! power went; it is made once, by the program of its time, and never again:
+//! Pools of every released format open in this program with all their data. A fixture is what the drives held when the
+//! power failed. The program of its time makes it once, and it is never made again:
 //!
 //! ```text
-//!   MAKE_FIXTURE=1 cargo test -p engine --test old_formats      writes the fixture of today's format, where there is none
+//!   MAKE_FIXTURE=1 cargo test -p engine --test old_formats      writes the fixture of the current format, if there is none
 //! ```
 //!
-//! A fixture is a list of blocks that are not zero, without the zeros at their ends: drive (1 byte), block (4 bytes), length (2
-//! bytes), content; numbers are little-endian.
+//! A fixture is a list of blocks that are not zero, without the zeros at their ends: drive (1 byte), block (4 bytes),
+//! length (2 bytes), content; numbers are little-endian.
 #![allow(clippy::disallowed_methods, reason = "fixtures are files")]
 
 mod common;
@@ -24,7 +24,7 @@ const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const DRIVE_BYTES: u64 = 1 << 30;
 const SECTORS: u32 = 2048;
 
-/// All of them, the oldest first.
+/// All fixtures, the oldest first.
 const FIXTURES: [&str; 1] = ["pool-5-catalog-11"];
 
 fn path(name: &str) -> PathBuf {
@@ -45,15 +45,15 @@ fn lab(world: World) -> Lab {
     Lab::in_world(world, 2, &drives().iter().map(String::as_str).collect::<Vec<_>>())
 }
 
-/// What a volume holds: every sector says which it is, and of which version.
+/// The content of a volume: every sector says which it is, and of which version.
 fn content(version: u8, from: u32, sectors: u32) -> Vec<u8> {
     (from..from + sectors)
         .flat_map(|n| [[version, n as u8, (n >> 8) as u8, 0xA5].repeat(128)].concat())
         .collect()
 }
 
-/// Something of everything that is stored: checkpoints and what comes after them, layers that stand on each other, references,
-/// holes, and every kind of record in the catalog.
+/// Stores something of every kind: checkpoints and batches after them, stacked layers, references, holes, and every
+/// kind of record in the catalog.
 fn make(lab: &mut Lab) {
     let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
     let pool = NewPool { name, protection, width: None, drives: drives(), force: Vec::new() };
@@ -155,7 +155,7 @@ fn pools_of_every_released_format_open() {
         check_catalog(&mut lab);
         let host = log_in(&mut lab, 2);
         check_content(&mut lab, &host);
-        // it goes on: written, made a snapshot of, started again, and read through and through
+        // the pool stays in use: it is written, gets a snapshot, is started again, and is read completely
         host.write(&mut lab, 1, 0, &content(3, 0, 64));
         let snapshots = vec![("vm".to_owned(), "after".to_owned())];
         lab.change(Command::Copy { order: CopyOrder::Snapshot { snapshots }, dry_run: false });
@@ -173,7 +173,7 @@ fn pools_of_every_released_format_open() {
     }
 }
 
-/// The newest fixture is of today's formats: whoever changes one makes a fixture of what was, first.
+/// The newest fixture has today's formats: before a format changes, a fixture of the present format must be made.
 #[test]
 fn there_is_a_fixture_of_the_formats_of_today() {
     let today = format!("pool-{}-catalog-{}", pool::FORMAT_VERSION, catalog::SCHEMA_VERSION);

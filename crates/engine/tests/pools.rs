@@ -1,4 +1,4 @@
-//! Pools: made, found again, degraded, refused.
+//! Pools: made, found at a start, degraded, refused.
 
 mod common;
 
@@ -69,7 +69,7 @@ fn a_pool_is_found_again_with_all_that_describes_the_array() {
                 assert!(lab.is_stopped());
             }
             lab.kill();
-            // another server: nothing but the drives comes along
+            // another server: only the drives are moved to it
             *lab.saved.lock().unwrap() = None;
             lab.restart();
             assert_eq!(lab.start_result(), Ok(()));
@@ -115,7 +115,7 @@ fn missing_drives_degrade_a_pool_and_too_many_take_it_offline() {
     let error = lab.command(volume("vm-03", "fast")).unwrap_err();
     assert_eq!(error.kind, CommandErrorKind::Unavailable, "{error}");
     lab.kill();
-    // without the head's copy, what describes the array is where nobody can read it
+    // without the head's copy, the only catalog is where nobody can read it
     let kept = lab.saved.lock().unwrap().take();
     lab.restart();
     let error = lab.start_result().unwrap_err();
@@ -171,12 +171,12 @@ fn a_drive_that_fails_under_way_is_recorded() {
     let mut lab = lab(world, 2, &paths);
     lab.change(create(pool("fast", "mirror-2", &paths)));
     lab.simulation.world.vanish(drives[3], None, false);
-    // the catalog's change is a write of the pool's
+    // a change of the catalog is a write to the pool
     lab.change(volume("vm-01", "fast"));
     lab.change(volume("vm-02", "fast"));
     lab.pass(base::Nanos::from_secs(60));
     let status = lab.status();
-    // what stood on it has been rebuilt by now
+    // its data has been rebuilt by now
     assert_eq!(status.pools[0].health, Health::Healthy, "{status:?}");
     assert_eq!((status.pools[0].drives.len(), status.pools[0].failures_survivable), (3, 1));
     lab.kill();
@@ -234,7 +234,7 @@ fn drives_of_another_array_are_left_alone() {
     lab.change(create(pool("fast", "parity-1", &paths)));
     let first = lab.status().array_id;
     lab.kill();
-    // a head that has an array of its own already
+    // a head that already has its own array
     *lab.saved.lock().unwrap() = None;
     let mut other = Lab::in_world(lab.simulation.world.clone(), 1, &[]);
     other.create_memory_volume("scratch", 1 << 20);

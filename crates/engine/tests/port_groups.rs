@@ -1,5 +1,5 @@
-//! Portal groups: paths of their own, with asymmetric access states that hosts can set (SPC-4 §5.16.2), and portals
-//! that are for some hosts only.
+//! Portal groups: separate paths, with asymmetric access states that hosts can set (SPC-4 §5.16.2), and portals for
+//! selected hosts only.
 
 mod common;
 
@@ -126,7 +126,7 @@ fn a_hosts_states_are_kept_by_every_shard_and_told_to_all_others() {
         assert_eq!(outcome(&mut lab, &first, set(&[(2, Standby), (3, ActiveNonOptimized)])), (0, (0, 0, 0)));
         let expected = [(1, ActiveOptimized), (2, Standby), (3, ActiveNonOptimized)];
         assert_eq!(states(&mut lab, &first, 0), expected, "and nobody tells the one who asked");
-        // a command that is served in any state tells the others
+        // a command that is served in any state notifies the others
         for host in [&second, &other] {
             let told = host.run(&mut lab, test_unit_ready(0));
             assert_eq!(sense(&told), (6, STATE_CHANGED.0, STATE_CHANGED.1));
@@ -137,10 +137,10 @@ fn a_hosts_states_are_kept_by_every_shard_and_told_to_all_others() {
         }
         assert_eq!(second.run(&mut lab, inquiry(0)).status, 0);
         other.write(&mut lab, 0, 0, &[3; 512]);
-        // another volume is not concerned
+        // another volume is not affected
         second.write(&mut lab, 1, 0, &[4; 512]);
         assert_eq!(states(&mut lab, &second, 1)[1], (2, ActiveOptimized));
-        // a path that has lost access can give it back to itself
+        // a path that has lost access can restore its access itself
         assert_eq!(
             outcome(&mut lab, &second, set(&[(2, ActiveOptimized), (1, Unavailable)])),
             (0, (0, 0, 0))
@@ -171,7 +171,8 @@ fn told(lab: &mut Lab) -> Vec<(u16, AccessState)> {
     volumes[0].access.iter().map(|access| (access.group, access.state)).collect()
 }
 
-/// What the administrator sets is told to every host, seen by all, and there after a power loss; what a host sets, too.
+/// States that the administrator sets are notified to every host, seen by all, and survive a power failure; so do
+/// states that a host sets.
 #[test]
 fn an_administrators_states_are_told_and_survive_a_power_loss() {
     for seed in 0..12 {
@@ -185,7 +186,7 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
         let api::Reply::Changed(change) = changed else { panic!("{changed:?}") };
         assert_eq!(change.lines, ["portal group 2 of volume one from active/optimized to standby"]);
         assert_eq!(change.hosts_affected, ["alpha", "beta"]);
-        // what has ended is on its way to the host; what arrived late is refused, the first of it with the news
+        // ended commands are being answered; commands that arrived later are refused, the first with the notification
         lab.pass(Nanos::from_secs(1));
         let ends: Vec<_> =
             writes.into_iter().map(|write| second.completion(write).expect("all end")).collect();
@@ -203,7 +204,7 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
         assert_eq!(outcome(&mut lab, &second, read_10(0, 0, 1)), (2, STANDBY));
         let row = &report(&mut lab, &first, 0)[1];
         assert_eq!((row.state, row.status), (Standby, PortGroupStatus::Implicit));
-        // a host, too, and one state beside the other
+        // a host can set one, too, in addition to the other state
         assert_eq!(outcome(&mut lab, &first, set(&[(3, ActiveNonOptimized)])), (0, (0, 0, 0)));
         let expected = [
             (1, AccessState::ActiveOptimized),
@@ -221,7 +222,7 @@ fn an_administrators_states_are_told_and_survive_a_power_loss() {
             rows.iter().map(|row| row.state).collect::<Vec<_>>(),
             [ActiveOptimized, Standby, ActiveNonOptimized]
         );
-        // without the last active group hosts would have no way at all
+        // without the last active group, hosts would have no path
         reload(&mut lab, vec![options(2, &[])]);
         assert_eq!(told(&mut lab), [(2, AccessState::ActiveOptimized)]);
     }
@@ -251,7 +252,8 @@ fn what_an_administrator_cannot_set() {
     assert_eq!(told(&mut lab)[0], (1, AccessState::Unavailable), "a dry run changes nothing");
 }
 
-/// Writes by a path that loses access end before the change does: each is there or refused, and none lands later.
+/// Writes by a path that loses access end before the change does: each takes effect or is refused, and none takes
+/// effect later.
 #[test]
 fn nothing_that_came_by_a_lost_path_lands_later() {
     let mut refused = 0;
@@ -318,7 +320,7 @@ fn a_portal_for_some_hosts_lets_nobody_else_in() {
             groups.iter().map(|&group| format!("{},{group}", portal_of(group, 0))).collect();
         assert_eq!(targets[0].addresses, expected);
     }
-    // the portal is taken from the host: its session there ends, others stay
+    // the host loses access to the portal: its session there ends, others stay
     let stays = log_in(&mut lab, 1, 1, BETA);
     reload(&mut lab, vec![options(1, &[]), options(2, &["alpha"]), options(3, &[])]);
     beta.wait_closed(&mut lab);
@@ -326,7 +328,8 @@ fn a_portal_for_some_hosts_lets_nobody_else_in() {
     log_in(&mut lab, 2, 0, ALPHA);
 }
 
-/// An old process may hold the address for a while: the portal is had as soon as it is free, and hosts log in then.
+/// An old process may hold the address for a while: the portal opens as soon as the address is free, and hosts log in
+/// then.
 #[test]
 fn a_portal_that_could_not_be_had_is_tried_again() {
     for shards in [1, 3] {

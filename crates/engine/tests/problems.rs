@@ -54,7 +54,7 @@ fn an_array_that_starts_or_stops_says_so() {
     assert_eq!(codes(&status)[0], ProblemCode::ArrayStopping);
 }
 
-/// Without the head's own copy of the catalog, and with too few drives of the only pool, nobody knows the array.
+/// Without the head's own copy of the catalog, and with too few drives of the only pool, the array is unknown.
 #[test]
 fn an_array_that_cannot_start_says_why() {
     let (mut lab, drives) = array(2, "stripe", &["fast"]);
@@ -69,7 +69,7 @@ fn an_array_that_cannot_start_says_why() {
     assert_eq!(status.problems[0].subject, Subject::Array);
 }
 
-/// One of the volumes of a schedule has no snapshot of the last time, since its pool was offline.
+/// One of the volumes of a schedule lacks the last snapshot, because its pool was offline.
 #[test]
 fn a_schedule_names_what_it_has_left_out() {
     let (mut lab, drives) = array(3, "mirror-2", &["fast", "slow"]);

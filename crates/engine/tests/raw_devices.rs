@@ -1,4 +1,4 @@
-//! Raw volumes: all sectors of a device, as large as it is, for as long as it is there.
+//! Raw volumes: they serve all sectors of a device, have its size, and are online as long as the device is there.
 
 mod common;
 
@@ -18,7 +18,7 @@ const SECTOR: u64 = 512;
 /// Sectors of a device that ends inside a 4 KiB block.
 const SECTORS: u64 = 8 * MIB / SECTOR + 3;
 const CAPACITY_CHANGED: (u8, u8) = (0x2A, 0x09);
-/// What is noticed by itself is noticed within that.
+/// The time within which changes of a device are noticed without a command.
 const NOTICED: Nanos = Nanos::from_secs(10);
 
 fn raw(block_bytes: u32) -> NewVolume {
@@ -96,7 +96,7 @@ fn what_blocks_of_4_kib_leave_out_is_said() {
     assert!(!lines.iter().any(said), "{lines:?}");
     lab.change(Command::VolumeCreate { volume: raw(4096), dry_run: false });
     assert_eq!(volume(&mut lab).size_bytes, 8 * MIB);
-    // what can be no block size is no reason to end
+    // an invalid block size is an error, and the program continues
     let error = lab.command(Command::VolumeCreate { volume: raw(0), dry_run: true }).unwrap_err();
     assert_eq!(error.kind, CommandErrorKind::InUse, "{error}");
 }
@@ -161,7 +161,7 @@ fn a_device_that_became_smaller_fails_behind_its_end_and_is_a_problem() {
         assert_eq!(sense(&host.run(&mut lab, write_10(0, lba, &sectors(1, 2)))), (3, 0x0C, 0));
     }
     host.write(&mut lab, 0, end as u32 - 1, &sectors(8, 1));
-    // a start does not take what lacks something that a host believes to be there
+    // a start refuses a device that lacks sectors which a host believes to be there
     host.log_out(&mut lab);
     lab.kill();
     lab.restart();
@@ -212,7 +212,7 @@ fn a_device_that_goes_while_nothing_is_asked_of_it_is_noticed_and_taken_back() {
     assert_eq!(capacity_sectors(&mut lab, &host), SECTORS + 1);
 }
 
-/// A device that hangs is not gone, holds up nobody who looks, and is looked at once, not again and again.
+/// A device that hangs does not count as gone, delays nobody who looks at devices, and is checked only once at a time.
 #[test]
 fn a_device_that_hangs_is_waited_for() {
     let (mut lab, device, host) = array(6, 2);

@@ -1,4 +1,4 @@
-//! EXTENDED COPY inside a pool: nothing is written but references, and both sides go their own ways.
+//! EXTENDED COPY inside a pool: it writes only references, and source and destination then change independently.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn stored(lab: &mut Lab) -> u64 {
     lab.status().pools[0].used_bytes
 }
 
-/// Sector by sector something else.
+/// Every sector has different content.
 fn pattern(tag: u8, sectors: u64) -> Vec<u8> {
     (0..sectors).flat_map(|n| [[tag, n as u8, (n >> 8) as u8, 7].repeat(128)].concat()).collect()
 }
@@ -103,7 +103,7 @@ fn both_sides_go_their_own_ways() {
         check(&mut lab, &host);
         lab.pass(Nanos::from_secs(20));
         check(&mut lab, &host);
-        // nothing is left in the end
+        // nothing is left at the end
         let order = CopyOrder::Snapshot { snapshots: vec![("copy".to_owned(), "then".to_owned())] };
         lab.change(Command::Copy { order, dry_run: false });
         copied(&mut lab, &host, (1, there), (0, 20 * SECTORS), SECTORS);
@@ -120,7 +120,7 @@ fn both_sides_go_their_own_ways() {
     }
 }
 
-/// Whatever the moment: each block of the destination is what it was or what it is to be, and the source is whole.
+/// At every moment, each block of the destination has its old or its new content, and the source is intact.
 #[test]
 fn the_power_goes_in_the_middle_of_a_copy() {
     let mut copied = [0; 2];
@@ -149,7 +149,7 @@ fn the_power_goes_in_the_middle_of_a_copy() {
         }
         assert!(!answered || new == there.len() / 4096, "seed {seed}: answered, and gone");
         copied[usize::from(new > 0)] += 1;
-        // the layer that was frozen for it is no trouble
+        // the layer that was frozen for it causes no problem
         write(&mut lab, &host, 0, 0, &old);
         lab.pass(Nanos::from_secs(12));
         let again = read(&mut lab, &host, 1, 8, sectors);
@@ -158,7 +158,8 @@ fn the_power_goes_in_the_middle_of_a_copy() {
     assert!(copied.iter().all(|&count| count > 2), "cut off before and after: {copied:?}");
 }
 
-/// Blocks that are references, and those that only references keep; with these, what the volumes use is all that is used.
+/// Blocks that are references, and blocks that only references keep; together with the latter, the volumes' use is the
+/// whole use.
 fn references(lab: &mut Lab) -> (u64, u64) {
     let status = lab.status();
     let PoolReferences { copied_bytes, kept_bytes } = status.pools[0].references;
@@ -171,7 +172,8 @@ fn references(lab: &mut Lab) -> (u64, u64) {
     (copied_bytes / 4096, kept_bytes / 4096)
 }
 
-/// What a copy alone keeps of a source that has unmapped it comes back when the copy is gone, and is not passed over in silence.
+/// Blocks that only a copy keeps, because the source has unmapped them, are freed when the copy is gone, and are
+/// reported until then.
 #[test]
 fn what_a_copy_has_kept_is_not_said_to_be_nothing() {
     let (mut lab, host) = array(1, 2, false);
@@ -193,7 +195,8 @@ fn what_a_copy_has_kept_is_not_said_to_be_nothing() {
     assert!(!said[1].contains("at least"), "no copy is left: {said:?}");
 }
 
-/// As long as anybody stands on what was copied from, it counts there; then with the copies alone, to the block.
+/// As long as a volume or snapshot uses the copied layer, it counts there; afterwards it counts with the copies alone,
+/// to the block.
 #[test]
 fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {
     for (seed, shards) in [(1, 1), (2, 3)] {
@@ -211,11 +214,11 @@ fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {
         let left = blocks - 101;
         assert_eq!(references(&mut lab), (left, 0), "seed {seed}: overwritten");
         lab.pass(Nanos::from_secs(2));
-        // from what the source is now: what was written since is frozen, too, and stands on what was before
+        // from the present source: blocks written since are frozen, too, above the earlier ones
         copied(&mut lab, &host, (0, 0), (1, 30 * SECTORS), 2 * SECTORS);
         let left = left + 512;
         assert_eq!(references(&mut lab), (left, 0), "seed {seed}: copied again");
-        // a snapshot of the copy holds its references, too; what is written over them then takes none of them away
+        // a snapshot of the copy holds its references, too; overwriting them then removes none of them
         let snapshot = ("copy".to_owned(), "then".to_owned());
         let order = CopyOrder::Snapshot { snapshots: vec![snapshot.clone()] };
         lab.change(Command::Copy { order, dry_run: false });
@@ -226,7 +229,7 @@ fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {
         lab.pass(Nanos::from_secs(20));
         let left = left - 256;
         assert_eq!(references(&mut lab), (left, 0), "seed {seed}: the snapshot is gone");
-        // a snapshot that stands on what was copied is reason enough for it, also in the bin
+        // a snapshot above the copied layer is reason enough to keep it, also in the bin
         let order = CopyOrder::Snapshot { snapshots: vec![("disk".to_owned(), "last".to_owned())] };
         lab.change(Command::Copy { order, dry_run: false });
         let name = "disk".to_owned();
@@ -245,7 +248,7 @@ fn what_copies_read_elsewhere_and_what_only_they_keep_is_told_to_the_block() {
         let host = Host::log_in(&mut lab, 0, ALPHA, 1);
         host.settle(&mut lab, 1);
         assert_eq!(references(&mut lab), (left, blocks + 256), "seed {seed}: after a start");
-        // nothing refers to the second of the two states any more: the first takes in what it had
+        // nothing refers to the second of the two states any more: the first takes over its blocks
         write(&mut lab, &host, 1, 31 * SECTORS, &pattern(6, SECTORS));
         let flush = || Request::new(Lun::new(1).unwrap().emit(), cdb(&[0x35]));
         assert_eq!(host.run(&mut lab, flush()).status, 0);

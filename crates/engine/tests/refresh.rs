@@ -1,4 +1,4 @@
-//! Clones of one image become clones of the next one, all at once.
+//! Clones of one image become clones of the next image, all in one step.
 
 mod common;
 
@@ -83,7 +83,7 @@ fn clones_are_the_new_image_and_who_they_were() {
     assert_eq!(none.kind, CommandErrorKind::NotFound);
     let dry = lab.change(Command::Copy { order: order(true), dry_run: true });
     assert!(dry.lines[0].starts_with("refresh 3 clones of golden@v1 to golden@v2: desk0, desk1, desk2;"));
-    // one that is under way ends before, or finds that the LUN is gone
+    // a command in flight ends before, or finds that the LUN is gone
     let under_way = host.send(&mut lab, write_10(1, 300, &[77; 4096]));
     let change = lab.change(copy(order(true)));
     assert_eq!(change.hosts_affected, ["alpha"]);
@@ -103,7 +103,7 @@ fn clones_are_the_new_image_and_who_they_were() {
         assert_eq!((&now.naa, &now.serial, now.id), (&before.naa, &before.serial, before.id));
         assert_eq!((now.clone_of.as_deref(), now.snapshots), (Some("golden@v2"), before.snapshots));
     }
-    // what was kept of a clone is there, and it can become that again
+    // the old content of a clone is there, and the clone can return to it
     lab.unmap("desk1", "alpha");
     let (volume, snapshot) = ("desk1".to_owned(), "mine".to_owned());
     lab.change(copy(CopyOrder::RollBack { volume, snapshot }));
@@ -152,15 +152,15 @@ fn what_cannot_become_the_image_is_refused() {
     assert!(host.read(&mut lab, 3, 5000, 2048) == vec![9; MIB as usize]);
 }
 
-/// What a host is told by an INQUIRY for a page of vital product data (SPC-4 §7.8).
+/// The answer to an INQUIRY for a page of vital product data (SPC-4 §7.8).
 fn vital_product_data(lab: &mut Lab, host: &Host, lun: u16, page: u8) -> Vec<u8> {
     let cdb = cdb(&[0x12, 1, page, 1, 0, 0]);
     let request = Request { cdb, expected_in: 256, ..inquiry(lun) };
     host.run(lab, request).data_in.to_vec()
 }
 
-/// A farm of desktops: one image, 500 linked clones, all read what they share and write their own, all refreshed at once,
-/// through a sudden end.
+/// A desktop farm: one image, 500 linked clones. All read what they share and write their own blocks; all are refreshed
+/// at once, through a crash.
 #[test]
 fn five_hundred_desks_share_one_image() {
     const DESKS: u16 = 500;

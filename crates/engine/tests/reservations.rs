@@ -1,5 +1,5 @@
-//! Reservations array-wide: one for all shards, told to whom they concern, fencing what they shut out, and kept
-//! on the drives where an initiator asks for that.
+//! Array-wide reservations: they are the same on all shards, are reported to the affected initiators, fence excluded
+//! initiators, and are stored on the drives if an initiator requests this.
 
 mod common;
 
@@ -24,7 +24,7 @@ const RESERVE: u8 = 1;
 const PREEMPT_AND_ABORT: u8 = 5;
 const EXCLUSIVE: u8 = 3;
 
-/// What a host asks of its LUN 0; `persist` is APTPL.
+/// PERSISTENT RESERVE OUT of a host to its LUN 0; `persist` is APTPL.
 fn out(action: u8, kind: u8, key: u64, action_key: u64, persist: bool) -> Request {
     let list = ReserveOutList {
         key,
@@ -91,11 +91,11 @@ fn a_reservation_holds_on_every_shard_from_its_answer_on() {
         let second = Host::log_in(&mut lab, 0, ALPHA, 2);
         second.settle(&mut lab, 0);
         assert_eq!(status(&mut lab, &second, write_10(0, 0, &[1; 512])), CONFLICT);
-        // a session that comes back is the same nexus, wherever it comes to
+        // a session that logs in again is the same nexus, on whichever shard it is
         alpha.log_out(&mut lab);
         let alpha = login(&mut lab, shards - 1, ALPHA);
         assert_eq!(status(&mut lab, &alpha, write_10(0, 0, &[1; 512])), 0);
-        // nothing would keep it
+        // nothing could store it
         let refused = alpha.run(&mut lab, out(REGISTER, 0, 1, 1, true));
         assert_eq!(sense(&refused), (5, 0x26, 0));
     }
@@ -129,7 +129,7 @@ fn preempt_and_abort_fences_a_write_that_is_under_way() {
         let preempt = beta.send(&mut lab, out(PREEMPT_AND_ABORT, EXCLUSIVE, 2, 1, false));
         lab.pass(Nanos::from_secs(1));
         assert!(beta.completion(preempt).is_none(), "the write may still land");
-        // the one that is shut out is told when its write has ended, and changes nothing
+        // the excluded host gets the answer when its write has ended, and changes nothing
         let early = alpha.send(&mut lab, write_10(0, 8, &[9; 4096]));
         lab.pass(Nanos::from_secs(1));
         assert!(alpha.completion(early).is_none());
@@ -204,7 +204,7 @@ fn reservations_that_are_to_persist_survive_sudden_ends_on_the_drives() {
         hosts(&mut lab, "disk");
         let restart = |lab: &mut Lab| {
             lab.kill();
-            // nothing but the drives comes along
+            // only the drives are moved to the new server
             *lab.saved.lock().unwrap() = None;
             lab.restart();
             lab.start_result().unwrap();
@@ -217,13 +217,13 @@ fn reservations_that_are_to_persist_survive_sudden_ends_on_the_drives() {
         let beta = login(&mut lab, shards - 1, BETA);
         assert_eq!(status(&mut lab, &beta, read_10(0, 0, 8)), CONFLICT);
         assert_eq!(parse_reservation(&read_in(&mut lab, &beta, 1)), Some((0, Some((1, kind)))));
-        // an administrator's change leaves them alone
+        // an administrator's change does not affect them
         lab.create_host("gamma", "iqn.2001-04.com.example:gamma");
         restart(&mut lab);
         let alpha = login(&mut lab, 0, ALPHA);
         assert_eq!(status(&mut lab, &alpha, write_10(0, 0, &[1; 512])), 0);
         assert_eq!(keys(&mut lab, &alpha), [1]);
-        // a registration without APTPL takes it back for all
+        // a registration without APTPL revokes it for all
         assert_eq!(status(&mut lab, &alpha, out(REGISTER, 0, 1, 7, false)), 0);
         restart(&mut lab);
         let beta = login(&mut lab, 0, BETA);
@@ -232,7 +232,7 @@ fn reservations_that_are_to_persist_survive_sudden_ends_on_the_drives() {
     }
 }
 
-/// Sends a command until it is told no unit attention any more.
+/// Sends a command until it returns no unit attention any more.
 fn insist(lab: &mut Lab, host: &Host, request: &Request) -> u8 {
     loop {
         let completion = host.run(lab, request.clone());
@@ -242,8 +242,8 @@ fn insist(lab: &mut Lab, host: &Host, request: &Request) -> u8 {
     }
 }
 
-/// A cluster whose nodes take the disk from each other while all of them write, on a drive that sticks: after a
-/// PREEMPT AND ABORT is answered, nothing that an older holder has written lands.
+/// The nodes of a cluster take the disk from each other while all of them write, on a drive that stalls: after a
+/// PREEMPT AND ABORT is answered, no write of an older holder takes effect.
 #[test]
 fn a_fencing_storm_never_lets_a_late_write_through() {
     const REGISTER_AND_IGNORE: u8 = 6;

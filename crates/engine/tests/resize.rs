@@ -1,4 +1,4 @@
-//! A volume that is made larger while hosts use it: they are told, nothing is lost, what is new is zeros.
+//! A volume is made larger while hosts use it: they are notified, nothing is lost, and the new blocks are zeros.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn a_volume_does_not_outgrow_its_layer() {
     assert_eq!(lab.status().volumes[0].size_bytes, 256 * MIB);
 }
 
-/// The shards learn of the new size one after the other: a write to what is new meanwhile is refused or done.
+/// The shards learn the new size one after the other: meanwhile, a write to the new part is refused or done.
 #[test]
 fn writes_to_what_is_new_race_with_the_change() {
     for (seed, in_pool) in (10..20).flat_map(|seed| [(seed, false), (seed, true)]) {
@@ -141,7 +141,7 @@ fn writes_to_what_is_new_race_with_the_change() {
                 match (write.status, sense(&write)) {
                     (0, _) => break,
                     (2, CAPACITY_CHANGED) => told[index] = true,
-                    // not yet, here or at the volume's home
+                    // not there yet, here or at the volume's home
                     (2, (5, 0x21, 0) | (2, 4, _)) => {}
                     other => panic!("seed {seed}: {other:x?}"),
                 }
@@ -153,7 +153,8 @@ fn writes_to_what_is_new_race_with_the_change() {
     }
 }
 
-/// What is behind the new end is lost only with --force, and never seen again; over a power cut in the middle, too.
+/// Blocks behind the new end are given up only with --force, and never seen again, even after a power failure in the
+/// middle.
 #[test]
 fn a_volume_that_gets_smaller_forgets_what_was_behind() {
     for seed in 30..42 {
@@ -202,7 +203,7 @@ fn a_volume_that_gets_smaller_forgets_what_was_behind() {
         assert!(host.read(&mut lab, 0, 0, 2048) == vec![1; MIB as usize]);
         assert!(host.read(&mut lab, 0, 4 * 2048, 4 * 2048) == vec![0; 4 * MIB as usize], "seed {seed}");
         if seed % 2 == 0 {
-            // what it was then, and as large
+            // its earlier content, with the earlier size
             lab.change(resize(9 * MIB, false));
             lab.unmap("disk", "alpha");
             lab.unmap("disk", "beta");
@@ -216,7 +217,7 @@ fn a_volume_that_gets_smaller_forgets_what_was_behind() {
     }
 }
 
-/// Two hosts write all over a volume that gets smaller: what is behind the new end is refused, and nothing else.
+/// Two hosts write all over a volume that becomes smaller: writes behind the new end are refused, and no others.
 #[test]
 fn writes_to_what_goes_away_race_with_the_change() {
     for seed in 50..60 {

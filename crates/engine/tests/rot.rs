@@ -1,4 +1,5 @@
-//! A drive that rots: its own damage does not speak for it, and `status` says no more than is known.
+//! A drive with silent corruption: its own damage is no reason to keep it in service, and `status` reports only what is
+//! known.
 
 mod common;
 
@@ -101,7 +102,7 @@ fn a_rotting_drive_is_taken_out_and_the_pool_is_whole_again() {
     }
 }
 
-/// Each lane by itself has met fewer errors than the limit; the drive has made more.
+/// Each lane by itself has met fewer errors than the threshold; all together the drive has made more.
 #[test]
 fn the_limit_is_the_drives_over_all_lanes() {
     let mut bench = bench(7, "parity-1", 5);
@@ -113,7 +114,7 @@ fn the_limit_is_the_drives_over_all_lanes() {
     assert!(bench.serves(1), "nothing is too many yet");
     let errors: u64 = bench.pool().drives.iter().map(|drive| drive.errors.checksum).sum();
     assert!(errors > 30, "{errors}");
-    // more than any of three lanes can have met if each has a part, fewer than all together
+    // more than any of three lanes can have met if each has a share, fewer than all together
     let between = errors as u32 * 9 / 10;
     bench.upkeep(Upkeep::Set { pool: "fast".into(), settings: limit(Some(between)) });
     bench.lab.pass(Nanos::from_secs(60));
@@ -121,7 +122,7 @@ fn the_limit_is_the_drives_over_all_lanes() {
     bench.check_data();
 }
 
-/// With as many drives out as the protection allows, one more that rots stays, and `status` says why.
+/// With as many drives out as the protection allows, another drive with silent corruption stays, and `status` says why.
 #[test]
 fn a_drive_that_stays_in_spite_of_its_errors_is_told() {
     let mut bench = bench(11, "parity-1", 5);
@@ -135,7 +136,7 @@ fn a_drive_that_stays_in_spite_of_its_errors_is_told() {
     bench.lab.simulation.world.overwrite(bench.drives[1], 1000);
     bench.lab.simulation.world.vanish(bench.drives[0], None, false);
     for n in 0..PIECES {
-        // some of it is lost, which is not what this is about
+        // some of it is lost, which is not the subject of this test
         bench.host.run(&mut bench.lab, common::host::read_10(0, n * 3000, 64));
     }
     let mut told = None;
@@ -154,13 +155,13 @@ fn a_drive_that_stays_in_spite_of_its_errors_is_told() {
     );
 }
 
-/// While a scrub finds damage, the pool never says that it would survive more than it would: as many drives as it says are
-/// pulled, and everything is read.
+/// While a scrub finds damage, the pool never claims to survive more failures than it would: as many drives as it says
+/// are pulled, and everything is read.
 #[test]
 fn what_is_said_to_be_survived_is_survived() {
     for (seed, wait) in [(21, 0), (22, 1), (23, 2), (24, 4), (25, 8)] {
         let mut bench = bench(seed, "parity-2", 6);
-        // never taken out: what it lacks stays where it is until it is written anew
+        // it is never taken out: what it lacks stays where it is until it is written anew
         let slow = NewSettings {
             checksum_errors: Some(1_000_000),
             repair_share_percent: Some(1),

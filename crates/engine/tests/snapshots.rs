@@ -1,4 +1,4 @@
-//! Snapshots, clones and rollback, while hosts write and the power goes.
+//! Snapshots, clones and rollback, while hosts write and the power fails.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn the_life_of_snapshots_and_clones() {
             Some(CopySpace::new(written_bytes, used_bytes, unique_bytes))
         };
         let spaces: Vec<_> = list(&mut lab).iter().map(|one| one.space).collect();
-        // the clone and the second snapshot both stand on the first; of the second, the volume hides a block
+        // the clone and the second snapshot are both above the first; the volume hides a block of the second
         assert_eq!(spaces, [space(MIB, MIB, 0), space(MIB / 2, MIB * 3 / 2, 4096)], "seed {seed}");
         let volumes = lab.status().volumes;
         assert_eq!(volumes[0].space, space(4096, MIB * 3 / 2 + 4096, 4096), "seed {seed}");
@@ -148,7 +148,7 @@ fn a_copy_of_a_volume_is_its_own() {
         lab.map("whole", "alpha", 1, false);
         host.settle(&mut lab, 0);
         host.settle(&mut lab, 1);
-        // each goes its own way
+        // both change independently
         host.write(&mut lab, 0, 8, &[3; 4096]);
         host.write(&mut lab, 1, 16, &[4; 4096]);
         let expected = [[2; 4096], [1; 4096], [4; 4096], [1; 4096]].concat();
@@ -158,7 +158,7 @@ fn a_copy_of_a_volume_is_its_own() {
         assert!(volumes[0].naa != volumes[1].naa && volumes[0].size_bytes == volumes[1].size_bytes);
         let used = volumes[1].space.unwrap().used_bytes;
         assert_eq!(used, MIB + 2 * 4096, "seed {seed}: it shares what was there");
-        // it is no clone of a snapshot: what refreshes those leaves it alone
+        // it is no clone of a snapshot: a refresh of those does not affect it
         let refresh = CopyOrder::Refresh {
             volume: "disk".to_owned(),
             snapshot: "mon".to_owned(),
@@ -166,7 +166,7 @@ fn a_copy_of_a_volume_is_its_own() {
             remap: true,
         };
         assert_eq!(lab.command(copy(refresh)).unwrap_err().kind, CommandErrorKind::NotFound);
-        // and it stays when the other is gone, through a power cut, too
+        // and it stays when the other is deleted, also across a power failure
         lab.change(delete("mon"));
         lab.change(Command::VolumeDelete {
             name: "disk".to_owned(),
@@ -190,14 +190,13 @@ fn list_of_missing(lab: &mut Lab) -> bool {
     asked.is_err_and(|error| error.kind == CommandErrorKind::NotFound)
 }
 
-/// Where the `n`th write of a chain goes: all over the volume, and so over all lanes.
+/// The place of the `n`th write of a chain: all over the volume, and so over all lanes.
 fn place(n: u32) -> u32 {
     n * 37 % 128 * 1024
 }
 
-/// A host writes one block after the other, each when the one before is acknowledged. Whatever the moment at which a
-/// snapshot is taken: it has the first so many of them, all that were acknowledged before it was asked for, and no
-/// other.
+/// A host writes one block after the other, each when the one before is acknowledged. At whatever moment a snapshot is
+/// taken, it contains a prefix of these writes, which includes all that were acknowledged before the request.
 #[test]
 fn a_snapshot_is_one_moment_of_all_lanes() {
     for seed in 20..32 {
@@ -226,7 +225,7 @@ fn a_snapshot_is_one_moment_of_all_lanes() {
 }
 
 /// A host writes one block after the other, in turn to two volumes, as databases do with their log and their tables:
-/// snapshots of both at one moment have the first so many of all, and no other.
+/// snapshots of both at one moment contain a prefix of all writes.
 #[test]
 fn snapshots_of_several_volumes_are_one_moment() {
     for seed in 40..52 {
@@ -259,7 +258,7 @@ fn snapshots_of_several_volumes_are_one_moment() {
     }
 }
 
-/// The power goes at any moment of an order: it was carried out or not, and nothing else has changed.
+/// The power fails at any moment of a command: it was carried out or not, and nothing else has changed.
 #[test]
 fn the_power_goes_in_the_middle_of_orders() {
     let mut carried_out = [0; 4];
@@ -280,7 +279,7 @@ fn the_power_goes_in_the_middle_of_orders() {
             }
         };
         let answer = lab.send_command(order);
-        // what a deletion gives back is counted before
+        // the space that a deletion frees is counted before
         let step = if kind == 2 { 400_000 } else { 80_000 };
         lab.pass(base::Nanos(1 + (seed - 100) * step));
         let answered = answer.lock().unwrap().is_some();
@@ -307,12 +306,12 @@ fn the_power_goes_in_the_middle_of_orders() {
         host.write(&mut lab, 0, place(3), &[7; 4096]);
         assert!(host.read(&mut lab, 0, place(3), 8) == [7; 4096]);
     }
-    // cut off before, and after, of each kind
+    // interrupted before, and after, each kind was carried out
     assert!(carried_out.iter().all(|&done| (1..12).contains(&done)), "{carried_out:?}");
 }
 
-/// Wherever it happens that the file systems under the drives run full: until the snapshot is recorded, or forgotten, the volume
-/// refuses writes for want of space, and for nothing else; when there is space, it takes them by itself.
+/// The file systems under the drives become full at any moment: until the snapshot is recorded or dropped, the volume
+/// refuses writes, and only for want of space. When there is space, it accepts writes without a command.
 #[test]
 fn a_snapshot_that_cannot_be_recorded_is_want_of_space_to_hosts() {
     const SPACE_ALLOCATION_FAILED: (u8, u8, u8) = (7, 0x27, 0x07);
@@ -330,7 +329,7 @@ fn a_snapshot_that_cannot_be_recorded_is_want_of_space_to_hosts() {
         };
         fill(&lab, true);
         lab.pass(Nanos::from_secs(15));
-        // where there is space for a moment, the lane waits for none any more, and something of the order is done
+        // if there is space for a moment, the lane no longer waits for it, and a part of the command is done
         for moment in [0, events, 20, 40] {
             fill(&lab, false);
             (0..moment).for_each(|_| assert!(lab.simulation.step()));

@@ -1,4 +1,4 @@
-//! Hot spares: they join when a drive is lost for good, and neither before nor twice.
+//! Hot spares: they join when a drive is lost permanently, not before, and only once.
 
 mod common;
 
@@ -21,7 +21,7 @@ fn path(number: usize) -> String {
     format!("/dev/sd{}", (b'a' + number as u8) as char)
 }
 
-/// A pool of three drives, so many as parity-1 needs at least, more drives, and a host that has written.
+/// A pool of three drives, the minimum for parity-1, more drives, and a host that has written.
 struct Bench {
     lab: Lab,
     drives: Vec<DriveNumber>,
@@ -92,7 +92,7 @@ impl Bench {
 
     fn vanish(&mut self, number: usize) {
         self.lab.simulation.world.vanish(self.drives[number], None, false);
-        // somebody notices
+        // a host notices the loss
         self.with_host(|host, lab| host.write(lab, 0, 0, &piece(0)));
     }
 
@@ -134,7 +134,7 @@ fn the_smallest_that_is_large_enough_joins_when_a_drive_is_lost_for_good() {
     bench.wait_healthy();
     assert_eq!(bench.members(), [path(0), path(2), path(4)]);
     assert_eq!(bench.spares(), [path(3)]);
-    // what was lost is of an older life now; the next loss has the next spare
+    // the lost data is of an earlier epoch now; the next loss gets the next spare
     bench.lab.simulation.world.return_drive(bench.drives[1]);
     bench.vanish(0);
     bench.pass(40);
@@ -160,7 +160,7 @@ fn a_drive_that_comes_back_soon_needs_none() {
 
 #[test]
 fn sudden_ends_do_not_use_a_second_one() {
-    // the first keeper's round after the loss has it on record; with the pool rebuilt the spare joins
+    // the keeper's first round after the loss records it; when the pool is rebuilt, the spare joins
     for kill_at in (0..4_000).step_by(100).chain((30_000..33_000).step_by(500)) {
         let mut bench = Bench::new(63, &[GIB, GIB]);
         bench.spare(&[3, 4], false).unwrap();
@@ -187,7 +187,7 @@ fn what_is_not_blank_is_no_spare_and_never_erased() {
     bench.spare(&[3, 4], false).unwrap();
     assert_eq!(bench.spare(&[3], false).unwrap_err().kind, CommandErrorKind::AlreadyExists);
     assert_eq!(bench.spare(&[0], true).unwrap_err().kind, CommandErrorKind::NotFound);
-    // somebody has made a file system on it meanwhile
+    // a file system was made on it meanwhile
     bench.lab.simulation.world.poke(bench.drives[3], 0, &ext4);
     bench.vanish(1);
     bench.pass(45);
@@ -230,7 +230,7 @@ fn one_joins_for_a_drive_that_is_too_slow_and_could_not_be_spared() {
     panic!("it has not been replaced: {:#?}", bench.lab.status());
 }
 
-/// Nobody reads or writes: what was pulled is noticed all the same, and its spare joins before anything is asked for.
+/// Without reads and writes, a pulled drive is noticed all the same, and its spare joins before any data is requested.
 #[test]
 fn a_drive_that_is_pulled_from_an_idle_array_is_missing_and_replaced() {
     for seed in 31..34 {
@@ -240,7 +240,7 @@ fn a_drive_that_is_pulled_from_an_idle_array_is_missing_and_replaced() {
         let pulled = bench.drives[1];
         bench.lab.simulation.world.vanish(pulled, None, false);
         bench.pass(10);
-        // missing, or the pool has got over it already: there is little to rebuild
+        // missing, or the pool has repaired the loss already: there is little to rebuild
         assert!(!bench.members().contains(&path(1)), "{:#?}", bench.pool());
         bench.pass(60);
         assert_eq!(bench.members(), [path(0), path(2), path(3)]);
@@ -249,8 +249,8 @@ fn a_drive_that_is_pulled_from_an_idle_array_is_missing_and_replaced() {
     }
 }
 
-/// A drive that answers nothing, for longer than the kernel tries: it is given up, the spare joins, and nobody who asks about
-/// drives waits for it. When it answers again, it is there again.
+/// A drive does not answer, for longer than the kernel tries: it is given up, the spare joins, and no caller that asks
+/// about drives waits for it. When it answers again, it is back.
 #[test]
 fn a_drive_that_hangs_holds_up_neither_its_spare_nor_whoever_asks() {
     for seed in 41..44 {
@@ -283,8 +283,8 @@ fn clear(bench: &mut Bench, drive: &str) -> Result<Reply, api::CommandError> {
     bench.lab.command(Command::DriveClear { drive: Some(drive.to_owned()), dry_run: false })
 }
 
-/// After a spare has been rebuilt onto, `status` says what happened until somebody has taken note; the drive that failed is taken by
-/// nothing that does not name it with force, after a restart neither.
+/// After a rebuild onto a spare, `status` reports the failure until an administrator acknowledges it. The failed drive
+/// is refused by every command that does not name it with --force, also after a restart.
 #[test]
 fn what_failed_is_remembered_when_it_is_mended() {
     let mut bench = Bench::new(8, &[GIB]);
@@ -307,7 +307,7 @@ fn what_failed_is_remembered_when_it_is_mended() {
             bench.pass(10);
         }
     }
-    // it is back, and blank: somebody has wiped it
+    // it is back, and blank: an administrator has wiped it
     let world = bench.lab.simulation.world.clone();
     world.return_drive(bench.drives[0]);
     let (path, dry_run) = (path(0), false);
@@ -334,7 +334,7 @@ fn what_failed_is_remembered_when_it_is_mended() {
     bench.check_data();
 }
 
-/// A drive that is not there after a start is called what it was called before.
+/// A drive that is missing after a start keeps its earlier name.
 #[test]
 fn a_missing_drive_has_its_name_after_a_restart() {
     let mut bench = Bench::new(9, &[]);

@@ -1,4 +1,4 @@
-//! The whole path: hosts, shards, lanes, drives; what was acknowledged is there whatever happens.
+//! The whole path: hosts, shards, lanes, drives. Acknowledged data is there after any failure.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The program is killed, or the power goes, in the middle of changes: what was answered is there afterwards,
-//! what was not is there as a whole or not at all, and the array always starts.
+//! The program is killed, or the power fails, in the middle of changes. Answered changes are there afterwards. Other
+//! changes are there completely or not at all. The array always starts.
 
 mod common;
 
@@ -28,13 +28,14 @@ fn pool(name: &str, drives: &[String]) -> Command {
         protection: "parity-1".to_owned(),
         width: None,
         drives: drives.to_vec(),
-        // what a pool that did not come to be has left there
+        // what a pool whose creation failed has left there
         force: drives.to_vec(),
     };
     Command::PoolCreate { pool, dry_run: false }
 }
 
-/// Sends a command and lets at most so many events happen. Whether it was carried out; `None`: not answered.
+/// Sends a command and lets at most this number of events happen. Returns whether it was carried out; `None`: not
+/// answered.
 fn try_command(lab: &mut Lab, command: Command, events: u64) -> Option<bool> {
     let answer = lab.send_command(command);
     let check = answer.clone();
@@ -50,7 +51,7 @@ fn end_suddenly(lab: &mut Lab, power: bool, forget: bool) {
         lab.kill();
     }
     if forget {
-        // the drives go into another server
+        // the drives move to another server
         *lab.saved.lock().unwrap() = None;
     }
     lab.restart();

@@ -1,4 +1,4 @@
-//! Aborting commands: what was aborted is not answered, and never lands later.
+//! Aborting commands: an aborted command is not answered and never takes effect later.
 
 mod common;
 
@@ -21,8 +21,7 @@ const IMMEDIATE_MAX: usize = 4;
 const TASK_ABORTED: u8 = 0x40;
 const STUCK: Nanos = Nanos::from_secs(8);
 
-/// A raw volume on a drive that can be made to stick, as LUN 0 of alpha and LUN 1 of beta; LUN 2 of alpha is
-/// in memory.
+/// A raw volume on a drive that can stall, as LUN 0 of alpha and LUN 1 of beta; LUN 2 of alpha is in memory.
 fn array(seed: u64, shards: u16) -> (Lab, DriveNumber) {
     let world = World::new(seed, None);
     let drive = world.add_drive(DriveOptions::new("/dev/sdx", 64 << 20));
@@ -56,7 +55,7 @@ fn filled(byte: u8) -> Vec<u8> {
     vec![byte; 4096]
 }
 
-/// Lets some time pass, less than a stuck drive needs.
+/// Lets some time pass, less than a stalled drive needs.
 fn a_while(lab: &mut Lab) {
     lab.pass(Nanos::from_secs(1));
 }
@@ -122,7 +121,7 @@ fn resets_reach_every_session_of_the_volume() {
         let reset = alpha.manage(&mut lab, function, 0, None);
         a_while(&mut lab);
         assert_eq!(alpha.result(reset), None, "{function:?}: both writes may still land");
-        // nobody hears of it before: what is written in a lost write's place must not be overtaken by it
+        // the abort is not visible before: the aborted write must not overtake the write that replaces it
         let early = beta.send(&mut lab, test_unit_ready(1));
         a_while(&mut lab);
         assert!(beta.completion(early).is_none(), "{function:?}: its write may still land");
@@ -138,7 +137,7 @@ fn resets_reach_every_session_of_the_volume() {
     }
 }
 
-/// With TAS 0 nothing is answered; the unit attention of the reset tells of it.
+/// With TAS 0 nothing is answered; the unit attention of the reset covers it.
 #[test]
 fn whoever_wants_no_task_aborted_gets_none() {
     let (mut lab, drive) = array(15, 2);
@@ -160,13 +159,13 @@ fn whoever_wants_no_task_aborted_gets_none() {
     a_while(&mut lab);
     let reset = alpha.manage(&mut lab, Function::LogicalUnitReset, 0, None);
     assert_eq!(alpha.wait_result(&mut lab, reset), TaskManagementResult::Complete);
-    // by another connection, which may be slower
+    // on another connection, which may be slower
     a_while(&mut lab);
     assert_eq!(beta.completion(again).unwrap().status, TASK_ABORTED);
 }
 
-/// Another host's reset ends a write without an answer. While it is at work, it is there to be aborted: "task does not exist"
-/// would say that it cannot land any more.
+/// Another host's reset ends a write without an answer. While the write is running, it can be aborted: "task does not
+/// exist" would mean that it cannot take effect any more.
 #[test]
 fn aborting_what_another_has_aborted_waits_for_its_end() {
     let (mut lab, drive) = array(20, 2);
@@ -188,7 +187,7 @@ fn aborting_what_another_has_aborted_waits_for_its_end() {
     assert_eq!(beta.read(&mut lab, 1, 0, 8), filled(6), "it has not landed since");
 }
 
-/// Somebody else resets while the array waits for the data of writes: they are in the task set, too.
+/// Another host resets while the array waits for the data of writes: they are in the task set, too.
 #[test]
 fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {
     for (seed, tas) in [(16, true), (17, false)] {
@@ -197,7 +196,7 @@ fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {
         let beta = login(&mut lab, 1, BETA, &[1]);
         assert_eq!(beta.run(&mut lab, task_aborted_status(1, tas)).status, 0);
         lab.simulation.world.stick(drive, STUCK);
-        // as many as the session has room for wait at the drive, the rest for room
+        // as many as fit the session's room wait at the drive, the rest wait for room
         let large = vec![5; 1 << 20];
         let many: Vec<Tag> = (0..20).map(|_| beta.send(&mut lab, write_10(1, 0, &large))).collect();
         a_while(&mut lab);
@@ -217,7 +216,7 @@ fn writes_that_wait_for_their_data_are_aborted_with_the_rest() {
     }
 }
 
-/// Who may only read does not end what others write, and not their reservations either.
+/// A host with read-only access ends neither the writes nor the reservations of others.
 #[test]
 fn a_reset_through_a_read_only_mapping_ends_its_own_commands_alone() {
     for (seed, function) in [(18, Function::LogicalUnitReset), (19, Function::TargetWarmReset)] {
@@ -320,7 +319,7 @@ fn an_unmapped_lun_answers_what_it_has_begun_before_the_command_is_answered() {
     assert_eq!(sense(&after), (5, 0x25, 0));
 }
 
-/// Peers' hosts dropped their sessions after refused aborts: none is refused here, and none hangs.
+/// Hosts of other products dropped their sessions after refused aborts: here none is refused, and none hangs.
 #[test]
 fn an_abort_storm_on_a_stalling_drive_is_weathered() {
     for seed in 50..58 {
@@ -391,7 +390,7 @@ fn ordered_commands_wait_for_older_ones_and_hold_up_later_ones() {
         assert_eq!(alpha.completion(urgent).unwrap().status, 0);
         assert_eq!(alpha.completion(elsewhere).unwrap().status, 0, "another unit has another task set");
         assert!([stuck, ordered, aborted, later].iter().all(|&tag| alpha.completion(tag).is_none()));
-        // one that waits can be aborted at once
+        // a waiting command can be aborted at once
         let abort = alpha.manage(&mut lab, Function::AbortTask, 0, Some(aborted));
         assert_eq!(alpha.wait_result(&mut lab, abort), TaskManagementResult::Complete);
         assert!(alpha.completion(stuck).is_none(), "nothing had to be waited for");

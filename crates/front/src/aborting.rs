@@ -1,4 +1,4 @@
-//! How a session's commands are aborted: by its own initiator, or by somebody else.
+//! How a session's commands are aborted: by its own initiator, or by another one.
 
 use std::rc::Rc;
 
@@ -23,10 +23,10 @@ impl Session {
         chosen
     }
 
-    /// Another nexus has aborted what this one has sent to a LUN (SAM-5 §5.6.3): with TAS each command ends with TASK
-    /// ABORTED, otherwise without an answer. What still collects its data ends at once, the rest as soon as it cannot touch
-    /// the volume any more. Gives those back, and whether a unit attention is owed: something was aborted, and ends
-    /// without an answer.
+    /// Aborts the commands of this nexus at a LUN because another nexus requested it (SAM-5 §5.6.3). With TAS each
+    /// command ends with TASK ABORTED, otherwise without an answer. A command that still receives its data ends at
+    /// once, the others as soon as they cannot touch the volume any more. Returns the latter, and whether a unit
+    /// attention is due: some command was aborted and ends without an answer.
     pub(crate) fn abort_for_another(&self, number: u16, lun: &LunNexus) -> (Vec<Rc<RunningCommand>>, bool) {
         let told = lun.nexus.borrow().is_told_of_aborts();
         let how = if told { Abort::Told } else { Abort::Silent };
@@ -42,8 +42,8 @@ impl Session {
         (commands, owed)
     }
 
-    /// Has the copies that were sent to another volume and have reached this one go no further. They are answered:
-    /// their initiator is told nothing else about them.
+    /// Stops copies that were sent to another volume and have reached this one. They are answered. Their initiator gets
+    /// no other notification about them.
     pub(crate) fn interrupt(&self, volumes: &[VolumeId]) -> Vec<Rc<RunningCommand>> {
         let chosen = self.at_work(|command| {
             !volumes.contains(&command.volume) && volumes.iter().any(|&volume| command.touches(volume))

@@ -1,12 +1,12 @@
-//! Asymmetric access states, array-wide: shard 0 owns them, every shard has what was last announced.
+//! Array-wide asymmetric access states: shard 0 owns them, and every shard has the states that were last announced.
 //!
 //! ```text
 //!   SET TARGET PORT GROUPS ─┬► shard 0: plan ─► announce *transitioning* ─► commands by those groups have ended
-//!   administrator ──────────┘              └──► stored ─► announce the states, tell all others
+//!   administrator ──────────┘              └──► stored ─► announce the states, notify all other sessions
 //! ```
 //!
-//! States are a volume's own: what a host sets concerns the volumes that it may use, and nobody else's. They are part
-//! of the catalog, so that a restart leaves them.
+//! States belong to a volume: a host can set them only for the volumes that it may use. They are part of the catalog,
+//! so they survive a restart.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use shard::{AccessAsk, AccessNews, Answer, FrontCall, MANAGER, ManagerCall, Told
 use crate::aborting::Aborted;
 use crate::door::Front;
 
-/// Carries a request out, on shard 0.
+/// Carries out a request, on shard 0.
 pub(crate) async fn carry_out(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {
     assert_eq!(front.context.shard, MANAGER, "access states have one owner");
     if !front.changing_access.borrow_mut().insert(ask.volume) {
@@ -34,7 +34,7 @@ async fn change(front: &Rc<Front>, ask: &AccessAsk) -> Result<(), Refusal> {
     let unit = front.units.get(ask.volume).ok_or(Refusal::NoSuchUnit)?;
     let before = unit.unit.access.borrow().clone();
     let known = front.context.replica.borrow().groups.iter().copied().collect::<Vec<u16>>();
-    // the head's file may have changed since the command was checked
+    // the configuration file of the head may have changed since the command was checked
     if !ask.changes.iter().all(|(group, _)| known.contains(group)) {
         return Err(Refusal::InTransition);
     }
@@ -56,7 +56,7 @@ async fn change(front: &Rc<Front>, ask: &AccessAsk) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Has the manager make a volume's access states survive a restart.
+/// Makes the manager keep a volume's access states over a restart.
 async fn keep(front: &Front, volume: VolumeId, states: &AccessStates) -> Result<(), Refusal> {
     let call = ManagerCall::KeepAccess(volume, kept::access_to_keep(states));
     match front.context.ask(MANAGER, call).await {
@@ -65,14 +65,15 @@ async fn keep(front: &Front, volume: VolumeId, states: &AccessStates) -> Result<
     }
 }
 
-/// Tells every shard; ends when all have taken it over and nothing is at work by a group that is *transitioning*.
+/// Announces to every shard. Ends when all have adopted the states and no command by a *transitioning* group is
+/// running.
 async fn announce(front: &Rc<Front>, announcement: AccessNews) {
     let announcement = Arc::new(announcement);
     front.context.ask_all(|| FrontCall::Access(announcement.clone())).await;
 }
 
-/// Takes an announcement over on this shard. The commands given back came by groups that are *transitioning*, and may
-/// still touch the volume.
+/// Adopts an announcement on this shard. Returns the commands that came by *transitioning* groups and may still touch
+/// the volume.
 pub(crate) fn adopt(front: &Front, announcement: &AccessNews) -> Aborted {
     let volume = announcement.volume;
     let Some(unit) = front.units.get(volume) else { return Vec::new() };
@@ -97,7 +98,7 @@ pub(crate) fn adopt(front: &Front, announcement: &AccessNews) -> Aborted {
     at_work
 }
 
-/// Has shard 0 carry a request out.
+/// Asks shard 0 to carry out a request.
 pub(crate) async fn request(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {
     match front.context.ask(MANAGER, FrontCall::SetAccess(ask)).await {
         Answer::Reserved(result) => result,

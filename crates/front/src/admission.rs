@@ -1,7 +1,7 @@
-//! Who may have one more session, and who has to wait before trying a secret again.
+//! Decides which host may open one more session, and which one has to wait before it tries a secret again.
 //!
-//! A host that has no session is let in whatever others have: a share of each shard's connections is kept for it. Of what is
-//! left, neither a host nor an address may take all.
+//! A host without a session is always admitted, however many sessions others have: a share of each shard's connections
+//! is reserved for such hosts. No host and no address may take all of the remaining connections.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use base::limits::{GUESSERS_MAX, SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX
 
 use shard::{SessionLimit, Source};
 
-/// Sessions that there are already.
+/// Numbers of existing sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Load {
-    /// Of the host, on all shards.
+    /// Sessions of the host, on all shards.
     pub(crate) host: usize,
-    /// From the address, on all shards.
+    /// Sessions from the address, on all shards.
     pub(crate) address: usize,
-    /// Of all hosts, on the shard that serves the new one.
+    /// Sessions of all hosts, on the shard that would serve the new one.
     pub(crate) shard: usize,
 }
 
@@ -34,18 +34,18 @@ impl Load {
     }
 }
 
-/// So many failures cost nothing: people mistype.
+/// The number of failures without a delay: people mistype.
 const FREE_FAILURES: u32 = 2;
 const FIRST_DELAY: Nanos = Nanos::from_millis(100);
 const DELAY_MAX: Nanos = Nanos::from_secs(5);
-/// Less than a login may take; who comes when more are waiting is turned away.
+/// Less than the time allowed for a login. If the wait would be longer, the connection is closed.
 const WAIT_MAX: Nanos = Nanos::from_secs(10);
-/// After so long without a failure an address is forgotten.
+/// An address is forgotten after this time without a failure.
 const FORGET_AFTER: Nanos = Nanos::from_secs(60);
 
 const _: () = assert!(WAIT_MAX.0 < base::limits::LOGIN_NS_MAX && DELAY_MAX.0 < WAIT_MAX.0);
 
-/// When a connection may speak.
+/// When a new connection may send its login.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Turn {
     Now,
@@ -57,12 +57,12 @@ pub(crate) enum Turn {
 struct Guesser {
     failures: u32,
     last: Nanos,
-    /// When the next connection may speak.
+    /// When the next connection may send its login.
     next: Nanos,
 }
 
-/// Addresses from which a secret was wrong, on one shard: each further connection from there waits for its turn, longer
-/// with each failure, so that opening many at once gains nothing. Others are not held up.
+/// Addresses that have sent a wrong secret, on one shard. Each further connection from such an address waits for its
+/// turn, longer after each failure, so opening many connections at once gains nothing. Other addresses are not delayed.
 #[derive(Default)]
 pub(crate) struct Guesses(RefCell<BTreeMap<Source, Guesser>>);
 
@@ -80,7 +80,7 @@ impl Guesses {
         guesser.next = guesser.next.max(now + delay(guesser.failures));
     }
 
-    /// The turn of a connection that comes now.
+    /// The turn of a connection that arrives now.
     pub(crate) fn turn(&self, source: Source, now: Nanos) -> Turn {
         let mut guessers = self.0.borrow_mut();
         let Some(guesser) = guessers.get_mut(&source) else { return Turn::Now };

@@ -1,4 +1,4 @@
-//! The calls that are about this shard's sessions.
+//! Carries out the calls about this shard's sessions.
 
 use std::rc::Rc;
 
@@ -11,8 +11,8 @@ use crate::session::Session;
 use crate::{access, listener, reservations, task_management};
 
 impl Front {
-    /// Takes over the array as it is now, after the shard's volumes have. Comes back when commands that have lost their LUN
-    /// by it have ended.
+    /// Applies the new state of the array, after the shard's volumes have done so. Ends when the commands that have
+    /// lost their LUN have ended.
     pub async fn follow(&self, replica: &Replica) {
         self.units.apply(replica, &self.context.units);
         for (portal, _) in self.listeners.borrow_mut().iter_mut() {
@@ -28,7 +28,7 @@ impl Front {
         wait_for(&lost).await;
     }
 
-    /// Pools have been looked at.
+    /// Tells sessions the new space figures of pools.
     pub fn tell_spaces(&self, spaces: &Spaces) {
         for session in self.sessions.all() {
             session.tell_threshold(&spaces.crossed);
@@ -78,7 +78,7 @@ impl Front {
         Answer::Done
     }
 
-    /// Stops serving hosts: no listener, no session, no command at work.
+    /// Stops serving hosts: afterwards there is no listener, no session and no running command.
     async fn quiesce(&self) {
         self.context.stage.set(Stage::Quiescing);
         listener::stop(self, |_| true).await;

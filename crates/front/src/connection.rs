@@ -1,9 +1,9 @@
 //! One connection from accept to end: bytes in, effects carried out, bytes out.
 //!
-//! Three tasks serve it. The receiver feeds the protocol and carries out its effects; the sender sends all
-//! that is ready with one send, again and again, and closes the socket; the ticker tells the protocol the
-//! time. What the protocol will not take stays in the receive buffer and in the socket: a slow peer or a
-//! slow volume pushes back.
+//! Three tasks serve it. The receiver feeds the protocol and carries out its effects. The sender sends everything that
+//! is ready with one send, repeatedly, and closes the socket. The ticker tells the protocol the time. Bytes that the
+//! protocol does not accept yet stay in the receive buffer and in the socket: so a slow peer or a slow volume applies
+//! back-pressure.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -26,17 +26,17 @@ use crate::session::{Login, Session};
 use crate::{reservations, scsi_command, task_management};
 use api::PortalOptions;
 
-/// Room made for receiving, where no large PDU is expected.
+/// Size of a receive buffer, unless a large PDU is expected.
 const RECEIVE_BYTES: usize = 64 << 10;
-/// Room made for receiving, at most: two of the largest PDUs.
+/// Maximum size of a receive buffer: two of the largest PDUs.
 const RECEIVE_BYTES_MAX: usize = 2 * RECEIVE_SEGMENT_BYTES_MAX;
 /// A receive buffer with less room than this is replaced.
 const RECEIVE_BYTES_MIN: usize = 16 << 10;
 
 const _: () = assert!(RECEIVE_BYTES_MIN < RECEIVE_BYTES && RECEIVE_BYTES <= RECEIVE_BYTES_MAX);
-/// So much of a PDU that has begun is moved to the start of the buffer.
+/// An incomplete PDU of up to this size is moved to the start of the buffer.
 const REWOUND_BYTES_MAX: usize = 4 << 10;
-/// How long an ending connection may take to send what is left.
+/// How long a connection that ends may take to send its remaining data.
 const LINGER: Nanos = Nanos::from_secs(2);
 
 /// The shortest time between two ticks.
@@ -81,7 +81,7 @@ pub(crate) async fn serve(
     ticker.await;
 }
 
-/// Whoever comes from where secrets were wrong waits before it is heard.
+/// Delays a connection from an address that has sent wrong secrets.
 async fn wait_for_turn(front: &Front, session: &Session) {
     match front.guesses.turn(Source::of(session.peer().ip()), front.context.io.now()) {
         Turn::Now => {}
@@ -114,7 +114,7 @@ async fn receive(front: &Rc<Front>, session: &Rc<Session>) {
         if wanted > room / 2 {
             room = (2 * wanted).min(RECEIVE_BYTES_MAX);
         }
-        // the same memory from its start, where nobody uses any of it: that is warm
+        // the same memory from its start, if nobody uses any of it: it is in the processor's cache
         let _rewound = input.len() < REWOUND_BYTES_MAX && input.try_reclaim(room);
         if input.capacity() - input.len() < wanted.max(RECEIVE_BYTES_MIN) {
             input.reserve(wanted.max(room));
@@ -122,7 +122,7 @@ async fn receive(front: &Rc<Front>, session: &Rc<Session>) {
         let before = input.len();
         let (buffer, result) = front.context.io.receive(session.handle, input).await;
         input = buffer;
-        // more was there than there was room for: small PDUs in a row fill as much as large ones
+        // there was more data than room: small PDUs in a row fill as much as large ones
         if input.len() == input.capacity() {
             room = (2 * room).min(RECEIVE_BYTES_MAX);
         }
@@ -147,7 +147,7 @@ fn feed(front: &Rc<Front>, session: &Rc<Session>, input: &mut BytesMut) {
     carry_out(front, session);
 }
 
-/// Carries out the protocol's effects, and wakes whoever waits for what they changed.
+/// Carries out the protocol's effects, and wakes the tasks that wait for them.
 pub(crate) fn carry_out(front: &Rc<Front>, session: &Rc<Session>) {
     loop {
         let effect = session.protocol.borrow_mut().next_effect();
@@ -208,7 +208,7 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
         let replica = front.context.replica.borrow().clone();
         let host = replica.catalog.host_of_initiator(&identity.initiator_name);
         let host = host.map(|host| host.name.as_str().to_owned());
-        // a stranger may look for targets, and is shown none
+        // an unknown initiator may discover targets, but is shown none
         let host = host.or_else(|| (identity.kind == SessionKind::Discovery).then(String::new));
         match host {
             Some(host) if identity.kind == SessionKind::Normal && !session.portal.borrow().admits(&host) => {
@@ -233,7 +233,7 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
     session.input.notify();
 }
 
-/// A login that fails for want of the right secret slows down the next from there.
+/// Records a login that failed because of a wrong secret: it delays the next login from that address.
 fn note_guess(front: &Front, session: &Session, reason: CloseReason) {
     let (class, detail) = LoginStatus::AuthenticationFailed.codes();
     if reason == (CloseReason::LoginRefused { class, detail }) {
@@ -241,7 +241,7 @@ fn note_guess(front: &Front, session: &Session, reason: CloseReason) {
     }
 }
 
-/// By whom and from where a session is asked for.
+/// The host and the address that request a session.
 fn claim(front: &Front, session: &Session, identity: &SessionIdentity) -> Claim {
     let replica = front.context.replica.borrow();
     let host = replica.catalog.host_of_initiator(&identity.initiator_name);
@@ -253,7 +253,7 @@ fn claim(front: &Front, session: &Session, identity: &SessionIdentity) -> Claim 
     }
 }
 
-/// Sends whatever is ready, as one send, until the session has ended; then closes the socket.
+/// Sends everything that is ready, as one send, until the session has ended; then closes the socket.
 async fn send(front: Rc<Front>, session: Rc<Session>) {
     let io = &front.context.io;
     let mut deadline = None;
@@ -264,7 +264,7 @@ async fn send(front: Rc<Front>, session: Rc<Session>) {
                 break;
             }
             session.output.wait().await;
-            // what becomes ready in the same turn goes with it
+            // output that becomes ready in the same turn is sent together
             io.yield_now().await;
             continue;
         }
@@ -288,15 +288,15 @@ async fn send(front: Rc<Front>, session: Rc<Session>) {
     }
     session.end();
     drop(session.take_unsent());
-    // fails only where the environment has given the connection up already
+    // fails only if the environment has already closed the connection
     let _ = io.close_connection(session.handle).await;
 }
 
-/// Tells the protocol the time, when it wants to know.
+/// Tells the protocol the time when a deadline is due.
 async fn tick(front: Rc<Front>, session: Rc<Session>) {
     let io = &front.context.io;
     while !session.ended.get() {
-        // the protocol moves its deadline as data flows: looked at again when the old one is due
+        // the protocol moves its deadline as data flows: the new one is read when the old one is due
         let deadline = session.protocol.borrow().next_deadline().max(io.now() + TICK_MIN);
         if race(io.sleep_until(deadline), session.gone.pass()).await.is_err() {
             return;

@@ -1,4 +1,4 @@
-//! The array as an iSCSI target shows it: whom it lets in, and where it can be reached.
+//! The array as an iSCSI target shows it: which hosts it admits, and the portals where hosts reach it.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use api::PortalOptions;
 use iscsi::{Chap, Directory, HostAccess, Secret};
 use shard::Replica;
 
-/// What logins and discovery are told of.
+/// The view of the array for logins and discovery.
 pub(crate) struct HostDirectory<'a>(pub(crate) &'a Replica);
 
 impl Directory for HostDirectory<'_> {
@@ -37,7 +37,7 @@ fn chap(chap: &catalog::Chap) -> Chap {
 /// The target device that all logical units belong to.
 pub(crate) fn target_device(replica: &Replica) -> scsi::Target {
     let name = replica.catalog.target().to_owned();
-    // a portal group is a target port, and alone in its target port group
+    // a portal group is a target port, and the only one in its target port group
     let port = |&group: &u16| {
         let name = format!("{name},t,0x{group:04x}");
         scsi::TargetPort { relative_id: group, group, name }

@@ -19,23 +19,23 @@ use crate::sessions::Sessions;
 use crate::task_set::Place;
 use crate::units::{HostUnit, HostUnits};
 
-/// One shard's front door.
+/// The front end of one shard.
 pub struct Front {
     pub(crate) context: Rc<Context>,
     pub(crate) units: HostUnits,
     pub(crate) sessions: Sessions,
     pub(crate) runners: Rc<Runners<Begun>>,
-    /// What is listened on, by the address that was had.
+    /// The listeners, with the addresses that they are bound to.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
-    /// Where wrong secrets came from.
+    /// Sources of wrong secrets.
     pub(crate) guesses: Guesses,
-    /// Who is logged in where; shard 0's counts.
+    /// Which initiators are logged in where; only shard 0's register counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
     pub(crate) reservation_turn: Semaphore,
     /// Volumes whose access states are changing, on shard 0.
     pub(crate) changing_access: RefCell<BTreeSet<VolumeId>>,
-    /// Told of what happens at the front door.
+    /// Receives the events of sessions.
     pub(crate) listener: RefCell<Option<SessionListener>>,
 }
 
@@ -55,13 +55,13 @@ impl Front {
         })
     }
 
-    /// From now on, has somebody be told what happens here.
+    /// Sets the listener that receives the events of this shard's sessions.
     pub fn tell_sessions(&self, listener: SessionListener) {
         *self.listener.borrow_mut() = Some(listener);
     }
 }
 
-/// A command that has to wait, and all that it belongs to.
+/// A command that has to wait, and everything that belongs to it.
 pub(crate) struct Job {
     pub(crate) front: Rc<Front>,
     pub(crate) session: Rc<Session>,
@@ -70,5 +70,5 @@ pub(crate) struct Job {
     pub(crate) place: Place,
 }
 
-/// A command that has begun in its logical unit, and what is to be done next.
+/// A command that has begun in its logical unit, and its next step.
 pub(crate) type Begun = (Job, (Rc<HostUnit>, Step));

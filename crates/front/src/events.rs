@@ -1,8 +1,8 @@
-//! What happens at the front door, told as values to whoever embeds the engine: who logged in, who was refused and why, whose
-//! session ended and why.
+//! Events of logins and sessions, sent as values to the program that embeds the engine: who logged in, who was refused
+//! and why, whose session ended and why.
 //!
-//! Every connection that tries to log in ends with exactly one of these: a refusal, or a login and later its end. One that
-//! comes and goes without a word is not told.
+//! Every connection that tries to log in leads to exactly one refusal, or to one login and later its end. A connection
+//! that closes without sending anything causes no event.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use iscsi::{CloseReason, LoginFault};
 use shard::SessionLimit;
 
-/// Something that happened to a session.
+/// An event of a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SessionEvent {
     pub peer: SocketAddr,
-    /// Our end.
+    /// The local address.
     pub local: SocketAddr,
-    /// As the peer calls itself, where it has said so. Not proved before it is logged in.
+    /// The initiator's name as the peer gave it, if it has. Not verified before the login is complete.
     pub initiator: Option<String>,
     /// The host that the initiator belongs to, once it is logged in.
     pub host: Option<String>,
@@ -31,24 +31,24 @@ pub enum SessionChange {
     Ended(SessionEnd),
 }
 
-/// Why somebody could not log in.
+/// Why a login was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LoginRefusal {
-    /// What the protocol found wrong.
+    /// The protocol's reason.
     Fault(LoginFault),
     /// The portal is not for this host.
     OtherPortal,
-    /// The host was removed meanwhile.
+    /// The host was removed during the login.
     HostRemoved,
-    /// It took too long.
+    /// The login took too long.
     TimedOut,
-    /// The protocol was broken.
+    /// The peer violated the protocol.
     ProtocolError,
-    /// There are as many sessions as there may be.
+    /// A limit of sessions was reached.
     TooManySessions(SessionLimit),
-    /// Too many secrets were wrong from there.
+    /// Too many wrong secrets came from that address.
     Guesses,
-    /// It had not finished while many others wanted to log in.
+    /// The connection was closed because many others tried to log in and it had not finished.
     GaveWay,
 }
 
@@ -58,28 +58,28 @@ pub enum SessionEnd {
     LoggedOut,
     /// The same initiator logged in anew.
     Reinstated,
-    /// A NOP-In went unanswered.
+    /// The initiator did not answer a NOP-In.
     Unresponsive,
-    /// The connection broke off or was closed.
+    /// The connection was lost or closed.
     ConnectionLost,
     ProtocolError,
     /// A header or data digest was wrong.
     DigestError,
-    /// The host, its initiator or its portal was taken away.
+    /// The host, its initiator or its portal was removed.
     AccessTakenAway,
     /// The host asked for a cold reset of the target.
     TargetReset,
-    /// A discovery session made room for others.
+    /// A discovery session was closed to make room for others.
     GaveWay,
-    /// The array stops.
+    /// The array is shutting down.
     Stopping,
 }
 
-/// Told of every event, on the thread of the shard where it happened; must not block.
+/// Called for every event, on the thread of the shard where it happened; must not block.
 pub type SessionListener = Arc<dyn Fn(SessionEvent) + Send + Sync>;
 
 impl SessionEnd {
-    /// `None`: the engine asked for it, and knows better why.
+    /// `None`: the engine closed the session and knows the exact reason.
     pub(crate) fn of(reason: CloseReason) -> Option<SessionEnd> {
         match reason {
             CloseReason::LoggedOut => Some(SessionEnd::LoggedOut),

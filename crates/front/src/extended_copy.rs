@@ -9,8 +9,8 @@ use shard::{Answer, CopyAsk, CopyGrant, MANAGER, ManagerCall, Target};
 use crate::door::Front;
 use crate::units::HostUnit;
 
-/// Has the destination refer to what the source holds, as far as possible; gives what is to be copied as data. `None`:
-/// all of it.
+/// Makes the destination refer to the source's blocks, as far as possible. Returns what has to be copied as data.
+/// `None`: everything.
 pub(crate) async fn by_reference(
     front: &Rc<Front>,
     (source, destination): (&HostUnit, &HostUnit),
@@ -39,7 +39,7 @@ pub(crate) async fn by_reference(
     let CopyGrant { below } = begun?;
     let copied = to.copy_from(from, range, below).await;
     front.context.ask(MANAGER, ManagerCall::EndCopy(pool)).await;
-    // what is wrong shows where the data is copied
+    // the error appears again when the data is copied
     let left = copied.ok()?;
     let part = |left: CopyRange| CopyPart {
         offset_bytes: left.source_bytes - range.source_bytes,

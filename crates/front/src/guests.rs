@@ -1,7 +1,7 @@
-//! Connections that have not said who they are, and discovery sessions: they have nothing, and give way.
+//! Connections that have not logged in yet, and discovery sessions. They own nothing, so they give way to others.
 //!
-//! Where there are as many as a shard takes, the next one is let in all the same, and the oldest of the loudest address
-//! goes: whoever opens connections and says nothing shuts out itself, and nobody else.
+//! If a shard has the maximum number of them, it still accepts the next one and closes the oldest connection of the
+//! address that has most of them. So an address that opens many idle connections shuts out only itself.
 
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -14,7 +14,8 @@ use crate::events::{LoginRefusal, SessionEnd};
 use crate::session::Session;
 use crate::sessions::Sessions;
 
-/// Which of these, oldest first, gives way to a newcomer: the oldest of those that are most.
+/// Which of these connections, oldest first, is closed for a newcomer: the oldest one of the address that has most of
+/// them.
 fn gives_way(guests: &[Source], newcomer: Source) -> Option<usize> {
     let count = |source: Source| {
         guests.iter().filter(|&&other| other == source).count() + usize::from(source == newcomer)
@@ -24,7 +25,7 @@ fn gives_way(guests: &[Source], newcomer: Source) -> Option<usize> {
 }
 
 impl Session {
-    /// Whether it has nothing that anybody could miss.
+    /// Whether this is a connection without a login, or a discovery session.
     fn is_guest(&self) -> bool {
         let login = self.login.borrow();
         let discovers = login.as_ref().is_none_or(|login| login.identity.kind == SessionKind::Discovery);
@@ -42,7 +43,7 @@ impl Sessions {
         self.all().iter().filter(|session| is_normal(session)).count()
     }
 
-    /// Whether a connection from this address is taken. A guest may have to go for it.
+    /// Whether a connection from this address is accepted. A guest may be closed for it.
     pub(crate) fn has_room_for(&self, newcomer: IpAddr) -> bool {
         let guests: Vec<Rc<Session>> = self.all().into_iter().filter(|session| session.is_guest()).collect();
         if guests.len() < LOGINS_PER_SHARD_MAX && self.len() < CONNECTIONS_PER_SHARD_MAX {

@@ -1,4 +1,4 @@
-//! The front door: sessions of hosts with this shard over iSCSI, from the socket to block requests.
+//! The front end: sessions of hosts with this shard over iSCSI, from the socket to block requests.
 //!
 //! ```text
 //!   socket ─► connection (iscsi) ─► scsi_command (scsi) ─► shard::Unit
@@ -6,20 +6,20 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `door`, `calls` | what the sessions of a shard share; the calls that are about sessions |
-//! | `listener`, `guests`, `admission` | accepting connections; who gives way, who may have one more, who has to wait |
+//! | `door`, `calls` | what the sessions of a shard share; the calls about sessions |
+//! | `listener`, `guests`, `admission` | accepting connections; which ones give way, may have one more, or have to wait |
 //! | `connection` | one connection from accept to end |
-//! | `directory` | whom the target lets in, and where it can be reached |
-//! | `session`, `sessions` | one session: its LUNs and its commands at work; all of a shard |
-//! | `register` | who is logged in on which shard |
+//! | `directory` | which hosts the target admits, and where they reach it |
+//! | `session`, `sessions` | one session: its LUNs and its running commands; all sessions of a shard |
+//! | `register` | which initiators are logged in on which shard |
 //! | `units` | volumes as hosts see them |
 //! | `scsi_command`, `extended_copy` | one command; a copy inside a pool |
 //! | `task_set`, `running`, `aborting`, `task_management` | the order of commands, and how they are aborted |
-//! | `reservations`, `access` | reservations and access states: asked of shard 0, and told to sessions |
-//! | `events`, `telling` | what happens at the front door, told to the log |
+//! | `reservations`, `access` | reservations and access states: requested from shard 0, and announced to sessions |
+//! | `events`, `telling` | logins, refusals and ends of sessions, reported to the log |
 //!
-//! What concerns more than one session, a shard tells the others in messages: who is logged in, reservations, access
-//! states, resets. Shard 0 owns them. No management and no parity logic lives here.
+//! If something concerns sessions on several shards, a shard sends messages to the others: logins, reservations, access
+//! states, resets. Shard 0 owns this state. No management and no parity logic belongs here.
 
 mod aborting;
 mod access;

@@ -1,4 +1,4 @@
-//! Portals: every shard listens on every portal's address, and keeps what it accepts.
+//! Portals: every shard listens on every portal's address, and serves the connections that it accepts.
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::connection;
 use crate::door::Front;
 use api::PortalOptions;
 
-/// How long to wait where the system has no room for another connection.
+/// How long to wait if the system has no room for another connection.
 const ACCEPT_RETRY: Nanos = Nanos::from_millis(100);
 
-/// Listens on these addresses. Gives each one's bound address, or why it could not be had.
+/// Listens on these addresses. Returns the bound address of each, or the error.
 pub(crate) async fn listen(
     front: &Rc<Front>,
     portals: Vec<PortalOptions>,
@@ -31,13 +31,13 @@ pub(crate) async fn listen(
     bound
 }
 
-/// Stops listening on those addresses. Connections stay.
+/// Stops listening on those addresses. Existing connections continue.
 pub(crate) async fn stop(front: &Front, which: impl Fn(SocketAddr) -> bool) {
     let all = std::mem::take(&mut *front.listeners.borrow_mut());
     let (go, stay): (Vec<_>, Vec<_>) = all.into_iter().partition(|(portal, _)| which(portal.address));
     front.listeners.borrow_mut().extend(stay);
     for (_, listener) in go {
-        // a listener that fails to close is closed
+        // an error while closing a listener still closes it
         let _ = front.context.io.close_listener(listener).await;
     }
 }
@@ -51,7 +51,7 @@ async fn accept(front: Rc<Front>, listener: ListenerHandle) {
                 let portal = portal.filter(|_| front.context.stage.get() == Stage::Serving);
                 let portal = portal.filter(|_| sessions.has_room_for(peer.ip()));
                 let Some(portal) = portal else {
-                    // a connection that fails to close is closed
+                    // an error while closing a connection still closes it
                     let _ = front.context.io.close_connection(handle).await;
                     continue;
                 };
@@ -70,7 +70,7 @@ async fn accept(front: Rc<Front>, listener: ListenerHandle) {
     }
 }
 
-/// `None`: it is not listened on any more.
+/// `None`: the listener was closed.
 fn portal_of(front: &Front, listener: ListenerHandle) -> Option<PortalOptions> {
     let listeners = front.listeners.borrow();
     listeners.iter().find(|(_, handle)| *handle == listener).map(|(portal, _)| portal.clone())

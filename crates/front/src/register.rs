@@ -1,7 +1,7 @@
-//! Who is logged in, array-wide: at most one session for each initiator, ISID and portal group.
+//! Which initiators are logged in, array-wide: at most one session for each initiator, ISID and portal group.
 //!
-//! Kept by shard 0. A login that meets an older session of its name ends it first, wherever it is served,
-//! and waits until none of its commands can touch a volume any more (RFC 7143 §6.3.5).
+//! Shard 0 keeps the register. A login with the same name as an older session first ends that session, on whichever
+//! shard it is, and waits until none of its commands can touch a volume any more (RFC 7143 §6.3.5).
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -24,12 +24,12 @@ pub(crate) fn key_of(identity: &SessionIdentity) -> SessionKey {
     }
 }
 
-/// So long status tells of logins that met a limit, and of so many at most.
+/// How long status reports logins that met a limit, and how many of them.
 const TOLD_FOR: Nanos = Nanos::from_secs(600);
 const REFUSED_MAX: usize = 16;
 
 struct Entry {
-    /// Logins of one name take turns.
+    /// Logins with the same name take turns.
     turn: Semaphore,
     owner: Cell<Option<SessionPlace>>,
     source: Cell<Option<Source>>,
@@ -39,7 +39,7 @@ struct Entry {
 pub(crate) struct Register {
     io: Io,
     entries: RefCell<BTreeMap<SessionKey, Rc<Entry>>>,
-    /// How often a limit was met and when last, by the initiator that met it.
+    /// For each limit and initiator: how many logins were refused, and when the last one was.
     refused: RefCell<BTreeMap<(SessionLimit, String), (u64, Nanos)>>,
     last_tsih: Cell<u16>,
 }
@@ -50,8 +50,8 @@ impl Register {
         Register { io: io.clone(), entries, refused, last_tsih }
     }
 
-    /// The session takes the name, once the older one has ended. Gives the session's TSIH, or says which limit is met: not
-    /// where it takes an older one's place.
+    /// Gives the name to the session when the older session has ended. Returns the session's TSIH, or the limit that
+    /// was met. A login that replaces an older session of its name meets no limit.
     pub(crate) async fn register(
         &self,
         context: &Context,
@@ -110,7 +110,7 @@ impl Register {
         }
     }
 
-    /// Whose logins met a limit in the last minutes, and how often.
+    /// The initiators whose logins met a limit in the last minutes, and how often.
     pub(crate) fn refused(&self) -> Vec<(SessionLimit, String, u64)> {
         let now = self.io.now();
         let refused = self.refused.borrow();
@@ -136,7 +136,7 @@ impl Register {
         self.forget_unused(key);
     }
 
-    /// A name that nobody has or waits for is not kept.
+    /// Removes a name that nobody has or waits for.
     fn forget_unused(&self, key: &SessionKey) {
         let mut entries = self.entries.borrow_mut();
         let unused = |entry: &Rc<Entry>| entry.owner.get().is_none() && Rc::strong_count(entry) == 1;

@@ -1,13 +1,13 @@
-//! Reservations, array-wide: shard 0 owns them, every shard has what was last announced.
+//! Array-wide reservations: shard 0 owns them, and every shard has the reservations that were last announced.
 //!
 //! ```text
-//!   PERSISTENT RESERVE OUT ─► shard 0: apply, in turn ─► stored where it must survive ─► announced to every shard
+//!   PERSISTENT RESERVE OUT ─► shard 0: apply, in turn ─► stored if it must survive ─► announced to every shard
 //!                                                                     every shard: nexuses, attentions, aborts ─┘
 //! ```
 //!
-//! A request is answered when every shard has taken its result over and no command that it aborts can touch the
-//! volume any more; so a command that is sent after the answer meets the new reservations wherever it arrives.
-//! The turn ends before that: what a request aborts may itself be waiting for its turn.
+//! A request is answered when every shard has adopted its result and no command that it aborts can touch the volume any
+//! more. So a command that is sent after the answer meets the new reservations on every shard. The request's turn ends
+//! before that, because a command that it aborts may itself be waiting for its turn.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::aborting::{Aborted, wait_for};
 use crate::door::Front;
 use crate::session::{LunNexus, RunningCommand, Session};
 
-/// Carries a request out, on shard 0.
+/// Carries out a request, on shard 0.
 pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<(), Refusal> {
     assert_eq!(front.context.shard, MANAGER, "reservations have one owner");
     let turn = front.reservation_turn.acquire(1).await;
@@ -50,7 +50,7 @@ pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<
     Ok(())
 }
 
-/// Has the manager make a volume's reservations survive a restart.
+/// Makes the manager keep a volume's reservations over a restart.
 async fn keep(front: &Front, volume: VolumeId, reservations: &Reservations) -> Result<(), Refusal> {
     let call = ManagerCall::KeepReservations(volume, kept::reservations_to_keep(reservations));
     match front.context.ask(MANAGER, call).await {
@@ -59,7 +59,7 @@ async fn keep(front: &Front, volume: VolumeId, reservations: &Reservations) -> R
     }
 }
 
-/// Takes an announcement over on this shard. The commands given back are aborted, and may still be at work.
+/// Adopts an announcement on this shard. The returned commands are aborted, and may still be running.
 pub(crate) fn adopt(front: &Front, announcement: &ReservationNews) -> Aborted {
     let volume = announcement.volume;
     front.context.units.set_reservations(volume, &announcement.reservations);
@@ -80,7 +80,7 @@ pub(crate) fn adopt(front: &Front, announcement: &ReservationNews) -> Aborted {
     aborted
 }
 
-/// Aborts what a preempted nexus has sent to the volume, but never the command that preempts.
+/// Aborts the commands that a preempted nexus has sent to the volume, but never the preempting command itself.
 fn abort(
     announcement: &ReservationNews,
     session: &Session,
@@ -90,7 +90,7 @@ fn abort(
     let volume = announcement.volume;
     let own = announcement.command.filter(|own| own.session == session.place);
     let mut commands = if let Some(preempting) = own {
-        // a nexus that preempts itself is not told (SAM-5 §5.6.2)
+        // a nexus that preempts itself is not notified (SAM-5 §5.6.2)
         let commands = session.abort(|command| command.volume == volume && command.task.0 != preempting.tag);
         lun.tasks.fence();
         commands
@@ -105,7 +105,7 @@ fn abort(
     commands
 }
 
-/// Has shard 0 carry a request out.
+/// Asks shard 0 to carry out a request.
 pub(crate) async fn request(front: &Rc<Front>, ask: ReservationAsk) -> Result<(), Refusal> {
     match front.context.ask(MANAGER, FrontCall::Reserve(ask)).await {
         Answer::Reserved(result) => result,
@@ -113,7 +113,7 @@ pub(crate) async fn request(front: &Rc<Front>, ask: ReservationAsk) -> Result<()
     }
 }
 
-/// The session has ended: what its nexuses have reserved by RESERVE is free again.
+/// The session has ended: reservations that its nexuses made by RESERVE are released.
 pub(crate) async fn nexus_lost(front: &Rc<Front>, session: &Session) {
     for (_, lun) in session.luns() {
         let (by, reserved) = {
@@ -123,20 +123,20 @@ pub(crate) async fn nexus_lost(front: &Rc<Front>, session: &Session) {
         if reserved {
             let request = ReservationRequest::NexusLost;
             let ask = ReservationAsk { volume: lun.volume, by, command: None, request };
-            // a volume that is gone has nothing reserved
+            // a volume that is gone has no reservations
             let _ = self::request(front, ask).await;
         }
     }
 }
 
-/// A logical unit was reset: what RESERVE has reserved is free again.
+/// A logical unit was reset: reservations made by RESERVE are released.
 pub(crate) async fn unit_reset(front: &Rc<Front>, session: &Session, volumes: &[VolumeId]) {
     let Some(by) = session.nexus_name() else { return };
     for &volume in volumes {
         if front.context.units.reservations(volume).is_some_and(|now| now.reserved_by().is_some()) {
             let request = ReservationRequest::UnitReset;
             let ask = ReservationAsk { volume, by: by.clone(), command: None, request };
-            // a volume that is gone has nothing reserved
+            // a volume that is gone has no reservations
             let _ = self::request(front, ask).await;
         }
     }

@@ -1,16 +1,17 @@
-//! A command that is at work: which volumes it may touch, and whether it is to stop.
+//! A running command: which volumes it may touch, and whether it has to stop.
 
 use std::cell::{Cell, RefCell};
 
 use base::VolumeId;
 use iscsi::TaskTag;
 
-/// How a command that was aborted ends.
+/// How an aborted command ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Abort {
-    /// Without an answer: whoever has sent it asked for that, or its session has ended, or it does not want one (TAS 0).
+    /// Without an answer: its own initiator aborted it, its session has ended, or its initiator wants no answer (TAS
+    /// 0).
     Silent,
-    /// With TASK ABORTED: somebody else has aborted it.
+    /// With TASK ABORTED: another nexus aborted it.
     Told,
 }
 
@@ -18,13 +19,14 @@ pub(crate) enum Abort {
 pub(crate) struct RunningCommand {
     pub(crate) task: TaskTag,
     pub(crate) volume: VolumeId,
-    /// Other volumes that it has reached: a copy's.
+    /// Other volumes that the command has reached, if it is a copy.
     others: RefCell<Vec<VolumeId>>,
-    /// It goes no further, and its own outcome is not told any more.
+    /// The command stops, and its own outcome is not sent.
     aborted: Cell<Option<Abort>>,
-    /// It goes no further: it was aborted, or is a copy that somebody else's reset met at a volume that it had reached.
+    /// The command stops: it was aborted, or it is a copy that another session's reset met at a volume that it had
+    /// reached.
     pub(crate) stopped: Cell<bool>,
-    /// It executes block requests: it waits for nobody else.
+    /// The command executes block requests, so it does not wait for other commands.
     at_medium: Cell<bool>,
 }
 
@@ -35,7 +37,7 @@ impl RunningCommand {
         RunningCommand { task, volume, others: RefCell::default(), aborted, stopped, at_medium }
     }
 
-    /// What its own initiator asks for counts, whatever somebody else has asked for before or asks for later.
+    /// An abort by the command's own initiator takes precedence over aborts by others, whether earlier or later.
     pub(crate) fn abort(&self, how: Abort) {
         if self.aborted.get() != Some(Abort::Silent) {
             self.aborted.set(Some(how));
@@ -55,7 +57,7 @@ impl RunningCommand {
         self.at_medium.get()
     }
 
-    /// From now on it may touch this volume, too. `false` where that is so already.
+    /// From now on the command may touch this volume, too. `false` if it already may.
     pub(crate) fn reach(&self, volume: VolumeId) -> bool {
         let is_new = !self.touches(volume);
         if is_new {

@@ -1,7 +1,7 @@
 //! One SCSI command: find its logical unit, plan it, execute the block requests, answer.
 //!
-//! A command that needs no block request is answered on the spot. Any other becomes a task, is listed in its
-//! session while it may touch the volume, and its own outcome is not told once it has been aborted.
+//! A command without block requests is answered at once. Every other command becomes a task, and the session lists it
+//! as long as it may touch the volume. If it is aborted, its own outcome is not sent.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, command: iscsi::Co
         Step::Done(response) => respond(session, task, response),
         step => {
             let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
-            // it was let through: who changes what is let through waits for it, even before it is polled
+            // the command was admitted: a change of what is admitted waits for it, even before it is polled
             if matches!(step, Step::Block(..) | Step::BlockOf(..) | Step::Copy(..)) {
                 running.begin_at_medium();
             }
@@ -72,7 +72,7 @@ fn start(
     (unit, step)
 }
 
-/// Calls `act` with the command as the logical unit takes it.
+/// Calls `act` with the command in the form of the logical unit.
 fn with_plan<T>(
     front: &Front,
     session: &Session,
@@ -116,7 +116,7 @@ async fn run_in_turn(job: Job, command: iscsi::Command) {
     }
 }
 
-/// Executes what needs no waiting, as far as it goes: nothing can come in between, so the command need not be listed.
+/// Executes the steps that need no waiting. Nothing else can happen in between, so the command need not be listed.
 fn at_once(session: &Session, lun: &LunNexus, unit: &HostUnit, mut step: Step) -> Step {
     while let Step::Block(request, _) = &step {
         let bytes = read_bytes(request, unit);
@@ -139,7 +139,7 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
     let Job { front, session, running, lun, place } = job;
     let mut room = None;
     let (mut begun, mut asked) = (false, false);
-    // a copy is in the task sets of all that it reaches
+    // a copy is in the task sets of all units that it reaches
     let mut visits: Visits = smallvec![(lun.clone(), place)];
     let response = loop {
         match step {
@@ -158,7 +158,7 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
             }
             Step::BlockOf(naa, request, continuation) => {
                 running.begin_at_medium();
-                // what the initiator has lost meanwhile is not copied
+                // units that the initiator has lost meanwhile are not copied
                 let Some(other) = session.lun_of(&naa).filter(|_| !running.stopped.get()) else {
                     break give_up(&unit, &lun, &running, continuation);
                 };
@@ -178,7 +178,7 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
             Step::Block(request, continuation) => {
                 running.begin_at_medium();
                 if let Some(bytes) = read_bytes(&request, &unit) {
-                    // what an earlier step of this command holds is not needed any more
+                    // the data of an earlier step is no longer needed
                     drop(room.take());
                     room = match session.room_for(&running, bytes, begun).await {
                         Some(Err(NoRoom)) => break Some(scsi::no_room(session.is_alone(&running))),
@@ -201,10 +201,10 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
     }
 }
 
-/// A command cannot touch its volume any more: it is answered, unless its initiator is not to hear of it. Whether it was with
-/// the response that it has come to. What shard 0 was `asked` for has been carried out or refused for good, whoever has
-/// aborted the command since: the initiator that is told anything is told that, as a request that is sent again would
-/// meet its own result.
+/// Ends a command that cannot touch its volume any more: sends its response, unless the initiator must not get one.
+/// Returns whether the command's own response was sent. If shard 0 was `asked`, it has carried out or refused the
+/// request for good, even if the command was aborted since. Then the initiator gets that response, if any, because a
+/// repeated request would meet its own result.
 fn end(
     front: &Rc<Front>,
     session: &Rc<Session>,
@@ -218,7 +218,7 @@ fn end(
         Some(Abort::Told) if asked => (response, true),
         Some(Abort::Told) => (Some(scsi::task_aborted()), false),
         Some(Abort::Silent) => {
-            // until now, whoever asks for it to be aborted waits for its end
+            // until now, requests to abort the command wait for its end
             session.protocol.borrow_mut().forget(task);
             return false;
         }
@@ -229,26 +229,26 @@ fn end(
     its_own
 }
 
-/// Remembers a write that found no space.
+/// Records a write that found no space.
 fn see_refusal(front: &Front, session: &Session, unit: &HostUnit, result: &BlockResult) {
     let host = || session.login.borrow().as_ref().map(|login| login.host.clone()).unwrap_or_default();
     front.context.space_refusals.see(result, unit.unit.volume, host, front.context.io.now());
 }
 
-/// What a read brings into memory.
+/// The bytes that a read brings into memory.
 fn read_bytes(request: &BlockRequest, unit: &HostUnit) -> Option<usize> {
     let BlockRequest::Read { blocks, .. } = request else { return None };
     Some(*blocks as usize * unit.logical.geometry.block_bytes as usize)
 }
 
-/// A copy's command enters the task set of a unit that it reaches for the first time.
+/// Adds a copy's command to the task set of a unit that it reaches for the first time.
 fn visit(visits: &mut Visits, running: &RunningCommand, other: &Rc<LunNexus>) {
     if running.reach(other.volume) {
         visits.push((other.clone(), other.tasks.enter(TaskAttribute::Simple)));
     }
 }
 
-/// A command is stopped: what its initiator is told of a copy, unless it was aborted.
+/// The answer to a copy that was stopped, unless it was aborted.
 fn give_up(
     unit: &HostUnit,
     lun: &LunNexus,
@@ -259,8 +259,8 @@ fn give_up(
     running.aborted().is_none().then(|| unit.logical.copy_lost())
 }
 
-/// What of a copy's stretch is to be copied as data. `None`: the initiator has lost one of the units, or the command was
-/// stopped.
+/// The part of a copy's stretch that has to be copied as data. `None`: the initiator has lost one of the units, or the
+/// command was stopped.
 async fn copy_stretch(
     front: &Rc<Front>,
     session: &Rc<Session>,
@@ -280,7 +280,7 @@ async fn copy_stretch(
     Some(by_reference(front, (&units.0, &units.1), stretch).await)
 }
 
-/// Has shard 0 change what it owns: reservations or access states.
+/// Asks shard 0 to change state that it owns: reservations or access states.
 async fn ask_owner(
     front: &Rc<Front>,
     command: CommandPlace,
@@ -305,7 +305,7 @@ async fn ask_owner(
 
 fn respond(session: &Session, task: TaskTag, response: Response) {
     let read_bytes = response.data_in.len();
-    // it is sent with what else this turn answers
+    // the response is sent together with the others of this turn
     response.data_in.bring_closer();
     Counters::add(&session.counters.read_bytes, read_bytes);
     let response = CommandResponse {

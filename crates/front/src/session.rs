@@ -1,7 +1,7 @@
-//! One initiator's connection, which is its session: the protocol's state, its LUNs, its commands at work.
+//! One initiator's connection, which is its session: the protocol's state, its LUNs, its running commands.
 //!
-//! What always holds: a command is in `commands` from the moment it may touch a volume until it cannot any
-//! more; an aborted command is never answered; once `ended` is set, no command begins.
+//! What always holds: a command is in `commands` as long as it may touch a volume; an aborted command is never
+//! answered; once `ended` is set, no command begins.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -25,16 +25,16 @@ use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
 use api::{PortalOptions, SessionStatus};
 
-/// The unit in which reads take room.
+/// The unit in which room for reads is counted.
 const ROOM_BYTES: usize = 4096;
 
-/// Room for the data of a read: of the session's and of the shard's.
+/// Room for the data of a read, taken from the session and from the shard.
 pub(crate) struct Room {
     permit: SemaphorePermit,
     held: Held,
 }
 
-/// The shard has none: the command is refused.
+/// The shard has no room: the command is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct NoRoom;
 
@@ -47,7 +47,7 @@ pub(crate) struct LunNexus {
     pub(crate) tasks: TaskSet,
 }
 
-/// What a session has done, for people to read.
+/// Statistics of a session.
 #[derive(Default)]
 pub(crate) struct Counters {
     pub(crate) commands: Cell<u64>,
@@ -55,7 +55,7 @@ pub(crate) struct Counters {
     pub(crate) written_bytes: Cell<u64>,
 }
 
-/// Who has logged in.
+/// The initiator that has logged in.
 pub(crate) struct Login {
     pub(crate) identity: SessionIdentity,
     /// Name of the host that the initiator belongs to.
@@ -76,15 +76,15 @@ pub(crate) struct Session {
     pub(crate) handle: ConnectionHandle,
     peer: SocketAddr,
     local: SocketAddr,
-    /// Where it came in, as that is now.
+    /// The portal of the session, with its current options.
     pub(crate) portal: RefCell<PortalOptions>,
     pub(crate) protocol: RefCell<Connection>,
     pub(crate) login: RefCell<Option<Login>>,
     luns: RefCell<BTreeMap<u16, Rc<LunNexus>>>,
-    /// The volume that each LUN was last, also of those that it has not any more.
+    /// The last volume of each LUN, also of LUNs that the session no longer has.
     known: RefCell<BTreeMap<u16, VolumeId>>,
     commands: RefCell<HashMap<TaskTag, Rc<RunningCommand>>>,
-    /// Memory of commands that have ended, for the next: no more than were at work at once.
+    /// Memory of ended commands, reused for new ones: at most as many as ever ran at once.
     spare: RefCell<Vec<Rc<RunningCommand>>>,
     /// A command has ended.
     command_ended: Notify,
@@ -94,7 +94,7 @@ pub(crate) struct Session {
     room: Semaphore,
     /// What all sessions of the shard share.
     budget: Rc<Budget>,
-    /// What the data that waits to be sent holds.
+    /// Room held by data that waits to be sent.
     unsent: RefCell<Option<Room>>,
     /// Output may be ready, or the session has ended.
     pub(crate) output: Notify,
@@ -107,12 +107,12 @@ pub(crate) struct Session {
     pub(crate) login_pending: Cell<bool>,
     /// The name that shard 0 keeps for this session.
     pub(crate) registered: RefCell<Option<SessionKey>>,
-    /// Do not wait for the peer to take what is still to be sent.
+    /// The session ends without waiting until the peer has received the remaining data.
     pub(crate) hasty: Cell<bool>,
-    /// Open when the session is gone: no command at work, and its identity given up.
+    /// Open when the session is gone: no command is running, and its name is released.
     pub(crate) gone: Gate,
     pub(crate) counters: Counters,
-    /// Why it ends, and why it could not log in; told when it is over.
+    /// Why the session ends, or why it could not log in; reported at its end.
     pub(crate) end_noted: Cell<Option<SessionEnd>>,
     pub(crate) refusal_noted: Cell<Option<LoginRefusal>>,
     pub(crate) listener: Option<SessionListener>,
@@ -166,7 +166,7 @@ impl Session {
         self.local
     }
 
-    /// Asks the protocol to end the session; the initiator is told where it can be.
+    /// Asks the protocol to end the session. The initiator is told, if possible.
     pub(crate) fn close(&self, why: SessionEnd) {
         if !self.ended.get() {
             self.note_end(why);
@@ -175,13 +175,13 @@ impl Session {
         self.end();
     }
 
-    /// Ends the session without waiting for the peer to take anything.
+    /// Ends the session without waiting for the peer to receive anything.
     pub(crate) fn drop_now(&self, why: SessionEnd) {
         self.hasty.set(true);
         self.close(why);
     }
 
-    /// Nothing begins any more, and what is at work is not answered.
+    /// From now on no command begins, and running commands are not answered.
     pub(crate) fn end(&self) {
         if !self.ended.replace(true) {
             self.commands.borrow().values().for_each(|command| command.abort(Abort::Silent));
@@ -192,17 +192,17 @@ impl Session {
         self.input.notify();
     }
 
-    /// Where it came from.
+    /// The address of the peer.
     pub(crate) fn peer(&self) -> SocketAddr {
         self.peer
     }
 
-    /// The LUN, where this session has it.
+    /// The LUN, if this session has it.
     pub(crate) fn lun(&self, number: u16) -> Option<Rc<LunNexus>> {
         self.luns.borrow().get(&number).cloned()
     }
 
-    /// The LUN of the volume with this NAA designator, where this session has it.
+    /// The LUN of the volume with this NAA designator, if this session has it.
     pub(crate) fn lun_of(&self, naa: &Naa) -> Option<Rc<LunNexus>> {
         let luns = self.luns.borrow();
         luns.values().find(|lun| lun.unit.borrow().logical.identity.naa == *naa).cloned()
@@ -244,7 +244,7 @@ impl Session {
         self.commands.borrow().values().filter(|command| choose(command)).cloned().collect()
     }
 
-    /// Whether no other command of this session is at work on its volume.
+    /// Whether no other command of this session is running on its volume.
     pub(crate) fn is_alone(&self, command: &RunningCommand) -> bool {
         let others = |other: &RunningCommand| other.task != command.task && other.touches(command.volume);
         self.at_work(others).is_empty()
@@ -260,22 +260,22 @@ impl Session {
         }
     }
 
-    /// Waits until no command is at work.
+    /// Waits until no command is running.
     pub(crate) async fn wait_for_all(&self) {
         while !self.commands.borrow().is_empty() {
             self.command_ended.wait().await;
         }
     }
 
-    /// Room for the data of a read, where it can be had without waiting.
+    /// Room for the data of a read, if it is available without waiting.
     pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
         let held = self.budget.try_hold(bytes)?;
         let permit = self.room.try_acquire(bytes.div_ceil(ROOM_BYTES))?;
         Some(Room { permit, held })
     }
 
-    /// Waits for room for the data of a read. Reads are let in in order, so that a large one gets its turn.
-    /// A command that has `begun` is not refused any more. `None`: the command was stopped while it waited.
+    /// Waits for room for the data of a read. Reads get room in order, so that a large one gets its turn. A command
+    /// that has `begun` is no longer refused. `None`: the command was stopped while it waited.
     pub(crate) async fn room_for(
         &self,
         command: &RunningCommand,
@@ -317,7 +317,7 @@ impl Session {
         false
     }
 
-    /// The data waits to be sent, and keeps its room until it has been.
+    /// Keeps the room of data that waits to be sent, until it has been sent.
     pub(crate) fn keep_until_sent(&self, room: Room) {
         match &mut *self.unsent.borrow_mut() {
             Some(unsent) => {
@@ -328,13 +328,13 @@ impl Session {
         }
     }
 
-    /// The room of all data that waits to be sent; dropped when it has been.
+    /// Takes the room of all data that waits to be sent. The caller drops it when the data has been sent.
     pub(crate) fn take_unsent(&self) -> Option<Room> {
         self.unsent.borrow_mut().take()
     }
 
-    /// Brings the session in line with the array as it is now. The commands given back have lost their LUN
-    /// while they were at work: they must be waited for before the loss is reported as done.
+    /// Updates the session to the new state of the array. The returned commands have lost their LUN while they were
+    /// running: the caller must wait for them before it reports the loss as done.
     pub(crate) fn refresh(&self, replica: &Replica, units: &HostUnits) -> Vec<Rc<RunningCommand>> {
         let address = self.portal.borrow().address;
         if let Some(portal) = replica.portal(address) {
@@ -376,7 +376,7 @@ impl Session {
                 }
             };
             lun.adopt(unit);
-            // whoever has known another volume by this number must look again before it goes on
+            // an initiator that knows another volume by this number must look again before it continues
             let before = self.known.borrow_mut().insert(mapping.lun, mapping.volume);
             if before.is_some_and(|before| before != mapping.volume) {
                 lun.nexus.borrow_mut().raise(UnitAttention::InquiryDataChanged);
@@ -396,8 +396,8 @@ impl Session {
         commands.values().filter(touches_lost).cloned().collect()
     }
 
-    /// Where the host's name has gone and its initiator is another host's, that is the same one under another name: every
-    /// change is seen here by itself, and no single one does more.
+    /// Follows a renamed host: if the host's name is gone and its initiator belongs to another host, this is the same
+    /// host under its new name. Each change of the array is seen here separately, and no single change does more.
     fn follow_renamed_host(&self, replica: &Replica) {
         let mut login = self.login.borrow_mut();
         let Some(login) = login.as_mut().filter(|login| !login.host.is_empty()) else { return };
@@ -423,7 +423,7 @@ impl Session {
         *self.login.borrow_mut() = Some(login);
     }
 
-    /// These pools have crossed the threshold of their space.
+    /// Notifies the session that these pools have crossed the threshold of their space.
     pub(crate) fn tell_threshold(&self, pools: &[PoolId]) {
         for (_, lun) in self.luns().into_iter().filter(|_| !pools.is_empty()) {
             let crossed = lun.unit.borrow().unit.pool().is_some_and(|pool| pools.contains(&pool));
@@ -469,7 +469,7 @@ impl LunNexus {
         }
     }
 
-    /// The volume may have changed its shape since.
+    /// Adopts a unit, because the geometry of the volume may have changed.
     fn adopt(&self, unit: Rc<HostUnit>) {
         let before = self.unit.replace(unit.clone());
         if before.logical.geometry.size_bytes() != unit.logical.geometry.size_bytes() {

@@ -45,7 +45,7 @@ impl Sessions {
         self.by_number.borrow().len()
     }
 
-    /// Discovery sessions may exist side by side: any number but 0 will do.
+    /// Discovery sessions may exist at the same time. Their TSIH may be any number except 0.
     pub(crate) fn discovery_tsih(&self) -> u16 {
         let tsih = self.next_tsih.get().checked_add(1).unwrap_or(1);
         self.next_tsih.set(tsih);

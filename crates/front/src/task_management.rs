@@ -1,15 +1,15 @@
-//! Task management: aborting commands, of one session or of all (SAM-5 §7, RFC 7143 §11.5).
+//! Task management: aborting the commands of one session or of all sessions (SAM-5 §7, RFC 7143 §11.5).
 //!
-//! A command that its own initiator has aborted is never answered. One that somebody else has aborted ends with TASK
-//! ABORTED, unless its initiator has turned that off (TAS of the control mode page; SAM-5 §5.6.3). Both that status and
-//! the answer to the function come only when the command cannot touch its volume any more: an aborted write never
-//! lands later. A copy that was sent to another logical unit and has reached this one is not in its task set: it goes no
-//! further, and is answered COPY ABORTED.
+//! A command that its own initiator has aborted is never answered. A command that another initiator has aborted ends
+//! with TASK ABORTED, unless its initiator has turned this off (TAS of the control mode page; SAM-5 §5.6.3). This
+//! status, and the answer to the function, are sent only when the command cannot touch its volume any more: an aborted
+//! write never takes effect later. A copy that was sent to another logical unit and has reached this one is not in the
+//! task set of this one: it stops, and is answered COPY ABORTED.
 //!
-//! A target reset reaches the logical units of the host that asked for it, and through them the commands of
-//! other hosts that share them; it does not touch what that host cannot see. A cold reset also ends the
-//! sessions of that host, and of no other. Where a volume is mapped read-only, a reset reaches the commands of the
-//! session that asks for it, and of no other: who may only read does not stop who writes.
+//! A target reset affects the logical units that the requesting host sees, and through them the commands of other hosts
+//! that share these units. It does not affect units that the host cannot see. A cold reset also ends the sessions of
+//! that host, but of no other host. If a volume is mapped read-only, a reset affects only the commands of the
+//! requesting session: a reader must not stop a writer.
 
 use std::rc::Rc;
 
@@ -80,7 +80,7 @@ enum Plan {
     Reset(Reset),
 }
 
-/// Everything that was to be aborted has ended.
+/// All commands that were to be aborted have ended.
 async fn complete(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {
     session.protocol.borrow_mut().respond_task_management(request.task, TaskManagementResponse::Complete);
     carry_out(front, session);
@@ -103,7 +103,7 @@ pub(crate) fn end_sessions_of(front: &Rc<Front>, host: &str) {
     }
 }
 
-/// Aborts the commands of this shard's sessions that a reset concerns, and notes the unit attentions.
+/// Aborts the commands of this shard's sessions that a reset affects, and records the unit attentions.
 pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
     let mut all = Vec::new();
     for session in front.sessions.all() {
@@ -115,7 +115,7 @@ pub(crate) fn apply(front: &Front, reset: &Reset) -> Aborted {
                     commands.extend(session.abort(|command| command.volume == lun.volume));
                     lun.tasks.fence();
                 } else {
-                    // the unit attention of a reset tells of these, too
+                    // the unit attention of a reset covers these, too
                     commands.extend(session.abort_for_another(number, &lun).0);
                 }
                 lun.nexus.borrow_mut().reset(UnitAttention::BusDeviceReset);

@@ -1,22 +1,22 @@
-//! The task set of one I_T_L nexus: in which order its commands may begin (SAM-5 §8.6). Every nexus has a task set
-//! of its own (TST 001b of the control mode page).
+//! The task set of one I_T_L nexus: in which order its commands may begin (SAM-5 §8.6). Every nexus has its own task
+//! set (TST 001b of the control mode page).
 //!
 //! ```text
-//!   SIMPLE         begins unless an older ORDERED command is at work or waits
+//!   SIMPLE         begins unless an older ORDERED command is running or waiting
 //!   ORDERED        begins when every older command has ended
 //!   HEAD OF QUEUE  begins at once
 //! ```
 //!
-//! What somebody else has aborted is a fence: nothing that comes later begins, and so nobody hears of the abort,
-//! before the aborted commands have ended. Otherwise a write could land after the one that its initiator sent in
-//! its place.
+//! Commands that another session has aborted are a barrier: no later command begins before they have ended, so the
+//! initiator does not learn of the abort earlier. Otherwise an aborted write could take effect after the write that its
+//! initiator sent to replace it.
 
 use std::cell::{Cell, RefCell};
 
 use iscsi::TaskAttribute;
 use task::{Io, Notify};
 
-/// A command's place.
+/// A command's place in the order of the task set.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place(u64);
 
@@ -24,16 +24,16 @@ pub(crate) struct Place(u64);
 enum Kind {
     Free,
     Ordered,
-    /// By another nexus.
+    /// Aborted by another nexus.
     Aborted,
 }
 
-/// See the module's words.
+/// The task set; see the header of this file.
 pub(crate) struct TaskSet {
     next: Cell<u64>,
     /// Every command that has not ended. Bounded by the session's command window.
     commands: RefCell<Vec<(Place, Kind)>>,
-    /// How many of them hold up others that are not ordered: next to never any.
+    /// How many of the commands delay others that are not ORDERED: nearly always none.
     barriers: Cell<usize>,
     /// A command has ended.
     pub(crate) ended: Notify,
@@ -45,12 +45,12 @@ impl TaskSet {
         TaskSet { next, commands, barriers, ended: Notify::new(io) }
     }
 
-    /// Whether a command that comes now must wait.
+    /// Whether a command that arrives now must wait.
     pub(crate) fn must_wait(&self, attribute: TaskAttribute) -> bool {
         self.is_held_up(attribute, Place(u64::MAX))
     }
 
-    /// Whether something older than this place has to end first.
+    /// Whether an older command than this place has to end first.
     fn is_held_up(&self, attribute: TaskAttribute, place: Place) -> bool {
         if self.barriers.get() == 0 && attribute != TaskAttribute::Ordered {
             return false;
@@ -63,7 +63,7 @@ impl TaskSet {
         })
     }
 
-    /// A command comes in.
+    /// Adds a command that has arrived.
     pub(crate) fn enter(&self, attribute: TaskAttribute) -> Place {
         let place = Place(self.next.get());
         self.next.set(place.0 + 1);
@@ -78,7 +78,7 @@ impl TaskSet {
         !self.is_held_up(attribute, place)
     }
 
-    /// All commands that are there have been aborted by another nexus.
+    /// All commands in the set have been aborted by another nexus.
     pub(crate) fn fence(&self) {
         let mut commands = self.commands.borrow_mut();
         commands.iter_mut().for_each(|(_, kind)| *kind = Kind::Aborted);

@@ -1,4 +1,4 @@
-//! How a session tells what happens to it.
+//! How a session reports events.
 
 use iscsi::{CloseReason, SessionKind};
 
@@ -26,13 +26,13 @@ impl Session {
         }
     }
 
-    /// Why the session ends; the first reason counts.
+    /// Records why the session ends; the first reason counts.
     pub(crate) fn note_end(&self, end: SessionEnd) {
         let first = self.end_noted.get().unwrap_or(end);
         self.end_noted.set(Some(first));
     }
 
-    /// Why the login is refused; the first reason counts.
+    /// Records why the login is refused; the first reason counts.
     pub(crate) fn note_refusal(&self, refusal: LoginRefusal) {
         let first = self.refusal_noted.get().unwrap_or(refusal);
         self.refusal_noted.set(Some(first));

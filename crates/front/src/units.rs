@@ -1,4 +1,4 @@
-//! Volumes as hosts see them: a unit of the shard, with what SCSI says of it.
+//! Volumes as hosts see them: a unit of the shard, with its SCSI state.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use crate::directory::target_device;
 /// Product revision level that hosts see.
 const REVISION: [u8; 4] = *b"0001";
 
-/// See the module's words.
+/// A volume as hosts see it; see the header of this file.
 pub(crate) struct HostUnit {
     pub(crate) unit: Rc<Unit>,
     pub(crate) logical: LogicalUnit,
@@ -29,7 +29,7 @@ impl HostUnits {
         self.0.borrow().get(&volume).cloned()
     }
 
-    /// Takes over the array as it is now. What nothing has changed about stays.
+    /// Applies the new state of the array. Unchanged volumes keep their unit.
     pub(crate) fn apply(&self, replica: &Replica, units: &Units) {
         let target = Arc::new(target_device(replica));
         let keeps_reservations = !replica.pools.is_empty();

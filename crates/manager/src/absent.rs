@@ -1,7 +1,7 @@
-//! Pools whose drives come later, and devices of raw volumes that come back, are taken by themselves.
+//! Opens pools whose drives appear after the start, and devices of raw volumes that come back, without a command.
 //!
-//! Looking and opening may take long where a drive is sick, so it is done without the turn of changes; only what has been
-//! found is taken over in a turn.
+//! Probing and opening a faulty drive may take long, so both are done outside the turn of changes. Only the result is
+//! taken over within a turn.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -20,8 +20,8 @@ use api::{CommandError, DeviceTrouble, PoolOffline};
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
 
-/// Whether opening a pool may go better than the last time. `before`: what was found in the round before this one; drives that
-/// come one after the other are waited for.
+/// Whether opening a pool may go better than the last time. `before`: what was found in the previous round. While
+/// drives appear one after the other, this waits.
 fn is_worth_a_try(now: &BTreeSet<String>, before: Option<&BTreeSet<String>>, tried: Option<&Tried>) -> bool {
     let settled = before == Some(now);
     settled && tried.is_none_or(|tried| tried.in_use || tried.paths != *now)
@@ -48,7 +48,7 @@ impl Manager {
         absent.map(|pool| pool.id).filter(|&id| state.catalog.pool(id).is_some()).collect()
     }
 
-    /// Gives what was found this time.
+    /// Tries to open absent pools. Returns what was found this time.
     async fn try_pools_again(
         &self,
         before: &BTreeMap<PoolId, BTreeSet<String>>,
@@ -65,12 +65,12 @@ impl Manager {
             ours.iter().map(|(id, found)| (*id, found.paths.iter().cloned().collect())).collect();
         let promising = |id: &PoolId| is_worth_a_try(&seen[id], before.get(id), self.tried.borrow().get(id));
         let due: BTreeMap<PoolId, Found> = ours.into_iter().filter(|(id, _)| promising(id)).collect();
-        // a change that is under way may be of these drives: next time
+        // a running change may involve these drives: next time
         if !due.is_empty()
             && let Some(_turn) = self.changes.try_acquire(1)
             && !self.stopping.get()
         {
-            // what cannot be settled is closed again, and says why
+            // a pool that cannot be settled is closed again, with the reason
             let _ = self.open_pools_found(due).await;
             self.broadcast().await;
             self.trim_all().await;
@@ -78,7 +78,7 @@ impl Manager {
         seen
     }
 
-    /// Opens these pools, which are not open, and takes them into the array.
+    /// Opens these pools, which are not open, and adds them to the array.
     pub(crate) async fn open_pools_found(
         &self,
         found: BTreeMap<PoolId, Found>,
@@ -100,7 +100,7 @@ impl Manager {
             self.look_at_drives().await;
             self.tell_spaces().await;
         }
-        // those that were forgotten, and did not come to be
+        // pools that were forgotten and could not be opened
         self.add_absent_pools();
         Ok(lines)
     }
@@ -123,7 +123,7 @@ impl Manager {
         }
     }
 
-    /// Devices of raw volumes that are not to be had.
+    /// Missing devices of raw volumes.
     fn absent_raw_devices(&self) -> Vec<(VolumeId, String, u64)> {
         let state = self.state.borrow();
         let absent = state.raw.iter().filter(|raw| raw.drive.is_err());
@@ -162,7 +162,8 @@ impl Manager {
         }
     }
 
-    /// In the turn of changes: gives up devices of raw volumes that are gone, and takes those that are there. What has changed.
+    /// Closes missing devices of raw volumes, and adopts those that are there. Must be called within the turn of
+    /// changes. Returns what has changed.
     pub(crate) async fn renew_raw_devices(&self) -> Vec<String> {
         self.see_raw_devices().await;
         let mut lines = Vec::new();

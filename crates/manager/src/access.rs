@@ -1,4 +1,4 @@
-//! Access states as the administrator sets and sees them.
+//! Access states: how the administrator sets and reads them.
 
 use base::VolumeId;
 use catalog::CatalogError;
@@ -9,8 +9,8 @@ use crate::manager::Manager;
 use api::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
 
 impl Manager {
-    /// Gives a portal group another state for a volume. Answered when no command that came by a group that loses access is
-    /// at work any more, and every host has been told.
+    /// Sets another access state of a portal group for a volume. Answered when no command by a group that loses access
+    /// is running any more, and every host has been notified.
     pub(crate) async fn set_access(
         &self,
         name: &str,
@@ -41,7 +41,7 @@ impl Manager {
         Ok(Reply::Changed(api::Change { dry_run, lines, hosts_affected: hosts, made }))
     }
 
-    /// The state that the group has now, where it may have the other.
+    /// The present state of the group, if it may have the new one.
     fn check_access(&self, volume: VolumeId, wanted: GroupAccess) -> Result<AccessState, CommandError> {
         let refused =
             |message: String, hint: String| Err(CommandError::new(CommandErrorKind::Invalid, message, hint));
@@ -77,7 +77,7 @@ impl Manager {
         self.context.replica.borrow().groups.iter().copied().collect()
     }
 
-    /// How each portal group reaches a volume.
+    /// The access state of each portal group for a volume.
     pub(crate) fn volume_access(&self, volume: VolumeId) -> Vec<GroupAccess> {
         let Some(unit) = self.context.units.get(volume) else { return Vec::new() };
         let states = unit.access.borrow().clone();

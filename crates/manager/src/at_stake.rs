@@ -1,15 +1,16 @@
-//! What hangs on a drive that is to be erased, where its label says that it is one of a pool.
+//! Which data depends on a drive that is to be erased, if its label says that it belongs to a pool.
 
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::state::State;
 use pool::Content;
 
-/// Volumes that are named.
+/// Maximum number of volumes that are named.
 const NAMED_MAX: usize = 6;
 
 impl Manager {
-    /// One line for each of these drives that belongs to a pool of this array that is offline: without it that pool may be lost.
+    /// One line for each of these drives that belongs to an offline pool of this array: without the drive, that pool
+    /// may be lost.
     pub(crate) fn losses(&self, drives: &[Probed]) -> Vec<String> {
         let mut lines = Vec::new();
         for Probed { info, content, .. } in drives {
@@ -24,7 +25,7 @@ impl Manager {
         lines
     }
 
-    /// A drive that has a pool's label, in words.
+    /// A description of a drive that has a pool's label.
     pub(crate) fn described(&self, content: &Content) -> Option<String> {
         let Content::Member(label) = content else { return None };
         Some(match offline_pool(&self.state.borrow(), content) {
@@ -39,7 +40,7 @@ impl Manager {
     }
 }
 
-/// The pool of this array that is offline, and the volumes that are in it.
+/// The offline pool of this array that the label names, and the volumes in it.
 fn offline_pool(state: &State, content: &Content) -> Option<(String, Vec<String>)> {
     let Content::Member(label) = content else { return None };
     let entry = state.catalog.pool(label.pool).filter(|_| label.array == state.catalog.array())?;

@@ -1,6 +1,6 @@
-//! The bin: volumes that were deleted stay for a while, and give way before their pool runs full.
+//! The bin: it keeps deleted volumes for a while, and gives them up before their pool becomes full.
 //!
-//! The layers of what is in the bin stay as they are; they are dropped when the catalog has forgotten it.
+//! The layers of volumes in the bin are unchanged. They are dropped after the catalog has forgotten the volume.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -19,11 +19,11 @@ use crate::words::given_back;
 use api::{BinnedStatus, CommandError, Problem, ProblemFacts, Reply, Subject};
 use base::units::size;
 
-/// A pool that is so full takes back what is in the bin, the oldest first; from the lower figure on, that is told.
+/// When a pool is this full, volumes in its bin are deleted, the oldest first; a warning begins at the lower figure.
 const GIVES_WAY_PERCENT: u64 = 92;
 const WARNS_PERCENT: u64 = 88;
 
-/// So many of those that had to go are told, the last ones.
+/// How many of the deleted volumes are reported, the last ones.
 const GONE_TOLD_MAX: usize = 8;
 
 impl Manager {
@@ -50,7 +50,7 @@ impl Manager {
         Ok(planned.reply(false, made))
     }
 
-    /// Where its pool is offline, the next start gives back what it held.
+    /// If the volume's pool is offline, the next start frees its space.
     pub(crate) async fn eradicate(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::EradicateVolume { volume: name.to_owned() })?;
         let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
@@ -70,7 +70,7 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// What the deletion of these layers together gives back. Nothing where it cannot be told.
+    /// The space that deleting these layers together would free. Empty if it is unknown.
     pub(crate) async fn gives_back_line(&self, pool: PoolId, layers: &[LayerId]) -> Option<String> {
         self.state.borrow().online_pool(pool)?;
         let goes = |layer: &LayerId| !self.state.borrow().catalog.is_copied_from(pool, *layer);
@@ -79,7 +79,7 @@ impl Manager {
         Some(given_back(blocks, self.has_copies(pool)))
     }
 
-    /// How long what is deleted from a pool stays in the bin; 0: not at all.
+    /// How long deleted volumes of a pool stay in the bin; 0: they are not kept.
     pub(crate) fn bin_seconds(&self, pool: PoolId) -> u32 {
         bin_seconds(&self.state.borrow().catalog, pool)
     }
@@ -109,8 +109,9 @@ impl Manager {
         Ok(planned.reply(dry_run, None))
     }
 
-    /// Deletes for good what has been in the bin long enough, and the oldest of a pool that runs full, one in a round and
-    /// only where the last one's space has not begun to come back. Whether there is more to come.
+    /// Permanently deletes volumes that have been in the bin long enough, and the oldest volume of a pool that becomes
+    /// full. It deletes one volume in a round, and only if the space of the last one is being freed. Returns whether
+    /// more has to be deleted.
     pub(crate) async fn keep_bin(&self, stats: &[(PoolId, LaneStats)]) -> bool {
         let mut gives_way = false;
         for name in self.overdue() {
@@ -143,7 +144,7 @@ impl Manager {
         gives_way && !self.state.borrow().catalog.bin().is_empty()
     }
 
-    /// Remembers, until the daemon ends, what had to go because its pool ran full.
+    /// Remembers, until the daemon ends, a volume that was deleted because its pool became full.
     fn note_gone(&self, pool: PoolId, name: &str) {
         let mut state = self.state.borrow_mut();
         if state.catalog.find_binned(name).is_some() {
@@ -156,12 +157,12 @@ impl Manager {
         pool.care.gave_way.drain(..excess);
     }
 
-    /// How long a volume stays in the bin yet, while the array runs.
+    /// How long a volume will stay in the bin, counted while the array runs.
     fn remaining_seconds(&self, catalog: &Catalog, binned: &Binned) -> u64 {
         u64::from(bin_seconds(catalog, place(binned).0)).saturating_sub(self.held_seconds(binned))
     }
 
-    /// Those whose time is up.
+    /// Volumes whose time in the bin is over.
     fn overdue(&self) -> Vec<String> {
         let state = self.state.borrow();
         let over = |binned: &&Binned| {
@@ -172,7 +173,7 @@ impl Manager {
 
     async fn clear(&self, name: &str) {
         let _turn = self.changes.acquire(1).await;
-        // somebody may have taken it out meanwhile; what cannot be stored is tried again
+        // somebody may have restored it meanwhile; what cannot be stored is tried again
         let _ = self.eradicate(name, false).await;
     }
 
@@ -202,7 +203,7 @@ impl Manager {
     }
 }
 
-/// What had to go, and when, in plain words.
+/// Describes which volumes were deleted, and when.
 pub(crate) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = String> + '_ {
     gave_way.iter().map(|(name, ms)| {
         let when = moment(*ms);
@@ -210,7 +211,7 @@ pub(crate) fn describe(gave_way: &[(String, u64)]) -> impl Iterator<Item = Strin
     })
 }
 
-/// That what is in the bin will have to go, where the pool is about that full.
+/// The problem that volumes will leave the bin soon, if the pool is nearly that full.
 pub(crate) fn problem(catalog: &Catalog, id: PoolId, name: &str, lanes: &[&LaneStats]) -> Option<Problem> {
     let held = catalog.bin().iter().filter(|binned| place(binned).0 == id).count();
     let full = full_percent(lanes);

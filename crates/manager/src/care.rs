@@ -1,4 +1,4 @@
-//! What the keeper remembers of a pool from one round to the next. Nothing of it survives a restart.
+//! What the keeper remembers of a pool between two of its rounds. Nothing of this survives a restart.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,42 +8,42 @@ use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
 use api::{KeptInService, RepairStatus};
 
-/// How long a drive that has made errors is pointed out.
+/// How long a drive's errors are shown.
 const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);
-/// For so long a drive that is missing may come back before the pool lets it go and a spare joins in its place.
+/// How long a missing drive may come back before the pool retires it and a spare joins in its place.
 const MISSING_PATIENCE: Nanos = Nanos::from_secs(30);
-/// How often drives are looked at for one that is missing.
+/// How often drives are checked for a missing one.
 const LOOK_EVERY: Nanos = Nanos::from_secs(5);
-/// The time over which the rate of repairs is taken.
+/// The period over which the rate of repairs is measured.
 const RATE_OVER: Nanos = Nanos::from_secs(30);
 
 #[derive(Default)]
 pub(crate) struct Care {
     pub(crate) repair: Repair,
-    /// Handles that are being given up.
+    /// Handles that are being closed.
     pub(crate) closing: BTreeSet<DriveHandle>,
     /// Paths of drives that left the pool because they were slow.
     pub(crate) left: BTreeSet<String>,
-    /// A scrub has been seen running; whether it was told to stop.
+    /// A scrub was seen running; whether it was told to stop.
     pub(crate) scrubbing: Option<bool>,
-    /// Labels that it found wrong, and wrote anew.
+    /// Number of wrong labels that the scrub found and wrote anew.
     pub(crate) labels_rewritten: u64,
     /// Drives that are missing, and since when.
     pub(crate) missing: BTreeMap<DriveId, Nanos>,
-    /// A drive that is too slow, which the pool cannot do without.
+    /// A slow drive that the pool cannot do without.
     pub(crate) slow_stays: Option<DriveId>,
-    /// Drives that have made too many errors and stay all the same.
+    /// Drives with too many errors that stay in service.
     pub(crate) kept: BTreeMap<DriveId, KeptInService>,
-    /// When no spare could join, though one was needed.
+    /// When a spare was last needed but could not join.
     pub(crate) spare_failed: Option<Nanos>,
-    /// Blocks in use at the last look, where the pool was so full that the bin gives way.
+    /// Blocks in use at the last check, if the pool was so full that volumes leave the bin.
     pub(crate) live_when_full: Option<u64>,
-    /// Volumes that had to leave the bin because the pool was full, and when, by the clock on the wall.
+    /// Volumes that had to leave the bin because the pool was full, and when, by the wall clock.
     pub(crate) gave_way: Vec<(String, u64)>,
     looked: Option<Nanos>,
-    /// Errors of each drive as they are on record, and when that was.
+    /// Recorded errors of each drive, and when they were recorded.
     recorded: (Vec<DriveErrors>, Nanos),
-    /// Errors of each drive, and when they last grew.
+    /// Errors of each drive, and when they last increased.
     seen: Vec<(DriveErrors, Option<Nanos>)>,
 }
 
@@ -68,13 +68,13 @@ impl Care {
         }
     }
 
-    /// Whether a drive has made errors lately, `counted` being all since the start.
+    /// Whether a drive has made errors recently; `counted` are all since the start.
     pub(crate) fn errs(&self, drive: usize, counted: DriveErrors, now: Nanos) -> bool {
         let (seen, at) = self.seen.get(drive).copied().unwrap_or_default();
         seen != counted || at.is_some_and(|at| now.saturating_sub(at) < ERRORS_SHOWN)
     }
 
-    /// Notes since when which drives are missing.
+    /// Records which drives are missing, and since when.
     pub(crate) fn see_missing(&mut self, membership: &Membership, now: Nanos) {
         let missing = membership.members.iter().filter(|member| member.state == DriveState::Missing);
         let gone: Vec<DriveId> = missing.map(|member| member.id).collect();
@@ -84,7 +84,7 @@ impl Care {
         }
     }
 
-    /// Whether a drive may come back yet, if it is missing.
+    /// Whether a missing drive may still come back.
     pub(crate) fn is_awaited(&self, id: DriveId, now: Nanos) -> bool {
         self.missing.get(&id).is_none_or(|&since| now.saturating_sub(since) < MISSING_PATIENCE)
     }
@@ -98,19 +98,19 @@ impl Care {
     }
 }
 
-/// How far the writing anew of what lacks redundancy, or is to be moved, has got.
+/// The progress of writing anew the blocks that lack redundancy or are to be moved.
 #[derive(Default)]
 pub(crate) struct Repair {
-    /// Blocks restored when it began.
+    /// Number of restored blocks when it began.
     began: Option<u64>,
-    /// When, and how many blocks had been restored by then.
+    /// Times, and the number of blocks restored by then.
     samples: VecDeque<(Nanos, u64)>,
 }
 
-/// The blocks that are to be written anew, and what stands against it.
+/// The blocks that are to be written anew, and what prevents it.
 pub(crate) struct Remaining {
     pub(crate) blocks: u64,
-    /// Columns that the most exposed ones have lost.
+    /// Columns that the most exposed block has lost.
     pub(crate) worst: usize,
     pub(crate) short_blocks: u64,
     restored: u64,
@@ -130,7 +130,7 @@ impl Remaining {
 }
 
 impl Repair {
-    /// Takes in how far it is now; whether there is something to do.
+    /// Records the present progress; returns whether there is something to do.
     pub(crate) fn sample(&mut self, now: Nanos, lanes: &[&LaneStats]) -> bool {
         let remaining = Remaining::of(lanes);
         if remaining.blocks == 0 {
@@ -145,13 +145,13 @@ impl Repair {
         true
     }
 
-    /// Nothing was restored for as long as is looked at.
+    /// Whether nothing was restored in the whole measured period.
     pub(crate) fn is_stuck(&self) -> bool {
         let (Some(first), Some(last)) = (self.samples.front(), self.samples.back()) else { return false };
         last.0.saturating_sub(first.0) >= RATE_OVER && first.1 == last.1
     }
 
-    /// `enough`: so many drives are online that all of it can be written anew.
+    /// `enough`: enough drives are online for all of it to be written anew.
     pub(crate) fn status(&self, remaining: &Remaining, drains: bool, enough: bool) -> Option<RepairStatus> {
         if remaining.blocks == 0 {
             return None;
@@ -175,7 +175,7 @@ impl Repair {
             done_bytes: bytes(done),
             total_bytes: bytes(done + remaining.blocks),
             bytes_per_second: rate,
-            // what cannot end as things are has no end to tell
+            // work that cannot end under these conditions has no time left to report
             seconds_left: bytes(remaining.blocks)
                 .checked_div(rate)
                 .filter(|_| enough && remaining.short_blocks == 0),
@@ -192,7 +192,7 @@ mod tests {
     fn the_rate_is_that_of_the_last_half_minute() {
         let mut repair = Repair { began: Some(1000), ..Repair::default() };
         for second in 0..100u64 {
-            // 256 blocks are a mebibyte; it was slow at first
+            // 256 blocks are 1 MiB; it was slow at first
             let restored = 1000 + if second < 60 { second } else { 60 + (second - 60) * 256 };
             repair.samples.push_back((Nanos::from_secs(second), restored));
             while repair.samples.len() > 2 && repair.samples[1].0 + RATE_OVER <= Nanos::from_secs(second) {

@@ -1,4 +1,4 @@
-//! How the catalog changes: checked, durable, told to every shard.
+//! How the catalog changes: a change is checked, made durable, and announced to every shard.
 
 use base::VolumeId;
 use bytes::Bytes;
@@ -11,9 +11,9 @@ use api::{self, CommandError, Made, Reply};
 /// A change of the catalog that has been checked but not made.
 pub(crate) struct Planned {
     pub(crate) next: Catalog,
-    /// What it does, for people to read.
+    /// A description of the change for people.
     pub(crate) lines: Vec<String>,
-    /// Hosts that gain or lose something by it.
+    /// Hosts that gain or lose access by it.
     pub(crate) hosts_affected: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ impl Manager {
         Ok(Planned { next, lines: Vec::new(), hosts_affected })
     }
 
-    /// Makes the catalog durable, then takes it over here and on every shard.
+    /// Makes the catalog durable, then adopts it here and on every shard.
     pub(crate) async fn commit(&self, next: &Catalog) -> Result<(), CommandError> {
         self.waits_for("it waits for another change of the catalog to be stored");
         let storing = self.storing.acquire(1).await;
@@ -40,17 +40,18 @@ impl Manager {
         Ok(())
     }
 
-    /// Makes the catalog durable, then takes it over here.
+    /// Makes the catalog durable, then adopts it here.
     async fn store(&self, next: Catalog) -> Result<(), CommandError> {
         let bytes = Bytes::from(next.encode());
         self.store_catalog(&bytes).await?;
-        // whoever keeps it answers when it is safe
+        // the receiver of the copy answers when it is durable
         drop((self.parameters.save_state)(bytes));
         self.state.borrow_mut().catalog = next;
         Ok(())
     }
 
-    /// The same for what a host has changed, who is answered by a shard: where no pool has it, the head's copy is waited for.
+    /// The same for a change by a host, which a shard answers: if no pool holds the catalog, this waits for the head's
+    /// copy.
     async fn store_for_host(&self, next: Catalog) -> Result<(), Refusal> {
         let bytes = Bytes::from(next.encode());
         let in_a_pool = !self.state.borrow().online().is_empty();
@@ -63,8 +64,8 @@ impl Manager {
         Ok(())
     }
 
-    /// Makes a volume's reservations survive a restart, or not any more. Administrators' changes may be on
-    /// their way at the same time.
+    /// Makes a volume's reservations survive a restart, or removes them. Administrators' changes may run at the same
+    /// time.
     pub(crate) async fn keep_reservations(
         &self,
         volume: VolumeId,
@@ -93,14 +94,14 @@ impl Planned {
         self
     }
 
-    /// The answer to the command, with what it made; a dry run has made nothing.
+    /// The answer to the command, with the object that it made; a dry run has made nothing.
     pub(crate) fn reply(self, dry_run: bool, made: Option<Made>) -> Reply {
         assert!(!dry_run || made.is_none(), "a dry run makes nothing");
         Reply::Changed(api::Change { dry_run, lines: self.lines, hosts_affected: self.hosts_affected, made })
     }
 }
 
-/// Hosts whose mappings, the sizes behind them or credentials differ.
+/// Hosts whose mappings, volume sizes or credentials differ.
 fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
     let of = |catalog: &Catalog, host: &str| {
         let size = |volume| catalog.volume(volume).map(|volume| volume.size_bytes);

@@ -1,8 +1,9 @@
-//! The clock on the wall is asked for names and dates; it is not believed where something would be destroyed for it.
+//! The wall clock gives names and dates. It is not trusted for decisions that would destroy data.
 //!
-//! How long something has been in the bin is counted in time that has passed while the array ran. Schedules keep snapshots by
-//! the order in which they were taken, and delete none while the clock is doubted: it has jumped, or at the start it said
-//! something that does not fit what the array knew last. One that has then run steadily for a day is believed.
+//! The time that a volume has been in the bin counts only while the array runs. Schedules keep snapshots by the order
+//! in which they were taken, and they delete none while the clock is distrusted. The clock is distrusted if it has
+//! jumped, or if its time at the start does not fit the last time that the array knew. After it has run steadily for a
+//! day, it is trusted again.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -11,24 +12,24 @@ use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, VolumeId};
 use catalog::Binned;
 
-/// Clocks are corrected by less than this in a day.
+/// Clock corrections within a day are smaller than this.
 const JUMP_MS: u64 = 15 * 60 * 1000;
-/// At a start, a clock that is later than what the array knew last by more than this is doubted.
+/// At a start, a clock that is ahead of the last known time by more than this is distrusted.
 const AHEAD_MS: u64 = 7 * 24 * 60 * 60 * 1000;
-/// A clock that has run steadily for so long is believed.
+/// A clock that has run steadily for this long is trusted.
 pub(crate) const BELIEVED_AFTER: Nanos = Nanos::from_secs(24 * 60 * 60);
-/// What is known of the clock.
+/// What is known of the wall clock.
 #[derive(Default)]
 pub(crate) struct Clock {
-    /// From when on it has run steadily, and what it said then.
+    /// Since when the clock has run steadily, and its time at that moment.
     pub(crate) steady: Cell<Option<(Nanos, u64)>>,
     pub(crate) doubt: Cell<Option<Doubt>>,
-    /// From when on the record of a volume in the bin is to be counted further.
+    /// Since when the time of a volume in the bin is not recorded yet.
     pub(crate) held_since: RefCell<BTreeMap<VolumeId, Nanos>>,
     pub(crate) noted: Cell<Nanos>,
 }
 
-/// Why the clock is not believed.
+/// Why the clock is distrusted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Doubt {
     pub(crate) expected_ms: u64,
@@ -37,7 +38,7 @@ pub(crate) struct Doubt {
 }
 
 impl Clock {
-    /// Takes in what it says now; `known_ms` is what the array knew last.
+    /// Records what the clock says now; `known_ms` is the last time that the array knew.
     pub(crate) fn see(&self, now: Nanos, says_ms: u64, known_ms: Option<u64>) {
         let Some((since, said_ms)) = self.steady.get() else {
             self.steady.set(Some((now, says_ms)));
@@ -85,7 +86,7 @@ mod tests {
     fn a_clock_that_runs_is_believed() {
         let clock = Clock::default();
         for hour in 0..100 {
-            // a second is gained in each hour
+            // the clock gains a second in each hour
             clock.see(at(hour), START + hour * 3_601_000, Some(START - DAY));
             assert!(!clock.is_doubted(), "after {hour} h");
         }

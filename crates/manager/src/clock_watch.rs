@@ -1,4 +1,4 @@
-//! Looking at the clock on the wall, and putting on record what it says.
+//! Reads the wall clock and records what it says.
 
 use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, VolumeId};
@@ -9,13 +9,12 @@ use crate::clock::{BELIEVED_AFTER, Doubt};
 use crate::manager::Manager;
 use api::{Problem, ProblemFacts, Subject};
 
-/// How often it is put on record how long volumes have been in the bin: so many times while one is in it, and not more or less often than
-/// this.
+/// How often the time of volumes in the bin is recorded: this many times while one is in it, within these limits.
 const NOTED_TIMES: u64 = 24;
 const NOTED_SECONDS: (u64, u64) = (10, 60 * 60);
 
 impl Manager {
-    /// Looks at the clock.
+    /// Reads the clock.
     pub(crate) fn see_clock(&self) {
         let now = self.context.io.uptime();
         let state = self.state.borrow();
@@ -27,13 +26,13 @@ impl Manager {
         }
     }
 
-    /// Looks at the clock, and puts on record what it says and how long volumes have been in the bin.
+    /// Reads the clock, and records what it says and how long volumes have been in the bin.
     pub(crate) async fn watch_clock(&self) {
         self.see_clock();
         let now = self.context.io.uptime();
         let Some(change) = self.worth_noting(now) else { return };
         let _turn = self.changes.acquire(1).await;
-        // where it cannot be stored, the array says why; volumes stay in the bin for longer
+        // if this cannot be stored, the array reports why; volumes stay in the bin longer
         if let Ok(planned) = self.plan(&change)
             && self.commit(&planned.next).await.is_ok()
         {
@@ -68,7 +67,7 @@ impl Manager {
         Nanos::from_secs((shortest.unwrap_or(u64::MAX) / NOTED_TIMES).clamp(NOTED_SECONDS.0, NOTED_SECONDS.1))
     }
 
-    /// A volume goes into the bin.
+    /// Records that a volume was put into the bin.
     pub(crate) fn note_binned(&self, volume: VolumeId) {
         self.clock.held_since.borrow_mut().insert(volume, self.context.io.uptime());
     }
@@ -83,7 +82,7 @@ impl Manager {
         self.clock.is_doubted()
     }
 
-    /// That the clock does not make sense, or did not when something was recorded.
+    /// Problems of a clock that is implausible, or was when something was recorded.
     pub(crate) fn clock_problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if let Some(doubt) = self.clock.doubt.get() {

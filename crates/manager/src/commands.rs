@@ -24,7 +24,7 @@ impl Manager {
         });
     }
 
-    /// Does what a shard wants of the manager.
+    /// Carries out a call of a shard to the manager.
     pub async fn handle(&self, call: ManagerCall) -> Answer {
         match call {
             ManagerCall::DriveFailed(pool, drive, error) => {
@@ -61,7 +61,7 @@ impl Manager {
             return Err(failure.clone());
         }
         if let Command::SnapshotList { volume } = command {
-            // counting takes as long as there are many; changes need not wait for it
+            // counting takes long if there are many; changes need not wait for it
             return self.list_snapshots(volume).await;
         }
         let turn = self.take_turn(order).await?;

@@ -1,6 +1,6 @@
 //! What is wrong with a pool as a whole: at most one problem, the worst that applies.
 //!
-//! A pure function of what is known of the pool and its lanes. It never looks at a drive.
+//! A pure function of what is known of the pool and its lanes. It never accesses a drive.
 
 use api::{LostDrive, PoolOffline, ProblemFacts, RepairStatus};
 use base::BLOCK_BYTES;
@@ -9,14 +9,14 @@ use pool::LaneStats;
 use crate::care::Remaining;
 use crate::loss;
 
-/// What is known of a pool, its lanes aside.
+/// What is known of a pool, without its lanes.
 pub(crate) struct Condition {
     pub(crate) offline: Option<PoolOffline>,
-    /// It has been served since the start: hosts may have been told of errors.
+    /// The pool was served since the start: hosts may have received errors.
     pub(crate) was_served: bool,
     /// Drives that it cannot use.
     pub(crate) drives: Vec<LostDrive>,
-    /// So many drives are online that a segment has a drive for each column.
+    /// Enough drives are online for a segment to have a drive for each column.
     pub(crate) enough_online: bool,
     /// The paths of drives below which there is no space.
     pub(crate) short_of_space: Vec<String>,
@@ -24,7 +24,7 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// Nothing where the pool is served with all the redundancy that it promises.
+    /// `None` if the pool is served with all the redundancy that it promises.
     pub(crate) fn problem(self, remaining: &Remaining, lanes: &[&LaneStats]) -> Option<ProblemFacts> {
         let failed = lanes.iter().any(|lane| lane.failed).then_some(PoolOffline::TooManyFailed);
         let drives = self.drives;
@@ -76,7 +76,7 @@ mod tests {
         let stalled = LaneStats { stalled: true, ..LaneStats::default() };
         let failed = LaneStats { failed: true, ..stalled.clone() };
         let incomplete = LaneStats { segments_degraded: 7, ..LaneStats::default() };
-        // as many blocks lack redundancy as one drive too few leaves without space
+        // as many blocks lack redundancy as the missing drive leaves without space
         let mut short = LaneStats { live_blocks: 300, capacity_blocks: 100, ..LaneStats::default() };
         short.exposed_blocks[1] = 300;
         let offline = Condition { offline: Some(PoolOffline::NotFound), ..pool(lost()) };

@@ -1,15 +1,16 @@
-//! Copies inside a pool by reference: what is frozen for them, and when it is forgotten. The pool's side is
-//! `docs/design/0007-references.md`.
+//! Copies by reference inside a pool: which layers are frozen for them, and when these layers are forgotten. The pool's
+//! side is in `docs/design/0007-references.md`.
 //!
 //! ```text
 //!   shard of the command            shard 0
-//!   begin ────────────────────────► counted; frozen, or kept, in the catalog, durably
+//!   begin ────────────────────────► counted; the catalog freezes or keeps a layer, durably
 //!   references are written ◄─────── the layer to refer to
-//!   end ──────────────────────────► not counted any more
+//!   end ──────────────────────────► no longer counted
 //! ```
 //!
-//! What always holds: while a copy is counted nothing of its pool is forgotten; and a layer is forgotten in the turn of
-//! changes, without which no copy begins. A copy never waits for that turn: whoever has it may wait for the command.
+//! What always holds: while a copy of a pool is counted, nothing of this pool is forgotten; a layer is forgotten within
+//! the turn of changes, and no copy begins without this turn. A copy never waits for the turn, because the holder of the
+//! turn may be waiting for the command: if the turn is taken, the data is copied instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -25,14 +26,14 @@ use shard::{Answer, Call, CopyAsk, CopyGrant, ShardCall, pool_layer};
 
 /// A volume is frozen again for copies after this time.
 const FREEZE_AGAIN: Nanos = Nanos::from_secs(1);
-/// So much of a range that nothing can refer to is worth freezing its volume.
+/// Freezing a volume is worth it if at least this much of a range cannot be referred to.
 const FREEZE_BYTES: u64 = 1 << 20;
 const FREEZE_SHARE: u64 = 8;
-/// How often it is looked what nothing refers to any more.
+/// How often to look for layers that nothing refers to any more.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(5);
 
 impl Manager {
-    /// A copy by reference may begin. `None`: it is to copy data.
+    /// Begins a copy by reference. `None`: its data has to be copied.
     pub(crate) async fn begin_copy(&self, ask: CopyAsk) -> Option<CopyGrant> {
         *self.copying.borrow_mut().at_work.entry(ask.pool).or_default() += 1;
         let grant = self.prepare_copy(&ask).await;
@@ -73,7 +74,7 @@ impl Manager {
             {
                 None
             }
-            // what is there refers to other layers, which are kept
+            // its mapped blocks refer to other layers, which are kept
             Survey { below: None, .. } => Some(CopyGrant { below: None }),
             Survey { below: Some(below), .. } => {
                 let kept = self.keep_layer(&source, catalog_layer(below)?).await;
@@ -88,19 +89,20 @@ impl Manager {
         copying.frozen.get(&source.id).is_none_or(|&then| now.0 >= then.0 + FREEZE_AGAIN.0)
     }
 
-    /// As for a snapshot, under no name.
+    /// Freezes a volume as for a snapshot, but without a name.
     async fn freeze(&self, source: &Volume) -> bool {
         self.copying.borrow_mut().frozen.insert(source.id, self.context.io.now());
         let since_ms = self.context.io.wall_clock_ms();
         let change = Change::FreezeVolume { volume: source.name.to_string(), since_ms };
         match self.plan(&change) {
             Ok(planned) => self.take_snapshots(std::slice::from_ref(source), &planned).await.is_ok(),
-            // there are as many as there may be
+            // the maximum number is reached
             Err(_) => false,
         }
     }
 
-    /// Has the catalog keep a layer under a volume. Only one that it knows: any other is on its way out.
+    /// Makes the catalog keep a layer below a volume. This works only for a layer that the catalog knows: any other one
+    /// is about to be dropped.
     async fn keep_layer(&self, source: &Volume, layer: LayerId) -> bool {
         let (pool, _) = source.place().expect("in a pool");
         let planned = {
@@ -119,7 +121,8 @@ impl Manager {
         }
     }
 
-    /// Entries that refer to each layer, in all lanes of a pool, by the pool's names. `None` where a lane does not say.
+    /// The number of entries that refer to each layer, in all lanes of a pool, by the pool's ids. `None` if a lane does
+    /// not answer.
     pub(crate) async fn referred(&self, membership: &Membership) -> Option<BTreeMap<LayerId, u64>> {
         let ask = |lane| {
             let call = Call::Lane(membership.pool, lane, LaneRequest::Referred);
@@ -135,7 +138,7 @@ impl Manager {
         Some(sums)
     }
 
-    /// Blocks of each pool that are there for nothing but copies: in layers that no volume or snapshot is, or stands on.
+    /// Blocks of each pool that only copies keep: in layers that belong to no volume or snapshot and are below none.
     pub(crate) async fn kept_for_copies(&self) -> BTreeMap<PoolId, u64> {
         let mut only: BTreeMap<PoolId, Vec<LayerId>> = BTreeMap::new();
         {
@@ -158,7 +161,7 @@ impl Manager {
         self.state.borrow().catalog.copied_from().iter().any(|kept| kept.pool == pool)
     }
 
-    /// Blocks that nothing but these layers, by the pool's names, keeps there.
+    /// Blocks that only these layers, by the pool's ids, keep.
     pub(crate) async fn kept_by(&self, pool: PoolId, layers: Arc<[LayerId]>) -> u64 {
         let mut blocks = 0;
         for answer in self.context.ask_all(|| ShardCall::KeptBy(pool, layers.clone())).await {
@@ -180,7 +183,7 @@ impl Manager {
         self.copying.borrow_mut().looked = Some(now);
         for pool in pools {
             let Some(membership) = self.state.borrow().online_pool(pool) else { continue };
-            // a look without the turn first: most of the time there is nothing to do
+            // a first check without the turn: mostly there is nothing to do
             if self.copies_are_at_work(pool) || self.unreferred(&membership).await.is_empty() {
                 continue;
             }
@@ -191,7 +194,7 @@ impl Manager {
         }
     }
 
-    /// Layers of the catalog that are kept for copies in vain.
+    /// Layers that the catalog keeps for copies although nothing refers to them.
     async fn unreferred(&self, membership: &Membership) -> Vec<LayerId> {
         let Some(sums) = self.referred(membership).await else { return Vec::new() };
         let state = self.state.borrow();
@@ -217,7 +220,7 @@ impl Manager {
     }
 }
 
-/// The catalog's name for a layer of a pool.
+/// The catalog's id for a layer of a pool.
 fn catalog_layer(layer: LayerId) -> Option<LayerId> {
     layer.0.checked_sub(CATALOG_LAYER.0).map(LayerId)
 }

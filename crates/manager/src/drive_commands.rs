@@ -1,4 +1,4 @@
-//! Drives join pools, leave them and take each other's place, as the administrator asks.
+//! Drives join pools, leave them and replace each other by the administrator's command.
 
 use base::limits::{DRIVE_BYTES_MIN, DRIVES_MAX};
 use base::{BLOCK_BYTES, PoolId};
@@ -42,7 +42,7 @@ impl Manager {
         Ok(done(lines, false, self.pool_made(name).await))
     }
 
-    /// Opens drives that are to join a pool, all or none, and makes sure that nobody needs what is on them.
+    /// Opens drives that are to join a pool, all or none, and checks that nobody needs what is on them.
     pub(crate) async fn take_new_drives(
         &self,
         membership: &Membership,
@@ -103,7 +103,7 @@ impl Manager {
                     self.state.borrow_mut().drives.retain(|drive| drive.path != info.path);
                     continue;
                 }
-                // it is a member that has failed, and leaves again by itself
+                // it is a member that has failed, and will leave again by itself
                 Ok(Ok(false)) => {
                     self.give_up(&drives[position + 1..]).await;
                     format!("{} did not take its label", info.path)
@@ -185,7 +185,7 @@ impl Manager {
         let taken = without_contents(taken);
         let chunks = (taken[0].1.size_bytes - pool::LABEL_REGION_BYTES) / membership.chunk_bytes;
         let chunks = u32::try_from(chunks).unwrap_or(u32::MAX);
-        // as large as the old one, it takes all of it
+        // the new drive must be as large as the old one, because it takes over all data
         if chunks < member.chunks
             && let Err(error) = self.check_removable(&membership, index, Some(chunks)).await
         {
@@ -214,7 +214,7 @@ impl Manager {
         Ok(done(lines, false, self.pool_made(name).await))
     }
 
-    /// Refuses where the pool could not do without a drive, with one of so many chunks in its place, if one is to be.
+    /// Refuses if the pool could not do without a drive, or with a replacement of this many chunks.
     pub(crate) async fn check_removable(
         &self,
         membership: &Membership,
@@ -263,7 +263,7 @@ impl Manager {
         })
     }
 
-    /// The membership of a pool that is served.
+    /// The membership of a pool in service.
     pub(crate) fn served_pool(&self, name: &str) -> Result<Membership, CommandError> {
         let known = self.state.borrow().catalog.find_pool(name).map(|entry| entry.id);
         let Some(id) = known else {
@@ -275,7 +275,7 @@ impl Manager {
         })
     }
 
-    /// A pool as it is now, for the answer to a change.
+    /// The present state of a pool, for the answer to a change.
     pub(crate) async fn pool_made(&self, name: &str) -> Option<Made> {
         let pools = self.pool_statuses().await.into_iter().map(|(pool, _)| pool);
         pools.into_iter().find(|pool| pool.name == name).map(|pool| Made::Pool(Box::new(pool)))
@@ -294,18 +294,18 @@ fn invalid(message: impl Into<String>, hint: &str) -> CommandError {
     CommandError::new(CommandErrorKind::Invalid, message, hint)
 }
 
-/// What a member is called: its path, or its id where it is not here.
+/// The name of a member: its path, or its id if it is not here.
 pub(crate) fn shown(member: &Member) -> String {
     if member.path.is_empty() { format!("drive {}", member.id) } else { member.path.clone() }
 }
 
-/// The least of an id that names a drive.
+/// Minimum number of digits of an id that names a drive.
 const ID_DIGITS_MIN: usize = 4;
 
 /// A drive of the pool by its path, or by the beginning of its id.
 fn find_member(membership: &Membership, name: &str) -> Result<usize, CommandError> {
     let members = || membership.members.iter().enumerate().filter(|(_, m)| m.state != DriveState::Removed);
-    // one that is out may have had the path of one that is in
+    // a drive that is out may have had the path of a present one
     let by_path = members().filter(|(_, member)| member.path == name);
     if let Some((index, _)) = by_path.max_by_key(|(_, member)| member.state.is_readable()) {
         return Ok(index);

@@ -1,4 +1,4 @@
-//! Drives: what is found on the configured ones, and which are in use.
+//! Drives: what the configured drives hold, and which are in use.
 
 use base::{BLOCK_BYTES, Nanos, PoolId};
 use env::{DriveHandle, IoError};
@@ -11,12 +11,12 @@ use crate::remembered;
 use crate::state::{Drive, State};
 use api::{DriveContent, DriveErrors, DriveState, DriveStatus, PoolOffline};
 
-/// A drive that does not say for so long how large it is has the size that it had.
+/// A drive that does not report its size within this time keeps its known size.
 const MEASURE_TIME: Nanos = Nanos::from_secs(2);
 
 impl Manager {
-    /// As [`Manager::open_and_probe`], for a drive of a pool that is being opened: where another process has it, that
-    /// is shown, and waited out.
+    /// Like [`Manager::open_and_probe`], for a drive of a pool that is being opened: if another process uses it, this
+    /// is shown, and waited for.
     pub(crate) async fn open_member(&self, pool: PoolId, path: &str) -> Result<Probed, IoError> {
         let opened = self.open_and_probe(path).await;
         if opened.as_ref().err() != Some(&IoError::Busy) {
@@ -26,7 +26,7 @@ impl Manager {
         self.open_when_free(path).await
     }
 
-    /// Looks at a drive without taking it from anybody.
+    /// Finds what is on a drive without taking it from another process.
     async fn look_at(&self, path: String) -> Drive {
         match self.open_to_look(&path).await {
             Err(error) => {
@@ -53,12 +53,12 @@ impl Manager {
     }
 
     pub(crate) async fn close_drive(&self, handle: DriveHandle) {
-        // a drive that fails to close is closed
+        // an error while closing a drive still closes it
         let _ = self.context.io.drive_close(handle).await;
     }
 
-    /// Looks at every configured drive that no open pool uses, and where drives of open pools were last seen, all
-    /// at once.
+    /// Looks at every configured drive that no open pool uses, and at the last paths of drives of open pools, all at
+    /// once.
     pub(crate) async fn look_at_drives(&self) {
         let mut paths = self.parameters.drives.borrow().clone();
         let last_seen = {
@@ -77,7 +77,7 @@ impl Manager {
         self.state.borrow_mut().drives = drives;
     }
 
-    /// Looks which drives of pools have become larger. What became smaller is the pool's own watch's to find.
+    /// Checks which drives of pools have become larger. The pool itself finds drives that became smaller.
     async fn measure_members(&self) {
         let open: Vec<(String, DriveHandle)> = {
             let state = self.state.borrow();
@@ -112,10 +112,10 @@ impl Manager {
         drives
     }
 
-    /// Drives that belong to no open pool, as they were last seen.
+    /// Drives that belong to no open pool, as last seen.
     pub(crate) fn known_drives(&self) -> Vec<DriveStatus> {
         let state = self.state.borrow();
-        // one that is not there any more is shown with its pool
+        // a drive that is no longer there is shown with its pool
         let members =
             || state.pools.iter().filter_map(|pool| pool.membership.as_ref()).flat_map(|m| &m.members);
         let lost = |drive: &&Drive| {
@@ -147,7 +147,7 @@ impl Manager {
     }
 }
 
-/// What there is to know about a drive of no open pool.
+/// Notes about a drive of no open pool.
 fn note(state: &State, drive: &Drive) -> String {
     if let Some(volume) = state.exported_as(drive) {
         return format!("exported as volume {volume}, as it is");
@@ -167,7 +167,7 @@ fn spare_of<'a>(state: &'a State, drive: &Drive) -> Option<&'a str> {
     state.catalog.pools().iter().find(waits).map(|entry| entry.name.as_str())
 }
 
-/// Why a drive that says it is a pool's is not in that pool, where the pool is served without it.
+/// Why a drive with a pool's label is not in that pool, although the pool is in service.
 fn refusal(state: &State, drive: &Drive) -> Option<String> {
     let (pool, _) = drive.member_of?;
     if let Some(deleted) = state.catalog.deleted_pool(pool) {
@@ -199,7 +199,7 @@ fn departure(state: &State, drive: &Drive) -> Option<String> {
     blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
 }
 
-/// What a drive holds, and what more there is to tell of it.
+/// The content of a drive, and details about it.
 pub(crate) fn describe(content: &Content) -> (DriveContent, String) {
     match content {
         Content::Blank => (DriveContent::Blank, String::new()),

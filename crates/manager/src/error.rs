@@ -1,9 +1,9 @@
-//! From what the environment says of a drive to what the administrator is told.
+//! Translates the environment's errors of a drive into what the administrator reads.
 
 use api::{CommandError, CommandErrorKind};
 use env::IoError;
 
-/// A drive or file that could not be used.
+/// The error for a drive or file that could not be used.
 pub(crate) fn drive_error(path: &str, error: IoError) -> CommandError {
     use CommandErrorKind::*;
     let (kind, hint) = match error {
@@ -18,10 +18,10 @@ pub(crate) fn drive_error(path: &str, error: IoError) -> CommandError {
     CommandError::new(kind, format!("{path}: {error}"), hint)
 }
 
-/// Why a drive is not taken.
+/// Why a drive is refused.
 pub(crate) struct DriveRefusal {
     pub(crate) error: CommandError,
-    /// It is refused only for what it holds: who does not need that may force it.
+    /// It is refused only for its content: `--force` accepts it.
     pub(crate) holds_contents: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What is to be said of a pool's space: how full it is, whose writes are refused, what the next failure would leave, and who
-//! could give space back.
+//! The problems of a pool's space: how full it is, whose writes are refused, what the next failure would leave, and
+//! what could be deleted to free space.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::bin::full_percent;
 use crate::manager::Manager;
 use api::{NextFailure, PoolRoom, Problem, ProblemFacts, RefusedWrites, Subject};
 
-/// What there is in a pool, as far as its space is concerned.
+/// The use of a pool's space.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Uses {
-    /// What its volumes say they have.
+    /// The total size of its volumes.
     pub(crate) provisioned_bytes: u64,
     snapshots: usize,
-    /// Volumes in the bin, and what nothing else keeps.
+    /// Number of volumes in the bin, and the blocks that nothing else keeps.
     binned: usize,
     bin_blocks: u64,
     /// Volumes whose writes are refused, each with its host.
@@ -28,7 +28,7 @@ pub(crate) struct Uses {
 }
 
 impl Manager {
-    /// Of every pool. What the bin holds is counted where the pool is so full that it is told.
+    /// The use of every pool's space. The bin is counted only if the pool is so full that this is reported.
     pub(crate) async fn uses(&self, stats: &[(PoolId, LaneStats)]) -> BTreeMap<PoolId, Uses> {
         let mut refused = Vec::new();
         for answer in self.context.ask_all(|| ShardCall::SpaceRefusals).await {
@@ -79,7 +79,7 @@ fn uses_of(catalog: &Catalog, refused: &[(VolumeId, String)]) -> BTreeMap<PoolId
     uses
 }
 
-/// The layers of what is in the bin, by the pools' names.
+/// The layers of volumes in the bin, by the pools' ids.
 fn bin_layers(catalog: &Catalog) -> BTreeMap<PoolId, Vec<LayerId>> {
     let mut layers: BTreeMap<PoolId, Vec<LayerId>> = BTreeMap::new();
     for binned in catalog.bin() {
@@ -90,7 +90,7 @@ fn bin_layers(catalog: &Catalog) -> BTreeMap<PoolId, Vec<LayerId>> {
     layers
 }
 
-/// What is wrong with a pool's space, the worst first.
+/// The problems of a pool's space, the worst first.
 pub(crate) fn problems(
     pool: &str,
     lanes: &[&LaneStats],

@@ -40,8 +40,8 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// Sessions of initiators that stay go on, also where CHAP changes: that counts from the next login on. Those of
-    /// initiators that go end.
+    /// Changes a host. Sessions of initiators that remain continue, even if CHAP changes: the change applies to the
+    /// next login. Sessions of removed initiators end.
     pub(crate) async fn update_host(
         &self,
         name: &str,
@@ -67,7 +67,7 @@ impl Manager {
     }
 }
 
-/// The initiators of a host after a change. One that is to go must be there.
+/// The initiators of a host after a change. An initiator that is to be removed must exist.
 fn initiators_after(before: &Host, update: &HostUpdate) -> Result<Vec<InitiatorName>, CommandError> {
     let mut initiators = before.initiators.clone();
     for gone in &update.remove_initiators {
@@ -89,7 +89,7 @@ fn setting(clear: bool, set: &Option<NewChap>) -> Result<Setting<Chap>, CommandE
     }
 }
 
-/// The change, for people to read.
+/// Describes the change for people.
 fn lines(name: &str, update: &HostUpdate) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(update.add_initiators.iter().map(|new| format!("host {name}: add initiator {new}")));

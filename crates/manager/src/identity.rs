@@ -1,6 +1,7 @@
-//! A drive is known by what it is, not by its path: a device or a file may have several.
+//! A drive is known by its identity, not by its path: a device or a file may have several paths.
 //!
-//! And a path may come to lead elsewhere: the file of a drive that was removed is served as long as it is open, and then gone.
+//! A path may also lead to another drive later. If the file of a drive was removed, the drive is served as long as the
+//! file is open, and is then gone.
 
 use std::collections::BTreeSet;
 
@@ -13,10 +14,10 @@ use crate::manager::Manager;
 use crate::state::{Drive, State};
 use api::{CommandError, CommandErrorKind, FileUse, Problem, ProblemFacts, Subject};
 
-/// What of the array's own a drive is.
+/// The object of the array that a drive belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum User {
-    /// A drive of an open pool, with the path by which the pool has it.
+    /// A drive of an open pool, with the path by which the pool opened it.
     Pool { name: String, path: String },
     /// The device of a raw volume, with the volume's path.
     Raw { volume: String, path: String },
@@ -29,7 +30,7 @@ impl User {
         }
     }
 
-    /// Why it cannot be had, by the path that was asked for.
+    /// Why it is not available, in terms of the requested path.
     pub(crate) fn refusal(&self, asked: &str) -> CommandError {
         let which = match self.path() == asked {
             true => asked.to_owned(),
@@ -44,7 +45,7 @@ impl User {
 }
 
 impl State {
-    /// Drives that are open, with what they are and who has them.
+    /// Open drives, with their identities and owners.
     fn in_use(&self) -> impl Iterator<Item = (DriveIdentity, User)> + '_ {
         let of_pools = self.pools.iter().flat_map(|pool| {
             let members = pool.membership.iter().flat_map(|membership| &membership.members);
@@ -66,7 +67,7 @@ impl State {
         self.in_use().find(|(other, _)| *other == identity).map(|(_, user)| user)
     }
 
-    /// The volume that a drive which was looked at is exported as.
+    /// The raw volume that exports this drive.
     pub(crate) fn exported_as(&self, drive: &Drive) -> Option<String> {
         let by_path = || {
             let mut volumes = self.catalog.volumes().iter();
@@ -81,7 +82,7 @@ impl State {
 }
 
 impl Manager {
-    /// Refuses a drive that is one of the array's own.
+    /// Refuses a drive that the array itself uses.
     pub(crate) fn check_not_ours(&self, path: &str) -> Result<(), CommandError> {
         if let Some(name) = self.pool_of_drive(path) {
             return Err(User::Pool { name, path: path.to_owned() }.refusal(path));
@@ -94,8 +95,8 @@ impl Manager {
         }
     }
 
-    /// Why a drive could not be opened: what is in use may be so by the array itself, by another path, or by the command that
-    /// asks, which has opened these.
+    /// Why a drive could not be opened. If it is in use, the array itself may use it by another path, or this command
+    /// may have opened it in `opened`.
     pub(crate) async fn why_not_opened(
         &self,
         path: &str,
@@ -117,14 +118,14 @@ impl Manager {
         }
     }
 
-    /// What is at a path now.
+    /// The identity of what is at a path now.
     async fn identity_of(&self, path: &str) -> Result<DriveIdentity, IoError> {
         let opened = self.open_to_look(path).await?;
         self.close_drive(opened.handle).await;
         Ok(opened.info.identity)
     }
 
-    /// Each drive once, by the path by which it is a spare, if it is; and without those that are open.
+    /// Each drive once, by its path as a spare, if it is one; without open drives.
     pub(crate) fn distinct(&self, mut drives: Vec<Drive>) -> Vec<Drive> {
         let state = self.state.borrow();
         let spares: BTreeSet<&String> =
@@ -146,7 +147,8 @@ impl Manager {
         drives
     }
 
-    /// Looks whether the files of drives and raw volumes are still where they were. Devices that go tell so themselves.
+    /// Checks whether the files of drives and raw volumes are still at their paths. Devices that disappear report this
+    /// themselves.
     pub(crate) async fn watch_files(&self) {
         let files: Vec<(String, DriveIdentity)> = {
             let state = self.state.borrow();
@@ -165,7 +167,7 @@ impl Manager {
             match self.identity_of(&path).await {
                 Ok(found) if found == identity => {}
                 Ok(_) | Err(IoError::NotFound) => drop(removed.insert(path)),
-                // nobody can tell now
+                // unknown at the moment
                 Err(_) if self.removed_files.borrow().contains(&path) => drop(removed.insert(path)),
                 Err(_) => {}
             }
@@ -173,7 +175,7 @@ impl Manager {
         *self.removed_files.borrow_mut() = removed;
     }
 
-    /// Files that are served and have no name any more: what is in them goes with the daemon.
+    /// Files in service that have no name any more: their content is lost when the daemon ends.
     pub(crate) fn file_problems(&self) -> Vec<Problem> {
         let problem = |path: &String| {
             let state = self.state.borrow();

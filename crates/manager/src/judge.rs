@@ -1,11 +1,12 @@
-//! Drives with more errors than their pool's settings allow, over all lanes: taken out, or kept for a reason that is told.
+//! Drives with more errors, over all lanes, than their pool's settings allow: they are taken out, or kept for a reason
+//! that `status` gives.
 
 use crate::manager::Manager;
 use api::KeptInService;
 use env::IoError;
 use pool::{DriveState, LaneStats, Membership, Patience};
 
-/// What is to become of a drive.
+/// The decision about a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Verdict {
     Stays,
@@ -14,7 +15,8 @@ enum Verdict {
 }
 
 impl Manager {
-    /// Takes out a drive that has made too many errors: one in a round, since each changes what the others are needed for.
+    /// Takes out a drive with too many errors: one in a round, because each change affects which of the others are
+    /// needed.
     pub(crate) async fn judge_drives(&self, membership: &Membership, lanes: &[&LaneStats]) {
         let id = membership.pool;
         let patience = {
@@ -32,7 +34,7 @@ impl Manager {
             }
         }
         if let Some(index) = verdicts.iter().position(|&verdict| verdict == Verdict::Out) {
-            // where it cannot be recorded, the pool is offline and says why
+            // if it cannot be recorded, the pool is offline and reports why
             self.drive_failed(id, index as u8, IoError::Media).await;
         }
     }

@@ -1,9 +1,8 @@
-//! The keeper of the pools: looks every second while something is to be done, else every five, and does what time
-//! and luck ask for. Drives that nothing stands on any more leave their pool, drives that were missing come back,
-//! spares join, errors are put on record, scrubs begin and end, scheduled snapshots
-//! are taken, what is in the bin goes.
+//! The keeper of the pools: it looks every second while it has work, and otherwise every five seconds. It removes
+//! drives without segments from their pool, takes missing drives back, lets spares join, records errors, begins and
+//! ends scrubs, takes scheduled snapshots, and empties the bin.
 //!
-//! It must not hold the turn of changes while it holds a pool's, and nothing at all while it waits.
+//! It must not hold the turn of changes while it holds a pool's turn, and it must hold neither while it waits.
 
 use std::rc::Rc;
 
@@ -16,7 +15,7 @@ use task::race;
 
 const BUSY: Nanos = Nanos::from_secs(1);
 const IDLE: Nanos = Nanos::from_secs(5);
-/// Counted errors are put on record this often, and at an orderly stop.
+/// Counted errors are recorded this often, and at an orderly stop.
 const ERRORS_RECORDED_EVERY: Nanos = Nanos::from_secs(600);
 
 impl Manager {
@@ -34,7 +33,7 @@ impl Manager {
         }
     }
 
-    /// Looks after every pool once; whether there is something to come back for soon.
+    /// Looks after every pool once; returns whether the next round should follow soon.
     async fn keep_pools(self: &Rc<Self>) -> bool {
         self.watch_clock().await;
         let stats = self.lane_stats().await;
@@ -47,7 +46,7 @@ impl Manager {
             busy |= self.take_stock(id, &lanes);
             self.release_handles(&membership);
             self.remember_drives(id).await;
-            // a loss is on record before the pool may have got over it
+            // a loss is recorded before the pool may have repaired it
             self.keep_spares(id).await;
             self.retire_drives(&membership).await;
             self.empty_slow_drives(&membership, &lanes).await;
@@ -66,7 +65,7 @@ impl Manager {
         self.keep_bin(&stats).await || busy
     }
 
-    /// Notes how far repairs are and which errors there were; whether something is going on.
+    /// Records the progress of repairs and the errors; returns whether work is going on.
     pub(crate) fn take_stock(&self, id: PoolId, lanes: &[&LaneStats]) -> bool {
         let now = self.context.io.now();
         let mut state = self.state.borrow_mut();
@@ -90,7 +89,7 @@ impl Manager {
             || lanes.iter().any(|lane| lane.scrub.running)
     }
 
-    /// Gives up the handles of drives that are out, so that whatever is in their place can be opened.
+    /// Closes the handles of drives that are out, so that another drive in their place can be opened.
     fn release_handles(self: &Rc<Self>, membership: &Membership) {
         for (index, member) in membership.members.iter().enumerate() {
             let Some(handle) = member.handle.filter(|_| !member.state.is_readable()) else { continue };
@@ -102,7 +101,7 @@ impl Manager {
             }
             let manager = self.clone();
             self.context.io.spawn(async move {
-                // this ends when whatever was on its way to the drive has ended: nothing old lands on it later
+                // this ends when all operations on the drive have ended: no old write can reach it later
                 manager.close_drive(handle).await;
                 manager.forget_handle(id, index, handle).await;
             });
@@ -127,7 +126,7 @@ impl Manager {
         let io = &self.context.io;
         for (index, member) in membership.members.iter().enumerate() {
             match member.state {
-                // what is left could not be written with all its columns: the drive is needed
+                // the remaining drives could not hold all columns of a segment: the drive is needed
                 DriveState::Draining if !enough_online(membership) => {
                     let kept = self.alter(membership.pool, async |membership| {
                         match membership.members[index].state {
@@ -147,7 +146,7 @@ impl Manager {
                             pool.care.left.insert(member.path.clone());
                         }
                         if pool.care.closing.contains(&handle) {
-                            // given up already: closed twice, it could be somebody else's by then
+                            // already being closed: closed twice, the handle could belong to another drive by then
                             continue;
                         }
                         let manager = self.clone();
@@ -164,7 +163,7 @@ impl Manager {
         self.state.borrow_mut().pool_mut(pool).is_some_and(|pool| pool.care.is_awaited(drive, now))
     }
 
-    /// Looks whether drives that were missing are here again.
+    /// Checks whether missing drives are back.
     async fn take_back_drives(&self, id: PoolId) {
         let now = self.context.io.now();
         {
@@ -183,7 +182,7 @@ impl Manager {
         }
     }
 
-    /// Members that are missing and whose label was seen, with the path where it was.
+    /// Missing members whose label was seen, with the path where it was seen.
     fn returned_drives(&self, id: PoolId) -> Vec<(usize, String)> {
         let state = self.state.borrow();
         let Some(membership) = state.online_pool(id) else { return Vec::new() };
@@ -196,7 +195,7 @@ impl Manager {
     }
 
     async fn take_back_drive(&self, id: PoolId, index: usize, path: &str) {
-        // whoever has it may give it up by the next round
+        // the process that uses it may close it before the next round
         let Ok(Probed { handle, info, content }) = self.open_and_probe(path).await else { return };
         let io = &self.context.io;
         let taken = self.alter(id, async |membership| {
@@ -222,7 +221,7 @@ impl Manager {
         }
     }
 
-    /// Puts the errors counted since the start on record, where they changed and the last time is long enough ago.
+    /// Records the errors counted since the start, if they have changed and the last record is old enough.
     pub(crate) async fn record_errors(&self, id: PoolId, every: Nanos) {
         let now = self.context.io.now();
         let due = self.state.borrow_mut().pool_mut(id).is_some_and(|pool| {
@@ -230,7 +229,7 @@ impl Manager {
         });
         if due {
             let io = &self.context.io;
-            // where it fails, the pool is offline and says why
+            // if this fails, the pool is offline and reports why
             let _ = self.alter(id, async |membership| membership.write_labels(io).await).await;
         }
     }

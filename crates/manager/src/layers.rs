@@ -1,7 +1,7 @@
-//! Layers: the pool volumes' side of the catalog, in every lane.
+//! Layers: the catalog's view of pool volumes, carried out in every lane.
 //!
-//! The layer is made before the catalog names it and dropped after the catalog has forgotten it, so that a
-//! volume in the catalog always has its layer. What a sudden end leaves over is settled at the next start.
+//! A layer is made before the catalog names it, and dropped after the catalog has forgotten it. So a volume in the
+//! catalog always has its layer. What a crash leaves over is cleaned up at the next start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,13 +15,13 @@ use shard::{Answer, Call, ShardCall, pool_layer};
 use crate::manager::Manager;
 use api::{CommandError, CommandErrorKind};
 
-/// How long commands are waited for that began in a layer that is to be dropped.
+/// How long to wait for commands that began in a layer that is to be dropped.
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);
-/// How soon a lane says that it waits for space, if it does.
+/// How long a lane may take to answer that it waits for space.
 const SAY_TIME_MAX: Nanos = Nanos::from_secs(1);
 
 impl Manager {
-    /// Asks every lane of a pool.
+    /// Sends a request to every lane of a pool.
     async fn ask_lanes(&self, membership: &Membership, request: LaneRequest) -> Result<(), LaneError> {
         let ask = |lane| {
             let call = Call::Lane(membership.pool, lane, request.clone());
@@ -34,8 +34,7 @@ impl Manager {
         })
     }
 
-    /// Makes the layer of a volume that is to be, over `parent` if there is one; one that is there already is left as it
-    /// is.
+    /// Makes the layer of a new volume, above `parent` if there is one; an existing layer is not changed.
     pub(crate) async fn create_layer(
         &self,
         id: PoolId,
@@ -48,15 +47,16 @@ impl Manager {
         self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
     }
 
-    /// Refused where a lane waits for space on its drives: layers made in the other lanes would have to go again, and until
-    /// they have, nobody writes to those below them.
+    /// Refuses if a lane waits for space on its drives: the layers made in the other lanes would have to be dropped
+    /// again, and until then nobody could write to the layers below them.
     pub(crate) async fn check_takes_writes(&self, id: PoolId) -> Result<(), CommandError> {
         let Some(membership) = self.state.borrow().online_pool(id) else { return Err(offline()) };
         let answer = self.ask_lanes(&membership, LaneRequest::Flush).await;
         answer.map_err(|error| cannot_take(&membership, error))
     }
 
-    /// Whether a lane of one of these pools waits for space on its drives. One that does not say so soon waits for something else.
+    /// Whether a lane of one of these pools waits for space on its drives. A lane that does not answer soon waits for
+    /// something else.
     pub(crate) async fn waits_for_space(&self, pools: &BTreeSet<PoolId>) -> bool {
         for &id in pools {
             let Some(membership) = self.state.borrow().online_pool(id) else { continue };
@@ -69,7 +69,7 @@ impl Manager {
         false
     }
 
-    /// What each layer holds, by the name that the pool has for it, and in how many lanes it is.
+    /// What each layer holds, by the pool's id, and in how many lanes it exists.
     pub(crate) async fn layer_spaces(&self, id: PoolId) -> BTreeMap<LayerId, (u16, LayerSpace)> {
         let mut present: BTreeMap<LayerId, (u16, LayerSpace)> = BTreeMap::new();
         for answer in self.context.ask_all(|| ShardCall::Layers(id)).await {
@@ -82,7 +82,7 @@ impl Manager {
         present
     }
 
-    /// Blocks that a layer's dropping would give back, in all lanes. `None` where it cannot be told.
+    /// Blocks that dropping a layer would free, in all lanes. `None` if this is unknown.
     pub(crate) async fn freed_by(&self, id: PoolId, layer: LayerId) -> Option<u64> {
         let membership = self.state.borrow().online_pool(id)?;
         if self.state.borrow().catalog.is_copied_from(id, layer) {
@@ -100,10 +100,10 @@ impl Manager {
         Some(sum)
     }
 
-    /// Drops a layer in which no volume is any more, when commands that began in it have ended: they see what they
-    /// began with. Where that takes too long, or fails, the next start does it.
+    /// Drops a layer that no volume uses any more, after the commands that began in it have ended: they see the data
+    /// with which they began. If this takes too long or fails, the next start does it.
     pub(crate) async fn drop_layer(&self, id: PoolId, layer: LayerId) {
-        // copies refer to it: the keeper drops it
+        // copies refer to it: the keeper drops it later
         if self.state.borrow().catalog.is_copied_from(id, layer) {
             return;
         }
@@ -117,8 +117,8 @@ impl Manager {
         }
     }
 
-    /// Gives every volume of the pool its layer, and drops layers that no volume has. A layer with data that
-    /// is newer than the catalog is somebody's volume, which this catalog is too old to know: refused.
+    /// Gives every volume of the pool its layer, and drops layers that no volume has. If a layer with data is newer
+    /// than the catalog, it belongs to a volume that this catalog is too old to know: then this is refused.
     pub(crate) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
         let (wanted, next) = self.layers_wanted(membership.pool);
         let present = self.layer_spaces(membership.pool).await;
@@ -134,13 +134,13 @@ impl Manager {
                     "bring back the drives of the other pools and the head's state directory, and restart";
                 return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
             }
-            // where it fails, the next start does it
+            // if this fails, the next start does it
             let _ = self.ask_lanes(membership, LaneRequest::DropLayer { layer }).await;
         }
         for (layer, request) in wanted {
             if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
                 let Some(request) = request else { return Err(lacks_layer(membership)) };
-                // a pool that takes no writes now still serves what is in it
+                // a pool that accepts no writes now still serves its data
                 if let Err(error) = self.ask_lanes(membership, request).await {
                     self.unsettled.borrow_mut().push(cannot_take(membership, error));
                 }
@@ -149,8 +149,8 @@ impl Manager {
         Ok(())
     }
 
-    /// What something refers to is in the catalog before the first that does: one that is not is newer than the catalog,
-    /// and what the catalog makes of the pool could be wrong.
+    /// The catalog names a layer before the first reference to it is made. So a referred layer that the catalog does
+    /// not know is newer than the catalog, and using this catalog for the pool could be wrong.
     async fn check_referred(&self, membership: &Membership) -> Result<(), CommandError> {
         let id = membership.pool;
         let referred = self.referred(membership).await.ok_or_else(|| {
@@ -173,14 +173,14 @@ impl Manager {
         Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
     }
 
-    /// The layers that the catalog wants in a pool, with the requests that make those that may be made anew, and
-    /// the first layer that it does not know yet.
+    /// The layers that the catalog requires in a pool, with the requests that create those that may be created anew,
+    /// and the first layer id that the catalog does not know yet.
     fn layers_wanted(&self, id: PoolId) -> (BTreeMap<LayerId, Option<LaneRequest>>, LayerId) {
         let state = self.state.borrow();
         let lanes = state.online_pool(id).map_or(1, |membership| membership.lanes);
         let inside = state.catalog.all_volumes().filter_map(|volume| match volume.backing {
             VolumeKind::Pool { pool, layer } if pool == id => {
-                // one that stands on others, or did, is more than what was written in it
+                // a layer above others, now or earlier, is more than what was written in it
                 let request =
                     volume.dealt_as.is_none().then(|| create(layer, None, volume.size_bytes, lanes));
                 Some((pool_layer(layer), request))

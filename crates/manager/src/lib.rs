@@ -1,24 +1,24 @@
-//! The manager of the array, on shard 0: what there is, how it starts, how it changes, how it stops.
+//! The manager of the array, on shard 0: what the array contains, how it starts, changes and stops.
 //!
-//! Changes take turns. Each is checked against the catalog, made durable, told to every shard, and answered
-//! when every shard has taken it over. What is not durable is not told; what was told is durable. What other shards want of
-//! the manager is a [`shard::ManagerCall`], and nothing else.
+//! Changes take turns. Each change is checked against the catalog, made durable, announced to every shard, and answered
+//! when every shard has adopted it. Only durable changes are announced. Other shards ask the manager only by a
+//! [`shard::ManagerCall`].
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `manager`, `state` | the manager, and what it knows of the array |
-//! | `commands`, `order`, `turn` | commands: carried out, given up, taking turns |
-//! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what could not be had then |
+//! | `commands`, `order`, `turn` | commands: carried out, abandoned, taking turns |
+//! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
 //! | `hosts`, `access`, `rename` | hosts, mappings, access states, names |
-//! | `schedules`, `clock`, `clock_watch` | what is done by time, and whether the clock is believed |
+//! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
-//! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at stake |
-//! | `status`, `pool_status`, `condition`, `words` | what people are told |
+//! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
+//! | `status`, `pool_status`, `condition`, `words` | what administrators read |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;

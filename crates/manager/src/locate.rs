@@ -1,4 +1,4 @@
-//! Showing where a drive is: it is read in a rhythm, half a second of every one, so that its activity light blinks.
+//! Shows where a drive is: the drive is read for half of every second, so that its activity light blinks.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use api::{CommandError, CommandErrorKind, Reply};
 
-/// Drives that blink at once.
+/// Maximum number of drives that blink at once.
 const LOCATING_MAX: usize = 8;
 const SECONDS_MAX: u32 = 3600;
 const HALF: Nanos = Nanos::from_millis(500);
@@ -59,7 +59,7 @@ impl Manager {
                 if result.is_err() {
                     io.sleep(Nanos::from_millis(50)).await;
                 }
-                // a light, not a load
+                // enough for the light, but no load
                 io.sleep(Nanos::from_millis(5)).await;
             }
             if self.stopping.get() {

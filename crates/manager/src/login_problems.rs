@@ -1,4 +1,4 @@
-//! What status says of hosts whose logins were refused because they, or others, have too many sessions.
+//! Problems of hosts whose logins were refused because they, or other hosts, have too many sessions.
 
 use base::limits::{SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX};
 
@@ -8,7 +8,7 @@ use crate::manager::Manager;
 use api::{LoginLimit, Problem, ProblemFacts, Subject};
 
 impl Manager {
-    /// For some minutes after the last refusal.
+    /// Problems for some minutes after the last refusal.
     pub(crate) async fn login_problems(&self) -> Vec<Problem> {
         let told = |(limit, initiator, count): (SessionLimit, String, u64)| {
             let state = self.state.borrow();

@@ -1,22 +1,22 @@
-//! What is said of data that is damaged beyond repair, for as long as it is in use.
+//! Problems of data that is damaged beyond repair. They are reported as long as the data is in use.
 
 use base::BLOCK_BYTES;
 use pool::LaneStats;
 
 use api::{LastScrub, Problem, ProblemFacts, Subject};
 
-/// What can neither be read nor rebuilt, as far as is known.
+/// Bytes that are known to be neither readable nor rebuildable.
 pub(crate) fn lost_bytes(lanes: &[&LaneStats]) -> u64 {
     lanes.iter().map(|lane| lane.lost_blocks).sum::<u64>() * BLOCK_BYTES as u64
 }
 
-/// What is wrong with `pool`, if there is any; `drives_missing`: drives of the pool are.
+/// The problem of `pool`, if it has lost bytes; `drives_missing`: some of its drives are missing.
 pub(crate) fn problem(pool: &str, lost_bytes: u64, drives_missing: bool) -> Option<Problem> {
     let facts = ProblemFacts::DataLost { lost_bytes, drives_missing };
     (lost_bytes > 0).then(|| Problem::new(Subject::pool(pool), facts))
 }
 
-/// What is wrong where the last scrub found some, and none is known of now.
+/// The problem if the last scrub found losses, and none are known now.
 pub(crate) fn doubt(pool: &str, last: Option<LastScrub>) -> Option<Problem> {
     let last = last.filter(|last| last.unreadable > 0)?;
     let facts = ProblemFacts::DataDoubted { unreadable_batches: last.unreadable };

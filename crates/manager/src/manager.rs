@@ -1,4 +1,4 @@
-//! What the manager knows, and how shards are told.
+//! What the manager knows, and how it informs the shards.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,72 +19,72 @@ use crate::saving::Saving;
 use crate::state::{Copying, Late, Portal, State, Tried};
 use crate::{clock, order};
 
-/// What shard 0 starts the array with.
+/// The parameters with which shard 0 starts the array.
 pub struct StartParameters {
-    /// Where to listen; every shard does. Port 0 takes a free one.
+    /// The portals, on which every shard listens. Port 0 means a free port.
     pub portals: Vec<PortalOptions>,
     /// Paths of the drives to look at.
     pub drives: Vec<String>,
-    /// Name of a new array, where neither the drives nor `state` know of one.
+    /// Name of a new array, if neither the drives nor `state` contain one.
     pub array_name: String,
-    /// What `save_state` was last given by an earlier run.
+    /// The last bytes that an earlier run passed to `save_state`.
     pub state: Option<Bytes>,
-    /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on
-    /// shard 0's thread before the reply to the command that changed it; must not block. Whoever keeps it
-    /// passes that reply on when the copy is safe, and tells how it went: hosts' own changes wait for that.
+    /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on shard 0's
+    /// thread before the reply to the command that changed it; must not block. The receiver forwards this reply when
+    /// the copy is durable, and reports the result: changes by hosts wait for it.
     pub save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     /// Called once: when hosts are served, or with the reason why they never will be.
     pub started: StartedHook,
 }
 
-/// Told how the start went.
+/// Receives the result of the start.
 pub type StartedHook = Box<dyn FnOnce(Result<(), CommandError>) + Send>;
 
-/// The array, as shard 0 manages it.
+/// The manager of the array, on shard 0.
 pub struct Manager {
     pub(crate) context: Rc<Context>,
     pub(crate) parameters: Parameters,
     pub(crate) started: RefCell<Option<StartedHook>>,
-    /// Open when the start has ended, well or not.
+    /// Open when the start has ended, successfully or not.
     pub(crate) ready: Gate,
     /// Why the array cannot be managed.
     pub(crate) failure: RefCell<Option<CommandError>>,
-    /// Schedules that could not do what they should.
+    /// Schedules that could not do their work.
     pub(crate) late: RefCell<Vec<Late>>,
     pub(crate) clock: clock::Clock,
-    /// What the start could not write, and went on without.
+    /// Errors of writes that failed at the start, which continued without them.
     pub(crate) unsettled: RefCell<Vec<CommandError>>,
     /// What was found of pools when they were last tried.
     pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
     pub(crate) raw_looks: Looks,
-    /// Files of drives that are not where they were, by path.
+    /// Files of drives that are no longer at their paths.
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
     pub(crate) leftover: RefCell<Vec<(PoolId, LayerId)>>,
-    /// Changes take turns.
+    /// The turn of changes.
     pub(crate) changes: Semaphore,
-    /// The command whose turn it is.
+    /// The command that has the turn.
     pub(crate) order: RefCell<Option<Rc<order::Order>>>,
-    /// The catalog is stored by one at a time; nobody waits for a command meanwhile.
+    /// The turn to store the catalog; nobody who holds it waits for a command.
     pub(crate) storing: Semaphore,
     pub(crate) commands_waiting: Cell<usize>,
     /// When spares were last looked at.
     pub(crate) spares_seen: Cell<Option<Nanos>>,
-    /// Held by the keeper for the length of a round.
+    /// Held by the keeper during a round.
     pub(crate) keeping: Semaphore,
-    /// Something for the keeper to look at.
+    /// There is work for the keeper.
     pub(crate) wake_keeper: Notify,
-    /// The end has begun.
+    /// The shutdown has begun.
     pub(crate) stopping: Cell<bool>,
     pub(crate) copying: RefCell<Copying>,
-    /// Drives that are made to blink.
+    /// Number of drives that blink.
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
     pub(crate) unanswered: Unanswered,
     pub(crate) state: RefCell<State>,
 }
 
-/// What the head was started with.
+/// The parameters of the head.
 pub(crate) struct Parameters {
     pub(crate) portals: Vec<PortalOptions>,
     pub(crate) drives: RefCell<Vec<String>>,
@@ -139,7 +139,7 @@ impl Manager {
         }
     }
 
-    /// The array as shards are to see it now.
+    /// The present state of the array for shards.
     pub(crate) fn replica(&self) -> Arc<Replica> {
         let state = self.state.borrow();
         let raw = state.raw.iter().filter_map(|raw| {
@@ -155,7 +155,7 @@ impl Manager {
         })
     }
 
-    /// Tells every shard how the array is now, and waits until each has taken it over.
+    /// Announces the present state to every shard, and waits until each has adopted it.
     pub(crate) async fn broadcast(&self) {
         let replica = self.replica();
         self.context.ask_all(|| Call::Replicate(replica.clone())).await;

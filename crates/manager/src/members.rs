@@ -1,5 +1,5 @@
-//! Who belongs to a pool: changed one at a time, on record on its drives, and known to every lane before anybody
-//! goes on.
+//! The members of a pool: changed one at a time, recorded on the pool's drives, and known to every lane before anything
+//! continues.
 
 use base::PoolId;
 use env::{DriveHandle, IoError};
@@ -10,8 +10,8 @@ use api::PoolOffline;
 use shard::{Answer, DriveUse, ShardCall};
 
 impl Manager {
-    /// Carries out a change of a pool's membership. When this ends, it is on record and every lane knows. Where too
-    /// few drives are left to record it, the pool is offline.
+    /// Carries out a change of a pool's membership. When this ends, the change is recorded and every lane knows it. If
+    /// too few drives are left to record it, the pool is offline.
     pub(crate) async fn alter<T>(
         &self,
         id: PoolId,
@@ -42,13 +42,13 @@ impl Manager {
         result
     }
 
-    /// A lane has met a drive that does not answer or refuses writes: recorded on the others, and told to all
-    /// lanes. `false` where service cannot go on.
+    /// A lane has met a drive that does not answer or refuses writes: this is recorded on the other drives, and
+    /// announced to all lanes. `false` if service cannot continue.
     pub(crate) async fn drive_failed(&self, id: PoolId, drive: u8, error: IoError) -> bool {
         let io = &self.context.io;
         let taken_out = self.alter(id, async |membership| {
             if !membership.members[usize::from(drive)].state.is_readable() {
-                // on record already, and told to whoever was there then
+                // already recorded, and announced to all lanes of that time
                 return if membership.is_serviceable() {
                     Ok(Some(membership.clone()))
                 } else {
@@ -67,7 +67,7 @@ impl Manager {
         }
     }
 
-    /// What every lane of a pool has on a drive; `None` where not every lane answers.
+    /// How every lane of a pool uses a drive; `None` if some lane does not answer.
     pub(crate) async fn drive_use(
         &self,
         membership: &Membership,
@@ -83,11 +83,11 @@ impl Manager {
         (lanes.len() == usize::from(membership.lanes)).then_some(lanes)
     }
 
-    /// Records that a drive is not needed any more, if that is so. Gives the handle that nobody uses now.
+    /// Records that a drive is not needed any more, if this is so. Returns the handle that nobody uses now.
     pub(crate) async fn retire_if_empty(&self, id: PoolId, drive: u8) -> Option<DriveHandle> {
         let io = &self.context.io;
         let retired = self.alter(id, async |membership| {
-            // every lane has known its state since before this turn: nothing new is put on it
+            // every lane has known its state since before this turn: nothing new is written to it
             let lanes = self.drive_use(membership, drive, None).await;
             if !lanes.is_some_and(|lanes| may_retire(membership, drive, &lanes)) {
                 return Ok(None);
@@ -95,7 +95,7 @@ impl Manager {
             let handle = membership.members[usize::from(drive)].handle;
             membership.retire(io, drive).await.map(|()| handle)
         });
-        // where it fails, the pool is offline and says why
+        // if this fails, the pool is offline and reports why
         let handle = retired.await.ok().flatten()?;
         let mut state = self.state.borrow_mut();
         let closing = state.pool_mut(id).is_some_and(|pool| pool.care.closing.contains(&handle));
@@ -103,8 +103,8 @@ impl Manager {
     }
 }
 
-/// Whether nothing of the pool hangs on a drive, and no fewer drives are on record as lost afterwards than some
-/// block has lost columns.
+/// Whether the pool needs nothing on a drive, and afterwards no fewer drives are recorded as lost than the number of
+/// columns that some block has lost.
 fn may_retire(membership: &Membership, drive: u8, lanes: &[DriveUse]) -> bool {
     if lanes.iter().any(|lane| lane.segments > 0) {
         return false;
@@ -117,7 +117,7 @@ fn may_retire(membership: &Membership, drive: u8, lanes: &[DriveUse]) -> bool {
     }
 }
 
-/// Whether so many drives are online that new segments lack no column.
+/// Whether enough drives are online for new segments to have all columns.
 pub(crate) fn enough_online(membership: &Membership) -> bool {
     let online = membership.online().into_iter().filter(|&online| online).count();
     online > usize::from(membership.protection.parity())

@@ -1,12 +1,12 @@
-//! Opening drives and looking at what is on them, with patience that ends.
+//! Opens drives and probes what is on them, with a time limit.
 //!
 //! ```text
-//!   asked ─► it answers in time ─► whoever asked has it
-//!     └────► time is over: whoever asked is told so, and goes on ─► it answers ─► it is closed, and may be asked again
+//!   asked ─► it answers in time ─► the caller has it
+//!     └────► the time is over: the caller gets an error and continues ─► it answers ─► it is closed, and may be asked again
 //! ```
 //!
-//! A drive that answers nothing holds up neither the other drives nor whoever asks about all of them. It is not asked
-//! again before it has answered: what waits for it stays bounded.
+//! A drive that does not answer delays neither the other drives nor a caller that asks about all drives. It is asked
+//! again only after it has answered, so the number of waiting requests stays bounded.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,37 +17,37 @@ use base::Nanos;
 use env::IoError;
 use task::{Io, race};
 
-/// For so long somebody who looks at all drives waits for each of them.
+/// How long a caller that looks at all drives waits for each of them.
 const LOOK_TIME: Nanos = Nanos::from_secs(5);
-/// For so long the keeper waits for a drive that is to be used.
+/// How long the keeper waits for a drive that is to be used.
 const TAKE_TIME: Nanos = Nanos::from_secs(10);
-/// For so long a command does, which is given up itself before that.
+/// How long a command waits at most; the command itself is abandoned before that.
 const ORDER_TIME: Nanos = Nanos::from_secs(60);
-/// The same at the start, where nobody is served yet: the kernel's own time for a command is 30 s.
+/// The same at the start, when no host is served yet: the kernel's own time limit for a command is 30 s.
 const START_TIME: Nanos = Nanos::from_secs(35);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
-    /// Without taking it from anybody.
+    /// Look at the drive without taking it from another process.
     Look,
     Take,
-    /// Where another process has it, that is waited out until then.
+    /// If another process uses the drive, wait for it until this time.
     TakeWhenFree(Nanos),
 }
 
 impl Manager {
-    /// Looks at a drive without taking it from anybody. The caller closes it.
+    /// Opens a drive for looking, without taking it from another process. The caller closes it.
     pub(crate) async fn open_to_look(&self, path: &str) -> Result<Probed, IoError> {
         self.open_within(path, How::Look, LOOK_TIME).await
     }
 
-    /// Opens a drive for writing and looks at it. The caller closes it.
+    /// Opens a drive for writing and probes it. The caller closes it.
     pub(crate) async fn open_and_probe(&self, path: &str) -> Result<Probed, IoError> {
         let time = if self.order.borrow().is_some() { ORDER_TIME } else { TAKE_TIME };
         self.open_within(path, How::Take, time).await
     }
 
-    /// The same at the start, where whoever had it may be going.
+    /// The same at the start, when the process that used it may be ending.
     pub(crate) async fn open_when_free(&self, path: &str) -> Result<Probed, IoError> {
         let until = self.began.get() + pool::BUSY_PATIENCE;
         let wait = until.saturating_sub(self.context.io.now());
@@ -69,7 +69,7 @@ impl Manager {
                     return opened;
                 }
                 if let Ok(Probed { handle, .. }) = opened {
-                    // a drive that fails to close is closed
+                    // an error while closing a drive still closes it
                     let _ = io.drive_close(handle).await;
                 }
                 unanswered.0.borrow_mut().remove(&path);

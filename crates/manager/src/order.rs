@@ -1,10 +1,10 @@
-//! A command that is at work, or waits for its turn.
+//! A command that is running or waits for its turn.
 
 use std::cell::{Cell, RefCell};
 
 use api::{Caller, CommandError, CommandErrorKind};
 
-/// A command that is at work, or waits for its turn.
+/// A command that is running, or waits for its turn.
 pub(crate) struct Order {
     pub(crate) caller: Caller,
     /// It has changed something, or is about to.
@@ -24,7 +24,7 @@ impl Order {
         }
     }
 
-    /// Refuses to go on where nobody wants it any more.
+    /// Refuses to continue if nobody waits for the command any more.
     pub(crate) fn check(&self) -> Result<(), CommandError> {
         if self.begun.get() || !(self.given_up.get() || (self.caller)()) {
             return Ok(());

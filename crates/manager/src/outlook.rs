@@ -1,11 +1,12 @@
-//! What the failure of one more drive would lead to.
+//! The effect of one more drive failure.
 
 use base::BLOCK_BYTES;
 use pool::{LaneStats, Membership};
 
 use api::NextFailure;
 
-/// Of a pool that would survive it. The drive is the one without which most is missing.
+/// The effect of the next failure on a pool that would survive it. It assumes the failure of the drive without which
+/// most is missing.
 pub(crate) fn next_failure(membership: &Membership, lanes: &[&LaneStats]) -> NextFailure {
     let online = membership.online();
     let drives = || online.iter().enumerate().filter(|(_, online)| **online).map(|(index, _)| index);

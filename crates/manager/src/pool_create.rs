@@ -1,4 +1,4 @@
-//! Making a pool: whose drives these are is settled before anything is written.
+//! Makes a pool: checks whom the drives belong to before it writes anything.
 
 use base::limits::DRIVE_BYTES_MIN;
 use base::{ArrayId, PoolId};
@@ -57,7 +57,7 @@ impl Manager {
         Ok(planned.reply(false, made.map(|pool| Made::Pool(Box::new(pool)))))
     }
 
-    /// What can be checked without looking at a drive.
+    /// Checks that need no look at a drive.
     fn check_new_pool(&self, new: &NewPool) -> Result<Protection, CommandError> {
         let invalid =
             |message: String, hint: &str| Err(CommandError::new(CommandErrorKind::Invalid, message, hint));
@@ -84,8 +84,8 @@ impl Manager {
         Ok(protection)
     }
 
-    /// Opens the drives, all or none, and makes sure that nobody needs what is on them. With what was found there: nobody
-    /// looks a second time.
+    /// Opens the drives, all or none, and checks that nobody needs what is on them. Returns what was found, so that
+    /// nobody probes twice.
     pub(crate) async fn take_drives(
         &self,
         drives: &[String],
@@ -127,7 +127,7 @@ impl Manager {
         }
     }
 
-    /// Whether a drive may become a pool's. What it holds is named in the refusal.
+    /// Whether a drive may join a pool. The refusal names its content.
     fn check_content(&self, path: &str, content: &Content, forced: bool) -> Result<(), DriveRefusal> {
         let found = match content {
             Content::Blank => return Ok(()),
@@ -146,8 +146,8 @@ impl Manager {
         Err(DriveRefusal { error, holds_contents: true })
     }
 
-    /// A drive that a pool counts as lost, but has not got over yet: erased, it could not come back, and as a member
-    /// anew it would be two of the drives that may fail.
+    /// Refuses a drive that a pool counts as lost and has not repaired yet. Erased, it could not come back, and as a
+    /// new member it would count as two of the drives that may fail.
     fn check_not_needed(&self, path: &str, content: &Content) -> Result<(), CommandError> {
         let Content::Member(label) = content else { return Ok(()) };
         let pool = self.state.borrow().online_pool(label.pool);
@@ -168,7 +168,7 @@ impl Manager {
         }
     }
 
-    /// What will be done, checked as far as it can be without doing it.
+    /// The plan, checked as far as possible without carrying it out.
     fn plan_pool(
         &self,
         new: &NewPool,

@@ -1,7 +1,7 @@
-//! Deleting a pool: first the catalog forgets it, then its lanes are closed, then its drives forget it.
+//! Deletes a pool: first the catalog forgets it, then its lanes are closed, then its labels are erased.
 //!
-//! The catalog remembers that it was deleted: what a sudden end leaves of its labels, and drives that were away, do not
-//! bring it back.
+//! The catalog remembers that the pool was deleted. So labels that a crash leaves on drives, and drives that were away,
+//! do not bring the pool back.
 
 use base::PoolId;
 use catalog::{CatalogError, Change};
@@ -35,7 +35,7 @@ impl Manager {
         Ok(left.into_iter().fold(planned, Planned::line).reply(false, None))
     }
 
-    /// At a start: what is left of pools that were deleted goes, too.
+    /// At a start: removes what is left of pools that were deleted.
     pub(crate) async fn finish_deletions(&self) {
         let deleted: Vec<PoolId> = {
             let state = self.state.borrow();
@@ -43,7 +43,7 @@ impl Manager {
             ids.filter(|&id| state.catalog.deleted_pool(id).is_some()).collect()
         };
         for id in deleted {
-            // a label that cannot be erased now is there at the next start
+            // a label that cannot be erased now is still there at the next start
             self.take_apart(id).await;
         }
     }
@@ -78,7 +78,7 @@ impl Manager {
         lines
     }
 
-    /// Closes a pool and has its drives forget it. What could not be erased, for people to read.
+    /// Closes a pool and erases its labels. Returns a description of what could not be erased.
     async fn take_apart(&self, id: PoolId) -> Vec<String> {
         let mut paths = self.paths_of(id);
         self.close_pool(id, PoolOffline::Deleting).await;
@@ -97,7 +97,7 @@ impl Manager {
         failed.collect()
     }
 
-    /// Where drives of a pool are: its members, if it is open, and others that have its label.
+    /// The paths of a pool's drives: its members, if it is open, and others that have its label.
     fn paths_of(&self, id: PoolId) -> Vec<String> {
         let state = self.state.borrow();
         let members = state.online_pool(id).map(|membership| membership.members).unwrap_or_default();

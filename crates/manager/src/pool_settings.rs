@@ -1,4 +1,4 @@
-//! Changing the settings of a pool.
+//! Changes the settings of a pool.
 
 use api::{CommandError, NewSettings, Reply};
 use catalog::Change;
@@ -7,7 +7,7 @@ use crate::manager::Manager;
 use crate::settings;
 
 impl Manager {
-    /// Changes a pool's settings; where nothing is to be changed, they are told.
+    /// Changes a pool's settings; without a change, this reports them.
     pub(crate) async fn set_pool(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! What the administrator is shown of pools and their drives.
+//! The status of pools and their drives.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ use api::{
 use base::units::size;
 
 impl Manager {
-    /// Every pool, with what is wrong with it.
+    /// Every pool, with its problems.
     pub(crate) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let stats = self.lane_stats().await;
         let kept = self.kept_for_copies().await;
@@ -44,7 +44,7 @@ impl Manager {
         state.pools.iter().map(&mut describe).collect()
     }
 
-    /// How every open lane is, with its pool.
+    /// The statistics of every open lane, with its pool.
     pub(crate) async fn lane_stats(&self) -> Vec<(PoolId, LaneStats)> {
         let answers = self.context.ask_all(|| ShardCall::LaneStats).await;
         let mut stats = Vec::new();
@@ -57,7 +57,7 @@ impl Manager {
         stats
     }
 
-    /// Forgets a pool that did not come to be.
+    /// Forgets a pool whose creation failed.
     pub(crate) fn forget_pool(&self, id: PoolId) {
         self.state.borrow_mut().pools.retain(|pool| pool.id != id);
     }
@@ -67,15 +67,15 @@ impl Manager {
 struct View<'a> {
     pool: &'a Pool,
     lanes: &'a [&'a LaneStats],
-    /// Which nothing but references keeps.
+    /// Blocks that only references keep.
     kept_blocks: u64,
     uses: Uses,
     entry: Option<&'a PoolEntry>,
-    /// Now: since the start, and on the wall in milliseconds.
+    /// The present time: since the start, and of the wall clock in milliseconds.
     clocks: (Nanos, u64),
 }
 
-/// Counts that were wrong: a fault of the program or of the memory of this machine, which has been corrected.
+/// Counts that were wrong: caused by an error of the program or of this machine's memory, and corrected.
 fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
     let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_mended).sum();
     (counts > 0).then(|| {
@@ -158,7 +158,7 @@ impl View<'_> {
         (status, problems)
     }
 
-    /// What is to be said of data that is damaged beyond repair.
+    /// The problem of data that is damaged beyond repair.
     fn lost_problem(&self) -> Option<Problem> {
         let missing = self.members().iter().any(|member| member.state == pool::DriveState::Missing);
         loss::problem(&self.pool.name, loss::lost_bytes(self.lanes), missing)
@@ -168,7 +168,7 @@ impl View<'_> {
         self.pool.membership.as_ref().map_or(&[], |membership| &membership.members)
     }
 
-    /// Below which drives there is no space.
+    /// The drives below which there is no space.
     fn short_of_space(&self) -> Vec<String> {
         let short: BTreeSet<u8> = self.lanes.iter().flat_map(|lane| lane.short_of_space.clone()).collect();
         let path = |&drive: &u8| self.members().get(usize::from(drive)).map(|member| member.path.clone());
@@ -191,7 +191,7 @@ impl View<'_> {
         condition.problem(remaining, self.lanes)
     }
 
-    /// What is wrong with a pool.
+    /// The problems of a pool.
     fn problems(
         &self,
         status: &PoolStatus,
@@ -210,13 +210,13 @@ impl View<'_> {
         problems
     }
 
-    /// Errors that a drive has made since the start.
+    /// Errors of a drive since the start.
     fn counted(&self, index: usize) -> pool::DriveErrors {
         let of_lanes = self.lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index));
         of_lanes.fold(pool::DriveErrors::default(), |sum, errors| sum.plus(*errors))
     }
 
-    /// A drive that is in service but has not done what it should lately: what it got wrong was rebuilt.
+    /// The problem of a drive in service that has recently made errors: its data was rebuilt.
     fn drive_problem(&self, index: usize, member: &Member) -> Option<Problem> {
         let counted = self.counted(index);
         let pool::DriveErrors { read, write, checksum } = counted;
@@ -234,7 +234,7 @@ impl View<'_> {
         Some(Problem::new(Subject::drive(&member.path), facts))
     }
 
-    /// What a member was called when it was last seen.
+    /// The name of a member when it was last seen.
     fn known(&self, member: &Member) -> DriveName {
         let known = self.entry.and_then(|entry| entry.members.iter().find(|known| known.id == member.id));
         known.map(|known| known.name.clone()).unwrap_or_default()
@@ -289,7 +289,7 @@ impl View<'_> {
         }
     }
 
-    /// That a drive has become larger than it was when it joined.
+    /// The space by which a drive has become larger since it joined.
     fn unused(&self, member: &Member, info: &DriveInfo) -> Option<String> {
         let chunk_bytes = self.pool.membership.as_ref()?.chunk_bytes;
         let used = pool::LABEL_REGION_BYTES + u64::from(member.chunks) * chunk_bytes;
@@ -302,7 +302,7 @@ impl View<'_> {
     }
 }
 
-/// What the pool's maps take, and how much of them is at hand.
+/// The memory of the pool's maps, and which part of the maps it holds.
 fn map_status(lanes: &[&LaneStats]) -> PoolMap {
     let blocks =
         |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum::<u64>() * BLOCK_BYTES as u64;
@@ -315,7 +315,7 @@ fn map_status(lanes: &[&LaneStats]) -> PoolMap {
     }
 }
 
-/// Why the pool is not healthy: what does harm, then its condition.
+/// Why the pool is not healthy: problems that do harm, then its condition.
 fn reasons<'a>(problems: impl Iterator<Item = &'a Problem>) -> String {
     let unhealthy = problems.filter(|problem| problem.health() != Health::Healthy);
     unhealthy.map(Problem::reason).collect::<Vec<_>>().join("; ")

@@ -1,4 +1,4 @@
-//! Pools: found on the drives at the start, opened on every shard, told of failed drives, closed.
+//! Pools: found on the drives at the start, opened on every shard, informed of failed drives, closed.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use crate::state::{Pool, Tried};
 use api::{CommandError, CommandErrorKind, DriveLoss, LostDrive, PoolOffline};
 
 impl Manager {
-    /// Looks at every configured drive and opens the pools of this array that are there. Gives the newest
-    /// catalog of those and the `kept` one; nothing where there is no array yet.
+    /// Looks at every configured drive and opens the pools of this array that are there. Returns the newest catalog, of
+    /// theirs and the `kept` one; `None` if there is no array yet.
     pub(crate) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
         self.look_at_drives().await;
         let found = self.found_pools();
@@ -64,8 +64,8 @@ impl Manager {
         Ok(newest)
     }
 
-    /// Pools without a catalog: the program ended in the middle of making the first one. Unless one of them
-    /// is not open: then the catalog may be there.
+    /// The catalog of pools that hold none: the program ended while it stored the first one. Refused if some pool is not
+    /// open, because the catalog may be there.
     fn catalog_of_pools_without(&self, array: ArrayId) -> Result<Catalog, CommandError> {
         for pool in &self.state.borrow().pools {
             if let Some(reason) = &pool.offline {
@@ -78,7 +78,7 @@ impl Manager {
         Ok(Catalog::new(array, self.parameters.array_name.parse()?))
     }
 
-    /// Pools by the labels of the drives that were looked at.
+    /// Pools according to the labels of the drives that were looked at.
     pub(crate) fn found_pools(&self) -> BTreeMap<PoolId, Found> {
         let mut found = BTreeMap::new();
         let state = self.state.borrow();
@@ -125,7 +125,7 @@ impl Manager {
         }
         let result = match pool::claim(&self.context.io, drives.clone(), held).await {
             Ok(membership) => {
-                // the pool goes on without some that have its label: they are refused, and say why
+                // the pool continues without some drives that have its label: they are refused, with the reason
                 let used = |handle: DriveHandle| membership.members.iter().any(|m| m.handle == Some(handle));
                 let (kept, refused) = drives.into_iter().partition(|(handle, _)| used(*handle));
                 drives = kept;
@@ -140,7 +140,7 @@ impl Manager {
             }
             let mut state = self.state.borrow_mut();
             match error {
-                // there is none: its drives can be used for another
+                // the pool does not exist: its drives can be used for another one
                 PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
                 _ if drives.is_empty() => state.set_offline(id, PoolOffline::NoUsableDrive),
                 error => state.set_offline(id, PoolOffline::CannotOpen { cause: error.to_string() }),
@@ -148,7 +148,7 @@ impl Manager {
         }
     }
 
-    /// Adds a pool that was just made, and opens it.
+    /// Adds a newly made pool, and opens it.
     pub(crate) async fn open_new_pool(
         &self,
         membership: Membership,
@@ -160,7 +160,7 @@ impl Manager {
         self.open_lanes(membership).await
     }
 
-    /// Opens all lanes of a claimed pool, each on its shard, side by side.
+    /// Opens all lanes of a claimed pool, each on its shard, all at the same time.
     async fn open_lanes(&self, membership: Membership) -> Result<(), PoolError> {
         let (id, shards) = (membership.pool, self.context.shards);
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
@@ -184,7 +184,7 @@ impl Manager {
         Ok(())
     }
 
-    /// Brings the catalog and the pools in line: what a sudden end has left half done is finished or undone.
+    /// Makes the catalog and the pools consistent: finishes or undoes what a crash has left half done.
     pub(crate) async fn settle_pools(&self) -> Result<(), CommandError> {
         self.finish_deletions().await;
         let unknown: Vec<Membership> = {
@@ -207,14 +207,14 @@ impl Manager {
             }
         }
         let bytes = Bytes::from(self.state.borrow().catalog.encode());
-        // the next change stores it too
+        // the next change stores it, too
         if let Err(error) = self.store_catalog(&bytes).await {
             self.unsettled.borrow_mut().push(error);
         }
         Ok(())
     }
 
-    /// Pools are called what the catalog calls them, also where a sudden end came before their labels said so.
+    /// Gives pools the names in the catalog, even if a crash came before their labels were written.
     async fn settle_names(&self) {
         let entries = self.state.borrow().catalog.pools().to_vec();
         for entry in entries {
@@ -222,7 +222,7 @@ impl Manager {
         }
     }
 
-    /// Pools that the catalog knows and no drive has shown.
+    /// Adds pools that the catalog knows and no drive has shown.
     pub(crate) fn add_absent_pools(&self) {
         let mut state = self.state.borrow_mut();
         let entries = state.catalog.pools().to_vec();
@@ -236,7 +236,7 @@ impl Manager {
         }
     }
 
-    /// Makes the catalog durable in every pool that is served.
+    /// Makes the catalog durable in every pool in service.
     pub(crate) async fn store_catalog(&self, bytes: &Bytes) -> Result<(), CommandError> {
         let online = self.state.borrow().online();
         let store = |membership: &Membership| {
@@ -250,7 +250,7 @@ impl Manager {
             Some(format!("pool {} cannot store the change: {error}", membership.name))
         });
         match errors.next() {
-            // where one pool has it, it is the newest at the next start
+            // if one pool has it, it is the newest at the next start
             Some(message) if results.iter().all(|result| result.is_err()) => Err(CommandError::new(
                 CommandErrorKind::Unavailable,
                 message,
@@ -260,7 +260,7 @@ impl Manager {
         }
     }
 
-    /// Closes every pool, for the end.
+    /// Closes every pool, for the shutdown.
     pub(crate) async fn close_pools(&self) {
         let ids: Vec<PoolId> = self.state.borrow().pools.iter().map(|pool| pool.id).collect();
         let stats = self.lane_stats().await;
@@ -272,13 +272,13 @@ impl Manager {
         }
     }
 
-    /// Writes last checkpoints, closes every lane of the pool, and gives its drives up.
+    /// Writes last checkpoints, closes every lane of the pool, and closes its drives.
     pub(crate) async fn close_pool(&self, id: PoolId, why: PoolOffline) {
         let (membership, closing) = {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("a pool that is known");
             pool.offline = Some(why);
-            // those that are being given up already are closed by whoever does
+            // handles that are already being closed are closed by that task
             (pool.membership.take(), pool.care.closing.clone())
         };
         self.context.ask_all(|| ShardCall::CloseLanes(id)).await;
@@ -314,14 +314,14 @@ impl Manager {
     }
 }
 
-/// A pool as drives' labels tell of it.
+/// A pool according to the drives' labels.
 pub(crate) struct Found {
     pub(crate) array: ArrayId,
     pub(crate) name: String,
     pub(crate) paths: Vec<String>,
 }
 
-/// The array to which the most drives belong.
+/// The array to which most drives belong.
 fn most_frequent(arrays: impl Iterator<Item = (ArrayId, usize)>) -> Option<ArrayId> {
     let mut counts: BTreeMap<ArrayId, usize> = BTreeMap::new();
     arrays.for_each(|(array, drives)| *counts.entry(array).or_default() += drives);

@@ -1,5 +1,5 @@
-//! Portals that could not be had are tried again every second for as long as the array serves: an old process may still hold the
-//! address, or the address may come with an interface that is late.
+//! Retries portals that could not be opened, every second as long as the array serves: an old process may still hold
+//! the address, or the address may belong to an interface that appears late.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ impl Manager {
             if !missing || self.stopping.get() {
                 continue;
             }
-            // a change that is under way may be of the portals: next second
+            // a running change may involve the portals: next second
             let Some(_turn) = self.changes.try_acquire(1) else { continue };
             self.try_portals_again().await;
         }
@@ -46,7 +46,7 @@ impl Manager {
         }
         if !bound.is_empty() {
             let others = self.context.ask_others(|| FrontCall::Listen(bound.clone())).await;
-            // where the system lets one shard alone have an address, that shard serves it alone
+            // if the system lets only one shard have an address, that shard serves it alone
             drop(others);
             self.broadcast().await;
         }

@@ -1,12 +1,12 @@
 //! The devices of raw volumes while they are served: whether they are there, and how large they are.
 //!
 //! ```text
-//!   looked at every few seconds ─► gone: the volume is offline, its device is looked for (`absent.rs`)
-//!                               ├► larger: the catalog first, then every shard and, with a unit attention, the hosts
-//!                               └► smaller: the volume keeps its size; what is behind the end is a medium error
+//!   checked every few seconds ─► gone: the volume is offline, its device is looked for (`absent.rs`)
+//!                              ├► larger: the catalog first, then every shard and, with a unit attention, the hosts
+//!                              └► smaller: the volume keeps its size; blocks behind the end give a medium error
 //! ```
 //!
-//! Looking may take long where a device hangs, so it is done without the turn of changes.
+//! A check may take long if a device hangs, so checks are done outside the turn of changes.
 
 use std::rc::Rc;
 
@@ -25,7 +25,7 @@ use crate::state::RawDevice;
 use api::{DeviceTrouble, Health, Problem, ProblemFacts};
 
 const LOOK_EVERY: Nanos = Nanos::from_secs(4);
-/// A device that does not answer for so long is not known to be gone.
+/// A device that does not answer within this time is not known to be gone.
 const ANSWER_TIME_MAX: Nanos = Nanos::from_secs(2);
 
 impl Manager {
@@ -46,7 +46,7 @@ impl Manager {
         }
     }
 
-    /// Looks at every device that is open, at all at once.
+    /// Checks every open device, all at once.
     async fn look_at_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, Seen)> {
         let open: Vec<_> = {
             let state = self.state.borrow();
@@ -60,8 +60,8 @@ impl Manager {
         join_all(looks.collect::<Vec<_>>()).await
     }
 
-    /// Measures a device, and reads the last block that it is known to have: one that is there by name only has a size.
-    /// Both begin at once, while the handle is open.
+    /// Measures a device, and reads its last known block: a device that exists only by name has only a size. Both begin
+    /// at once, while the handle is open.
     fn look_at_device(&self, handle: DriveHandle, read_end: u64) -> impl Future<Output = Seen> + use<> {
         let io = self.context.io.clone();
         let look = self.raw_looks.borrow_mut().insert(handle).then(|| {
@@ -84,7 +84,7 @@ impl Manager {
         }
     }
 
-    /// Whether something is to be done about what was seen.
+    /// Whether a result of the check requires an action.
     fn is_news(&self, volume: VolumeId, handle: DriveHandle, seen: Seen) -> bool {
         let state = self.state.borrow();
         let Some(raw) = state.raw.iter().find(|raw| raw.is(volume, handle)) else { return false };
@@ -96,7 +96,7 @@ impl Manager {
         }
     }
 
-    /// The size that a volume is to have on a device that ends there, where that is more than it has.
+    /// The new size of a volume on a device that ends there, if it is larger than the present one.
     fn growth(&self, volume: VolumeId, end_bytes: u64) -> Option<u64> {
         let state = self.state.borrow();
         let volume = state.catalog.volume(volume)?;
@@ -104,13 +104,13 @@ impl Manager {
         (size_bytes > volume.size_bytes).then_some(size_bytes)
     }
 
-    /// In the turn of changes: looks at every device that is open, and goes by what is seen.
+    /// Checks every open device and acts on the results. Must be called within the turn of changes.
     pub(crate) async fn see_raw_devices(&self) {
         let seen = self.look_at_raw_devices().await;
         self.believe(&seen).await;
     }
 
-    /// In the turn of changes: takes over what was seen of devices that are still open.
+    /// Acts on the results for devices that are still open. Must be called within the turn of changes.
     async fn believe(&self, all: &[(VolumeId, DriveHandle, Seen)]) {
         let (mut gone, mut changed) = (Vec::new(), false);
         for &(volume, handle, seen) in all {
@@ -131,7 +131,7 @@ impl Manager {
             changed = true;
         }
         if changed {
-            // when this ends, no shard uses those that are gone any more
+            // when this ends, no shard uses the missing devices any more
             self.broadcast().await;
         }
         for handle in gone {
@@ -144,17 +144,17 @@ impl Manager {
         }
     }
 
-    /// The catalog first: what a host was told of is not taken back by a sudden end.
+    /// The catalog changes first: a crash must not take back what a host was told.
     async fn grow_with_device(&self, volume: VolumeId, handle: DriveHandle, end_bytes: u64) {
         let open = self.state.borrow().raw.iter().any(|raw| raw.is(volume, handle));
         let Some(size_bytes) = self.growth(volume, end_bytes).filter(|_| open) else { return };
         if let Ok(planned) = self.plan(&Change::DeviceGrew { volume, size_bytes }) {
-            // where it cannot be stored now it is seen again
+            // if this cannot be stored now, the next check finds it again
             let _ = self.commit(&planned.next).await;
         }
     }
 
-    /// What was opened, as the device of a raw volume; else it is closed again.
+    /// The opened device of a raw volume; otherwise it is closed again.
     pub(crate) async fn as_raw_device(
         &self,
         opened: Result<Probed, IoError>,
@@ -178,14 +178,14 @@ impl Manager {
         Err(why_not)
     }
 
-    /// What is wrong with the devices of raw volumes.
+    /// The problems of raw volumes' devices.
     pub(crate) fn raw_problems(&self) -> Vec<Problem> {
         let state = self.state.borrow();
         let problem = |raw: &RawDevice| raw.problem(state.catalog.volume(raw.volume)?);
         state.raw.iter().filter_map(problem).collect()
     }
 
-    /// How well a raw volume is, and why it is not healthy.
+    /// The health of a raw volume, and why it is not healthy.
     pub(crate) fn raw_health(&self, volume: &Volume) -> (Health, String) {
         let VolumeKind::Raw { path } = &volume.backing else { return (Health::Healthy, String::new()) };
         let state = self.state.borrow();
@@ -218,7 +218,7 @@ mod tests {
             (Ok(16384), Ok(()), Seen::EndsAt(16384)),
             (Ok(8192), Err(IoError::Media), Seen::EndsAt(8192)),
             (Ok(8192), Err(gone), Seen::Gone),
-            // it ends in front of what was read
+            // the device ends before what was read
             (Ok(4608), Err(gone), Seen::EndsAt(4608)),
             (Err(gone), Ok(()), Seen::Gone),
             (Err(gone), Err(gone), Seen::Gone),

@@ -1,4 +1,4 @@
-//! The device of a raw volume: what is known of it, and what is wrong with it.
+//! The device of a raw volume: what is known of it, and its problems.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -10,30 +10,30 @@ use base::VolumeId;
 use catalog::Volume;
 use env::{DriveHandle, DriveInfo, IoError};
 
-/// Devices whose last look has not ended: they are not asked again before.
+/// Devices whose last check has not ended: they are not checked again before it has.
 pub(crate) type Looks = Rc<RefCell<BTreeSet<DriveHandle>>>;
 
-/// What a look at an open device has found.
+/// The result of a check of an open device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Seen {
     Gone,
     EndsAt(u64),
-    /// It does not answer, or nobody can tell.
+    /// The device does not answer, or the result is unclear.
     Nothing,
 }
 
-/// What follows from measuring a device and reading what ends at `read_end`.
+/// The result of measuring a device and of a read that ends at `read_end`.
 pub(crate) fn seen(measured: Result<u64, IoError>, read: Result<(), IoError>, read_end: u64) -> Seen {
     match (measured, read) {
         (Err(IoError::Gone), _) | (Err(_), Err(IoError::Gone)) => Seen::Gone,
-        // a device that became smaller is not there where it was read
+        // a device that became smaller returns this error for the read
         (Ok(end), Err(IoError::Gone)) if end >= read_end => Seen::Gone,
         (Ok(end), _) => Seen::EndsAt(end),
         (Err(_), _) => Seen::Nothing,
     }
 }
 
-/// How large a volume is on a device that ends there.
+/// The size of a volume on a device that ends at `end_bytes`.
 pub(crate) fn volume_bytes(end_bytes: u64, block_bytes: u32) -> u64 {
     end_bytes - end_bytes.checked_rem(u64::from(block_bytes)).unwrap_or(0)
 }
@@ -54,7 +54,7 @@ impl RawDevice {
         raw
     }
 
-    /// The device is there now, or is not for another reason.
+    /// Records that the device is there now, or why it is not.
     pub(crate) fn take(&mut self, drive: Result<(DriveHandle, DriveInfo), DeviceTrouble>) {
         if let Ok((_, info)) = &drive {
             self.last = Some(info.clone());
@@ -66,13 +66,13 @@ impl RawDevice {
         self.volume == volume && self.drive.as_ref().is_ok_and(|(open, _)| *open == handle)
     }
 
-    /// How much of a volume a device has that became smaller than it.
+    /// How much of a volume a device still holds after it became smaller.
     pub(crate) fn left_bytes(&self, volume: &Volume) -> Option<u64> {
         let (_, info) = self.drive.as_ref().ok()?;
         (info.end_bytes < volume.size_bytes).then_some(info.end_bytes)
     }
 
-    /// What is wrong with the device of this volume.
+    /// The problem of this volume's device.
     pub(crate) fn problem(&self, volume: &Volume) -> Option<Problem> {
         let facts = match (&self.drive, self.left_bytes(volume)) {
             (Err(trouble), _) => ProblemFacts::VolumeDeviceUnusable { trouble: *trouble },

@@ -1,8 +1,8 @@
-//! Clones of an image become clones of another one, all in one change of the catalog.
+//! Clones of an image become clones of another image, all in one change of the catalog.
 //!
-//! A host must not find other data in a volume that it knows without being told. So the mappings of those that are mapped
-//! are hidden from it meanwhile: its commands end, the contents change, and what it is given again is a new logical unit to
-//! it (29h/00h, 3Fh/0Eh). In the catalog the mappings stay: a sudden end leaves them.
+//! A host must not find other data in a volume that it knows without a notification. So the mappings of mapped clones
+//! are hidden meanwhile: their commands end, the contents change, and the host then sees each clone as a new logical
+//! unit (29h/00h, 3Fh/0Eh). The mappings stay in the catalog, so a crash does not remove them.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::change::Planned;
 use crate::manager::Manager;
 use api::{CommandError, CopyOrder, Reply};
 
-/// Names that are told.
+/// Maximum number of names that are listed.
 const NAMES_MAX: usize = 8;
 
 impl Manager {
@@ -55,7 +55,7 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// Notes the hosts of the clones as affected; the clones that are mapped.
+    /// Adds the hosts of the clones to the affected ones; returns the mapped clones.
     fn tell_hosts(&self, planned: &mut Planned, clones: &[Volume]) -> BTreeSet<VolumeId> {
         let mut hosts: BTreeSet<String> = planned.hosts_affected.drain(..).collect();
         let mut mapped = BTreeSet::new();
@@ -77,7 +77,7 @@ impl Manager {
         mapped: BTreeSet<VolumeId>,
     ) -> Result<(), CommandError> {
         self.state.borrow_mut().hidden = mapped;
-        // comes back when no command is at work on them
+        // ends when no command on them is running
         self.broadcast().await;
         let grown: Vec<(VolumeId, LayerId)> = clones.iter().map(|clone| (clone.id, image)).collect();
         let done = self.grow_volumes(planned, &grown).await;

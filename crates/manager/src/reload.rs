@@ -1,5 +1,5 @@
-//! The head's file has changed while the array runs: other portals, other drives to look at. Sessions on portals
-//! that stay are not disturbed; those on portals that go end when their hosts leave.
+//! Applies a changed configuration file of the head while the array runs: other portals, other drives to look at.
+//! Sessions on portals that remain are not disturbed. Sessions on removed portals end when their hosts log out.
 
 use std::net::SocketAddr;
 
@@ -12,7 +12,7 @@ use crate::state::Portal;
 use api::{Change, CommandError, PortalOptions, Reply};
 
 impl Manager {
-    /// Takes over what the head's file says now, and opens pools whose drives have come with it.
+    /// Adopts the changed configuration file of the head, and opens pools whose drives are new in it.
     pub(crate) async fn reload(
         &self,
         portals: Vec<PortalOptions>,
@@ -58,7 +58,7 @@ impl Manager {
         lines
     }
 
-    /// Opens those pools of this array that are not open and whose drives are among those looked at now.
+    /// Opens the pools of this array that are not open and whose drives are among those looked at now.
     async fn open_found_pools(&self) -> Result<Vec<String>, CommandError> {
         self.close_failed_pools().await;
         self.look_at_drives().await;
@@ -73,7 +73,7 @@ impl Manager {
         self.open_pools_found(found).await
     }
 
-    /// Listens on these addresses too: here first, which settles port 0, then on the other shards.
+    /// Listens on these addresses, too: first here, which resolves port 0, then on the other shards.
     pub(crate) async fn listen(&self, wanted: Vec<PortalOptions>) {
         let answer = self.context.ask(self.context.shard, FrontCall::Listen(wanted.clone())).await;
         let Answer::Listening(bound) = answer else { unreachable!("the answer to listening") };
@@ -81,13 +81,13 @@ impl Manager {
             wanted.into_iter().zip(bound).map(|(options, result)| Portal { options, result }).collect();
         let bound: Vec<PortalOptions> = portals.iter().filter_map(Portal::bound).collect();
         let others = self.context.ask_others(|| FrontCall::Listen(bound.clone())).await;
-        // where the system lets one shard alone have an address, that shard serves it alone
+        // if the system lets only one shard have an address, that shard serves it alone
         drop(others);
         self.state.borrow_mut().portals.extend(portals);
     }
 }
 
-/// Who may come by a portal, for people to read.
+/// Describes which hosts a portal admits.
 fn whom(options: &PortalOptions) -> String {
     if options.hosts.is_empty() { "all hosts".to_owned() } else { options.hosts.join(", ") }
 }

@@ -1,6 +1,7 @@
-//! Drives that are remembered: what a pool's members are called, and which of its drives a pool has had to do without.
+//! Drives that the array remembers: the names of a pool's members, and the drives that a pool has lost.
 //!
-//! What went wrong stays in `status` until somebody has taken note of it, and the drive is refused until it is used anew on purpose.
+//! A lost drive is in `status` until the administrator acknowledges it. The drive is refused until a command uses it
+//! anew.
 
 use base::PoolId;
 use catalog::{Change, DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
@@ -13,7 +14,7 @@ use crate::state::State;
 use api::{CommandError, CommandErrorKind, DriveGivenUp, Problem, ProblemFacts, Reply, Subject};
 
 impl Manager {
-    /// Puts on record what the members of a pool are called and which it has had to do without, where that is news.
+    /// Records the names of a pool's members, and which drives it has lost, if this is new.
     pub(crate) async fn remember_drives(&self, id: PoolId) {
         if news(&self.state.borrow(), id, self.context.io.wall_clock_ms()).is_none() {
             return;
@@ -21,12 +22,12 @@ impl Manager {
         let _turn = self.changes.acquire(1).await;
         let change = news(&self.state.borrow(), id, self.context.io.wall_clock_ms());
         if let Some(planned) = change.and_then(|change| self.plan(&change).ok()) {
-            // where it cannot be stored, the pool says why, and the next round tries again
+            // if this cannot be stored, the pool reports why, and the next round tries again
             let _ = self.commit(&planned.next).await;
         }
     }
 
-    /// Members that are not here are called by the paths at which they were, where nothing else is there now.
+    /// Names missing members by their last paths, if no other drive is there now.
     pub(crate) fn name_missing(&self) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
@@ -42,7 +43,7 @@ impl Manager {
         }
     }
 
-    /// Refuses a drive that a pool has had to do without.
+    /// Refuses a drive that a pool has lost.
     pub(crate) fn check_not_failed(&self, info: &DriveInfo, forced: bool) -> Result<(), CommandError> {
         let state = self.state.borrow();
         match failure(&state, info) {
@@ -55,7 +56,7 @@ impl Manager {
         }
     }
 
-    /// Drives that were taken although they had failed are like any other from now on.
+    /// Forgets the failures of drives that were used again: from now on they are like any other drive.
     pub(crate) async fn forgive(&self, infos: impl Iterator<Item = &DriveInfo>) {
         let drives: Vec<DriveName> = {
             let state = self.state.borrow();
@@ -65,12 +66,12 @@ impl Manager {
             return;
         }
         if let Ok(planned) = self.plan(&Change::Drives(DriveChange::Forgive(drives))) {
-            // where it cannot be stored, they are refused once more the next time
+            // if this cannot be stored, they are refused once more the next time
             let _ = self.commit(&planned.next).await;
         }
     }
 
-    /// Takes note of what drives did: of one, by its path or the beginning of its id, or of all.
+    /// Acknowledges what drives did: for one drive, by its path or the beginning of its id, or for all.
     pub(crate) async fn clear_drives(
         &self,
         drive: Option<&str>,
@@ -102,7 +103,8 @@ impl Manager {
         Ok(done(lines, dry_run, None))
     }
 
-    /// What happened, until somebody has taken note of it; where a drive is still a member, its pool says what is to be said.
+    /// Remembered failures, until an administrator acknowledges them. If a drive is still a member, its pool reports it
+    /// instead.
     pub(crate) fn remembered_problems(&self) -> Vec<Problem> {
         let state = self.state.borrow();
         let mut problems = Vec::new();
@@ -124,12 +126,12 @@ impl Manager {
     }
 }
 
-/// The last failure of a drive, if one is remembered.
+/// The last remembered failure of a drive.
 pub(crate) fn failure<'a>(state: &'a State, info: &DriveInfo) -> Option<&'a FailedDrive> {
     state.catalog.failure_of(&name_of(info))
 }
 
-/// In plain words.
+/// Describes what the drive did.
 pub(crate) fn what_it_did(failed: &FailedDrive) -> String {
     DriveGivenUp::from(failed).to_string()
 }
@@ -174,7 +176,7 @@ fn news(state: &State, id: PoolId, now_ms: u64) -> Option<Change> {
     is_news.then_some(Change::Drives(DriveChange::Note { pool: id, members, failed }))
 }
 
-/// Drives that have failed, or left because of what they did, and are not on record so.
+/// Drives that have failed, or left because of what they did, and are not recorded yet.
 fn failures(state: &State, membership: &Membership, members: &[KnownDrive], now_ms: u64) -> Vec<FailedDrive> {
     let Some(entry) = state.catalog.pool(membership.pool) else { return Vec::new() };
     let on_record =

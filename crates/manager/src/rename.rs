@@ -1,7 +1,7 @@
-//! Other names for what there is. Identities, and with them what hosts see, stay as they are.
+//! Renames objects. Their identities, and so what hosts see, do not change.
 //!
-//! The catalog's word counts. A pool's name is in the labels of its drives, too: it is written there next, and where a sudden
-//! end came between, at the next start.
+//! The name in the catalog counts. The labels of a pool's drives also hold the pool's name: it is written there next,
+//! or, after a crash in between, at the next start.
 
 use base::PoolId;
 use catalog::{CatalogError, Change, HostUpdate, Name};
@@ -48,7 +48,7 @@ impl Manager {
         })
     }
 
-    /// A portal that names its hosts in the head's file would shut out one that is called otherwise.
+    /// Refuses if a portal in the configuration file of the head names this host: it would shut out the renamed host.
     fn check_portals_admit(&self, host: &str, name: &Name) -> Result<(), CommandError> {
         let state = self.state.borrow();
         let shut_out = state.portals.iter().map(|portal| &portal.options).find(|options| {
@@ -67,7 +67,7 @@ impl Manager {
         ))
     }
 
-    /// Has a pool be called so here and in the labels of its drives.
+    /// Renames a pool here and in the labels of its drives.
     pub(crate) async fn name_pool(&self, id: PoolId, name: &Name) {
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.name = name.to_string();
@@ -75,7 +75,7 @@ impl Manager {
         let served = self.state.borrow().is_pool_online(id);
         if served {
             let io = &self.context.io;
-            // where too few drives are left for it, the pool is offline and says why
+            // if too few drives are left for this, the pool is offline and reports why
             let _ = self.alter(id, async |membership| membership.rename(io, name.as_str()).await).await;
         }
     }

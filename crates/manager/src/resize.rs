@@ -1,7 +1,7 @@
-//! Volumes get larger and smaller while hosts use them.
+//! Makes volumes larger and smaller while hosts use them.
 //!
-//! The catalog comes first: a size that a host has seen is not taken back by a sudden end. What a volume held beyond its
-//! new end is given back after that; it cannot grow again before, so nobody ever sees it.
+//! The catalog changes first, so a crash never takes back a size that a host has seen. After that, the blocks beyond
+//! the new end are freed. The volume cannot grow again before this is done, so no host ever sees their old contents.
 
 use std::sync::Arc;
 
@@ -55,7 +55,8 @@ impl Manager {
         Ok(planned.reply(false, made))
     }
 
-    /// With writes held back: none that was let through at the old size lands behind the new end.
+    /// Makes a volume smaller while writes are held back: no write that was accepted at the old size takes effect
+    /// behind the new end.
     async fn shrink(
         &self,
         volume: &Volume,
@@ -76,20 +77,20 @@ impl Manager {
         done?;
         let smaller = self.state.borrow().catalog.volume(volume.id).cloned();
         match smaller {
-            // where it fails, it is done before the volume grows, and at the next start
+            // if this fails, it is done before the volume grows, and at the next start
             Some(smaller) => self.trim(&smaller).await.or(Ok(())),
             None => Ok(()),
         }
     }
 
-    /// Gives back what a volume holds behind its end.
+    /// Frees the blocks of a volume behind its end.
     async fn trim(&self, volume: &Volume) -> Result<(), CommandError> {
         self.beyond(volume, volume.size_bytes, true).await?;
         let planned = self.plan(&Change::Trimmed { volume: volume.id })?;
         self.commit(&planned.next).await
     }
 
-    /// After a start: what a sudden end has left.
+    /// After a start: frees what a crash has left.
     pub(crate) async fn trim_all(&self) {
         let left: Vec<Volume> = {
             let state = self.state.borrow();
@@ -99,12 +100,12 @@ impl Manager {
             state.catalog.volumes().iter().filter(online).cloned().collect()
         };
         for volume in left {
-            // where it fails, it is done before the volume grows
+            // if this fails, it is done before the volume grows
             let _ = self.trim(&volume).await;
         }
     }
 
-    /// Whether a volume holds something behind this size; `unmap`: it does not any more.
+    /// Whether a volume holds data behind this size; `unmap`: it is unmapped.
     async fn beyond(&self, volume: &Volume, size_bytes: u64, unmap: bool) -> Result<bool, CommandError> {
         let Some((pool, layer)) = volume.place() else { return Ok(false) };
         let Some(membership) = self.state.borrow().online_pool(pool) else { return Err(offline()) };

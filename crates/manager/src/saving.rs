@@ -1,4 +1,4 @@
-//! The head's own copy of the catalog on its way to its state directory, seen from shard 0.
+//! Saving the head's own copy of the catalog to its state directory, seen from shard 0.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -10,35 +10,35 @@ const UNDER_WAY: u8 = 0;
 const KEPT: u8 = 1;
 const FAILED: u8 = 2;
 
-/// A file's fsync takes about as long.
+/// About as long as the fsync of a file.
 const LOOK_EVERY: Nanos = Nanos::from_millis(1);
 
-/// Whether one copy is durable; told by whoever keeps it, on a thread of its own.
+/// Whether one copy is durable; reported by its receiver, on a thread of its own.
 #[derive(Clone, Debug)]
 pub struct Saving(Arc<AtomicU8>);
 
 impl Saving {
-    /// Somebody else tells how it goes.
+    /// Another thread reports the result.
     pub fn under_way() -> Saving {
         Saving(Arc::new(AtomicU8::new(UNDER_WAY)))
     }
 
-    /// It is durable already, or need not be.
+    /// The copy is already durable, or need not be.
     pub fn kept() -> Saving {
         Saving(Arc::new(AtomicU8::new(KEPT)))
     }
 
-    /// Tells how it went.
+    /// Reports the result.
     pub fn finish(&self, kept: bool) {
         self.0.store(if kept { KEPT } else { FAILED }, Ordering::Release);
     }
 
-    /// Whether nobody waits for it.
+    /// Whether nobody waits for the result.
     pub fn is_forgotten(&self) -> bool {
         Arc::strong_count(&self.0) == 1
     }
 
-    /// Comes back when it is known; whether it is kept.
+    /// Waits for the result; returns whether the copy is durable.
     pub(crate) async fn ended(&self, io: &Io) -> bool {
         loop {
             match self.0.load(Ordering::Acquire) {

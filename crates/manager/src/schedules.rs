@@ -1,7 +1,7 @@
-//! Schedules: snapshots that the keeper takes when they are due, and deletes when they are kept no longer.
+//! Schedules: snapshots that the keeper takes when they are due, and deletes when their time is over.
 //!
-//! Snapshots, the time at which they were taken, and what is kept no longer are one change of the catalog: a sudden end leaves
-//! all of it or nothing. What a schedule could not do is told, and tried again.
+//! New snapshots, the time at which they were taken, and the deletion of old ones are one change of the catalog: after
+//! a crash, all or nothing of it is there. What a schedule could not do is reported, and tried again.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use api::{
     Subject,
 };
 
-/// How long to wait after what has failed.
+/// How long to wait after a failure.
 const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
 
 impl Manager {
@@ -40,10 +40,10 @@ impl Manager {
         Ok(planned.reply(dry_run, None))
     }
 
-    /// Takes what is due, and deletes what is kept no longer.
+    /// Takes due snapshots, and deletes those whose time is over.
     pub(crate) async fn keep_schedules(&self) {
         let now_ms = self.context.io.wall_clock_ms();
-        // the turn of changes is taken only where something is to be done
+        // the turn of changes is taken only if there is something to do
         let due: Vec<String> = {
             let state = self.state.borrow();
             let schedules = state.catalog.schedules();
@@ -77,7 +77,7 @@ impl Manager {
         late.iter().any(|late| late.schedule == name && now.saturating_sub(late.since) < AGAIN_AFTER)
     }
 
-    /// Takes what is due. The volume that is given could not be had at this moment, and is left out.
+    /// Takes due snapshots. If it returns a volume, that volume was not available now, and is left out.
     async fn take_scheduled(&self, name: &str) -> Result<Option<String>, CommandError> {
         let now_ms = self.context.io.wall_clock_ms();
         let (volumes, offline): (Vec<Volume>, Vec<Volume>) = {
@@ -106,7 +106,7 @@ impl Manager {
         Ok(offline.first().map(|volume| volume.name.to_string()))
     }
 
-    /// The layers of the snapshots that the schedule has taken and that are none any more in `next`.
+    /// The layers of the schedule's snapshots that no longer exist in `next`.
     fn kept_no_longer(&self, name: &str, next: &Catalog) -> Vec<(PoolId, LayerId)> {
         let kept: BTreeSet<LayerId> = next.snapshots().iter().map(|one| one.layer).collect();
         let state = self.state.borrow();
@@ -137,7 +137,7 @@ impl Manager {
         catalog.schedules().iter().map(status).collect()
     }
 
-    /// What schedules could not do.
+    /// The problems of schedules.
     pub(crate) fn schedule_problems(&self) -> Vec<Problem> {
         let problem = |late: &Late| {
             let facts = match &late.what {

@@ -1,4 +1,4 @@
-//! Scrubs: begun by hand or by the clock, stopped, and remembered. The reading itself is the lanes'.
+//! Scrubs: begun by command or by schedule, stopped, and remembered. The lanes do the reading.
 
 use base::calendar::CLOCK_STEP_MS;
 use base::{Nanos, PoolId};
@@ -11,7 +11,7 @@ use crate::drive_commands::done;
 use crate::manager::Manager;
 use api::{CommandError, CommandErrorKind, LastScrub, Reply, ScrubStatus};
 
-/// How long labels are read before a scrub goes on without them.
+/// How long labels are read before a scrub continues without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Manager {
@@ -48,37 +48,37 @@ impl Manager {
             self.check_labels(id).await;
         }
         self.context.ask_all(|| ShardCall::Scrub(id, begin)).await;
-        // only now: who sees it and then looks at the lanes sees this scrub
+        // set only now: a caller that sees it and then asks the lanes sees this scrub
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.care.scrubbing = Some(!begin);
         }
         self.wake_keeper.notify();
     }
 
-    /// Reads the pool's labels, and writes them anew where one is not what was written.
+    /// Reads the pool's labels, and writes them anew if one is not what was written.
     async fn check_labels(&self, id: PoolId) {
         let known = self.state.borrow().online_pool(id);
         let Some(before) = known else { return };
         let io = &self.context.io;
-        // where a drive does not answer, that is noticed elsewhere; only reading may be given up, never a record half written
+        // a drive that does not answer is handled elsewhere; only reading may be abandoned, never a half-written record
         let wrong = task::race(before.wrong_labels(io), io.sleep(LABELS_TIME_MAX)).await;
         let Some(wrong) = wrong.ok().filter(|wrong| !wrong.is_empty()) else { return };
         let rewritten = self.alter(id, async |membership| {
-            // labels that were written meanwhile are newer than what was looked for
+            // labels that were written meanwhile are newer than those that were compared
             let same = membership.generation == before.generation;
             if same {
                 membership.rewrite_labels(io, &wrong).await?;
             }
             Ok(if same { wrong.len() as u64 } else { 0 })
         });
-        // where it fails, the pool is offline and says why
+        // if this fails, the pool is offline and reports why
         let rewritten = rewritten.await.unwrap_or(0);
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.care.labels_rewritten = rewritten;
         }
     }
 
-    /// Begins a scrub that is due, and puts the result of one that has ended on record.
+    /// Begins a scrub that is due, and records the result of one that has ended.
     pub(crate) async fn keep_scrubbing(&self, id: PoolId, lanes: &[&LaneStats]) {
         let scrubbing = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.care.scrubbing);
         if lanes.iter().any(|lane| lane.scrub.running) {
@@ -115,7 +115,7 @@ impl Manager {
         };
         let _turn = self.changes.acquire(1).await;
         if let Ok(planned) = self.plan(&Change::Scrubbed { pool: id, record }) {
-            // where it cannot be stored, the pool says why, and a scheduled scrub begins again
+            // if this cannot be stored, the pool reports why, and a scheduled scrub begins again
             let _ = self.commit(&planned.next).await;
         }
     }
@@ -127,11 +127,11 @@ impl Manager {
         let made = state.online_pool(id).map_or(0, |membership| membership.created_ms);
         let last = entry.last_scrub.map_or(made, |last| last.ended_ms);
         let now = self.context.io.wall_clock_ms();
-        // one of the future says nothing: the clock was wrong then, or is now
+        // a time in the future is ignored: the clock was wrong then, or is wrong now
         last > now + CLOCK_STEP_MS || now.saturating_sub(last) >= u64::from(every) * 1000
     }
 
-    /// What is told of a pool's scrubs.
+    /// The status of a pool's scrubs.
     pub(crate) fn scrub_status(last: Option<ScrubRecord>, lanes: &[&LaneStats]) -> ScrubStatus {
         let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum();
         let last = last.map(|record| LastScrub {
@@ -154,7 +154,7 @@ impl Manager {
     }
 }
 
-/// A scrub in plain words: the one that runs, else the last one; `now_ms` is the wall clock.
+/// Describes a scrub: the running one, otherwise the last one; `now_ms` is the wall clock.
 pub(crate) fn describe(scrub: &ScrubStatus, now_ms: u64) -> Option<String> {
     let found = |repaired: u64, unreadable: u64| match (repaired, unreadable) {
         (0, 0) => "nothing wrong".to_owned(),

@@ -1,4 +1,4 @@
-//! What a pool's settings do: what the administrator has set, and the program's choice for the rest.
+//! The effective settings of a pool: the administrator's values, and the program's defaults for the rest.
 
 use catalog::POOL_SETTINGS;
 
@@ -6,7 +6,7 @@ use api::{NewSettings, PoolSettings};
 
 pub(crate) use catalog::period;
 
-/// As they are shown.
+/// The settings as they are shown.
 pub(crate) fn status(settings: &catalog::PoolSettings) -> PoolSettings {
     settings.into()
 }
@@ -19,7 +19,7 @@ pub(crate) fn changed(before: &catalog::PoolSettings, new: &NewSettings) -> cata
     catalog::PoolSettings::from_values(values)
 }
 
-/// For people to read, one a line.
+/// The settings for people, one a line.
 pub(crate) fn lines(settings: &catalog::PoolSettings) -> Vec<String> {
     let now = status(settings);
     let choice = |set: bool| if set { "" } else { " (default)" };

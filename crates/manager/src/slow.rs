@@ -1,5 +1,6 @@
-//! Drives that are much slower than their siblings: emptied, where the pool can do without them. They keep what they hold until
-//! it stands elsewhere, so that nothing is ever less protected for it; meanwhile they are read only where they must be.
+//! Drives that are much slower than their siblings: they are emptied if the pool can do without them. They keep their
+//! data until it is elsewhere, so no data is ever less protected. Meanwhile they are read only if there is no other
+//! way.
 
 use base::Nanos;
 use pool::{DriveState, LaneStats, Member, Membership};
@@ -8,7 +9,7 @@ use crate::manager::Manager;
 use api::{Problem, ProblemFacts, Subject};
 
 impl Manager {
-    /// Begins to empty a drive that is slow: one at a time, and none while anything else is out of order.
+    /// Begins to empty a slow drive: one at a time, and none while the pool has another problem.
     pub(crate) async fn empty_slow_drives(&self, membership: &Membership, lanes: &[&LaneStats]) {
         let members = || membership.members.iter().enumerate();
         let slow = |(index, member): (usize, &Member)| {
@@ -35,7 +36,7 @@ impl Manager {
             return;
         }
         let io = &self.context.io;
-        // where it fails, the pool is offline and says why
+        // if this fails, the pool is offline and reports why
         let _ = self
             .alter(membership.pool, async |membership| {
                 match membership.members[index].state.is_readable() {
@@ -53,14 +54,14 @@ fn slow_factor(lanes: &[&LaneStats], drive: usize) -> Option<u32> {
     lanes.iter().filter_map(|lane| lane.drive_latency.get(drive)?.slow).max()
 }
 
-/// Median latencies of a drive's reads and writes in microseconds, those of the lane that finds it slowest.
+/// Median latencies of a drive's reads and writes in microseconds, from the lane that finds it slowest.
 pub(crate) fn latency_us(lanes: &[&LaneStats], drive: usize) -> [Option<u64>; 2] {
     let latencies = || lanes.iter().filter_map(|lane| lane.drive_latency.get(drive));
     let us = |time: Nanos| time.0 / 1000;
     [latencies().filter_map(|l| l.read).max().map(us), latencies().filter_map(|l| l.write).max().map(us)]
 }
 
-/// What is to be said of a drive that is slow.
+/// The problem of a slow drive.
 pub(crate) fn problem(member: &Member, lanes: &[&LaneStats], index: usize) -> Option<Problem> {
     let factor = slow_factor(lanes, index);
     if !member.state.is_readable() || factor.is_none() && !member.slow {

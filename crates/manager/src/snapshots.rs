@@ -1,8 +1,9 @@
 //! Commands about snapshots and clones.
 //!
-//! The layer is made in every lane, then the catalog names it, then it is answered; a layer that no catalog names is
-//! dropped, by the next start at the latest. While snapshots are taken, writes to their volumes are held back on every
-//! shard: what was acknowledged before is in them, in all lanes of all volumes, and nothing that came later.
+//! The layer is made in every lane, then the catalog names it, then the command is answered. A layer that no catalog
+//! names is dropped, at the latest at the next start. While snapshots are taken, every shard holds back writes to their
+//! volumes. So the snapshots contain all writes that were acknowledged before, in all lanes of all volumes, and no
+//! later write.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,8 +21,8 @@ use crate::manager::Manager;
 use crate::words::given_back;
 use api::{CommandError, CommandErrorKind, CopyOrder, CopySpace, Made, Reply, SnapshotStatus};
 
-/// How long writes that are under way when a snapshot is asked for may take to end, and how long the snapshot may take then; later
-/// ones wait meanwhile.
+/// How long running writes may take to end when a snapshot is requested, and how long the snapshot may take then; later
+/// writes wait meanwhile.
 const HOLD_TIME_MAX: Nanos = Nanos::from_secs(5);
 
 impl Manager {
@@ -66,7 +67,7 @@ impl Manager {
         Ok(planned.reply(false, made))
     }
 
-    /// What deleting a snapshot gives back.
+    /// The space that deleting a snapshot frees.
     async fn gives_back(&self, order: &CopyOrder, volume: &Volume) -> Option<String> {
         let CopyOrder::DeleteSnapshot { snapshot, .. } = order else { return None };
         let layer = self.state.borrow().catalog.find_snapshot(volume.id, snapshot)?.layer;
@@ -113,7 +114,7 @@ impl Manager {
             CopyOrder::CopyVolume { name, .. } => {
                 let copy = planned.next.find_volume(name).expect("just made").id;
                 self.grow_held(planned, &[volume.id], &[(volume.id, layer), (copy, layer)]).await?;
-                // both stand on it, and it is nobody's
+                // both volumes are above it, and it belongs to nobody
                 self.drop_layer(pool, layer).await;
                 Ok(self.made_volume(copy).await)
             }
@@ -124,7 +125,7 @@ impl Manager {
         }
     }
 
-    /// Only the catalog changes: layers stay where they are.
+    /// Promotes a clone. Only the catalog changes: layers stay where they are.
     async fn promote(&self, name: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let planned = self.plan(&Change::PromoteVolume { volume: name.to_owned() })?;
         let id = planned.next.find_volume(name).expect("the plan found it").id;
@@ -146,7 +147,8 @@ impl Manager {
         Ok(planned.reply(false, made))
     }
 
-    /// Holds back writes to all of them, lets them go on in layers over those that they were in, and lets writes go.
+    /// Holds back writes to all these volumes, moves the volumes to new layers above their present ones, and releases
+    /// the writes.
     pub(crate) async fn take_snapshots(
         &self,
         volumes: &[Volume],
@@ -157,7 +159,7 @@ impl Manager {
         self.grow_held(planned, &ids, &grown).await
     }
 
-    /// As [`Manager::grow_volumes`], while writes to these volumes are held back.
+    /// Like [`Manager::grow_volumes`], while writes to these volumes are held back.
     async fn grow_held(
         &self,
         planned: &Planned,
@@ -174,7 +176,7 @@ impl Manager {
         let made = loop {
             match race(growing.as_mut(), self.context.io.sleep(HOLD_TIME_MAX)).await {
                 Ok(made) => break Some(made),
-                // that may be for ever: layers that are frozen by then refuse writes for want of space
+                // this may last forever: layers that are already frozen refuse writes for want of space
                 Err(_) if self.waits_for_space(&pools_of(planned, grown)).await => break None,
                 Err(_) => {}
             }
@@ -186,7 +188,7 @@ impl Manager {
         }
     }
 
-    /// Makes the layers in which the plan has volumes go on, each over another, then the plan durable.
+    /// Makes the new layers of the plan's volumes, each above another layer, and then makes the plan durable.
     pub(crate) async fn grow_volumes(
         &self,
         planned: &Planned,
@@ -220,13 +222,13 @@ impl Manager {
         made
     }
 
-    /// What a plan that failed has made, or half of it, must not become part of another one.
+    /// Layers of a failed plan, complete or not, must not become part of another plan.
     pub(crate) fn pass_over_layers(&self, plan: &Catalog) {
         self.state.borrow_mut().catalog.pass_over_layers(plan.next_layer());
     }
 
-    /// Layers of plans that could not be made durable go, but not before a newer catalog is durable: a start might still find
-    /// the plan, and would miss them.
+    /// Drops layers of plans that could not be made durable, but only after a newer catalog is durable: a start might
+    /// still find the plan, and would miss them.
     pub(crate) async fn drop_leftover(&self) {
         if self.leftover.borrow().is_empty() || !self.forget_plan().await {
             return;
@@ -241,8 +243,8 @@ impl Manager {
         }
     }
 
-    /// A catalog that was not made durable everywhere may have come into some pool: a newer one, with what was before,
-    /// goes over it. Whether it is durable.
+    /// A catalog that was not made durable everywhere may be in some pool: writes a newer one with the earlier contents
+    /// over it. Returns whether that is durable.
     async fn forget_plan(&self) -> bool {
         let current = self.state.borrow().catalog.clone();
         let same = Change::RenameArray { name: current.name().clone() };
@@ -252,7 +254,7 @@ impl Manager {
         }
     }
 
-    /// On every shard; comes back when no write is under way on any. Hosts do not wait for ever.
+    /// On every shard; ends when no write is in flight on any. Hosts do not wait forever.
     pub(crate) async fn hold_writes(&self, volumes: &Arc<[VolumeId]>) -> Result<(), CommandError> {
         let held = self.context.ask_all(|| ShardCall::HoldWrites(volumes.clone(), true));
         match race(held, self.context.io.sleep(HOLD_TIME_MAX)).await {
@@ -266,7 +268,7 @@ impl Manager {
         }
     }
 
-    /// Of one volume, or of all.
+    /// The snapshots of one volume, or of all.
     pub(crate) async fn list_snapshots(&self, volume: Option<String>) -> Result<Reply, CommandError> {
         let found: Vec<(Volume, Snapshot)> = {
             let state = self.state.borrow();
@@ -300,7 +302,7 @@ impl Manager {
                 size_bytes: snapshot.size_bytes,
                 created_ms: snapshot.created_ms,
                 schedule: snapshot.schedule.as_ref().map(|schedule| schedule.to_string()),
-                // hosts write meanwhile: the two do not come from one moment
+                // hosts write meanwhile: the two figures are not of the same moment
                 space: space.zip(freed_blocks).map(|(space, freed_blocks)| {
                     let unique_bytes = bytes(freed_blocks).min(space.used_bytes);
                     CopySpace::new(space.written_bytes, space.used_bytes, unique_bytes)
@@ -310,7 +312,7 @@ impl Manager {
         statuses
     }
 
-    /// What volumes and snapshots of a pool take, by the names of their layers there, as far as the books say.
+    /// The space of a pool's volumes and snapshots, by the ids of their layers, according to the counts.
     pub(crate) async fn copy_spaces(&self, pool: PoolId) -> BTreeMap<LayerId, CopySpace> {
         let Some(membership) = self.state.borrow().online_pool(pool) else { return BTreeMap::new() };
         let mut layers = self.layer_spaces(pool).await;
@@ -322,7 +324,7 @@ impl Manager {
     }
 }
 
-/// The change of the catalog, and what people are told of it.
+/// The change of the catalog, and its description.
 fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<String>), CommandError> {
     Ok(match order.clone() {
         CopyOrder::Snapshot { snapshots } => {
@@ -356,12 +358,12 @@ fn planned_change(order: &CopyOrder, created_ms: u64) -> Result<(Change, Vec<Str
     })
 }
 
-/// The pools of the volumes that a plan has go on in other layers.
+/// The pools of the volumes that get new layers by a plan.
 fn pools_of(planned: &Planned, grown: &[(VolumeId, LayerId)]) -> BTreeSet<PoolId> {
     grown.iter().map(|&(id, _)| place(planned.next.volume(id).expect("the plan has it")).0).collect()
 }
 
-/// Where a volume is. Only those in pools have copies, which the catalog has checked.
+/// The pool and layer of a volume. Only volumes in pools have copies, which the catalog has checked.
 fn place(volume: &Volume) -> (PoolId, LayerId) {
     volume.place().expect("the catalog refuses copies of what is not in a pool")
 }

@@ -1,4 +1,4 @@
-//! How full pools are: told to every shard now and then, and to hosts when a threshold is crossed.
+//! How full pools are: announced to every shard from time to time, and to hosts when usage crosses a threshold.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -10,11 +10,11 @@ use base::{BLOCK_BYTES, Nanos, PoolId};
 use crate::manager::Manager;
 use shard::{Answer, Call, ShardCall, Space, Spaces, Stage};
 
-/// How far below the threshold a pool must fall before crossing it counts again, in percent of its capacity.
+/// How far usage must fall below the threshold before crossing it counts again, in percent of the capacity.
 const HYSTERESIS_PERCENT: u64 = 2;
 
 impl Manager {
-    /// Looks at the pools as long as hosts are served.
+    /// Watches the space of pools as long as hosts are served.
     pub(crate) async fn watch_space(self: Rc<Self>) {
         let mut above = BTreeSet::new();
         while self.context.stage.get() == Stage::Serving {
@@ -26,7 +26,7 @@ impl Manager {
         }
     }
 
-    /// Tells every shard of the pools that there are now: hosts ask what a volume in a new one can tell of its space.
+    /// Announces the present pools to every shard: hosts ask for the space of a volume in a new pool.
     pub(crate) async fn tell_spaces(&self) {
         let spaces = Arc::new(Spaces { pools: self.spaces().await, crossed: Vec::new() });
         self.context.ask_all(|| Call::Spaces(spaces.clone())).await;
@@ -48,7 +48,7 @@ impl Manager {
     }
 }
 
-/// Pools that are above the threshold and were not; `above` remembers.
+/// Pools that are above the threshold now and were not before; `above` remembers.
 fn crossed(pools: &[(PoolId, Space)], above: &mut BTreeSet<PoolId>) -> Vec<PoolId> {
     let percent =
         |space: &Space| (u128::from(space.used_bytes) * 100 / u128::from(space.capacity_bytes.max(1))) as u64;

@@ -1,16 +1,16 @@
-//! Hot spares: blank drives that join a pool in the place of one that it has lost, or that is too slow.
+//! Hot spares: blank drives that join a pool to replace a drive that is lost or too slow.
 //!
-//! Rebuilding begins at once and needs no spare; a spare gives the pool back the drive that it is short of, which matters
-//! where it has no room, or too few drives, to rebuild. A spare is known by its path alone and holds nothing: it is looked
-//! at when it is needed, and one that is not blank then is never erased.
+//! Rebuilding begins at once and needs no spare. A spare restores the number of drives, which matters if the pool has
+//! too little room, or too few drives, to rebuild. A spare is known only by its path and holds no data. It is probed
+//! when it is needed. If it is not blank then, it is never erased.
 //!
 //! ```text
-//!   lost ─► owed, on record ─► due ─► a spare joins ─► joined, on record ─► the pool has got over it: forgotten
-//!             └─ it is back ─► not owed any more
+//!   lost ─► owed (a spare is needed), on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
+//!             └─ the drive is back ─► no longer owed
 //! ```
 //!
-//! A loss is on record before it is due, so that a pool which gets over it quickly, or a restart, does not make it
-//! forgotten. Where a sudden end comes between joining and the record, the spare is found among the members.
+//! The pool records the need before a spare is due. So neither a quick repair nor a restart makes the array forget it.
+//! If a crash happens between the join and its record, the spare is found among the members.
 
 use base::limits::DRIVE_BYTES_MIN;
 use base::{DriveId, Nanos, PoolId};
@@ -31,39 +31,39 @@ const LOOK_EVERY: Nanos = Nanos::from_secs(600);
 /// How long to wait after a spare could not join.
 const AGAIN_AFTER: Nanos = Nanos::from_secs(60);
 
-/// How a drive that is or was a member is, for whoever decides about spares.
+/// The state of a present or former member, for the decision about spares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Condition {
     Serves,
     /// Missing, and may come back.
     Away,
-    /// A spare is to stand in for it.
+    /// Lost: a spare must replace it.
     Lost,
-    /// A member no more.
+    /// No longer a member.
     Left,
 }
 
 /// What is to be done about a pool's spares.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Plan {
-    /// As they are from now on.
+    /// Their new record.
     spares: Spares,
-    /// For which a spare is to join now.
+    /// The lost drive for which a spare must join now.
     due: Option<DriveId>,
 }
 
-/// `members`: each with its path and how it is, in the order in which they joined.
+/// `members`: each with its path and state, in the order in which they joined.
 fn plan(mut spares: Spares, members: &[(DriveId, &str, Condition)]) -> Plan {
     use Condition::{Away, Left, Lost, Serves};
     let is =
         |id| members.iter().find(|(member, ..)| *member == id).map_or(Left, |&(.., condition)| condition);
     let gone: Vec<DriveId> =
         members.iter().filter(|(.., is)| matches!(is, Away | Lost)).map(|&(id, ..)| id).collect();
-    // the pool has got over what it had lost: an ordinary drive from now on
+    // the pool has repaired the loss: from now on the spare is an ordinary drive
     spares.joined.retain(|joined| gone.contains(&joined.instead_of));
     spares.owed.retain(|&id| is(id) != Serves);
     let covered = |spares: &Spares, id| spares.joined.iter().any(|joined| joined.instead_of == id);
-    // joined, and not on record yet; or added by hand
+    // it has joined, and is not recorded yet; or it was added by command
     let member_at = |path: &String| members.iter().any(|(_, at, is)| at == path && *is != Left);
     let (joined, free) = std::mem::take(&mut spares.free).into_iter().partition(member_at);
     spares.free = free;
@@ -86,7 +86,7 @@ fn plan(mut spares: Spares, members: &[(DriveId, &str, Condition)]) -> Plan {
 }
 
 impl Manager {
-    /// Has drives be spares of a pool, or not any more.
+    /// Makes drives spares of a pool, or removes them.
     pub(crate) async fn set_spares(
         &self,
         name: &str,
@@ -139,13 +139,13 @@ impl Manager {
         self.state.borrow().catalog.pool(id).map(|entry| entry.spares.clone()).unwrap_or_default()
     }
 
-    /// Paths of drives that wait to be needed.
+    /// Paths of unused spares.
     pub(crate) fn spare_paths(&self) -> Vec<String> {
         let state = self.state.borrow();
         state.catalog.pools().iter().flat_map(|entry| entry.spares.free.clone()).collect()
     }
 
-    /// Looks at spares that nobody has looked at for a while: one that has died in its bay is told before it is needed.
+    /// Looks at spares that were not checked for a while: so a failed spare is reported before it is needed.
     pub(crate) async fn see_to_spares(&self) {
         let now = self.context.io.now();
         let due = self.spares_seen.get().is_none_or(|seen| now.saturating_sub(seen) >= LOOK_EVERY);
@@ -159,7 +159,7 @@ impl Manager {
         self.spares_seen.set(Some(self.context.io.now()));
     }
 
-    /// Has a spare join where one is due, and keeps the record of what is owed and of those that have joined.
+    /// Lets a spare join if one is due, and keeps the record of losses that need a spare and of joined spares.
     pub(crate) async fn keep_spares(&self, id: PoolId) {
         let nothing = |(plan, spares): (Plan, Spares)| plan.due.is_none() && plan.spares == spares;
         if self.plan_spares(id).is_none_or(nothing) {
@@ -188,7 +188,7 @@ impl Manager {
         failed.is_none_or(|failed| now.saturating_sub(failed) >= AGAIN_AFTER)
     }
 
-    /// What is to be done, and the spares as they are on record. `None`: the pool has none, or is not served.
+    /// What is to be done, and the recorded spares. `None`: the pool has none, or is not in service.
     fn plan_spares(&self, id: PoolId) -> Option<(Plan, Spares)> {
         let now = self.context.io.now();
         let mut state = self.state.borrow_mut();
@@ -218,11 +218,11 @@ impl Manager {
         let name = self.state.borrow().catalog.pool(id).map(|entry| entry.name.to_string());
         let Some(name) = name else { return Ok(()) };
         let planned = self.plan(&Change::SetSpares { pool: name, spares })?;
-        // where it cannot be stored, the pool says why, and the next round tries again
+        // if this cannot be stored, the pool reports why, and the next round tries again
         self.commit(&planned.next).await
     }
 
-    /// Has the best of the spares join: the smallest that is as large as the lost drive, else the largest.
+    /// Lets the best spare join: the smallest one that is as large as the lost drive, otherwise the largest.
     async fn join_spare(&self, id: PoolId, lost: DriveId) -> bool {
         self.look_at_spares().await;
         let Some(membership) = self.state.borrow().online_pool(id) else { return false };
@@ -236,7 +236,7 @@ impl Manager {
                 spares.free.retain(|free| *free != path);
                 spares.owed.retain(|&owed| owed != lost);
                 spares.joined.push(Joined { path, instead_of: lost });
-                // what is not on record now is found among the members in the next round
+                // if this is not recorded now, the next round finds the spare among the members
                 let _ = self.record_spares(id, spares).await;
                 return true;
             }
@@ -251,7 +251,7 @@ impl Manager {
         }
     }
 
-    /// Spares that could join, as they were found when they were last looked at, with their sizes.
+    /// Spares that could join, as they were last found, with their sizes.
     fn usable_spares(&self, id: PoolId) -> Vec<(String, u64)> {
         let free = self.spares_of(id).free;
         let state = self.state.borrow();
@@ -262,7 +262,7 @@ impl Manager {
         usable.collect()
     }
 
-    /// Spares that would be of no use.
+    /// The problems of spares that could not join.
     pub(crate) fn spare_problems(&self) -> Vec<Problem> {
         let state = self.state.borrow();
         let mut problems = Vec::new();
@@ -279,7 +279,7 @@ impl Manager {
     }
 }
 
-/// What spares do, in plain words.
+/// Describes the state of spares.
 pub(crate) fn describe(spares: &Spares) -> impl Iterator<Item = String> + '_ {
     let joined = spares.joined.iter();
     joined.map(|Joined { path, instead_of }| {

@@ -1,6 +1,6 @@
-//! How the array starts: which array this is, what belongs to it, then hosts are served.
+//! How the array starts: it finds its identity and its parts, then it serves hosts.
 //!
-//! Nothing listens before every shard knows the array: a host never sees a LUN missing that is only late.
+//! No portal listens before every shard knows the array. So a host never misses a LUN that is only late.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use crate::manager::Manager;
 use api::{CommandError, CommandErrorKind};
 
 impl Manager {
-    /// Starts the array, and says how that went.
+    /// Starts the array, and reports the result.
     pub async fn start(self: Rc<Self>) {
         self.began.set(self.context.io.now());
         let result = self.bring_up().await;
@@ -52,7 +52,7 @@ impl Manager {
         Ok(())
     }
 
-    /// The catalog of an array that did not exist before.
+    /// The catalog of a new array.
     fn new_catalog(&self) -> Result<Catalog, CommandError> {
         let name = self.parameters.array_name.parse()?;
         Ok(Catalog::new(ArrayId(self.context.io.random_u128()), name))

@@ -11,18 +11,18 @@ use env::{DriveHandle, DriveInfo, IoError};
 use pool::Membership;
 use task::{Io, Semaphore};
 
-/// What changes.
+/// The changing state of the array.
 pub(crate) struct State {
     pub(crate) catalog: Catalog,
     pub(crate) portals: Vec<Portal>,
     pub(crate) raw: Vec<RawDevice>,
-    /// Volumes that hosts must not see now, although they are mapped.
+    /// Mapped volumes that hosts must not see at present.
     pub(crate) hidden: BTreeSet<VolumeId>,
     pub(crate) drives: Vec<Drive>,
     pub(crate) pools: Vec<Pool>,
 }
 
-/// An address that was to be listened on.
+/// A configured address to listen on.
 pub(crate) struct Portal {
     pub(crate) options: PortalOptions,
     pub(crate) result: Result<SocketAddr, IoError>,
@@ -37,7 +37,7 @@ pub(crate) struct RawDevice {
 }
 
 impl Portal {
-    /// As it is listened on.
+    /// The address that is listened on.
     pub(crate) fn bound(&self) -> Option<PortalOptions> {
         let address = self.result.ok()?;
         Some(PortalOptions { address, ..self.options.clone() })
@@ -45,7 +45,8 @@ impl Portal {
 }
 
 impl State {
-    /// Portal groups, whether or not their addresses could be had: a target port comes and goes with the head's file.
+    /// Portal groups, whether or not their addresses could be opened: target ports change only with the head's
+    /// configuration file.
     pub(crate) fn groups(&self) -> BTreeSet<u16> {
         self.portals.iter().map(|portal| portal.options.group).collect()
     }
@@ -55,11 +56,11 @@ impl State {
 pub(crate) struct Pool {
     pub(crate) id: PoolId,
     pub(crate) name: String,
-    /// Who belongs to it; nothing where it could not be claimed.
+    /// Its membership; `None` if it could not be claimed.
     pub(crate) membership: Option<Membership>,
-    /// What is known of the drives that are here.
+    /// What is known of the present drives.
     pub(crate) infos: Vec<DriveInfo>,
-    /// Why it is not served; nothing where it is.
+    /// Why it is not in service; `None` if it is.
     pub(crate) offline: Option<PoolOffline>,
     /// Drives with its label that could not be used when it was opened.
     pub(crate) unusable: Vec<LostDrive>,
@@ -101,30 +102,30 @@ impl State {
         self.pool_mut(id).expect("a pool that is known").offline = Some(why);
     }
 
-    /// Pools that are served.
+    /// Pools in service.
     pub(crate) fn online(&self) -> Vec<Membership> {
         let online = self.pools.iter().filter(|pool| pool.offline.is_none());
         online.filter_map(|pool| pool.membership.clone()).collect()
     }
 }
 
-/// A configured drive that belongs to no open pool, as it was found when it was last looked at.
+/// A configured drive that belongs to no open pool, as last seen.
 pub(crate) struct Drive {
     pub(crate) path: String,
     pub(crate) info: Option<DriveInfo>,
     pub(crate) content: DriveContent,
-    /// What is foreign, damaged or not readable about it.
+    /// Details if its content is foreign, damaged or unreadable.
     pub(crate) detail: String,
     /// The pool that its label names, and that pool's array.
     pub(crate) member_of: Option<(PoolId, ArrayId)>,
-    /// What that pool is called there.
+    /// That pool's name in the label.
     pub(crate) pool_name: Option<String>,
     /// Its id in that pool.
     pub(crate) id: Option<DriveId>,
 }
 
 impl Drive {
-    /// 0 where it could not be opened.
+    /// 0 if it could not be opened.
     pub(crate) fn size_bytes(&self) -> u64 {
         self.info.as_ref().map_or(0, |info| info.size_bytes)
     }
@@ -139,11 +140,11 @@ impl Drive {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Tried {
     pub(crate) paths: BTreeSet<String>,
-    /// Somebody else had one of them, who may give it up.
+    /// Another process used one of its drives, and may close it.
     pub(crate) in_use: bool,
 }
 
-/// A schedule that could not do what it should.
+/// A schedule that could not do its work.
 pub(crate) struct Late {
     pub(crate) schedule: String,
     pub(crate) since: Nanos,
@@ -151,13 +152,13 @@ pub(crate) struct Late {
 }
 
 pub(crate) enum Missed {
-    /// It is tried again.
+    /// It will be tried again.
     Failed(CommandError),
-    /// The pool of this volume was offline; the moment has passed.
+    /// The pool of this volume was offline; the time for the snapshot has passed.
     Volume(String),
 }
 
-/// What is known of copies that are at work.
+/// What is known of running copies.
 #[derive(Default)]
 pub(crate) struct Copying {
     pub(crate) at_work: BTreeMap<PoolId, usize>,

@@ -1,4 +1,4 @@
-//! What the administrator is shown.
+//! The status of the array, as the administrator sees it.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -58,7 +58,7 @@ impl Manager {
         }
     }
 
-    /// What is wrong, and nothing else: it is asked for every few seconds.
+    /// Only the problems, which are requested every few seconds.
     pub(crate) async fn all_problems(&self) -> Vec<Problem> {
         let of_pools = self.pool_statuses().await.into_iter().flat_map(|(_, problems)| problems);
         self.sorted_problems(of_pools).await
@@ -77,7 +77,7 @@ impl Manager {
         problems
     }
 
-    /// A volume that was made or changed, as it is now.
+    /// The present state of a volume that was made or changed.
     pub(crate) async fn made_volume(&self, id: VolumeId) -> Option<Made> {
         self.volume_statuses(&[id]).await.pop().map(Box::new).map(Made::Volume)
     }
@@ -93,7 +93,7 @@ impl Manager {
                 entry.insert(self.copy_spaces(pool).await);
             }
         }
-        // in one pass: volumes and snapshots may be thousands each
+        // in one pass: there may be thousands of volumes and snapshots
         let mut snapshots: BTreeMap<VolumeId, u64> = BTreeMap::new();
         for snapshot in self.state.borrow().catalog.snapshots() {
             *snapshots.entry(snapshot.volume).or_default() += 1;
@@ -145,7 +145,7 @@ impl Manager {
         })
     }
 
-    /// A host, with how many of `sessions` are its own.
+    /// A host, with the number of its own sessions among `sessions`.
     pub(crate) fn host_status(&self, name: &str, sessions: &[SessionStatus]) -> Option<HostStatus> {
         let state = self.state.borrow();
         let host = state.catalog.find_host(name)?;
@@ -158,7 +158,7 @@ impl Manager {
         })
     }
 
-    /// What is wrong, pools aside.
+    /// The problems, without those of pools.
     fn problems(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         let (failure, unsettled) = (self.failure.borrow(), self.unsettled.borrow());
@@ -181,7 +181,7 @@ impl Manager {
     }
 }
 
-/// What is wrong with the array as a whole; `unsettled`: what could not be put in order at the start.
+/// The problems of the array as a whole; `unsettled`: what could not be repaired at the start.
 fn array_problems(
     stopping: bool,
     failure: Option<&CommandError>,

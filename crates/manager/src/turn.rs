@@ -1,7 +1,8 @@
-//! Commands do not wait for ever, and what was given up does not happen later.
+//! Commands do not wait forever, and an abandoned command does not take effect later.
 //!
-//! A command that has changed nothing yet is given up when its time is over, or when whoever asked has gone: from then on it changes
-//! nothing. One that has begun to change something goes on; whoever asked is told that, and what it waits for.
+//! A command that has changed nothing yet is abandoned when its time is over or its caller is gone. From then on it
+//! changes nothing. A command that has begun a change continues; its caller learns this, and what the command waits
+//! for.
 
 use std::pin::pin;
 use std::rc::Rc;
@@ -13,10 +14,10 @@ use crate::manager::Manager;
 use crate::order::Order;
 use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 
-/// For so long a command is waited for.
+/// How long a command may take before its caller gets an answer.
 const TIME_MAX: Nanos = Nanos::from_secs(50);
 
-/// The turn of changes, held for a command. Who holds it without one acts for the array itself.
+/// The turn of changes, held for a command. Without a command, it is held for the array itself.
 pub(crate) struct Turn<'a> {
     array: &'a Manager,
     _permit: task::SemaphorePermit,
@@ -41,13 +42,13 @@ impl Manager {
             Ok(result) => reply(result),
             Err(()) => {
                 reply(Err(self.give_up_order(&order)));
-                // it ends by itself; what it has begun is ended in order
+                // it ends by itself; what it has begun is completed in order
                 let _ = work.await;
             }
         }
     }
 
-    /// Nobody waits for it any more; what is said.
+    /// Nobody waits for the command any more; returns the answer.
     fn give_up_order(&self, order: &Rc<Order>) -> CommandError {
         order.given_up.set(true);
         let seconds = TIME_MAX.0 / 1_000_000_000;
@@ -80,20 +81,20 @@ impl Manager {
         Ok(Turn { array: self, _permit: permit })
     }
 
-    /// What the command whose turn it is waits for from now on, in plain words.
+    /// Records what the running command waits for from now on, for people to read.
     pub(crate) fn waits_for(&self, what: impl Into<String>) {
         if let Some(order) = &*self.order.borrow() {
             *order.waits_for.borrow_mut() = what.into();
         }
     }
 
-    /// Whether the command whose turn it is, if there is one, is still wanted.
+    /// Whether a caller still waits for the running command, if there is one.
     pub(crate) fn still_wanted(&self) -> Result<(), CommandError> {
         let order = self.order.borrow().clone();
         order.map_or(Ok(()), |order| order.check())
     }
 
-    /// To be called before a command changes anything: from then on it is not given up any more.
+    /// Must be called before a command changes anything: from then on it is not abandoned any more.
     pub(crate) fn go_ahead(&self) -> Result<(), CommandError> {
         self.still_wanted()?;
         if let Some(order) = &*self.order.borrow() {

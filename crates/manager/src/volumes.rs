@@ -19,7 +19,7 @@ impl Manager {
         };
         let result = self.create_volume_on(&new, device.as_ref(), dry_run).await;
         if let (Some((drive, _)), true) = (&device, dry_run || result.is_err()) {
-            // a drive that fails to close is closed
+            // an error while closing a drive still closes it
             let _ = self.context.io.drive_close(*drive).await;
         }
         result
@@ -80,7 +80,7 @@ impl Manager {
         Ok(planned.reply(false, made))
     }
 
-    /// Makes the volume's layer where it has one, then the catalog that names it.
+    /// Makes the volume's layer if it needs one, then stores the catalog that names it.
     async fn make_durable(&self, next: &Catalog, volume: VolumeId) -> Result<(), CommandError> {
         let volume = next.volume(volume).expect("just created");
         if let VolumeKind::Pool { pool, layer } = volume.backing {
@@ -97,7 +97,7 @@ impl Manager {
         self.commit(next).await
     }
 
-    /// Opens a device that is to become a raw volume.
+    /// Opens a device that will become a raw volume.
     async fn open_raw(
         &self,
         path: &str,
@@ -114,7 +114,7 @@ impl Manager {
         }
     }
 
-    /// The raw volume that is this device.
+    /// The raw volume of this device.
     pub(crate) fn raw_volume_at(&self, path: &str) -> Option<Name> {
         let state = self.state.borrow();
         let at =
@@ -157,7 +157,7 @@ impl Manager {
         Ok(planned.reply(false, None))
     }
 
-    /// Gives back what a deleted volume held. No shard has a command at work on it any more.
+    /// Frees the blocks of a deleted volume. No shard runs a command on it any more.
     async fn discard_volume(&self, volume: &Volume) {
         match &volume.backing {
             VolumeKind::Pool { pool, layer } => self.drop_layer(*pool, *layer).await,
@@ -169,7 +169,7 @@ impl Manager {
                     !gone
                 });
                 for drive in closing {
-                    // a drive that fails to close is closed
+                    // an error while closing a drive still closes it
                     let _ = self.context.io.drive_close(drive).await;
                 }
             }
@@ -237,7 +237,7 @@ impl Manager {
     }
 }
 
-/// What a volume of 4 KiB blocks leaves out of a device that ends inside one.
+/// The bytes of a device that a volume of 4 KiB blocks cannot use, because the device ends inside a block.
 fn cut_off(info: &DriveInfo, size_bytes: u64) -> Option<String> {
     let left_out = info.end_bytes.checked_sub(size_bytes).filter(|&bytes| bytes > 0)?;
     Some(format!(
@@ -246,8 +246,8 @@ fn cut_off(info: &DriveInfo, size_bytes: u64) -> Option<String> {
     ))
 }
 
-/// libiscsi takes the LUN of its URLs as the first two bytes of the LUN field, without the addressing method that is due from
-/// 256 on; QEMU's own initiator and `iscsi-inq` are built on it.
+/// libiscsi takes the LUN of its URLs as the first two bytes of the LUN field, without the addressing method that is
+/// required from 256 on; QEMU's own initiator and `iscsi-inq` use libiscsi.
 fn for_libiscsi(lun: u16) -> String {
     let field = wire::scsi::Lun::new(lun).expect("the catalog has checked it").emit() >> 48;
     if field == u64::from(lun) { String::new() } else { format!(" (clients of libiscsi write {field})") }

@@ -1,4 +1,4 @@
-//! Erasing a drive, so that it can be used anew.
+//! Erases a drive, so that it can be used anew.
 
 use pool::Content;
 
@@ -10,10 +10,10 @@ use api::{CommandError, Reply};
 use base::units::size;
 
 impl Manager {
-    /// Refused where a pool, a volume or anybody else uses the drive, and where a pool has not been rebuilt without it.
+    /// Refused if a pool, a volume or another process uses the drive, and if a pool has not been rebuilt without it.
     pub(crate) async fn wipe_drive(&self, path: &str, dry_run: bool) -> Result<Reply, CommandError> {
         let paths = [path.to_owned()];
-        // named, and so forced: whoever asks knows that there is something on it
+        // named, and so forced: the caller knows that the drive is not blank
         let taken = self.take_drives(&paths, &paths).await?;
         let Probed { handle, info, content } = taken.first().expect("one was taken");
         let line = format!(
@@ -38,7 +38,7 @@ impl Manager {
     }
 }
 
-/// What a drive holds, for people to read.
+/// The content of a drive, for people to read.
 fn held(content: &Content) -> String {
     match content {
         Content::Blank => "nothing".to_owned(),

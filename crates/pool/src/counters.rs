@@ -1,4 +1,4 @@
-//! What a lane counts while it is open.
+//! The counters of a lane while it is open.
 
 /// Errors of one drive, by kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -9,7 +9,7 @@ pub struct DriveErrors {
 }
 
 impl DriveErrors {
-    /// Together with those of `other`.
+    /// The sum with those of `other`.
     pub fn plus(self, other: DriveErrors) -> DriveErrors {
         DriveErrors {
             read: self.read + other.read,
@@ -36,15 +36,15 @@ pub struct LaneCounters {
     pub segments_cleaned: u64,
     /// Leaf pages of layers that were merged into others.
     pub pages_merged: u64,
-    /// Blocks written anew because something that they stood in lacked redundancy, or was to be emptied.
+    /// Blocks written anew because their segment lacked redundancy or was to be emptied.
     pub blocks_restored: u64,
     /// Recovery: batches replayed, found torn and dropped, completed from parity.
     pub replayed: u64,
     pub dropped: u64,
     pub completed: u64,
-    /// Recovery: conditional entries that did not apply any more.
+    /// Recovery: conditional entries that no longer applied.
     pub moves_stale: u64,
-    /// Counts of what is in use that were wrong, and have been put right.
+    /// Counts of what is in use that were wrong and have been corrected.
     pub counts_mended: u64,
 }
 
@@ -57,8 +57,8 @@ impl LaneCounters {
         &mut self.drive_errors[index]
     }
 
-    /// A write, or a flush, that failed. That there is no space below a drive is no error of the drive; it is asked for again
-    /// and again.
+    /// A failed write or flush. Missing space below a drive is no error of the drive; the operation is retried
+    /// repeatedly.
     pub(crate) fn failed_write(&mut self, drive: u8, error: env::IoError) {
         if error != env::IoError::NoSpace {
             self.drive(drive).write += 1;

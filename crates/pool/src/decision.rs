@@ -1,13 +1,13 @@
-//! Decisions that are seldom taken, each with a count: a batch of simulated runs must have taken every one of them.
+//! Counts decisions that are rarely taken. A batch of simulated runs must have taken each of them at least once.
 //!
-//! What is counted here is off the path of healthy reads and writes. The counts are the process's; nothing in the
+//! None of these decisions is on the path of healthy reads and writes. The counts belong to the process. Nothing in the
 //! pool reads them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! decisions {
     ($($name:ident = $text:literal,)*) => {
-        /// One of them.
+        /// A rarely taken decision.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Decision { $($name,)* }
 
@@ -97,7 +97,7 @@ decisions! {
 static COUNTS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
 
 impl Decision {
-    /// Counts that it was taken.
+    /// Counts one occurrence.
     pub fn taken(self) {
         COUNTS[self as usize].fetch_add(1, Ordering::Relaxed);
     }

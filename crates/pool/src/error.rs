@@ -1,4 +1,4 @@
-//! Why something was not carried out: a request to a lane, and making or opening a pool.
+//! Why a request to a lane failed, and why making or opening a pool failed.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use crate::geometry::protection::WidthOutOfRange;
 /// Why a request to a lane was not carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LaneError {
-    /// No space for what the write adds; or the file system under the drives is full.
+    /// No space for the blocks that the write adds; or the file system under the drives is full.
     OutOfSpace,
     /// The block can neither be read nor rebuilt.
     Unreadable { block: u64 },
@@ -20,9 +20,9 @@ pub enum LaneError {
     Miscompare { offset_bytes: u32 },
     /// No such layer, or it is being dropped.
     NoSuchLayer,
-    /// Something stands on the layer, or is to: it is written no more.
+    /// Another layer is above this layer, or will be: it cannot be written any more.
     Frozen,
-    /// A block refers to another lane's, or another layer's: whoever asked has to say what is there.
+    /// A block refers to another lane or another layer: the caller has to supply its content.
     Elsewhere,
     /// Too many drives have failed, or the lane is closed.
     Unavailable,
@@ -44,10 +44,11 @@ impl fmt::Display for LaneError {
 
 impl std::error::Error for LaneError {}
 
-/// The error that a block request gets for a lane's error. `lba_of` turns a lane's block into the volume's.
+/// Translates a lane's error into the error of a block request. `lba_of` turns a lane's block into the volume's.
 pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
     match error {
-        // a volume goes on in its frozen layer where the snapshot that froze it finds no space to be recorded, nor to be forgotten
+        // if the snapshot that froze a layer finds no space to be recorded or to be dropped, the volume stays in its
+        // frozen layer
         LaneError::OutOfSpace | LaneError::Frozen => block::BlockError::OutOfSpace,
         LaneError::Unreadable { block } => block::BlockError::Medium { lba: lba_of(block) },
         LaneError::Miscompare { offset_bytes } => block::BlockError::Miscompare { offset_bytes },
@@ -76,7 +77,7 @@ pub enum PoolError {
     },
     /// None of the drives has a label.
     NoLabel,
-    /// The program ended while it was made: nothing has ever been stored in it.
+    /// The program ended while it made the pool: nothing has ever been stored in it.
     Unfinished,
     FutureVersion {
         path: String,
@@ -87,14 +88,14 @@ pub enum PoolError {
         missing: Vec<DriveId>,
         allowed: usize,
     },
-    /// More drives are missing or hold an older state of the pool than the protection allows: what was
-    /// acknowledged since may be on none of the others.
+    /// More drives are missing or hold an older state of the pool than the protection covers: what was acknowledged
+    /// since may be on none of the others.
     TooManyOutdated {
         outdated: Vec<DriveId>,
         missing: usize,
         allowed: usize,
     },
-    /// Another process has so many of the drives that it may be serving the pool.
+    /// Another process holds so many of the drives that it may be serving the pool.
     Held {
         held: usize,
     },
@@ -107,7 +108,7 @@ pub enum PoolError {
         lane: u16,
         what: &'static str,
     },
-    /// What is whole does not fit the pool, or itself.
+    /// A structure is whole, but does not fit the pool, or contradicts itself.
     Misfit {
         lane: u16,
         what: &'static str,

@@ -1,4 +1,4 @@
-//! A lane: one independent log of a pool, living on one shard.
+//! A lane: one independent log of a pool, on one shard.
 //!
 //! ```text
 //!  execute ─► write.rs ─► queue.rs (pending → batch → drives → commit in order) ─► map, segments
@@ -6,9 +6,9 @@
 //!  in the background: log task, checkpoint/writer.rs, clean.rs
 //! ```
 //!
-//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each keeps its state to
-//! itself and knows no lane. What needs several of them is a method of the lane, in the folder of what it is about. Parts are
-//! borrowed for the length of one synchronous step, never across an await.
+//! The lane owns parts: `Cleaner`, `Checkpointer`, `Scrubber`, `Merger`, `DriveHealth`, `Life`, and others. Each part
+//! has private state and does not know the lane. An operation that needs several parts is a method of the lane, in the
+//! folder of its subject. A part is borrowed only for one synchronous step, never across an await.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -37,11 +37,11 @@ use crate::space::promises::Promises;
 use crate::space::segments::Segments;
 use crate::space::shares::Shares;
 
-/// What a lane asks of whoever owns the pool as a whole.
+/// What a lane asks of the owner of the whole pool.
 pub trait LaneHost {
-    /// A drive does not answer any more, or refuses writes. The future ends when that is recorded on the
-    /// remaining drives and [`Lane::set_membership`] has been called; `false` where it cannot be recorded,
-    /// or too many drives have failed.
+    /// A drive does not answer any more, or refuses writes. The future ends when this is recorded on the remaining
+    /// drives and [`Lane::set_membership`] has been called; `false` if it cannot be recorded, or too many drives have
+    /// failed.
     fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool>;
 }
 
@@ -54,7 +54,7 @@ pub struct LaneOptions {
     pub checkpoint_interval: Nanos,
     /// The share of time that rebuilding and scrubbing may take while hosts are served, in percent, 1 to 100.
     pub repair_share_percent: u8,
-    /// Errors of one drive that are borne before it is taken out.
+    /// The error thresholds of a drive.
     pub patience: Patience,
 }
 
@@ -69,7 +69,7 @@ impl Default for LaneOptions {
     }
 }
 
-/// One lane. See the module's words.
+/// One lane. See the header of this file.
 pub struct Lane {
     pub(crate) io: Io,
     pub(crate) number: u16,
@@ -83,23 +83,23 @@ pub struct Lane {
     pub(crate) holds: RefCell<Holds>,
     pub(crate) life: Life,
     pub(crate) counters: RefCell<LaneCounters>,
-    /// Something for the log task to look at.
+    /// There is work for the log task.
     pub(crate) log_work: Notify,
     /// A batch was committed, or will never be.
     pub(crate) committed: Notify,
     /// Space may have become free, or the checkpoint has moved on.
     pub(crate) space: Notify,
-    /// Something for the background task (checkpoint, cleaning) to do.
+    /// There is work for the background task (checkpoint, cleaning).
     pub(crate) background: Notify,
     pub(crate) cleaner: Cleaner,
     pub(crate) checkpointer: Checkpointer,
     pub(crate) merger: Merger,
     pub(crate) scrubber: Scrubber,
-    /// What the drives have done lately.
+    /// What the drives have done recently.
     pub(crate) health: DriveHealth,
-    /// Blocks promised to writes that are not committed yet.
+    /// Blocks for which space is promised to writes that are not committed yet.
     pub(crate) promises: Promises,
-    /// Pages that walks through the map have looked at since others had their turn.
+    /// Map pages that walks have looked at since other tasks last ran.
     pub(crate) walked: Cell<u32>,
     /// A write waits because the file system under a drive is full.
     pub(crate) full: Notify,
@@ -156,8 +156,8 @@ impl Lane {
         self.number
     }
 
-    /// Takes in that drives have failed, are there again, are new, or are to go: new segments leave out what
-    /// is not online, and what stands on the others is written anew where there is space.
+    /// Adopts a membership: drives have failed, come back, joined, or are being emptied. New segments use only online
+    /// drives. What is on the other drives is written anew if there is space.
     pub fn set_membership(&self, membership: Membership) {
         let before = self.membership.replace(membership);
         let membership = self.membership.borrow();
@@ -179,8 +179,8 @@ impl Lane {
         self.log_work.notify();
     }
 
-    /// Segments that stand on a drive which nothing new goes to are neither written to nor set aside any longer: what
-    /// is in them could not be written anew otherwise, where no host writes.
+    /// Segments on a drive that accepts nothing new are no longer written to or reserved. Otherwise their content could
+    /// not be written anew if no host writes.
     pub(crate) fn leave_unusable(&self) {
         let place = self.log.borrow().place;
         let place = place.filter(|&(id, _)| !self.segments.borrow().is_whole(id));
@@ -192,17 +192,17 @@ impl Lane {
         }
     }
 
-    /// Changes how repairs are paced and what is held against drives, from now on.
+    /// Changes the pacing of repairs and the error thresholds from now on.
     pub fn tune(&self, repair_share_percent: u8, patience: Patience) {
         self.options.set(LaneOptions { repair_share_percent, patience, ..self.options.get() });
     }
 
-    /// Gives the map more memory or less, in bytes, from now on.
+    /// Sets the memory of the map, in bytes, from now on.
     pub fn set_map_budget(&self, bytes: usize) {
         self.map.borrow_mut().set_budget(bytes);
     }
 
-    /// A drive is out: should it come back, it may lack what had not been flushed.
+    /// A drive is out: if it comes back, it may lack what had not been flushed.
     fn mark_unsettled(&self, drive: u8) {
         let durable = self.log.borrow().durable();
         for segment in self.segments.borrow_mut().iter_mut() {
@@ -217,7 +217,7 @@ impl Lane {
         self.segments.borrow().on_drive(drive)
     }
 
-    /// Blocks that are stored, and those that could be without a drive, or with one of so many chunks in its place.
+    /// Blocks that are stored, and how many could be without a drive, or with a replacement of this many chunks.
     pub fn space_without(&self, drive: u8, instead: Option<u32>) -> (u64, u64) {
         let segments = self.segments.borrow();
         (segments.live(), Shares::capacity_without(drive, instead, &segments, &self.map.borrow()))
@@ -231,7 +231,7 @@ impl Lane {
         self.life.has_ended()
     }
 
-    /// Gives everything up that waits for the log: too many drives are gone.
+    /// Abandons everything that waits for the log: too many drives are gone.
     pub(crate) fn fail(&self) {
         if self.life.fail() {
             Decision::LaneFailed.taken();
@@ -258,15 +258,15 @@ impl Lane {
         Running(self.clone())
     }
 
-    /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task: when this
-    /// ends, the lane touches no drive any more.
+    /// Writes a last checkpoint, so that the next start has nothing to replay, and ends every task. When this ends, the
+    /// lane accesses no drive any more.
     pub async fn close(self: &Rc<Self>) -> Result<(), LaneError> {
         self.life.begin_closing();
         let result = if self.life.is_recovering() {
-            // nothing has been taken in that a checkpoint could keep
+            // nothing was accepted that a checkpoint could keep
             Ok(())
         } else if self.life.is_stalled() {
-            // it would wait for space, which may never come
+            // the checkpoint would wait for space, which may never become free
             Err(LaneError::OutOfSpace)
         } else {
             self.write_checkpoint().await
@@ -278,14 +278,14 @@ impl Lane {
     }
 }
 
-/// What the segments need to know of each drive.
+/// What the segments must know of each drive.
 fn drives_of(membership: &Membership) -> impl Iterator<Item = (u32, bool, bool)> + '_ {
     let known =
         |member: &Member| (member.chunks, member.state == DriveState::Online, member.state.is_readable());
     membership.members.iter().map(known)
 }
 
-/// Something of a lane that has not ended.
+/// A task or request of a lane that has not ended.
 pub(crate) struct Running(Rc<Lane>);
 
 impl Drop for Running {

@@ -2,22 +2,22 @@
 //!
 //! | file                            | what it does |
 //! |---------------------------------|---|
-//! | `lane`, `life`                  | one independent log of a pool on one shard: it owns the parts, which know nothing of it |
-//! | `requests`                      | what a lane can be asked (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `holds`), references (`refer`), which blocks are mapped (`map_status`) or behind the end of a smaller volume (`beyond`), the catalog (`catalog`) |
-//! | `reading`                       | blocks of a layer (`read`); cells read, checked and rebuilt (`cells`); whole batches checked (`verify`) |
-//! | `log`                           | entries that wait (`queue`), built into a batch (`batch`), placed and committed (`append`), written to the drives (`write_batch`), and what a commit changes in the map (`apply`) |
+//! | `lane`, `life`                  | one independent log of a pool on one shard: it owns the parts, which do not know it |
+//! | `requests`                      | the requests to a lane (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `holds`), references (`refer`), which blocks are mapped (`map_status`) or behind the end of a smaller volume (`beyond`), the catalog (`catalog`) |
+//! | `reading`                       | reads blocks of a layer (`read`); reads, checks and rebuilds cells (`cells`); checks whole batches (`verify`) |
+//! | `log`                           | queues entries (`queue`), builds batches (`batch`), places and commits them (`append`), writes them to the drives (`write_batch`), and applies committed entries to the map (`apply`) |
 //! | `map`                           | layers and their pages in memory (`tree`), read from drives (`pages`), evicted (`ring`), counted anew (`recounted`); dirty pages that a checkpoint would have to write (`exposure`) |
-//! | `layers`                        | one layer (`layer`), which stands on which (`stacks`), those with a meaning of their own (`names`); blocks that are what another layer says (`references`); what the layers below one say (`bases`); their space (`usage`); emptying and merging those that nobody needs (`dropping`, `merge`, `merger`) |
-//! | `checkpoint`                    | what is known of the newest and whether another is due (`checkpointer`); writing the map, the table and the roots (`writer`); opening a lane from it and the batches after it (`recovery`, `found`), once it is believed (`sanity`) |
-//! | `space`                         | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); how much of the room is whose (`shares`, `promises`), and who waits for it (`waiting`) |
-//! | `cleaning`                      | what it is doing (`cleaner`), choosing segments (`clean`), moving their blocks (`round`); how hosts and background work leave each other room and time (`pacing`) |
-//! | `integrity`                     | reading everything (`scrub`, `scrubber`); what is damaged beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
-//! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when one is given up: for errors (`evidence`, `health`, `care`), for being slow (`latency`), for hanging (`watch`); where one is full (`full`) |
-//! | `geometry`                      | the five kinds of protection (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or another layer's (`reference`) |
+//! | `layers`                        | one layer (`layer`), how layers are stacked (`stacks`), layers that belong to no volume (`names`); blocks whose content another layer decides (`references`); what the layers below a layer say (`bases`); their space (`usage`); emptying and merging layers that nobody needs (`dropping`, `merge`, `merger`) |
+//! | `checkpoint`                    | the newest checkpoint, and whether another is due (`checkpointer`); writing the map, the table and the roots (`writer`); opening a lane from the checkpoint and the batches after it (`recovery`, `found`), after checking the checkpoint (`sanity`) |
+//! | `space`                         | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); how the room is shared (`shares`, `promises`), and which writes wait for it (`waiting`) |
+//! | `cleaning`                      | the state of cleaning (`cleaner`), choosing segments (`clean`), moving their blocks (`round`); how hosts and background work share room and time (`pacing`) |
+//! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
+//! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `care`), for being slow (`latency`), for hanging (`watch`); where a drive is full (`full`) |
+//! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
 //! | `format`                        | the bytes on a drive |
 //! | `volume`                        | a volume over the lanes of a pool, as a block target |
 //! | `error`                         | why a request to a lane, or making or opening a pool, failed |
-//! | `counters`, `stats`, `decision` | what is counted, told, and how often each rare decision was taken |
+//! | `counters`, `stats`, `decision` | counters, statistics, and how often each rare decision was taken |
 //! | `fuzz`                          | entry points for fuzzing |
 
 mod checkpoint;

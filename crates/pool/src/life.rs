@@ -1,10 +1,10 @@
-//! Whether a lane runs, and who still does something in it.
+//! Whether a lane runs, and which tasks still work in it.
 //!
 //! ```text
 //!                recovered          no space below a drive
 //!   Recovering ────────────► Running ◄──────────► Stalled
-//!       └───────── too many drives have gone ────────┴──► Failed
-//!       └───────── closed, whatever it was before ────────────────► Closed
+//!       └───────── too many drives are gone ─────────┴──► Failed
+//!       └───────── closed, from any state ───────────────────────► Closed
 //! ```
 
 use std::cell::Cell;
@@ -15,8 +15,8 @@ use crate::error::LaneError;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
-    /// Replayed, but not written down: what the recovery writes is tried until it succeeds. Where the file
-    /// system under the drives is full, reads are served meanwhile.
+    /// Replayed, but not recorded on the drives: writing the result is retried until it succeeds. If the file system
+    /// under the drives is full, reads are served meanwhile.
     Recovering,
     Running,
     /// The file system under the drives is full: batches in flight are retried, new writes refused.
@@ -28,18 +28,18 @@ enum State {
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// What was recovered is written down.
+    /// The result of the recovery is on the drives.
     Recovered,
     /// There is no space below a drive.
     Full,
-    /// What there was no space for is committed.
+    /// Entries for which there was no space are committed.
     Committed,
     Failed,
     Closed,
 }
 
 impl State {
-    /// The state after an event. Every other event is a bug.
+    /// The state after an event. Every other combination is a bug.
     fn after(self, event: Event) -> State {
         match (self, event) {
             (State::Recovering, Event::Recovered) => State::Running,
@@ -58,7 +58,7 @@ impl State {
 /// The life of a lane.
 pub(crate) struct Life {
     state: Cell<State>,
-    /// It is to end: nothing waits for space below the drive files any longer.
+    /// The lane is closing: nothing waits for space below the drive files any longer.
     closing: Cell<bool>,
     /// Tasks and requests that have not ended.
     running: Cell<usize>,
@@ -79,7 +79,7 @@ impl Life {
         self.state.set(self.state.get().after(event));
     }
 
-    /// What was recovered is written down: from now on writes are taken in.
+    /// The result of the recovery is on the drives: from now on the lane accepts writes.
     pub fn begin(&self) {
         self.on(Event::Recovered);
     }
@@ -89,14 +89,14 @@ impl Life {
         self.on(Event::Full);
     }
 
-    /// A batch was committed. Whether the lane was stalled until now.
+    /// A batch was committed. Returns whether the lane was stalled until now.
     pub fn resume(&self) -> bool {
         let stalled = self.is_stalled();
         self.on(Event::Committed);
         stalled
     }
 
-    /// Too many drives have gone. `false` where the lane is closed, and that changes nothing.
+    /// Too many drives are gone. `false` if the lane is closed, because then this changes nothing.
     pub fn fail(&self) -> bool {
         self.on(Event::Failed);
         !self.is_closed()
@@ -110,7 +110,7 @@ impl Life {
         self.on(Event::Closed);
     }
 
-    /// Whether something can be written.
+    /// Whether the lane can write.
     pub fn check_running(&self) -> Result<(), LaneError> {
         match self.state.get() {
             State::Running => Ok(()),
@@ -139,12 +139,12 @@ impl Life {
         self.closing.get()
     }
 
-    /// Whether nothing is written any more.
+    /// Whether the lane does not write any more.
     pub fn has_ended(&self) -> bool {
         matches!(self.state.get(), State::Failed | State::Closed)
     }
 
-    /// Something begins that [`Life::all_ended`] waits for; [`Life::leave`] follows.
+    /// A task begins that [`Life::all_ended`] waits for; [`Life::leave`] must follow.
     pub fn enter(&self) {
         self.running.set(self.running.get() + 1);
     }

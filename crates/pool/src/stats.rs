@@ -1,4 +1,4 @@
-//! What a lane counts.
+//! The statistics of a lane.
 
 use crate::counters::LaneCounters;
 use crate::drives::care::note_needed;
@@ -15,35 +15,35 @@ pub struct LaneStats {
     pub counters: LaneCounters,
     /// Blocks that volumes can use.
     pub capacity_blocks: u64,
-    /// Those that they could use without a drive, by its index.
+    /// Blocks that volumes could use without a drive, by the drive's index.
     pub capacity_without: Vec<u64>,
     /// Blocks in use, map pages among them.
     pub live_blocks: u64,
-    /// Of the live blocks, those of layers; the rest is the map itself.
+    /// Live blocks that belong to layers; the rest is the map itself.
     pub mapped_blocks: u64,
-    /// Blocks of layers that are references; they take none of the live ones.
+    /// Blocks of layers that are references; they use no live blocks.
     pub reference_blocks: u64,
     pub segments_total: usize,
-    /// Blocks that one segment takes when it is filled with full batches.
+    /// Blocks of one segment filled with full batches.
     pub segment_blocks: usize,
     pub segments_free: usize,
-    /// Blocks of segments that are kept free: where less is, cleaning begins.
+    /// Blocks of segments that are kept free: with less, cleaning begins.
     pub reserve_blocks: u64,
-    /// Segments in which some batch lacks a column, or which have a column on a drive that is not online; those of which
-    /// nothing more can be moved do not count, here and in the exposed blocks.
+    /// Segments in which some batch lacks a column, or which have a column on a drive that is not online. Segments
+    /// whose blocks cannot be moved do not count, here and in the exposed blocks.
     pub segments_degraded: usize,
-    /// Live blocks by how many columns of their segment are lost: what stands at index 1 would survive one failure
-    /// less than the protection promises, and so on. Segments with damage, or with a column on a drive that is
-    /// being emptied, count at index 0, where the whole ones do not.
+    /// Live blocks by how many columns of their segment are lost: blocks at index 1 survive one failure less than the
+    /// protection promises, and so on. Segments with damage, or with a column on a drive that is being emptied, count
+    /// at index 0; whole segments do not count.
     pub exposed_blocks: [u64; 3],
-    /// Columns that the most exposed live blocks have lost, whether they can be moved or not.
+    /// Columns that the most exposed live block has lost, whether it can be moved or not.
     pub lost_columns_max: usize,
-    /// Columns of no use to rebuild from that the most exposed live blocks have, at most: those that are lost, and those of which
-    /// it is known that they lack something, or may be. What nothing more can be moved of does not count.
+    /// Maximum number of columns useless for rebuilding in the segment of any live block: lost ones, and those that
+    /// lack something or may do so. Segments whose blocks cannot be moved do not count.
     pub exposed_columns_max: usize,
-    /// Drives of which this lane has met so many errors lately, of each kind, by drive index.
+    /// Recent errors of each drive that this lane has met, by kind, by drive index.
     pub recent_faults: Vec<[u32; 3]>,
-    /// Drives without which this lane might have something that stands nowhere else, by drive index.
+    /// Drives that may hold the only copy of some data of this lane, by drive index.
     pub needs_drive: Vec<bool>,
     /// Live blocks that can neither be read nor rebuilt, as far as is known.
     pub lost_blocks: u64,
@@ -54,19 +54,19 @@ pub struct LaneStats {
     pub map_budget_bytes: usize,
     pub map_pages_cached: usize,
     pub map_pages_dirty: usize,
-    /// Leaf pages that were looked for in memory, and those of them that were not there.
+    /// Leaf pages that were looked up in memory, and how many of them were not there.
     pub map_lookups: u64,
     pub map_misses: u64,
     /// Writes wait or are refused because the file system under the drives is full.
     pub stalled: bool,
-    /// Below these drives there was none.
+    /// Drives below which there was no space.
     pub short_of_space: Vec<u8>,
     /// Too many drives have failed.
     pub failed: bool,
 }
 
-/// How many more drives may fail without loss of data, as far as is known: worked out from the worst block that there is.
-/// What rots unnoticed is not known; a scrub finds it.
+/// How many more drives may fail without loss of data, as far as is known, according to the most exposed block.
+/// Undetected corruption is not included; a scrub finds it.
 pub fn failures_survivable(membership: &Membership, lanes: &[&LaneStats]) -> u8 {
     let parity = usize::from(membership.protection.parity());
     let worst =
@@ -132,7 +132,7 @@ impl Lane {
         }
     }
 
-    /// Blocks mapped by a layer, without those of the layers below; 0 for one that does not exist.
+    /// Blocks mapped by a layer, without those of the layers below; 0 if it does not exist.
     pub fn layer_blocks(&self, layer: base::LayerId) -> u64 {
         let map = self.map.borrow();
         map.layers.get(&map.named(layer)).map_or(0, |layer| layer.mapped)

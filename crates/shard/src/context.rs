@@ -1,4 +1,4 @@
-//! What the tasks of one shard share, and how they ask other shards, or another room of their own.
+//! What the tasks of one shard share, and how they call other shards or another room of their own shard.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::future::Future;
@@ -24,22 +24,22 @@ use crate::units::Units;
 /// The shard that manages the array and keeps the register of sessions.
 pub const MANAGER: ShardId = ShardId(0);
 
-/// How far a shard is in its life; it only moves on.
+/// The phase of a shard from its start to its end; it only advances.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Stage {
     Serving,
-    /// No new session, and none left soon.
+    /// No new session is accepted, and the existing ones end soon.
     Quiescing,
-    /// Nothing left to do.
+    /// Nothing is left to do.
     Stopped,
 }
 
-/// Who carries out the calls of a shard: all of its rooms together.
+/// Carries out the calls of a shard: all of its rooms together.
 pub trait Handler {
     fn handle(self: Rc<Self>, call: Call) -> Pin<Box<dyn Future<Output = Answer>>>;
 }
 
-/// One shard's state, as far as all rooms need it.
+/// The state of one shard that all rooms need.
 pub struct Context {
     pub io: Io,
     pub shard: ShardId,
@@ -49,16 +49,16 @@ pub struct Context {
     pub replica: RefCell<Arc<Replica>>,
     pub units: Units,
     pub lanes: Rc<Lanes>,
-    /// What the commands of all sessions may hold.
+    /// Limits the data that the commands of all sessions may hold.
     pub budget: Rc<Budget>,
-    /// Writes that found no space.
+    /// Recent writes that found no space.
     pub space_refusals: SpaceRefusals,
-    /// Other shards' requests to volumes and lanes that are at home here.
+    /// Requests of other shards to volumes and lanes whose home is this shard.
     serving: Rc<Runners<Served>>,
     handler: OnceCell<Weak<dyn Handler>>,
 }
 
-/// Another shard's call for blocks, and who is answered.
+/// Another shard's call for blocks, and where to send the answer.
 type Served = (Rc<Context>, ShardId, CallId, Call);
 
 async fn serve((context, from, id, call): Served) {
@@ -91,7 +91,8 @@ impl Context {
         assert!(self.handler.set(handler).is_ok(), "a shard has one handler");
     }
 
-    /// Another shard asks for blocks. Most calls under load: they need no task, or no memory for one.
+    /// Serves another shard's request for blocks. These are most of the calls under load: they need no task, or no new
+    /// memory for one.
     pub fn serve_blocks(self: &Rc<Context>, from: ShardId, id: CallId, call: Call) {
         match call {
             Call::Block(volume, request) => match self.units.answer_at_once(volume, &request) {
@@ -106,7 +107,7 @@ impl Context {
         self.serving.run(&self.io, (self.clone(), from, id, call), serve);
     }
 
-    /// Asks one shard, which may be this one. The call begins now.
+    /// Calls one shard, which may be this one. The call begins now.
     pub fn ask<C: Into<Call>>(&self, to: ShardId, call: C) -> impl Future<Output = Answer> + use<C> {
         let call = call.into();
         let answer = if to == self.shard {
@@ -119,18 +120,18 @@ impl Context {
         async move { answer.await.expect("every call is answered") }
     }
 
-    /// Asks every shard, this one too. The calls begin now; answers in the order of shards.
+    /// Calls every shard, including this one. The calls begin now; answers are in the order of shards.
     pub fn ask_all<C: Into<Call>>(&self, call: impl Fn() -> C) -> impl Future<Output = Vec<Answer>> {
         join_all((0..self.shards).map(|shard| self.ask(ShardId(shard), call())).collect::<Vec<_>>())
     }
 
-    /// Asks every other shard. The calls begin now.
+    /// Calls every other shard. The calls begin now.
     pub fn ask_others<C: Into<Call>>(&self, call: impl Fn() -> C) -> impl Future<Output = Vec<Answer>> {
         let others = (0..self.shards).map(ShardId).filter(|&shard| shard != self.shard);
         join_all(others.map(|shard| self.ask(shard, call())).collect::<Vec<_>>())
     }
 
-    /// Takes over the array as it is now.
+    /// Applies the new state of the array.
     pub fn take_over(&self, replica: &Arc<Replica>) {
         self.units.apply(replica);
         self.lanes.tune(&replica.catalog);
@@ -176,7 +177,7 @@ impl Context {
     }
 }
 
-/// Where a lane reports its drives.
+/// Receives a lane's reports about its drives.
 struct Host {
     context: Weak<Context>,
     io: Io,

@@ -1,10 +1,10 @@
-//! Reservations and access states as the catalog keeps them, and back.
+//! Converts reservations and access states to their form in the catalog, and back.
 
 use catalog::{KeptAccess, KeptAccesses, KeptHold, KeptRegistration, KeptReservations};
 use reservation::{AccessState, AccessStates, Held, NexusName, Registration, Reservations};
 use wire::scsi::reservation::ReservationType;
 
-/// What the catalog keeps of reservations.
+/// The form of reservations in the catalog.
 pub fn reservations_to_keep(reservations: &Reservations) -> Option<KeptReservations> {
     let (registrations, held) = reservations.to_keep()?;
     let position = |name: &NexusName| {
@@ -35,7 +35,7 @@ pub fn reservations(kept: Option<&KeptReservations>) -> Reservations {
     Reservations::kept(registrations, held).expect("the catalog checks what it keeps")
 }
 
-/// What the catalog keeps of access states.
+/// The form of access states in the catalog.
 pub fn access_to_keep(states: &AccessStates) -> KeptAccesses {
     let kept = |(group, state)| {
         let state = match state {
@@ -51,7 +51,7 @@ pub fn access_to_keep(states: &AccessStates) -> KeptAccesses {
     states.told().map(kept).collect()
 }
 
-/// The inverse, after a restart, where the array has these groups.
+/// The inverse, after a restart, for the groups that the array has.
 pub fn access(kept: &KeptAccesses, known: &[u16]) -> AccessStates {
     let state = |(&group, kept): (&u16, &KeptAccess)| {
         let state = match kept {

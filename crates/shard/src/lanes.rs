@@ -1,7 +1,7 @@
-//! The lanes of pools that live on this shard, and how requests reach those that do not.
+//! The lanes of pools that live on this shard, and the way for requests to lanes on other shards.
 //!
-//! Lane `n` of a pool lives on shard `n % shards`. A drive that fails a lane is reported to shard 0, which
-//! records it on the pool's other drives and tells every lane before the report is answered.
+//! Lane `n` of a pool lives on shard `n % shards`. A lane reports a failed drive to shard 0. Shard 0 records the
+//! failure on the pool's other drives and tells every lane before it answers the report.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use task::{Io, OneshotReceiver, join_all};
 use crate::mail::Mail;
 use crate::patience;
 
-/// The pool's name for a layer of the catalog: the pool keeps the first ones for itself.
+/// The pool's id for a layer of the catalog: the pool reserves the first ids for itself.
 pub fn pool_layer(layer: LayerId) -> LayerId {
     LayerId(layer.0.checked_add(CATALOG_LAYER.0).expect("the catalog bounds its layers"))
 }
@@ -28,31 +28,31 @@ pub fn home(lane: u16, shards: u16) -> ShardId {
     ShardId(lane % shards)
 }
 
-/// What a lane has on a drive.
+/// How a lane uses a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct DriveUse {
-    /// Segments with a column on it.
+    /// Segments that have a column on the drive.
     pub segments: usize,
-    /// Blocks that the lane stores, and those that it could without the drive, or with the one that is to take its place.
+    /// Blocks that the lane stores, and how many it could store without the drive, or with its replacement.
     pub stored_blocks: u64,
     pub possible_blocks: u64,
-    /// Columns that the most exposed of the lane's blocks have lost.
+    /// Columns that the most exposed block of the lane has lost.
     pub worst_exposed: usize,
 }
 
-/// Columns that the most exposed of the live blocks that can be written anew have lost.
+/// Columns that the most exposed of the live blocks that can be written anew has lost.
 pub fn worst_exposed(stats: &LaneStats) -> usize {
     stats.exposed_blocks.iter().rposition(|&blocks| blocks > 0).unwrap_or(0)
 }
 
 /// The open lanes of one shard.
 pub struct Lanes {
-    /// For the maps of all of them, in bytes.
+    /// Memory for the maps of all these lanes, in bytes.
     map_bytes: usize,
-    /// Lanes that are open, or being opened: each has its part of that.
+    /// Lanes that are open or being opened: each gets a share of the memory.
     parts: Cell<usize>,
     open: RefCell<BTreeMap<(PoolId, u16), Rc<Lane>>>,
-    /// The newest membership of each pool that this shard was told of.
+    /// The newest membership of each pool that this shard knows.
     memberships: RefCell<BTreeMap<PoolId, Membership>>,
 }
 
@@ -62,7 +62,7 @@ impl Lanes {
         Lanes { map_bytes, parts: Cell::new(0), open, memberships }
     }
 
-    /// So many lanes share the memory for maps from now on. Gives what each of them has.
+    /// Divides the memory for maps among this many lanes from now on. Returns the share of one lane.
     fn deal_memory(&self, parts: usize) -> usize {
         self.parts.set(parts);
         let part = self.map_bytes / parts.max(1);
@@ -78,7 +78,7 @@ impl Lanes {
         self.open.borrow().range((pool, 0)..=(pool, u16::MAX)).map(|(_, lane)| lane.clone()).collect()
     }
 
-    /// Recovers a lane of a pool that has been claimed, and opens it.
+    /// Recovers and opens a lane of a claimed pool.
     pub async fn open(
         &self,
         io: &Io,
@@ -94,17 +94,17 @@ impl Lanes {
         let opened = opened.inspect_err(|_| {
             self.deal_memory(self.parts.get() - 1);
         })?;
-        // drives may have failed while it was being opened
+        // drives may have failed while the lane was being opened
         let newest = self.memberships.borrow().get(&pool).cloned();
         opened.set_membership(newest.expect("adopted above"));
         let replaced = self.open.borrow_mut().insert((pool, lane), opened);
         assert!(replaced.is_none(), "a lane is opened once");
-        // others may have been opened meanwhile
+        // other lanes may have been opened meanwhile
         self.deal_memory(self.parts.get());
         Ok(())
     }
 
-    /// Takes in who belongs to a pool now. News that are older than what is known are passed over.
+    /// Adopts the members of a pool. A membership older than the known one is ignored.
     pub fn adopt(&self, membership: &Membership) {
         let age = |membership: &Membership| (membership.epoch, membership.generation);
         let mut memberships = self.memberships.borrow_mut();
@@ -140,7 +140,7 @@ impl Lanes {
         self.open.borrow().iter().map(|((pool, _), lane)| (*pool, lane.stats())).collect()
     }
 
-    /// What each lane of the pool has on a drive.
+    /// How each lane of the pool uses a drive.
     pub fn drive_use(&self, pool: PoolId, drive: u8, instead: Option<u32>) -> Vec<DriveUse> {
         let of_lane = |lane: Rc<Lane>| {
             let (stored_blocks, possible_blocks) = lane.space_without(drive, instead);
@@ -151,14 +151,14 @@ impl Lanes {
         self.of_pool(pool).into_iter().map(of_lane).collect()
     }
 
-    /// Begins to scrub the pool's lanes, or stops that.
+    /// Begins to scrub the pool's lanes, or stops the scrub.
     pub fn scrub(&self, pool: PoolId, begin: bool) {
         for lane in self.of_pool(pool) {
             if begin { lane.start_scrub() } else { lane.stop_scrub() }
         }
     }
 
-    /// Takes in what the catalog says about how pools are looked after.
+    /// Applies the settings of pools from the catalog.
     pub fn tune(&self, catalog: &Catalog) {
         for ((pool, _), lane) in &*self.open.borrow() {
             let settings = catalog.pool(*pool).map(|entry| entry.settings).unwrap_or_default();
@@ -167,17 +167,17 @@ impl Lanes {
         }
     }
 
-    /// Of each lane of the pool: its layers, and what each holds.
+    /// For each lane of the pool: its layers, and what each holds.
     pub fn layers(&self, pool: PoolId) -> Vec<(LayerId, LayerSpace)> {
         self.of_pool(pool).into_iter().flat_map(|lane| lane.layer_spaces()).collect()
     }
 
-    /// Blocks that nothing but these layers keeps in the pool.
+    /// Blocks that only these layers keep in the pool.
     pub fn kept_by(&self, pool: PoolId, layers: &[LayerId]) -> u64 {
         self.of_pool(pool).iter().map(|lane| lane.blocks_kept_by(layers)).sum()
     }
 
-    /// All lanes of a pool, as a volume uses them from this shard; `None` where one that should be here is not.
+    /// All lanes of a pool, as a volume uses them from this shard; `None` if a lane that should be here is not.
     pub fn references(
         &self,
         mail: &Rc<Mail>,

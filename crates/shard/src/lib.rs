@@ -1,8 +1,9 @@
-//! One core of the array, below the rooms that work on it: what its tasks share, how shards talk, and where blocks live.
+//! One core of the array, below the rooms that work on it: what its tasks share, how shards exchange messages, and
+//! where blocks live.
 //!
 //! A shard is one thread with its own event loop. It owns its lanes of every pool, and serves the array as shard 0 has
-//! last described it. Shards share nothing but messages, and all messages and the values in them are defined here: they
-//! are what a second head will send, too. No protocol, no management and no parity logic lives here.
+//! last described it. Shards share nothing but messages. All messages and the values in them are defined here; a second
+//! head will send them, too. No protocol, no management and no parity logic belongs here.
 //!
 //! ```text
 //!   front (sessions of hosts) ─┐                      ┌─► units: null, memory, raw, pool, or on another shard
@@ -11,20 +12,20 @@
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | `context` | what the tasks of a shard share; asking shards |
-//! | `message` | the messages: calls, for which room each is, and answers |
+//! | `context` | what the tasks of a shard share; calls to other shards |
+//! | `message` | the messages: calls, the room that carries out each, and answers |
 //! | `news` | values in messages: changes of reservations and access states, resets, space, copies |
-//! | `names` | values in messages: who a session is, where it is served |
+//! | `names` | values in messages: the identity of a session, and the shard that serves it |
 //! | `mail` | calls under way, and queues to other shards |
 //! | `replica` | the array as every shard sees it |
 //! | `units` | the volumes of a shard and where their blocks live |
 //! | `recipe` | what the place of a volume's blocks depends on |
 //! | `pool_target` | a volume in a pool: writes wait while its layer changes |
-//! | `lanes` | the lanes of pools on a shard, and the way to the others |
-//! | `patience` | a pool's settings as lanes take them |
+//! | `lanes` | the lanes of pools on a shard, and the way to other lanes |
+//! | `patience` | a pool's settings as lanes use them |
 //! | `kept` | reservations and access states as the catalog keeps them |
-//! | `memory` | the array's memory, dealt out to shards |
-//! | `refusals` | writes that found no space lately |
+//! | `memory` | the array's memory, divided among the shards |
+//! | `refusals` | writes that recently found no space |
 //! | `runners` | tasks that carry out one job after the other |
 
 mod context;

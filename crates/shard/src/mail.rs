@@ -1,8 +1,8 @@
-//! What shards say to each other: calls that are answered, and the queues that carry both.
+//! Messages between shards: calls and their answers, and the queues that carry both.
 //!
-//! A call is work done on another shard; its answer finds the waiting task by the call's number. Every call
-//! is answered exactly once. What another shard's queue has no room for waits here, in order; that is
-//! bounded because every waiting call belongs to a task, and tasks are bounded.
+//! A call is work done on another shard. Its answer finds the waiting task by the call's number. Every call is answered
+//! exactly once. Messages that do not fit into another shard's queue wait here, in order. Their number is bounded
+//! because every waiting call belongs to a task, and tasks are bounded.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,24 +14,24 @@ use task::{Io, OneshotReceiver, OneshotSender, oneshot};
 
 use crate::message::{Answer, Call, CallId, ShardMessage};
 
-/// Who waits for an answer.
+/// What waits for an answer.
 enum Waiting {
     ForAny(OneshotSender<Answer>),
     ForLane(OneshotSender<LaneResult>),
 }
 
-/// Where a caller waits. A number that comes twice is seen: it is of one generation only.
+/// A place where a caller waits. It detects a second answer to the same call by its generation.
 #[derive(Default)]
 struct Place {
     generation: u32,
     waiting: Option<Waiting>,
 }
 
-/// One shard's post office.
+/// The messages of one shard.
 pub struct Mail {
     io: Io,
     shard: ShardId,
-    /// One for each call under way, and those that are free.
+    /// One for each call under way, and free ones.
     places: RefCell<Vec<Place>>,
     free: RefCell<Vec<usize>>,
     /// One queue for each shard, indexed by its id.
@@ -49,8 +49,7 @@ impl Mail {
         }
     }
 
-    /// Asks another shard; the answer comes when its work is done. Dropping the receiver does not stop the
-    /// work.
+    /// Calls another shard. The answer arrives when the work is done. Dropping the receiver does not stop the work.
     pub fn call(&self, to: ShardId, call: Call) -> OneshotReceiver<Answer> {
         let (sender, receiver) = oneshot(&self.io);
         self.begin(to, call, Waiting::ForAny(sender));
@@ -107,7 +106,7 @@ impl Mail {
         self.outgoing.borrow_mut()[usize::from(to.0)].push_back(message);
     }
 
-    /// Hands the environment whatever it has room for.
+    /// Passes as many messages to the environment as it has room for.
     pub fn flush<E: Env<Message = ShardMessage>>(&self, env: &mut E) {
         for (index, queue) in self.outgoing.borrow_mut().iter_mut().enumerate() {
             while let Some(message) = queue.pop_front() {
@@ -119,7 +118,7 @@ impl Mail {
         }
     }
 
-    /// Whether something waits for another shard's queue.
+    /// Whether messages wait for another shard's queue.
     pub fn is_backlogged(&self) -> bool {
         self.outgoing.borrow().iter().any(|queue| !queue.is_empty())
     }

@@ -1,27 +1,27 @@
-//! The array's memory: one budget, dealt out to shards, and there to commands' data and to the maps of pools.
+//! The array's memory: one budget, divided among the shards, for commands' data and the maps of pools.
 
 use base::limits::{COMMAND_BYTES, COMMANDS_PER_SESSION_MAX, WRITE_BYTES_PER_SESSION_MAX};
 
-/// Data of commands that a shard has room for at least: what eight sessions may hold at once.
+/// Minimum for the data of commands on a shard: what eight sessions may hold at once.
 const DATA_BYTES_MIN: usize =
     8 * (WRITE_BYTES_PER_SESSION_MAX + COMMAND_BYTES * COMMANDS_PER_SESSION_MAX as usize);
-/// More than this is better used for maps.
+/// Beyond this, memory is more useful for maps.
 const DATA_BYTES_MAX: usize = 512 << 20;
 
-/// What one shard may keep in memory, in bytes.
+/// How much one shard may keep in memory, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Memory {
-    /// For the data of the commands of all its sessions: what finds no room is refused, and sent again.
+    /// For the data of all commands on the shard. A command that does not fit is refused; its initiator repeats it.
     pub data_bytes: usize,
-    /// For the maps of all its lanes, in equal parts.
+    /// For the maps of all its lanes, divided evenly.
     pub map_bytes: usize,
 }
 
 impl Memory {
-    /// What each shard needs at least.
+    /// The minimum for each shard.
     pub const SHARD_BYTES_MIN: usize = 128 << 20;
 
-    /// What one of so many shards gets of the array's budget; `None` where that is too little.
+    /// The share of one shard in the array's budget; `None` if it would be too small.
     pub fn of_budget(bytes: u64, shards: u16) -> Option<Memory> {
         let share = usize::try_from(bytes / u64::from(shards)).unwrap_or(usize::MAX);
         let data_bytes = (share / 4).clamp(DATA_BYTES_MIN, DATA_BYTES_MAX);

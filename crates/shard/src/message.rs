@@ -1,7 +1,7 @@
-//! The messages of a shard: what shards ask of each other, and what the control plane asks of shard 0.
+//! The messages of a shard: calls between shards, and calls of the control plane to shard 0.
 //!
 //! All of them are values: no call holds a pointer into the shard that sends it. A call names the room that carries it
-//! out, so a shard passes it on without looking into it.
+//! out, so a shard passes it on without inspecting it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::news::{
 };
 use crate::replica::Replica;
 
-/// What shards and the control plane say to a shard.
+/// A message to a shard, from another shard or the control plane.
 pub enum ShardMessage {
     /// From the control plane, to shard 0 only.
     Control(Command, ReplyChannel, Caller),
@@ -38,15 +38,15 @@ pub struct CallId {
     pub(crate) generation: u32,
 }
 
-/// Work that one shard asks of another, by the room that does it.
+/// Work that one shard requests from another, by the room that does it.
 #[derive(Debug)]
 pub enum Call {
     /// A request to a volume that lives on the asked shard. → [`Answer::Block`]
     Block(VolumeId, BlockRequest),
     /// A request to a lane that lives on the asked shard. → [`Answer::Lane`]
     Lane(PoolId, u16, LaneRequest),
-    /// From shard 0, for all rooms: the array as it is now. Answered when access that it takes away has ended.
-    /// → [`Answer::Done`]
+    /// From shard 0, for all rooms: the new state of the array. Answered when commands have ended whose access it
+    /// removes. → [`Answer::Done`]
     Replicate(Arc<Replica>),
     /// From shard 0, for all rooms: how full pools are. → [`Answer::Done`]
     Spaces(Arc<Spaces>),
@@ -58,68 +58,68 @@ pub enum Call {
     Manager(ManagerCall),
 }
 
-/// What shard 0 asks of every shard's volumes and lanes.
+/// Calls of shard 0 to every shard's volumes and lanes.
 #[derive(Debug)]
 pub enum ShardCall {
     /// Recover and open a lane of a claimed pool. → [`Answer::LaneOpened`]
     OpenLane(Membership, u16),
     /// Write last checkpoints and close the pool's lanes. → [`Answer::Done`]
     CloseLanes(PoolId),
-    /// Who belongs to the pool now. → [`Answer::Done`]
+    /// The new membership of the pool. → [`Answer::Done`]
     Adopt(Membership),
     /// Begin to scrub the pool's lanes, or stop. → [`Answer::Done`]
     Scrub(PoolId, bool),
     /// → [`Answer::LaneStats`]
     LaneStats,
-    /// Whose writes to which volumes found no space lately. → [`Answer::SpaceRefusals`]
+    /// Which hosts' writes to which volumes recently found no space. → [`Answer::SpaceRefusals`]
     SpaceRefusals,
     /// The layers in the asked shard's lanes of the pool. → [`Answer::Layers`]
     Layers(PoolId),
-    /// Blocks that nothing but these layers keeps in the asked shard's lanes of the pool. → [`Answer::Kept`]
+    /// Blocks that only these layers keep in the called shard's lanes of the pool. → [`Answer::Kept`]
     KeptBy(PoolId, Arc<[LayerId]>),
-    /// What the asked shard's lanes have on a drive of the pool, and whether it could be done without, or with a drive of
-    /// so many chunks in its place. → [`Answer::DriveUse`]
+    /// How the called shard's lanes use a drive of the pool, and whether the pool could do without it, or with a
+    /// replacement of this many chunks. → [`Answer::DriveUse`]
     DriveUse(PoolId, u8, Option<u32>),
-    /// Hold back writes to these volumes, or let them go on. Answered when none is under way. → [`Answer::Done`]
+    /// Hold back writes to these volumes, or let them continue. Answered when no write is in flight. → [`Answer::Done`]
     HoldWrites(Arc<[VolumeId]>, bool),
-    /// No volume is in this layer any more. Answered when no command is at work that began in it. → [`Answer::Done`]
+    /// No volume uses this layer any more. Answered when no command that began in it is running. → [`Answer::Done`]
     LeaveLayer(PoolId, LayerId),
-    /// Write checkpoints and stop for good. → [`Answer::Done`]
+    /// Write checkpoints and stop permanently. → [`Answer::Done`]
     Stop,
 }
 
-/// What is asked of a shard's sessions with hosts.
+/// Calls about a shard's sessions with hosts.
 #[derive(Debug)]
 pub enum FrontCall {
     /// From shard 0: listen on these addresses. → [`Answer::Listening`]
     Listen(Vec<PortalOptions>),
     /// From shard 0: stop listening on these addresses. Connections stay. → [`Answer::Done`]
     Unlisten(Vec<SocketAddr>),
-    /// To shard 0: a session wants to begin. Answered when the older session that it replaces has ended.
-    /// → [`Answer::Registered`]
+    /// To shard 0: a session wants to begin. Answered when the older session of its name has ended. →
+    /// [`Answer::Registered`]
     Register(SessionKey, SessionPlace, Claim),
     /// To shard 0: a session has ended. → [`Answer::Done`]
     Unregister(SessionKey, SessionPlace),
-    /// To shard 0: which initiators met a limit of sessions lately, and how often. → [`Answer::RefusedLogins`]
+    /// To shard 0: which initiators recently met a limit of sessions, and how often. → [`Answer::RefusedLogins`]
     RefusedLogins,
     /// From shard 0: end this session. Answered when its commands have ended. → [`Answer::Done`]
     EndSession(SessionPlace),
     /// End every session of this host. → [`Answer::Done`]
     EndSessionsOf(String),
-    /// To shard 0: change a volume's reservations. Answered when every shard has taken the change over.
-    /// → [`Answer::Reserved`]
+    /// To shard 0: change a volume's reservations. Answered when every shard has adopted the change. →
+    /// [`Answer::Reserved`]
     Reserve(ReservationAsk),
-    /// From shard 0: a volume's reservations from now on. Answered when no command that this aborts is at work.
-    /// → [`Answer::Done`]
+    /// From shard 0: a volume's new reservations. Answered when no command that this aborts is running. →
+    /// [`Answer::Done`]
     Reservations(Arc<ReservationNews>),
-    /// To shard 0: give port groups other access states for a volume. Answered when every shard has taken the
-    /// change over. → [`Answer::Reserved`]
+    /// To shard 0: set other access states of port groups for a volume. Answered when every shard has adopted the
+    /// change. → [`Answer::Reserved`]
     SetAccess(AccessAsk),
-    /// From shard 0: a volume's access states from now on. Answered when nothing is at work by a group that is
-    /// transitioning. → [`Answer::Done`]
+    /// From shard 0: a volume's new access states. Answered when no command by a transitioning group is running. →
+    /// [`Answer::Done`]
     Access(Arc<AccessNews>),
-    /// Carry out a reset on every session of the asked shard. Answered when no aborted command is at work.
-    /// → [`Answer::Done`]
+    /// Reset volumes for every session of the called shard. Answered when no aborted command is running. →
+    /// [`Answer::Done`]
     Reset(Reset),
     /// → [`Answer::Sessions`]
     Sessions,
@@ -127,15 +127,15 @@ pub enum FrontCall {
     Quiesce,
 }
 
-/// All that a shard wants of the manager of the array.
+/// All calls of a shard to the manager of the array.
 #[derive(Debug)]
 pub enum ManagerCall {
-    /// A drive of the pool does not answer or refuses writes. Answered when that is on record and every lane knows.
-    /// → [`Answer::Recorded`]
+    /// A drive of the pool does not answer or refuses writes. Answered when this is recorded and every lane knows it. →
+    /// [`Answer::Recorded`]
     DriveFailed(PoolId, u8, IoError),
     /// A copy inside a pool wants to begin. → [`Answer::CopyBegun`]
     BeginCopy(CopyAsk),
-    /// One that has begun in this pool has ended. → [`Answer::Done`]
+    /// A copy in this pool has ended. → [`Answer::Done`]
     EndCopy(PoolId),
     /// Make a volume's reservations survive a restart. → [`Answer::Reserved`]
     KeepReservations(VolumeId, Option<KeptReservations>),
@@ -143,12 +143,12 @@ pub enum ManagerCall {
     KeepAccess(VolumeId, KeptAccesses),
 }
 
-/// What came of a call.
+/// The answer to a call.
 #[derive(Debug)]
 pub enum Answer {
     Done,
-    /// What a write carried goes back with it, so that memory is given back by the shard that took it: counting who holds a
-    /// buffer costs most where two processors do it in turn.
+    /// The data of a write returns with the answer, so that the shard that allocated the memory frees it. Reference
+    /// counts are most expensive when two processors change them in turn.
     Block(BlockResult, Payload),
     Lane(LaneResult),
     LaneOpened(Result<(), PoolError>),
@@ -162,7 +162,7 @@ pub enum Answer {
     Kept(u64),
     /// One for each open lane of the pool.
     DriveUse(Vec<DriveUse>),
-    /// `false` where service cannot go on.
+    /// `false` if service cannot continue.
     Recorded(bool),
     /// The bound addresses, in the order asked for.
     Listening(Vec<Result<SocketAddr, IoError>>),
@@ -172,7 +172,7 @@ pub enum Answer {
     RefusedLogins(Vec<(SessionLimit, String, u64)>),
     Sessions(Vec<SessionStatus>),
     Reserved(Result<(), Refusal>),
-    /// `None`: its data is to be copied.
+    /// `None`: the data has to be copied.
     CopyBegun(Option<CopyGrant>),
 }
 

@@ -1,4 +1,4 @@
-//! Who a session is and where it is served, as shards name it to each other.
+//! The identity of a session and the shard that serves it, as shards name them to each other.
 
 use std::net::IpAddr;
 
@@ -12,13 +12,13 @@ pub struct SessionKey {
     pub portal_group_tag: u16,
 }
 
-/// By whom and from where a session is asked for.
+/// The host and the address that request a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// All initiators of the host, in lower case.
     pub initiators: Vec<String>,
     pub source: Source,
-    /// Sessions on the shard that serves it.
+    /// Sessions of the host on the shard that serves the new one.
     pub on_shard: usize,
 }
 
@@ -29,14 +29,14 @@ pub struct SessionPlace {
     pub number: u64,
 }
 
-/// A command at work: its session, and the tag that the session's protocol gave it.
+/// A running command: its session, and the tag that the session's protocol gave it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CommandPlace {
     pub session: SessionPlace,
     pub tag: u32,
 }
 
-/// Why a host gets no further session.
+/// Which limit refuses a further session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum SessionLimit {
     Host,
@@ -44,7 +44,8 @@ pub enum SessionLimit {
     Shard,
 }
 
-/// Whom an address belongs to: an IPv6 address counts as its network, in which anybody has any number of them.
+/// The source of an address. An IPv6 address counts as its network, because one host can use any number of addresses
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Source([u8; 8]);
 

@@ -1,4 +1,4 @@
-//! What shards tell and ask each other about volumes: reservations, access states, resets, space, copies.
+//! Announcements and questions between shards about volumes: reservations, access states, resets, space, copies.
 
 use std::sync::Arc;
 
@@ -7,38 +7,38 @@ use reservation::{AccessState, AccessStates, NexusName, Notice, ReservationReque
 
 use crate::names::{CommandPlace, SessionPlace};
 
-/// A change of reservations that a nexus asks for, on its way to shard 0.
+/// A change of reservations that a nexus requests, sent to shard 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReservationAsk {
     pub volume: VolumeId,
     pub by: NexusName,
-    /// The command that asks: the one that is never aborted by it.
+    /// The requesting command, which the change never aborts.
     pub command: Option<CommandPlace>,
     pub request: ReservationRequest,
 }
 
-/// A volume's reservations as they are from now on.
+/// A volume's new reservations.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReservationNews {
     pub volume: VolumeId,
     pub reservations: Arc<Reservations>,
     pub notices: Vec<(NexusName, Notice)>,
-    /// Their commands end.
+    /// Nexuses whose commands are aborted.
     pub abort: Vec<NexusName>,
-    /// The one command that goes on.
+    /// The one command that continues.
     pub command: Option<CommandPlace>,
 }
 
-/// A change of access states, on its way to shard 0.
+/// A change of access states, sent to shard 0.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessAsk {
     pub volume: VolumeId,
-    /// The nexus of the host that asks; none: the administrator does.
+    /// The nexus of the requesting host; `None`: the administrator requests it.
     pub by: Option<NexusName>,
     pub changes: Vec<(u16, AccessState)>,
 }
 
-/// A volume's access states as they are from now on.
+/// A volume's new access states.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AccessNews {
     pub volume: VolumeId,
@@ -46,23 +46,23 @@ pub struct AccessNews {
     pub told: Told,
 }
 
-/// Which hosts are told of new access states.
+/// Which hosts are notified of new access states.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Told {
-    /// They are on their way.
+    /// The states are still transitioning.
     Nobody,
-    /// All but the nexus that has asked for them.
+    /// All except the requesting nexus.
     Others(Option<NexusName>),
 }
 
-/// A reset of some volumes, for every session of a shard: commands are aborted and what the unit remembers of its
-/// initiators is forgotten; all are told.
+/// A reset of some volumes, for every session of a shard. Commands are aborted, the unit forgets what it remembers of
+/// its initiators, and all initiators are notified.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reset {
     pub volumes: Vec<VolumeId>,
-    /// These are mapped read-only to the session that asked: they are reset for that session alone.
+    /// Volumes that are mapped read-only to the requesting session: they are reset for that session alone.
     pub alone: Vec<VolumeId>,
-    /// The session that asked: its protocol forgets the commands by itself.
+    /// The requesting session. Its protocol forgets the commands itself.
     pub by: SessionPlace,
 }
 
@@ -77,11 +77,11 @@ pub struct Space {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Spaces {
     pub pools: Vec<(PoolId, Space)>,
-    /// Pools that have just crossed the threshold: their hosts are told (38h/07h).
+    /// Pools that have just crossed the threshold: their hosts are notified (38h/07h).
     pub crossed: Vec<PoolId>,
 }
 
-/// A copy inside a pool that a shard wants to make by reference.
+/// A copy inside a pool that a shard requests to make by reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopyAsk {
     pub pool: PoolId,
@@ -90,9 +90,9 @@ pub struct CopyAsk {
     pub length_bytes: u64,
 }
 
-/// It may. → [`crate::ManagerCall::EndCopy`], in any case.
+/// The copy may begin. → [`crate::ManagerCall::EndCopy`] always follows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CopyGrant {
-    /// The layer that may be referred to, by the pool's name for it.
+    /// The layer that may be referred to, by the pool's id.
     pub below: Option<LayerId>,
 }

@@ -1,10 +1,10 @@
-//! A pool's settings as its lanes take them: what the administrator has set, and the program's choice for the rest.
+//! A pool's settings as its lanes use them: the administrator's values, and the program's defaults for the rest.
 
 use api::PoolSettings;
 use base::Nanos;
 use pool::Patience;
 
-/// The share of repairs in percent, and how much is borne with.
+/// The share of repairs in percent, and the error thresholds.
 pub fn effective(settings: &catalog::PoolSettings) -> (u8, Patience) {
     let now = PoolSettings::from(settings);
     let patience = Patience {

@@ -1,8 +1,8 @@
-//! A volume in a pool, seen from one shard: its layer changes when a snapshot is taken, and writes wait meanwhile.
+//! A volume in a pool, seen from one shard. Its layer changes when a snapshot is taken, and writes wait meanwhile.
 //!
-//! What always holds: while writes are held, none is under way, and none begins; one that waited goes to the layer
-//! that the volume is in when it goes on. Commands keep what they have begun with, so all that is made anew of a volume
-//! shares one state.
+//! What always holds: while writes are held, none is in flight and none begins; a write that waited goes to the layer
+//! that the volume has when the write continues. A command keeps the target with which it began, so all targets of a
+//! volume share one state.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry};
 use pool::{CopyRange, PoolVolume, Survey};
 use task::{Io, Notify};
 
-/// See the module's words.
+/// A volume in a pool; see the header of this file.
 pub struct PoolTarget {
     geometry: Geometry,
     state: Rc<State>,
@@ -25,7 +25,7 @@ struct State {
     changed: Notify,
 }
 
-/// A write that is under way.
+/// A write in flight.
 struct Writing<'a>(&'a State);
 
 impl Drop for Writing<'_> {
@@ -59,14 +59,14 @@ impl PoolTarget {
     pub async fn execute(&self, request: BlockRequest) -> BlockResult {
         let _writing = if changes_something(&request) { Some(self.begin_write().await) } else { None };
         let volume = self.state.volume.borrow().clone();
-        // it may have got smaller since the command was checked
+        // the volume may have become smaller since the command was checked
         if !volume.geometry().holds(&request) {
             return Err(BlockError::NotReady);
         }
         volume.execute(request).await
     }
 
-    /// Has a range be what another volume of the pool holds, as far as that can be referred to; gives the rest.
+    /// Makes a range refer to blocks of another volume of the pool, as far as possible; returns the rest.
     pub async fn copy_from(
         &self,
         source: &PoolTarget,
@@ -76,7 +76,7 @@ impl PoolTarget {
         let _writing = self.begin_write().await;
         let volume = self.state.volume.borrow().clone();
         let from = source.state.volume.borrow().clone();
-        // either may have got smaller since the command was checked
+        // either volume may have become smaller since the command was checked
         let holds = |volume: &PoolVolume, start: u64| {
             let geometry = volume.geometry();
             start + range.length_bytes <= geometry.blocks * u64::from(geometry.block_bytes)
@@ -87,7 +87,7 @@ impl PoolTarget {
         volume.copy_from(&from, range, below).await
     }
 
-    /// Who speaks of a range.
+    /// Which layers decide the content of a range.
     pub async fn survey(&self, start_bytes: u64, length_bytes: u64) -> Result<Survey, BlockError> {
         let volume = self.state.volume.borrow().clone();
         volume.survey(start_bytes, length_bytes).await
@@ -101,7 +101,7 @@ impl PoolTarget {
         Writing(&self.state)
     }
 
-    /// Holds writes back, and waits until none is under way, or they are let go again.
+    /// Holds back writes, and waits until none is in flight, or until writes are released again.
     pub async fn hold_writes(&self) {
         self.state.held.set(true);
         while self.state.held.get() && self.state.writes.get() > 0 {

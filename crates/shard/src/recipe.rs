@@ -8,7 +8,7 @@ use env::DriveHandle;
 use crate::lanes::pool_layer;
 use crate::replica::Replica;
 
-/// All that a target depends on: as long as it is equal, the target stays.
+/// Everything that a target depends on: as long as it is equal, the target is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Recipe {
     pub(crate) geometry: Geometry,
@@ -19,7 +19,7 @@ pub(crate) struct Recipe {
 pub(crate) enum Source {
     Null,
     Memory,
-    /// With where the device ends.
+    /// With the end of the device.
     Raw {
         drive: DriveHandle,
         end_bytes: u64,
@@ -44,7 +44,7 @@ impl Source {
         drive(self) == drive(other)
     }
 
-    /// Whether both are the same lanes of the same life of a pool.
+    /// Whether both are the same lanes of a pool, opened in the same epoch.
     pub(crate) fn is_where(&self, other: &Source) -> bool {
         let place = |source: &Source| match source {
             Source::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
@@ -55,7 +55,7 @@ impl Source {
 }
 
 impl Recipe {
-    /// How a volume is reached from `shard` of `shards`.
+    /// What the target of a volume on `shard` of `shards` depends on.
     pub(crate) fn of(volume: &catalog::Volume, replica: &Replica, shard: ShardId, shards: u16) -> Recipe {
         let geometry = Geometry {
             block_bytes: volume.block_bytes,

@@ -1,4 +1,4 @@
-//! Writes that were refused lately for want of space, on one shard: `status` names them for as long as they are news.
+//! Writes on one shard that were recently refused for want of space. `status` names them while they are recent.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,15 +7,15 @@ use base::limits::SPACE_REFUSALS_MAX;
 use base::{Nanos, VolumeId};
 use block::{BlockError, BlockResult};
 
-/// A host that cannot write tries again within this time, or has given up.
+/// A host that cannot write retries within this time, or has given up.
 const LATELY: Nanos = Nanos::from_secs(30);
 
-/// Which host's writes to which volume, and when the last one was.
+/// For each host and volume: when a write was last refused.
 #[derive(Default)]
 pub struct SpaceRefusals(RefCell<BTreeMap<(VolumeId, String), Nanos>>);
 
 impl SpaceRefusals {
-    /// Takes in what came of a request of this host.
+    /// Records the result of a request of this host.
     pub fn see(&self, result: &BlockResult, volume: VolumeId, host: impl FnOnce() -> String, now: Nanos) {
         if let Err(BlockError::OutOfSpace) = result {
             self.note(volume, host(), now);
@@ -31,7 +31,7 @@ impl SpaceRefusals {
         }
     }
 
-    /// Those of the last half minute; others are forgotten.
+    /// Refusals of the last half minute; older ones are forgotten.
     pub fn recent(&self, now: Nanos) -> Vec<(VolumeId, String)> {
         let mut known = self.0.borrow_mut();
         known.retain(|_, last| now.saturating_sub(*last) < LATELY);

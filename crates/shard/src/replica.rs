@@ -13,18 +13,18 @@ use api::PortalOptions;
 #[derive(Debug)]
 pub struct Replica {
     pub catalog: Catalog,
-    /// Addresses that are listened on.
+    /// Addresses of the listeners.
     pub portals: Vec<PortalOptions>,
-    /// Their groups, and those of addresses that could not be had.
+    /// The groups of these portals, and of portals that could not be opened.
     pub groups: BTreeSet<u16>,
     /// The devices of raw volumes that could be opened.
     pub raw: Vec<(VolumeId, DriveHandle, DriveInfo)>,
-    /// Pools that are served, with their number of lanes and the epoch in which they were opened.
+    /// Pools in service, with their number of lanes and the epoch in which they were opened.
     pub pools: Vec<(PoolId, u16, Epoch)>,
 }
 
 impl Replica {
-    /// What a shard serves before it is told what there is: nothing, to nobody.
+    /// The state of a shard before shard 0 has described the array: it serves nothing to nobody.
     pub fn empty() -> Replica {
         let name = "starting".parse().expect("a valid name");
         Replica {

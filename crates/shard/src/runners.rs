@@ -1,4 +1,4 @@
-//! Tasks that carry out commands, one after the other: a command that has to wait needs no memory for a task of its own.
+//! Tasks that carry out commands, one after the other. So a command that has to wait needs no memory for its own task.
 //!
 //! ```text
 //!   run ─► idle runner, or a new one ─► carry out ─► idle again
@@ -10,10 +10,10 @@ use std::rc::Rc;
 
 use task::{Io, Notify};
 
-/// Idle ones that are kept; more commands than that at a time make tasks that end with them.
+/// Maximum number of idle runners. Further runners end with their job.
 const IDLE_MAX: usize = 512;
 
-/// See the module's words. `J` is what is to be carried out.
+/// The runners; see the header of this file. `J` is the job type.
 pub struct Runners<J> {
     idle: RefCell<Vec<Rc<Runner<J>>>>,
 }
@@ -30,7 +30,7 @@ impl<J> Default for Runners<J> {
 }
 
 impl<J: 'static> Runners<J> {
-    /// Has `carry_out` do a job later in this turn. Every call must be with the same function.
+    /// Lets `carry_out` do a job later in this turn. All calls must pass the same function.
     pub fn run<F: Future<Output = ()> + 'static>(
         self: &Rc<Self>,
         io: &Io,

@@ -1,8 +1,7 @@
-//! The volumes of this shard: where their blocks live, and who may do what with them.
+//! The volumes of this shard: where their blocks live, and which initiators may access them.
 //!
-//! A volume that lives in memory or on a raw device has one home shard, which orders its requests; the other
-//! shards call there. A target is kept as long as nothing about it changes, so that a change of one volume
-//! never disturbs another.
+//! A volume in memory or on a raw device has one home shard, which orders its requests; the other shards call there. A
+//! target is kept as long as nothing about it changes, so a change of one volume never disturbs another.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -28,14 +27,14 @@ use crate::replica::Replica;
 pub struct Unit {
     pub volume: VolumeId,
     pub target: Rc<Target>,
-    /// As shard 0 has last announced them.
+    /// The reservations that shard 0 last announced.
     pub reservations: RefCell<Arc<Reservations>>,
     pub access: RefCell<Arc<AccessStates>>,
     recipe: Recipe,
 }
 
 impl Unit {
-    /// The open pool that it is in.
+    /// The open pool of the volume.
     pub fn pool(&self) -> Option<PoolId> {
         match self.recipe.source {
             Source::Pool { pool, .. } => Some(pool),
@@ -47,7 +46,7 @@ impl Unit {
         self.recipe.geometry
     }
 
-    /// Its device may be closed when the change that takes it away is answered.
+    /// Ensures that the device may be closed when the change that removes it is answered.
     fn retire(&self) {
         if let Target::Raw(raw) = &*self.target {
             raw.retire();
@@ -60,10 +59,10 @@ pub enum Target {
     Null(Null),
     Memory(Memory),
     Raw(Raw),
-    /// On its home shard.
+    /// Called on its home shard.
     Remote(RemoteTarget),
     Pool(PoolTarget),
-    /// Known, and not to be had: its pool is not open, or its device is missing.
+    /// Known, but not available: its pool is not open, or its device is missing.
     Offline(Geometry),
 }
 
@@ -129,11 +128,11 @@ pub struct Units {
     shards: u16,
     by_id: RefCell<BTreeMap<VolumeId, Rc<Unit>>>,
     spaces: RefCell<BTreeMap<PoolId, Space>>,
-    /// Every way into a layer that a volume or a command has here.
+    /// All targets of each layer that a volume or a command has here.
     ways: RefCell<Vec<(PoolId, LayerId, Weak<PoolVolume>)>>,
 }
 
-/// How often it is looked whether commands have left a layer.
+/// How often to check whether commands have left a layer.
 const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
 
 impl Units {
@@ -150,12 +149,12 @@ impl Units {
         *self.spaces.borrow_mut() = pools.iter().copied().collect();
     }
 
-    /// How full the pool of a unit is, as shard 0 has last told.
+    /// How full the pool of a unit is, as last announced by shard 0.
     pub fn space(&self, unit: &Unit) -> Option<Space> {
         self.spaces.borrow().get(&unit.pool()?).copied()
     }
 
-    /// The volume's reservations, where it is known.
+    /// The volume's reservations, if the volume is known.
     pub fn reservations(&self, volume: VolumeId) -> Option<Arc<Reservations>> {
         self.by_id.borrow().get(&volume).map(|unit| unit.reservations.borrow().clone())
     }
@@ -166,7 +165,7 @@ impl Units {
         }
     }
 
-    /// Takes over the array as it is now. Volumes that are gone stay alive while a command is at work on them.
+    /// Applies the new state of the array. A removed volume lives as long as a command is running on it.
     pub(crate) fn apply(&self, replica: &Replica) {
         let groups: Vec<u16> = replica.groups.iter().copied().collect();
         let mut by_id = self.by_id.borrow_mut();
@@ -176,7 +175,7 @@ impl Units {
             let unit = match old.remove(&volume.id) {
                 Some(unit) => self.follow(unit, recipe, replica, &groups),
                 None => {
-                    // a restart leaves what the catalog keeps; from then on shard 0 announces
+                    // a restart keeps what the catalog has; from then on shard 0 announces
                     let reservations = Arc::new(kept::reservations(volume.reservations.as_ref()));
                     let access = Arc::new(kept::access(&volume.access, &groups));
                     let target = Rc::new(self.make(volume.id, &recipe, replica, None));
@@ -189,7 +188,7 @@ impl Units {
         old.values().for_each(|unit| unit.retire());
     }
 
-    /// A volume that was there before: with the same target where its blocks are in the same place.
+    /// A volume that existed before. It keeps its target if its blocks are in the same place.
     fn follow(&self, unit: Rc<Unit>, recipe: Recipe, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
         let access = unit.access.borrow().among(groups);
         if access != **unit.access.borrow() {
@@ -216,7 +215,7 @@ impl Units {
             }),
             Source::Raw { drive, .. } => {
                 let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
-                // commands that are at work on the same device take turns with those that come
+                // running commands on the same device take turns with new ones
                 Target::Raw(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
                     Some((Target::Raw(raw), Source::Raw { drive: same, .. })) if *same == drive => {
                         raw.resized(info, geometry)
@@ -233,7 +232,7 @@ impl Units {
                     Some(lanes) => {
                         let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
                         self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
-                        // commands that are at work stay with the volume, whatever layer it goes on in
+                        // running commands stay with the volume, whatever its next layer is
                         Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
                             Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
                                 target.moved(pool_volume)
@@ -248,7 +247,7 @@ impl Units {
         }
     }
 
-    /// Holds back writes to volumes in pools, until none is under way here, or lets them go on.
+    /// Holds back writes to volumes in pools until none is in flight here, or lets them continue.
     pub async fn hold_writes(&self, volumes: &[VolumeId], hold: bool) {
         let units: Vec<_> = volumes.iter().filter_map(|&volume| self.get(volume)).collect();
         let targets = units.iter().filter_map(|unit| match &*unit.target {
@@ -261,7 +260,7 @@ impl Units {
         }
     }
 
-    /// Who speaks of a range of a volume in an open pool.
+    /// Which layers decide the content of a range of a volume in an open pool.
     pub async fn survey(
         &self,
         volume: VolumeId,
@@ -275,7 +274,7 @@ impl Units {
         }
     }
 
-    /// Comes back when no command is at work that began in a layer. No volume is in it any more.
+    /// Ends when no command that began in a layer is running. No volume uses the layer any more.
     pub async fn leave_layer(&self, pool: PoolId, layer: LayerId) {
         loop {
             {
@@ -300,7 +299,7 @@ impl Units {
     pub async fn execute(&self, volume: VolumeId, request: BlockRequest) -> BlockResult {
         let Some(unit) = self.get(volume) else { return Err(BlockError::NotReady) };
         match &*unit.target {
-            // the caller's view and ours differ while a change is on its way
+            // the caller's state and ours differ while a change is being announced
             Target::Remote(_) => Err(BlockError::NotReady),
             target if !target.geometry().holds(&request) => Err(BlockError::NotReady),
             target => target.execute(request).await,

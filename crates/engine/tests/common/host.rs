@@ -1,4 +1,4 @@
-//! A host in the simulated world: one iSCSI session of an initiator, driven command by command.
+//! A host in the simulated environment: one iSCSI session of an initiator, driven command by command.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -28,7 +28,7 @@ struct Shared {
     /// Everything else that has happened, in words.
     events: RefCell<Vec<Event>>,
     logged_in: Cell<bool>,
-    /// The machine hangs: its kernel keeps the connection, and nobody reads from it.
+    /// The machine hangs: its kernel keeps the connection, but nobody reads from it.
     hangs: Cell<bool>,
     /// The connection is gone.
     closed: Cell<bool>,
@@ -67,14 +67,14 @@ impl Host {
         Host { shared, shard, process }
     }
 
-    /// A session of this initiator at this shard, logged in, its first unit attentions taken.
+    /// A session of this initiator at this shard, logged in, after its first unit attentions.
     pub fn log_in(lab: &mut Lab, shard: u16, initiator: &str, isid: u8) -> Host {
         let host = Host::try_log_in(lab, shard, initiator, isid);
         assert!(host.is_logged_in(), "{:?}", host.events());
         host
     }
 
-    /// As far as the login goes.
+    /// Tries to log in.
     pub fn try_log_in(lab: &mut Lab, shard: u16, initiator: &str, isid: u8) -> Host {
         let target = lab.status().target_name;
         let mut params = InitiatorParams::new(initiator, Some(&target));
@@ -97,13 +97,13 @@ impl Host {
         self.shared.events.borrow().clone()
     }
 
-    /// The machine of this host loses its power.
+    /// The machine of this host loses power.
     pub fn kill(self, lab: &mut Lab) {
         lab.simulation.world.kill(self.process);
         lab.simulation.bury();
     }
 
-    /// From now on it says nothing, whatever it is told.
+    /// From now on the host sends nothing, whatever it receives.
     pub fn hang(&self) {
         self.shared.hangs.set(true);
     }
@@ -260,7 +260,7 @@ async fn send(io: Io, shared: Rc<Shared>, connection: ConnectionHandle) {
     }
 }
 
-/// Connections that say nothing.
+/// Connections that send nothing.
 pub struct Silent(Rc<Cell<usize>>);
 
 impl Silent {
@@ -284,7 +284,7 @@ impl Silent {
         Silent(open)
     }
 
-    /// How many are left.
+    /// How many are still open.
     pub fn open(&self) -> usize {
         self.0.get()
     }
@@ -349,7 +349,7 @@ pub fn unmap(lun: u16, lba: u64, blocks: u32) -> Request {
     request
 }
 
-/// GET LBA STATUS with room for so many descriptors.
+/// GET LBA STATUS with room for this number of descriptors.
 pub fn get_lba_status(lun: u16, lba: u64, room: u32) -> Request {
     let mut command = cdb(&[0x9E, 0x12]);
     command[2..10].copy_from_slice(&lba.to_be_bytes());
@@ -374,7 +374,7 @@ pub fn sense(completion: &Completion) -> (u8, u8, u8) {
 }
 
 impl Lab {
-    /// Runs the world until this holds.
+    /// Runs the simulated environment until this holds.
     pub fn wait(&mut self, done: impl FnMut() -> bool) {
         let patience = Patience { time: Nanos::from_secs(300), ..Patience::default() };
         self.simulation.step_until(patience, done).unwrap();

@@ -1,4 +1,4 @@
-//! An array in the simulated world: its shards, the control plane's way in, and hosts that log in to it.
+//! An array in the simulated environment: its shards, the interface of the control plane, and hosts that log in to it.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 pub mod copy;
@@ -18,8 +18,8 @@ use engine::{Memory, Saving, SessionEvent, Shard, ShardMessage, StartParameters}
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
-/// A shard's environment in which shard n listens n ports higher: the simulated world has no sharing of an
-/// address, and a test wants to choose the shard that serves it.
+/// A shard's environment in which shard n listens n ports higher: the simulated environment cannot share an address,
+/// and a test wants to choose the shard that serves it.
 struct PortPerShard(SimEnv<ShardMessage>);
 
 impl Env for PortPerShard {
@@ -69,11 +69,11 @@ impl Env for PortPerShard {
 struct EngineShard {
     environment: PortPerShard,
     shard: Shard,
-    /// Of the processor's time.
+    /// In processor time.
     longest_turn: Duration,
 }
 
-/// What this thread has had of the processor: what others take meanwhile does not count.
+/// The processor time of this thread: time that others use meanwhile does not count.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.try_into().expect("it is not negative")
@@ -101,7 +101,7 @@ pub type Slow = Arc<Mutex<Option<Vec<Saving>>>>;
 pub type Told = Arc<Mutex<Vec<SessionEvent>>>;
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 
-/// The machine that the array runs on, and the rest of the world.
+/// The machine of the array, and its environment.
 pub struct Lab {
     pub simulation: Simulation,
     pub process: ProcessId,
@@ -109,15 +109,15 @@ pub struct Lab {
     shards: Vec<Rc<RefCell<EngineShard>>>,
     /// The head's state directory: survives restarts.
     pub saved: Saved,
-    /// Where there is a list, copies of the catalog take until somebody says how it went.
+    /// If there is a list, saving a copy of the catalog takes until the test reports its result.
     pub slow: Slow,
     pub started: Started,
-    /// What the shards have told of sessions.
+    /// The events of sessions that the shards have reported.
     pub told: Told,
     drives: Vec<String>,
     shard_count: u16,
     memory: Memory,
-    /// Somebody who does nothing but wait.
+    /// A task that only waits.
     sleeper: Rc<RefCell<TaskShard<()>>>,
 }
 
@@ -140,7 +140,7 @@ impl Lab {
         Lab::with_memory(world, shards, drives, Memory::default())
     }
 
-    /// Shards that have only so much memory.
+    /// Shards with a limited memory.
     pub fn with_memory(world: World, shards: u16, drives: &[&str], memory: Memory) -> Lab {
         let mut simulation = Simulation::new(world);
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
@@ -181,14 +181,14 @@ impl Lab {
         self.simulation.step_until(Patience::default(), || started.lock().unwrap().is_some()).unwrap();
     }
 
-    /// Lets this much time pass, and hardly more.
+    /// Lets this time pass, and hardly more.
     pub fn pass(&mut self, time: Nanos) {
         let sleeper = self.sleeper.clone();
         let io = sleeper.borrow().io().clone();
         self.simulation.block_on(&sleeper, async move { io.sleep(time).await }).unwrap();
     }
 
-    /// Starts the program again, after it was stopped or killed.
+    /// Starts the program again after it was stopped or killed.
     pub fn restart(&mut self) {
         self.begin_restart();
         self.finish_start();
@@ -206,7 +206,7 @@ impl Lab {
         self.attach(parts);
     }
 
-    /// Another program opens a drive for writing, for as long as the world lasts.
+    /// Another program opens a drive for writing, until the end of the test.
     pub fn hold(&mut self, path: &str) {
         let sleeper = self.sleeper.clone();
         let (io, path) = (sleeper.borrow().io().clone(), path.to_owned());
@@ -214,7 +214,7 @@ impl Lab {
         self.simulation.block_on(&sleeper, opening).unwrap().unwrap();
     }
 
-    /// Another program listens on an address for so long.
+    /// Another program listens on an address for this time.
     pub fn occupy(&mut self, address: SocketAddr, time: Nanos) {
         let sleeper = self.sleeper.clone();
         let io = sleeper.borrow().io().clone();
@@ -252,7 +252,7 @@ impl Lab {
         self.send_command_from(command, api::patient_caller())
     }
 
-    /// The same; `caller` says whether whoever asked has gone.
+    /// The same; `caller` tells whether the caller has gone.
     pub fn send_command_from(&mut self, command: Command, caller: api::Caller) -> Answer {
         let answer = Answer::default();
         let place = answer.clone();
@@ -284,7 +284,7 @@ impl Lab {
         self.shards.iter().all(|shard| shard.borrow().shard.is_stopped())
     }
 
-    /// The longest turn that any shard has had since this was asked last.
+    /// The longest turn of any shard since the last call of this function.
     pub fn longest_turn(&mut self) -> Duration {
         let turns = self.shards.iter().map(|shard| std::mem::take(&mut shard.borrow_mut().longest_turn));
         turns.max().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What is known of the newest checkpoint, and whether another is wanted or being written. Writing is `writer.rs`.
+//! The newest checkpoint of a lane, and whether another one is wanted or being written. `writer.rs` writes checkpoints.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,14 +16,15 @@ struct Newest {
     sequence: Sequence,
     /// Segments in which replay will look for batches.
     listed: BTreeSet<SegmentId>,
-    /// Reserved segments when it was written.
+    /// Number of reserved segments when the checkpoint was written.
     queue: usize,
-    /// What was committed, and what was free, when it was written: where nothing has changed since, another
+    /// What was committed and what was free when the checkpoint was written. If nothing has changed since, another
     /// checkpoint would change nothing.
     finished: Sequence,
     free: usize,
-    /// Which of its two slots has a drive's newest root. The next goes to the other, whatever generation that is: a
-    /// drive may have missed the one before, and a write that is cut off must leave it the newest that it has.
+    /// Which of its two slots holds a drive's newest root. The next root goes to the other slot, whatever its
+    /// generation: the drive may have missed the previous root, and an interrupted write must leave the drive's newest
+    /// root intact.
     slots: BTreeMap<DriveHandle, usize>,
 }
 
@@ -43,17 +44,17 @@ impl Checkpointer {
         self.wanted.set(true);
     }
 
-    /// Whether one was wanted; it is not any more.
+    /// Returns whether a checkpoint was wanted, and clears the request.
     pub fn take_wanted(&self) -> bool {
         self.wanted.replace(false)
     }
 
-    /// One checkpoint is written at a time: waits for its turn, which lasts until the result is dropped.
+    /// Waits for the turn to write a checkpoint; one is written at a time. The turn ends when the result is dropped.
     pub async fn turn(&self) -> SemaphorePermit {
         self.writing.acquire(1).await
     }
 
-    /// Whether one is being written.
+    /// Whether a checkpoint is being written.
     pub fn is_writing(&self) -> bool {
         self.writing.try_acquire(1).is_none()
     }
@@ -62,12 +63,12 @@ impl Checkpointer {
         self.newest.borrow().generation
     }
 
-    /// A root of this generation was found, or written without a checkpoint.
+    /// A root of this generation was found, or was written without a checkpoint.
     pub fn set_generation(&self, generation: u64) {
         self.newest.borrow_mut().generation = generation;
     }
 
-    /// Everything up to this batch is in the newest checkpoint.
+    /// The newest checkpoint holds everything up to this batch.
     pub fn sequence(&self) -> Sequence {
         self.newest.borrow().sequence
     }
@@ -82,7 +83,7 @@ impl Checkpointer {
         self.newest.borrow().queue / 2
     }
 
-    /// Whether something was committed, or freed, since the newest was written.
+    /// Whether something was committed or freed since the newest checkpoint was written.
     pub fn is_outdated(&self, committed: Sequence, free: usize) -> bool {
         let newest = self.newest.borrow();
         committed > newest.finished || free > newest.free
@@ -93,7 +94,7 @@ impl Checkpointer {
         self.newest.borrow().slots.get(&drive).copied()
     }
 
-    /// The slot of a drive that the next root goes to.
+    /// The slot of a drive for the next root.
     pub fn next_slot(&self, drive: DriveHandle) -> usize {
         self.slot(drive).map_or(0, |newest| 1 - newest)
     }
@@ -110,7 +111,7 @@ impl Checkpointer {
         newest.listed = listed;
     }
 
-    /// It has taken effect: so many segments are reserved and free now, and this is committed.
+    /// The checkpoint has taken effect: records how many segments are reserved and free now, and what is committed.
     pub fn note_effect(&self, queue: usize, free: usize, committed: Sequence) {
         let mut newest = self.newest.borrow_mut();
         newest.queue = queue;

@@ -1,4 +1,4 @@
-//! What a start finds: which batches are whole, and which drives hold an older state than they should.
+//! What a start finds on the drives: which batches are whole, and which drives hold an older state than they should.
 
 use base::{AlignedBuffer, Sequence};
 
@@ -9,22 +9,22 @@ use crate::lane::Lane;
 use crate::reading::verify::{BatchCheck, Expect};
 use crate::space::lacking::Lacking;
 
-/// Batches that are read at once.
+/// Batches that are read at the same time.
 pub(crate) const CHECKED_AT_ONCE: usize = 8;
 
 /// What the drives hold of a batch whose header was found.
 pub(crate) enum Found {
-    /// It counts, although these columns lack something of it.
+    /// The batch counts, although these columns lack some of its data.
     Lacks(Lacking),
-    /// It counts once it has been completed from this data.
+    /// The batch counts when it has been completed from this data.
     Repairable(AlignedBuffer),
-    /// It does not count.
+    /// The batch does not count.
     Torn,
 }
 
 impl Lane {
-    /// Reads a batch. One that is known to have been durable counts whatever it lacks, which may be more than any checkpoint says: what
-    /// a drive refused just before the end, and what it missed while it was away.
+    /// Reads a batch. A batch that is known to have been durable counts whatever it lacks. It may lack more than any
+    /// checkpoint records: a drive may have refused it just before the end, or missed it while it was away.
     pub(crate) async fn check_found(&self, header: &BatchHeader, durable: Sequence) -> Found {
         let columns = self.segments.borrow().get(header.segment).columns.clone();
         if header.sequence > durable {
@@ -48,7 +48,7 @@ impl Lane {
         })
     }
 
-    /// Completes a batch in place; what it lacks afterwards.
+    /// Completes a batch in place. Returns what it lacks afterwards.
     pub(crate) async fn complete_found(&self, header: &BatchHeader, data: AlignedBuffer) -> Lacking {
         let columns = self.segments.borrow().get(header.segment).columns.clone();
         self.counters.borrow_mut().completed += 1;
@@ -60,17 +60,17 @@ impl Lane {
         lacking
     }
 
-    /// Drives that hold an older state than they should, as their own newest roots say: whatever has been written since may lack it.
-    /// Until a checkpoint has said so, the next start has to find it out again.
+    /// Finds drives that hold an older state than they should, as their own newest roots show: they may lack everything
+    /// written since. Until a checkpoint records this, the next start has to find it out again.
     pub(crate) fn note_outdated(&self, root: &Root, known: &[(u8, Sequence)]) -> Vec<u8> {
-        // a verdict is no checkpoint: the start that wrote it was cut off
+        // a verdict is no checkpoint: the start that wrote it was interrupted
         let settled = if root.end == Root::NO_END { root.epoch.0 } else { root.epoch.0.saturating_sub(1) };
         let membership = self.membership.borrow();
         let mut segments = self.segments.borrow_mut();
         let mut outdated = Vec::new();
         for &(drive, sequence) in known.iter().filter(|(_, sequence)| *sequence < root.sequence) {
             if membership.members[usize::from(drive)].since.0 <= settled {
-                // the newest root had not come to it when the last process ended
+                // the newest root had not reached this drive when the last process ended
                 continue;
             }
             Decision::DriveOutdated.taken();

@@ -1,19 +1,20 @@
-//! Opening a lane: the newest checkpoint, and every later batch that is whole.
+//! Opens a lane: reads the newest checkpoint and replays every later batch that is whole.
 //!
 //! | batch found at the place where the next one should be   | decision                                 |
 //! |---------------------------------------------------------|------------------------------------------|
-//! | no header copy of this pool, lane, epoch and place      | the segment ends here: the next one      |
-//! | sequence before the one expected                        | passed over: replayed already            |
-//! | sequence after the one expected                         | the segment ends here: the next one      |
-//! | the one expected, known to have been durable            | replayed; what it lacks is noted         |
-//! | the one expected, whole                                 | replayed                                 |
-//! | the one expected, its data can be rebuilt               | completed in place, and replayed         |
-//! | the one expected, torn                                  | dropped, and with it whatever comes after|
-//! | the one expected, after the end that the root names     | dropped by an earlier recovery           |
-//! | none, but a later one knew it to be durable             | refused: more is lost than was promised  |
+//! | no header copy of this pool, lane, epoch and place      | the segment ends here: go to the next one|
+//! | a sequence before the expected one                      | skipped: already replayed                |
+//! | a sequence after the expected one                       | the segment ends here: go to the next one|
+//! | the expected one, known to have been durable            | replayed; what it lacks is noted         |
+//! | the expected one, whole                                 | replayed                                 |
+//! | the expected one, its data can be rebuilt               | completed in place, and replayed         |
+//! | the expected one, torn                                  | dropped, with all batches after it       |
+//! | the expected one, after the end that the root names     | dropped by an earlier recovery           |
+//! | none, but a later batch knew it to be durable           | refused: loss exceeds the protection     |
 //!
-//! The verdict (which batch is the last) is written into the roots before anything is served, every segment of
-//! the tail is sealed, and a checkpoint is written in the new epoch: a dropped batch can never rise again.
+//! Recovery decides which batch is the last. Before the lane serves anything, recovery writes this decision into the
+//! roots, seals every segment of the tail, and writes a checkpoint in the new epoch. So no later start can replay a
+//! dropped batch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -41,18 +42,18 @@ use crate::map::tree::leaf;
 use crate::space::lacking::Lacking;
 use crate::space::segments::{Segment, SegmentState};
 
-/// Batches on their way to being replayed.
+/// Batches that will be replayed.
 struct Scan {
     expected: Sequence,
     found: Vec<BatchHeader>,
-    /// The checkpoint's own, outside of the tail.
+    /// The checkpoint's own batches outside the tail.
     own: BTreeMap<Sequence, BatchHeader>,
-    /// Every batch up to this one was durable, as some header says.
+    /// Every batch up to this one was durable, according to some header.
     durable: Sequence,
 }
 
 impl Scan {
-    /// Takes the checkpoint's own batches that are next.
+    /// Takes the checkpoint's own batches that come next.
     fn take_own(&mut self) {
         while let Some(own) = self.own.remove(&self.expected) {
             Decision::TailOwn.taken();
@@ -61,7 +62,7 @@ impl Scan {
         }
     }
 
-    /// Takes the next batch of the tail, if it is the one expected. `false` where the segment ends here.
+    /// Takes the next batch of the tail, if it is the expected one. `false` if the segment ends here.
     fn take(&mut self, header: BatchHeader) -> bool {
         self.take_own();
         if header.sequence == self.expected {
@@ -100,7 +101,7 @@ impl Lane {
         lane.write_verdict(root, last, &outdated).await?;
         lane.seal_tail(&table);
         lane.spawn(lane.clone().run_log());
-        // where the file system under the drives is full, that is waited out behind the hosts' reads
+        // if the file system under the drives is full, this waits in the background while hosts read
         let written = io.spawn_join(lane.clone().settle());
         match task::race(written, lane.full.wait()).await {
             Ok(Some(result)) => result.map(|()| lane),
@@ -112,8 +113,8 @@ impl Lane {
         }
     }
 
-    /// Records on every drive that is up to date which batch is the last that counts, in place of the root that said so to this
-    /// start alone: no later start can decide otherwise, or go back before this root.
+    /// Records on every up-to-date drive which batch is the last that counts. This root replaces the root that only
+    /// this start has used, so no later start can decide differently or use an older root.
     async fn write_verdict(&self, root: Root, last: Sequence, outdated: &[u8]) -> Result<(), PoolError> {
         let epoch = self.membership.borrow().epoch;
         let verdict = Root { epoch, generation: root.generation + 1, end: last, ..root };
@@ -121,7 +122,7 @@ impl Lane {
         self.write_root(&verdict, outdated).await.map_err(|_| PoolError::TooManyFailed)
     }
 
-    /// Writes down what was recovered; from then on the lane takes writes.
+    /// Writes what was recovered to the drives; from then on the lane accepts writes.
     async fn settle(self: Rc<Self>) -> Result<(), PoolError> {
         let _running = self.enter();
         if let Err(error) = self.write_checkpoint().await {
@@ -129,7 +130,7 @@ impl Lane {
             return Err(PoolError::Recovery { lane: self.number, error });
         }
         if self.has_ended() {
-            // closed while its last words were written
+            // the lane was closed while its last checkpoint was written
             return Err(PoolError::Recovery { lane: self.number, error: LaneError::Unavailable });
         }
         self.life.begin();
@@ -139,7 +140,8 @@ impl Lane {
         Ok(())
     }
 
-    /// The root with the highest (epoch, generation), of all slots of all drives, and how far each drive's own newest goes.
+    /// The root with the highest (epoch, generation), of all slots of all drives, and for each drive the state of its
+    /// own newest root.
     async fn read_newest_root(&self) -> Result<(Root, Vec<(u8, Sequence)>), PoolError> {
         let (drives, handles): (Vec<u8>, Vec<env::DriveHandle>) = self.online_drives().into_iter().unzip();
         let lane = usize::from(self.number);
@@ -195,7 +197,7 @@ impl Lane {
         self.believed(root, table)
     }
 
-    /// What a table says, if it fits the root and the pool.
+    /// The contents of a table, if they fit the root and the pool.
     fn believed(&self, root: &Root, table: Table) -> Result<Table, PoolError> {
         let chunks: Vec<u32> = self.membership.borrow().members.iter().map(|member| member.chunks).collect();
         let known = Known { chunks: &chunks, rows: self.segments.borrow().rows };
@@ -216,12 +218,12 @@ impl Lane {
                 segment.lacking = Lacking::SOMEWHERE;
             }
             if let Some(index) = table.tail.iter().position(|&id| id == record.columns.id) {
-                // what the tail holds is for replay to find out
+                // replay finds out what the tail holds
                 segment.used_rows = if index == 0 { table.tail_row } else { 0 };
             }
             all.push(segment);
         }
-        // the table may stand in a segment that was opened after the table was made
+        // the table may be in a segment that was opened after the table was made
         for columns in &root.segments {
             if !table.segments.iter().any(|record| record.columns.id == columns.id) {
                 all.push(Segment::new(columns.clone(), SegmentState::Sealed));
@@ -261,7 +263,7 @@ impl Lane {
         let durable = own.values().map(|header| header.durable).max().unwrap_or(root.sequence);
         let (expected, found) = (root.sequence.next(), Vec::new());
         let mut scan = Scan { expected, found, own, durable };
-        // where the batch stands that is missed, if one is: behind the last that is not, or in the next segment
+        // where a missing batch would be, if there is one: behind the last batch found, or in the next segment
         let mut ends = vec![(0, 0); table.tail.len()];
         let mut last = 0;
         for (index, &id) in table.tail.iter().enumerate() {
@@ -290,8 +292,8 @@ impl Lane {
         scan
     }
 
-    /// What the batches behind a missing one knew to be durable when they were written. One begins within the
-    /// longest batch's length, if there is any.
+    /// Which batches were durable, according to the batches behind a missing one. If there are any, one begins within
+    /// the length of the longest batch.
     async fn durable_beyond(&self, id: SegmentId, row: usize) -> Sequence {
         let (columns, rows) = {
             let segments = self.segments.borrow();
@@ -302,8 +304,8 @@ impl Lane {
         headers.into_iter().flatten().map(|header| header.durable).max().unwrap_or(Sequence(0))
     }
 
-    /// The batches of the table itself that went to segments which were opened after the table was made:
-    /// they are in no tail, and their sequences would be a gap.
+    /// The batches of the table itself in segments that were opened after the table was made. No tail names these
+    /// segments, so without the batches their sequences would be a gap.
     async fn scan_own(&self, root: &Root, table: &Table) -> BTreeMap<Sequence, BatchHeader> {
         let mut own = BTreeMap::new();
         for columns in root.segments.iter().filter(|columns| !table.tail.contains(&columns.id)) {
@@ -313,7 +315,7 @@ impl Lane {
         own
     }
 
-    /// The headers of a segment's batches from `row` on, as far as one follows the other.
+    /// The headers of a segment's batches from `row` on, as long as each follows the one before.
     async fn scan_segment(&self, id: SegmentId, mut row: usize) -> Vec<BatchHeader> {
         let (columns, rows) = {
             let segments = self.segments.borrow();
@@ -331,7 +333,7 @@ impl Lane {
         headers
     }
 
-    /// Applies the batches up to the first that is torn.
+    /// Applies the batches up to the first torn one.
     async fn replay(&self, root: &Root, scan: Scan) -> Result<Sequence, PoolError> {
         let Scan { found, durable, .. } = scan;
         let mut last = root.sequence;
@@ -358,13 +360,13 @@ impl Lane {
             }
         }
         self.log.borrow_mut().resume_after(last);
-        // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before
-        // it is safe
+        // what an earlier process had not flushed may still be in drives' caches: nothing refers to it before it is
+        // durable
         self.flush_drives().await.map_err(|_| PoolError::TooManyFailed)?;
         Ok(last)
     }
 
-    /// Has the leaf pages in memory that a batch changes, and pins them.
+    /// Loads the leaf pages that a batch changes, and pins them.
     async fn load_touched(&self, header: &BatchHeader) -> Result<Vec<PageKey>, PoolError> {
         let damaged = PoolError::Damaged { lane: self.number, what: "the map" };
         let mut keys = BTreeSet::new();
@@ -432,8 +434,8 @@ impl Lane {
         self.counters.borrow_mut().replayed += 1;
     }
 
-    /// The tail's segments get no more batches. Drives that are out now may lack something of them should they come back. Those
-    /// that were only set aside are free.
+    /// Seals the tail's segments: they get no more batches. Drives that are out now may lack some of their data if they
+    /// come back. Segments that were only reserved become free.
     fn seal_tail(&self, table: &Table) {
         let members = self.membership.borrow().members.clone();
         let there =

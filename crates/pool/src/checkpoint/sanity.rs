@@ -1,5 +1,6 @@
-//! What a lane's newest root and table say is checked against each other and against the pool before it is believed: each is whole,
-//! and still they could name drives, chunks, segments or layers that there are not, or layers that stand on each other.
+//! Checks what a lane's newest root and table say, against each other and against the pool, before recovery uses it.
+//! Root and table are each whole, but they could still name drives, chunks, segments or layers that do not exist, or
+//! layers that are below each other.
 
 use base::{HashMap, HashSet, LayerId};
 
@@ -8,7 +9,7 @@ use crate::format::root::Root;
 use crate::format::table::{LayerRecord, SegmentColumns, Table};
 use crate::format::{COUNT_MAX, SEGMENT_MAX};
 
-/// What the pool has to say.
+/// What the pool knows by itself.
 pub(crate) struct Known<'a> {
     /// Chunks of each drive.
     pub chunks: &'a [u32],
@@ -16,7 +17,7 @@ pub(crate) struct Known<'a> {
     pub rows: usize,
 }
 
-/// What does not fit, if anything.
+/// The first mismatch, if there is any.
 pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<&'static str> {
     let newer = || {
         root.segments.iter().filter(|columns| table.segments.iter().all(|old| old.columns.id != columns.id))
@@ -80,7 +81,7 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     if known.len() < layers.len() {
         return Some("a layer that is there twice");
     }
-    // what is being emptied reads nothing any more, and may outlive what it stood on
+    // a layer that is being emptied reads nothing any more, and may outlive the layer below it
     let parent = |layer: &LayerRecord| layer.parent.filter(|_| !layer.dropping);
     let named = |layer: &LayerRecord| {
         let needed = parent(layer).into_iter().chain(layer.merging);
@@ -113,7 +114,7 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
     None
 }
 
-/// Whether the way down from some layer goes in a circle.
+/// Whether following the parents of some layer leads into a circle.
 fn stand_on_each_other(layers: &[LayerRecord], known: &HashMap<LayerId, &LayerRecord>) -> bool {
     let mut ends: HashSet<LayerId> = HashSet::default();
     for layer in layers {

@@ -1,7 +1,7 @@
-//! Checkpoints: the map's dirty pages go into the log, level by level, then the table, then the roots.
+//! Writes checkpoints: the map's dirty pages go into the log, level by level, then the table, then the roots.
 //!
-//! A checkpoint holds exactly what was committed at its *cut*, whatever is committed while it is written:
-//! pages are taken as they were at the cut, and so are the segments' counts. Replay begins after the cut.
+//! A checkpoint holds exactly what was committed at its *cut*. Commits continue while the checkpoint is written, but it
+//! takes the pages and the segments' counts as they were at the cut. Replay begins after the cut.
 //!
 //! ```text
 //!  cut ─► leaf pages ─► level 2 ... root pages ─► table ─► flush ─► roots on all drives ─► segments freed
@@ -29,7 +29,7 @@ use crate::layers::layer::Layer;
 use crate::log::queue::{Pending, Source, Ticket};
 use crate::space::segments::SegmentState;
 
-/// Pages handed to the log at once.
+/// Pages appended to the log at once.
 const PAGES_AT_ONCE: usize = 256;
 
 /// What was committed at one instant.
@@ -40,7 +40,7 @@ struct Cut {
     layers: BTreeMap<LayerId, Layer>,
     referred: Vec<(LayerId, u64)>,
     live: BTreeMap<SegmentId, u32>,
-    /// Sealed, with nothing in them that replay would need.
+    /// Sealed segments that contain nothing that replay would need.
     settled: Vec<SegmentId>,
 }
 
@@ -50,10 +50,10 @@ impl Lane {
         self.background.notify();
     }
 
-    /// Whether a checkpoint now would free or set aside something.
+    /// Whether a checkpoint now would free or reserve segments.
     pub(crate) fn checkpoint_could_help(&self) -> bool {
         let segments = self.segments.borrow();
-        // what the newest has freed it could not set aside yet: where nothing else is, the next one does
+        // if the queue is empty, the next checkpoint reserves what the newest one freed but could not reserve
         let aside = segments.queue().is_empty() && segments.free_segments() > self.shares().checkpoint;
         self.checkpointer.is_outdated(self.log.borrow().committed, segments.free_segments())
             || aside
@@ -84,7 +84,7 @@ impl Lane {
         }
     }
 
-    /// Writes a checkpoint of everything that is committed now. One at a time.
+    /// Writes a checkpoint of everything that is committed now. Only one runs at a time.
     pub(crate) async fn write_checkpoint(&self) -> Result<(), LaneError> {
         let one = self.checkpointer.turn().await;
         if self.has_ended() {
@@ -97,10 +97,11 @@ impl Lane {
         result
     }
 
-    /// All pages have their place in the trees then. Refused where nothing can be written: a checkpoint would wait.
+    /// Ensures that all pages have a place in the trees. Refused if nothing can be written, because a checkpoint would
+    /// wait.
     pub(crate) async fn give_pages_places(&self) -> Result<(), LaneError> {
         self.check_running()?;
-        // one that is being written may have taken pages that have no place yet
+        // a running checkpoint may have taken pages that have no place yet
         let one = self.checkpointer.turn().await;
         if self.map.borrow().dirty_pages() == 0 {
             return Ok(());
@@ -125,7 +126,8 @@ impl Lane {
         }
     }
 
-    /// Whether a segment lacks something that a table calls complete: a drive has gone since with what it had not flushed.
+    /// Whether the table calls a segment complete that lacks something: a drive has gone since, with data that it had
+    /// not flushed.
     fn says_too_much(&self, table: &Table) -> bool {
         let segments = self.segments.borrow();
         let mut complete = table.segments.iter().filter(|record| !record.incomplete);
@@ -208,7 +210,7 @@ impl Lane {
         Ok(())
     }
 
-    /// A page's parent (or the layer) learns where the page is now.
+    /// Records a page's new position in its parent (or the layer).
     fn place_page(&self, cut: &mut Cut, key: PageKey, page: &Page, entry: MapEntry) {
         let mut map = self.map.borrow_mut();
         let layer = cut.layers.get_mut(&key.layer).expect("pages belong to layers of the cut");
@@ -234,13 +236,13 @@ impl Lane {
         map.end_flush(key, true);
     }
 
-    /// The table, the segments that it frees, and those that it reserves.
+    /// The table, the segments that it frees, and the segments that it reserves.
     fn plan_table(&self, cut: &Cut) -> (Table, Vec<SegmentId>, Vec<SegmentId>) {
         let extension = self.reserve();
         let segments = self.segments.borrow();
         let log = self.log.borrow();
         let live = |id: &SegmentId| cut.live.get(id).copied().unwrap_or(0);
-        // a count that is doubted frees nothing
+        // a doubted count frees nothing
         let settled = cut.settled.iter().copied().filter(|_| !segments.doubted);
         let free: Vec<SegmentId> = settled.filter(|id| live(id) == 0).collect();
         let tail: Vec<SegmentId> =
@@ -257,7 +259,7 @@ impl Lane {
                 open: segment.state != SegmentState::Sealed,
             })
             .collect();
-        // one into which another is being merged is there until that has ended
+        // a layer stays as long as another layer is being merged into it
         let targets: BTreeSet<LayerId> = cut.layers.values().filter_map(|layer| layer.merging).collect();
         let keeps = |id: &LayerId, layer: &Layer| {
             targets.contains(id) || !(layer.is_to_be_emptied() && layer.is_empty())
@@ -288,7 +290,7 @@ impl Lane {
         (table, free, extension)
     }
 
-    /// Sets more segments aside for the log: as many as hosts and cleaning may use until the next checkpoint.
+    /// Reserves more segments for the log: as many as hosts and cleaning may use until the next checkpoint.
     fn reserve(&self) -> Vec<SegmentId> {
         let shares = self.shares();
         let mut segments = self.segments.borrow_mut();
@@ -303,7 +305,8 @@ impl Lane {
         extension
     }
 
-    /// Writes the table into the log, and the roots that name it. `false` where no root does, as it is not true any more.
+    /// Writes the table into the log, and the roots that name it. `false` if no root was written because the table is
+    /// no longer true.
     async fn write_table(&self, cut: &Cut, table: &Table) -> Result<bool, LaneError> {
         let bytes = table.emit();
         let blocks: Vec<&[u8]> = bytes.chunks(BLOCK_BYTES).collect();
@@ -347,7 +350,7 @@ impl Lane {
         self.write_root(&root, &[]).await.map(|()| true)
     }
 
-    /// Writes a root to every drive but some. Drives that refuse are taken out.
+    /// Writes a root to every drive except some. Drives that refuse it are taken out.
     pub(crate) async fn write_root(&self, root: &Root, except: &[u8]) -> Result<(), LaneError> {
         let content = AlignedBuffer::copied_from(&root.emit()).into_bytes();
         let mut drives = self.online_drives();
@@ -368,7 +371,7 @@ impl Lane {
         Ok(())
     }
 
-    /// A full file system under the drive is waited out, unless the lane is to end.
+    /// Retries while the file system under the drive is full, unless the lane is being closed.
     async fn write_root_copy(&self, drive: DriveHandle, content: Bytes) -> Result<(), env::IoError> {
         let slot = self.checkpointer.next_slot(drive);
         let offset_bytes = root_offset_bytes(usize::from(self.number), slot);
@@ -413,7 +416,7 @@ impl Lane {
         if freed {
             self.relieve();
         }
-        // a drive may have gone, or come, since segments were set aside
+        // a drive may have gone or come back since segments were reserved
         self.leave_unusable();
         self.cleaner.look_anew();
         self.space.notify();
@@ -422,7 +425,7 @@ impl Lane {
     }
 }
 
-/// An entry of the checkpoint's own.
+/// An entry that belongs to a checkpoint.
 fn own_entry(entry: Entry, content: Bytes, tag: usize, ticket: &Rc<Ticket>) -> Pending {
     Pending { source: Some(Source::Block(content)), tag: Some(tag), ..Pending::bare(entry, None, ticket) }
 }

@@ -1,5 +1,6 @@
-//! Cleaning: choosing the segments whose live blocks are appended anew, until nothing in them is live and the
-//! next checkpoint frees them. Moving is `round.rs`; why it always gets on is in `docs/design/0003-space.md`.
+//! Cleaning: chooses segments and appends their live blocks anew. When no block of a segment is live any more, the next
+//! checkpoint frees the segment. `round.rs` moves the blocks. `docs/design/0003-space.md` explains why cleaning always
+//! makes progress.
 
 use std::rc::Rc;
 
@@ -17,22 +18,22 @@ use crate::log::batch::Built;
 use crate::space::segments::{Segment, SegmentState};
 use crate::space::shares::Shares;
 
-/// Segments that a round is to gain, where room is not short.
+/// Segments that a round should gain when room is not short.
 const GAIN_WANTED: usize = 8;
-/// Blocks of one round: what is known of them is kept in memory.
+/// Maximum number of blocks in a round: their records are kept in memory.
 const ROUND_BLOCKS_MAX: usize = 64 << 10;
 impl Lane {
     /// Runs until the lane fails or is closed.
     pub(crate) async fn run_cleaning(self: Rc<Self>) {
         while !self.has_ended() {
-            // what comes while it is looked around counts, too
+            // a notification that arrives during the checks counts, too
             let more = self.background.wait();
             self.recount_if_doubted();
-            // neither keeps the other from its work
+            // neither kind of work prevents the other
             let layers = self.some_upkeep().await;
             let cleaned = self.clean_some().await;
             match (layers, cleaned) {
-                // the lane may have been closed on the way, and has told so
+                // the lane may have been closed meanwhile, which it has reported
                 _ if self.has_ended() => return,
                 (Ok(true), _) | (_, Ok(true)) => {}
                 (Ok(false), Ok(false)) => more.await,
@@ -41,7 +42,7 @@ impl Lane {
         }
     }
 
-    /// Empties or merges layers that nobody asks for any more. `false` where there are none, or no space to do it in.
+    /// Empties or merges layers that nobody needs any more. `false` if there are none, or if there is no space for it.
     async fn some_upkeep(self: &Rc<Self>) -> Result<bool, LaneError> {
         let dropping = self.dropping_layer();
         let merge = self.unfinished_merge().or_else(|| self.next_merge().filter(|_| dropping.is_none()));
@@ -51,21 +52,22 @@ impl Lane {
             (None, None) => return Ok(false),
         };
         let Err(LaneError::Unreadable { .. }) = worked else { return worked };
-        // a page of the map is lost: what it says can be neither given back nor merged, others' turn comes
+        // a page of the map is lost: its layer can be neither emptied nor merged, so others get their turn
         Decision::LayerLeftAlone.taken();
         layers.into_iter().for_each(|layer| self.map.borrow_mut().leave_alone(layer));
-        // nobody waits for it any more
+        // nobody waits for this layer any more
         self.committed.notify();
         self.space.notify();
         Ok(true)
     }
 
-    /// Starts one after the other take a segment or two each: they must not use up what cleaning needs.
+    /// Cleans until there is room. Several starts in a row take a segment or two each, and they must not use up the
+    /// room that cleaning needs.
     pub(crate) async fn clean_until_there_is_room(self: &Rc<Self>) {
         while self.must_wait_for_space() && matches!(self.clean_some().await, Ok(true)) {}
     }
 
-    /// One round, if one is called for. `false` where there was nothing to do.
+    /// Runs one round, if one is due. `false` if there was nothing to do.
     async fn clean_some(self: &Rc<Self>) -> Result<bool, LaneError> {
         if self.cleaner.is_starved() {
             return Ok(false);
@@ -110,7 +112,8 @@ impl Lane {
         self.carry_out(round, false).await.map(|()| true)
     }
 
-    /// What lacks redundancy is moved when no more goes into it, which may be nothing for long: that is not waited for.
+    /// Seals the open segment if it lacks redundancy, so that its blocks can be moved. It might otherwise receive no
+    /// batch for a long time.
     fn seal_what_lacks(&self) {
         let open = self.log.borrow().place;
         let lacks = open.is_some_and(|(id, _)| !self.segments.borrow().get(id).lacking.is_nothing());
@@ -119,14 +122,14 @@ impl Lane {
         }
     }
 
-    /// Something lacks redundancy that did not before, or has a place to go.
+    /// Something has lost redundancy, or can now be written anew.
     pub(crate) fn want_repairs(&self) {
         self.cleaner.want_repairs();
         self.background.notify();
     }
 
-    /// Writes wait, and there is nothing to clean: a checkpoint may free what is empty by now. Where even
-    /// that does not help, everything is live, and writes are refused until something is unmapped.
+    /// Writes wait, and there is nothing to clean: a checkpoint may free segments that are empty by now. If even this
+    /// does not help, everything is live, and writes are refused until something is unmapped.
     async fn find_space(&self) -> Result<bool, LaneError> {
         if !self.must_wait_for_space() {
             return Ok(false);
@@ -138,7 +141,7 @@ impl Lane {
             self.io.sleep(Nanos::from_millis(1)).await;
             return Ok(true);
         }
-        // readers tell when they are done
+        // readers notify when they are done
         if !self.segments.borrow().awaits_readers() {
             Decision::Starved.taken();
             self.starve();
@@ -153,7 +156,7 @@ impl Lane {
         self.write_checkpoint().await?;
         drop(paced);
         for id in victims.into_iter().filter(|_| complete) {
-            // what could not be moved now could not be moved the next time either
+            // a segment that could not be moved now could not be moved the next time either
             if self.segments.borrow().find(id).is_some_and(|segment| segment.live > 0) {
                 self.leave(id);
             }
@@ -162,8 +165,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Chooses segments until the round is worth its cost, which is known to the page before anything is
-    /// written. `None` where there is nothing to clean, or no round that is worth it.
+    /// Chooses segments until the round is worth its cost. The cost is known to the page before anything is written.
+    /// `None` if there is nothing to clean, or no round is worth it.
     async fn choose(&self, aim: Aim) -> Result<Option<Round<'_>>, LaneError> {
         let mut round = Round::new(self);
         let paced = (aim != Aim::Redundancy).then(|| self.pace_choice());
@@ -179,7 +182,7 @@ impl Lane {
             };
             let too_many = !round.victims.is_empty() && round.moves.len() + live as usize > ROUND_BLOCKS_MAX;
             if !fits && aim == Aim::Redundancy && round.victims.is_empty() {
-                // a smaller one may
+                // a smaller one may fit
                 continue;
             }
             if !fits || too_many {
@@ -204,7 +207,7 @@ impl Lane {
         Ok(Some(round).filter(|round| self.is_worth_it(round, aim, &shares)))
     }
 
-    /// Whether a segment with so many live blocks can be written anew besides the round, without hosts having to wait.
+    /// Whether a segment with this many live blocks can be written anew besides the round, without making hosts wait.
     pub(crate) fn has_room_for_repair(
         &self,
         round: &Round<'_>,
@@ -212,7 +215,7 @@ impl Lane {
         layers: usize,
         shares: &Shares,
     ) -> bool {
-        // a block's page, and one above it, may have to be written for each
+        // for each block, its leaf page and a page above it may have to be written
         round.cost_with(3 * live as usize, layers, shares) + shares.hosts_wait() + 1 < shares.room
     }
 
@@ -228,8 +231,8 @@ impl Lane {
             }
     }
 
-    /// The segments that may be cleaned, the best first: by what they give for their cost and how long they
-    /// have been left alone, or, where hosts wait, by what they give alone.
+    /// The segments that may be cleaned, the best first. They are sorted by gain per cost and by how long they have
+    /// been left alone or, if hosts wait, by gain alone.
     fn candidates(&self, aim: Aim) -> Vec<SegmentId> {
         let settled = self.checkpointer.sequence();
         let newest = self.log.borrow().newest.0;
@@ -267,13 +270,13 @@ impl Lane {
         ranked.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Until the result is dropped, hosts go on in step with the choice of a round.
+    /// Paces hosts by the choice of a round until the result is dropped.
     fn pace_choice(&self) -> Paced<'_> {
         self.cleaner.begin_choosing();
         Paced(self)
     }
 
-    /// Until the result is dropped, hosts go on in step with a round.
+    /// Paces hosts by a round until the result is dropped.
     fn pace_round(&self, round: &Round<'_>) -> Paced<'_> {
         let (layers, shares) = (self.map.borrow().layers.len(), self.shares());
         let excess = round.cost_with(0, layers, &shares).saturating_sub(shares.cleaning);
@@ -283,7 +286,7 @@ impl Lane {
         Paced(self)
     }
 
-    /// A batch has its place: what is in it is done, or used.
+    /// A batch has its place: its moves count as done, the rest as used by hosts.
     pub(crate) fn placed(&self, built: &Built) {
         if self.cleaner.pacing().is_none() {
             return;
@@ -313,7 +316,7 @@ impl Lane {
         }
     }
 
-    /// Whether hosts' writes should wait until the round that is under way is further.
+    /// Whether hosts' writes should wait until the running round has progressed.
     pub(crate) fn is_ahead_of_cleaning(&self) -> bool {
         self.cleaner.pacing().is_some_and(|pacing| pacing.is_ahead(&self.shares()))
     }
@@ -322,7 +325,7 @@ impl Lane {
         RepairPiece { began: self.io.now(), host_blocks: self.host_blocks() }
     }
 
-    /// Waits as long as the share of repairs asks for.
+    /// Waits as long as the share of repairs requires.
     pub(crate) async fn end_repair(&self, piece: RepairPiece) {
         let share_percent = self.options.get().repair_share_percent;
         let pause = piece.pause(self.io.now(), self.host_blocks(), share_percent);
@@ -337,7 +340,7 @@ impl Lane {
     }
 }
 
-/// Hosts are in step with something.
+/// Hosts are being paced.
 struct Paced<'a>(&'a Lane);
 
 impl Drop for Paced<'_> {

@@ -1,7 +1,7 @@
-//! What cleaning is doing, and what it has found out so far. Values only: cleaning itself is `clean.rs` and `round.rs`.
+//! The state of cleaning, and what cleaning has found so far. Values only: `clean.rs` and `round.rs` do the work.
 //!
 //! ```text
-//!              choose             chosen, or nothing is worth it
+//!              choose             chosen, or no segment is worth it
 //!   Resting ───────────► Choosing ───────────┐
 //!      ▲ ▲  └──────────► Moving ─────────────┤
 //!      │ │     move               all moved  │
@@ -9,9 +9,9 @@
 //!      └──── relieve ─── Starved ◄── starve ── Resting
 //! ```
 //!
-//! Hosts are kept in step with `Choosing` and `Moving`. While cleaning is `Starved`, their writes are refused: there is
-//! nothing to clean, no checkpoint would help, and there is no room. Repairs are no phase: hosts neither wait for them nor
-//! lend them room.
+//! In `Choosing` and `Moving`, hosts get room in proportion to the progress of the round. In `Starved`, writes of hosts
+//! are refused, because there is nothing to clean, no checkpoint would help, and there is no room. Repairs are not a
+//! phase: hosts do not wait for them and lend them no room.
 
 use std::cell::Cell;
 
@@ -19,11 +19,12 @@ use base::{Nanos, Sequence};
 
 use super::pacing::HostPacing;
 
-/// Repairs that were looked for in vain are looked for again after this time.
+/// After a search for repairs in vain, the next search waits this long.
 const LOOK_AGAIN: Nanos = Nanos::from_secs(1);
-/// Where nothing was worth cleaning, it is looked again after so many batches.
+/// If nothing was worth cleaning, cleaning looks again after this many batches.
 const BATCHES_AGAIN: u64 = 64;
-/// Rounds that may gain nothing while hosts wait, in the hope that the garbage they make is gathered by the next.
+/// Maximum number of rounds that may gain nothing while hosts wait, because the next round may collect the garbage that
+/// they make.
 const FUTILE_MAX: u32 = 32;
 
 /// What a round is chosen for.
@@ -31,13 +32,13 @@ const FUTILE_MAX: u32 = 32;
 pub(crate) enum Aim {
     /// Blocks that lack redundancy are written anew.
     Redundancy,
-    /// More room, at a good price.
+    /// More room, for a good price.
     Room,
-    /// Hosts wait: any gain.
+    /// Hosts wait: any gain is worth it.
     AnyRoom,
 }
 
-/// What cleaning does for the sake of room.
+/// What cleaning does to gain room.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     Resting,
@@ -45,16 +46,16 @@ enum Phase {
     Choosing(HostPacing),
     /// The blocks of a round are moved, and the checkpoint after it is written.
     Moving(HostPacing),
-    /// There is nothing to clean although there is no room: writes are refused until something is freed.
+    /// There is nothing to clean and no room: writes are refused until something is freed.
     Starved,
 }
 
-/// What ends a phase, or changes it.
+/// An event that ends or changes a phase.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     Choose(HostPacing),
     Move(HostPacing),
-    /// The choice, or the round, is over, whether it came to its end or not.
+    /// The choice or the round has ended, completed or not.
     End,
     Starve,
     /// Something was freed.
@@ -62,7 +63,8 @@ enum Event {
 }
 
 impl Phase {
-    /// The phase after an event. Every other event is a bug: one task cleans, and it does one thing after the other.
+    /// The phase after an event. Every other combination is a bug: one task does all cleaning, one step after the
+    /// other.
     fn after(self, event: Event) -> Phase {
         match (self, event) {
             (Phase::Resting, Event::Choose(pacing)) => Phase::Choosing(pacing),
@@ -70,7 +72,7 @@ impl Phase {
             (Phase::Choosing(_) | Phase::Moving(_), Event::End) => Phase::Resting,
             (Phase::Resting, Event::Starve) => Phase::Starved,
             (Phase::Starved, Event::Relieve) => Phase::Resting,
-            // anybody may free something at any time
+            // any task may free something at any time
             (Phase::Resting | Phase::Choosing(_) | Phase::Moving(_), Event::Relieve) => self,
             (phase, event) => panic!("{event:?} while cleaning is {phase:?}"),
         }
@@ -87,22 +89,23 @@ impl Phase {
 /// What is known of segments that lack redundancy.
 #[derive(Clone, Copy)]
 enum Repairs {
-    /// There may be some: they are to be looked for.
+    /// There may be some: a search is due.
     Due,
-    /// They were looked for in vain, and nothing has asked for another look since. `lack_room`: there are some, and no room to
-    /// write them anew.
+    /// A search found none to write anew, and nothing has requested another search since. `lack_room`: there are some,
+    /// but no room to write them anew.
     InVain { at: Nanos, lack_room: bool },
 }
 
-/// Whether rounds gain anything while hosts wait. One round loses what the next gains: only more room than ever counts.
+/// Whether rounds gain anything while hosts wait. One round loses what the next one gains, so only more room than ever
+/// before counts.
 #[derive(Clone, Copy, Default)]
 struct Progress {
-    /// Rounds since there was last more room than ever.
+    /// Rounds since the room last reached a new maximum.
     futile: u32,
     room_max: usize,
 }
 
-/// What comes after repairs were looked for.
+/// The next step after the search for repairs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// There is room enough.
@@ -112,8 +115,8 @@ pub(crate) enum Next {
     Clean(Aim),
 }
 
-/// Decides what comes after repairs were looked for. `is_low`: cleaning begins at this room. `worth_a_look`: something may be worth
-/// cleaning.
+/// Decides the next step after the search for repairs. `is_low`: the room is so low that cleaning begins.
+/// `worth_a_look`: something may be worth cleaning.
 pub(crate) fn plan_next(is_low: bool, repairs_lack_room: bool, hosts_wait: bool, worth_a_look: bool) -> Next {
     match (is_low || repairs_lack_room, hosts_wait, worth_a_look) {
         (false, _, _) => Next::Rest,
@@ -128,9 +131,9 @@ pub(crate) struct Cleaner {
     phase: Cell<Phase>,
     repairs: Cell<Repairs>,
     progress: Cell<Progress>,
-    /// What was committed when there was last nothing worth cleaning.
+    /// What was committed when nothing was last found worth cleaning.
     nothing_worth: Cell<Option<Sequence>>,
-    /// Victims of the last round that was chosen.
+    /// Number of segments of the last chosen round.
     victims: Cell<usize>,
 }
 
@@ -155,7 +158,7 @@ impl Cleaner {
         self.on(Event::Choose(HostPacing::choosing(self.victims.get())));
     }
 
-    /// A round has been chosen that takes so many segments.
+    /// Records that a round of this many segments has been chosen.
     pub fn note_victims(&self, victims: usize) {
         self.victims.set(victims);
     }
@@ -164,7 +167,7 @@ impl Cleaner {
         self.on(Event::Move(pacing));
     }
 
-    /// The choice or the round that hosts were kept in step with is over.
+    /// The choice or the round that paced hosts has ended.
     pub fn end(&self) {
         self.on(Event::End);
     }
@@ -173,7 +176,7 @@ impl Cleaner {
         self.on(Event::Starve);
     }
 
-    /// Something was freed. Whether writes were refused until now.
+    /// Something was freed. Returns whether writes were refused until now.
     pub fn relieve(&self) -> bool {
         let starved = self.is_starved();
         self.on(Event::Relieve);
@@ -187,12 +190,12 @@ impl Cleaner {
         self.phase.get() == Phase::Starved
     }
 
-    /// What hosts are kept in step with.
+    /// The pacing of hosts, if there is any.
     pub fn pacing(&self) -> Option<HostPacing> {
         self.phase.get().pacing()
     }
 
-    /// Changes what hosts are kept in step with; gives it as it was and as it is.
+    /// Changes the pacing of hosts; returns it as it was and as it is.
     pub fn change_pacing(&self, change: impl FnOnce(&mut HostPacing)) -> Option<(HostPacing, HostPacing)> {
         let mut phase = self.phase.get();
         let (Phase::Choosing(pacing) | Phase::Moving(pacing)) = &mut phase else { return None };
@@ -203,17 +206,17 @@ impl Cleaner {
         Some((before, after))
     }
 
-    /// Segments that a round under way has taken, and hosts are not to wait for.
+    /// Segments that a running round has taken, and for which hosts must not wait.
     pub fn lent(&self, packed: usize) -> usize {
         self.pacing().map_or(0, |pacing| pacing.lent(packed))
     }
 
-    /// Something lacks redundancy that did not before, or has a place to go.
+    /// Something has lost redundancy, or can now be written anew.
     pub fn want_repairs(&self) {
         self.repairs.set(Repairs::Due);
     }
 
-    /// Whether every segment is to be looked at for repairs: not for each write that has the cleaning look around.
+    /// Whether every segment may be examined for repairs. This is not done for each write that wakes the cleaning task.
     pub fn may_look_for_repairs(&self, now: Nanos) -> bool {
         match self.repairs.get() {
             Repairs::Due => true,
@@ -226,7 +229,7 @@ impl Cleaner {
         self.repairs.set(Repairs::InVain { at, lack_room });
     }
 
-    /// Something lacks redundancy, and there is no room to write it anew: cleaning makes some, whether hosts need any or not.
+    /// Something lacks redundancy, and there is no room to write it anew: cleaning makes room, even if hosts need none.
     pub fn repairs_lack_room(&self) -> bool {
         matches!(self.repairs.get(), Repairs::InVain { lack_room: true, .. })
     }
@@ -235,25 +238,25 @@ impl Cleaner {
         self.nothing_worth.set(Some(committed));
     }
 
-    /// Where nothing was worth cleaning, enough has to be written before something can be.
+    /// If nothing was worth cleaning, enough has to be written before something can be.
     pub fn may_look_for_room(&self, committed: Sequence) -> bool {
         self.nothing_worth.get().is_none_or(|then| committed.0 >= then.0 + BATCHES_AGAIN)
     }
 
-    /// A checkpoint was written: what has settled by it can be cleaned now.
+    /// A checkpoint was written: segments that it has settled can be cleaned now.
     pub fn look_anew(&self) {
         self.want_repairs();
         self.nothing_worth.set(None);
     }
 
-    /// A round has ended, and this is the room now.
+    /// Records the room at the end of a round.
     pub fn note_round(&self, room: usize) {
         let Progress { futile, room_max } = self.progress.get();
         let futile = if room <= room_max { futile + 1 } else { 0 };
         self.progress.set(Progress { futile, room_max: room.max(room_max) });
     }
 
-    /// Whether a round that gains nothing is worth it: the garbage that it makes may be gathered by the next.
+    /// Whether to run a round that gains nothing: the next round may collect the garbage that it makes.
     pub fn may_hope(&self) -> bool {
         self.progress.get().futile < FUTILE_MAX
     }

@@ -1,4 +1,4 @@
-//! Cleaning: live blocks of segments are written anew, beside the hosts.
+//! Cleaning: live blocks of segments are written anew, while hosts read and write.
 
 pub mod clean;
 pub mod cleaner;

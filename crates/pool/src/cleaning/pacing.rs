@@ -1,69 +1,71 @@
-//! Hosts and background work leave each other their share: of room while a round of cleaning goes on, of time while repairs do.
+//! Pacing: hosts and background work leave each other a share. They share room during a round of cleaning, and time
+//! during repairs.
 //!
-//! **Room.** Hosts go on side by side with a round of cleaning: they neither stop until it has ended, nor use up its room at
-//! the beginning of it.
+//! **Room.** Hosts write while a round of cleaning runs. They do not stop until the round ends, and they do not use up
+//! the room of the round at its beginning.
 //!
 //! ```text
 //!  segments:  | in use | hosts ....... | used by the round so far | cleaning | checkpoints |
-//!                       `- a share of it for each share of the round that is done
+//!                       `- grows in proportion to the progress of the round
 //! ```
 //!
-//! What a round takes it gives back when it ends, so hosts do not wait because of it: it is *lent*. The room that hosts
-//! may use is dealt out as the round gets on, batch by batch: a part of it while the round is chosen, the rest while blocks
-//! are moved and the checkpoint after it is written.
+//! A round returns the room that it takes when it ends. This room is *lent*, so hosts do not wait because of it. Hosts
+//! get their room in portions as the round progresses, batch by batch: a part while the round is chosen, the rest while
+//! blocks are moved and the checkpoint after the round is written.
 //!
-//! **Time.** Rebuilding and scrubbing leave hosts the rest of the time while there are any: after each piece of work they
-//! pause for as long as their share asks for.
+//! **Time.** While hosts are active, rebuilding and scrubbing leave them a share of the time: after each piece of work
+//! they pause for as long as this share requires.
 //!
-//! Values only: who waits, and for what, is in `clean.rs` and `space/waiting.rs`.
+//! Values only: `clean.rs` and `space/waiting.rs` decide who waits, and for what.
 
 use base::Nanos;
 
 use crate::space::shares::Shares;
 
-/// While a round is chosen, hosts may use one part in so many of their room.
+/// While a round is chosen, hosts may use one part of their room, if the room is divided into this many parts.
 const CHOOSING_PARTS: usize = 2;
-/// Hosts may be ahead by this part of what is dealt out.
+/// How far hosts may be ahead, as a fraction of the room that they were given.
 const AHEAD_SHARE: usize = 32;
-/// No piece of repair work is so long that a longer pause would be wanted for its own sake.
+/// Maximum length of a pause after a piece of repair work.
 const PAUSE_MAX: Nanos = Nanos::from_secs(10);
 
-/// Cleaning that hosts are kept in step with. In blocks where nothing else is said.
+/// Cleaning that paces hosts. Sizes are in blocks unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct HostPacing {
-    /// All of the work, and what is done of it.
+    /// The size of the work, and how much of it is done.
     total: usize,
     done: usize,
     /// What hosts have used meanwhile.
     used: usize,
-    /// Of the hosts' room, so much is dealt out: one part in so many.
+    /// One part of the hosts' room is given out, if the room is divided into this many parts.
     parts: usize,
-    /// Moved so far.
+    /// Blocks moved so far.
     moved: usize,
-    /// What the round costs beyond cleaning's share, in segments: that is the hosts'.
+    /// The cost of the round beyond cleaning's share, in segments: it is taken from the hosts' share.
     excess: usize,
-    /// Of the map, that its checkpoints write.
+    /// Blocks of map pages that its checkpoints write.
     pages: usize,
 }
 
 impl HostPacing {
-    /// While a round is chosen that takes about so many victims.
+    /// While a round of about this many segments is chosen.
     pub fn choosing(victims: usize) -> HostPacing {
         HostPacing { total: victims.max(1), parts: CHOOSING_PARTS, ..HostPacing::default() }
     }
 
-    /// While a round moves blocks and writes checkpoints: it writes `total` blocks, `pages` of them of the map, and may take
-    /// `excess` segments beyond cleaning's share.
+    /// While a round moves blocks and writes checkpoints: it writes `total` blocks, `pages` of them map pages, and may
+    /// take `excess` segments beyond cleaning's share.
     pub fn of_round(total: usize, pages: usize, excess: usize) -> HostPacing {
         HostPacing { total: total.max(1), parts: 1, excess, pages, ..HostPacing::default() }
     }
 
-    /// A victim more has been chosen.
+    /// Records that another segment has been chosen.
     pub fn note_victim(&mut self) {
         self.done += 1;
     }
 
-    /// A batch has its place: it holds moves of the round, pages of the map, and others, and takes `place` blocks.
+    /// Records that a batch has its place: it holds moves of the round, map pages, and other entries, and takes `place`
+    /// blocks.
     pub fn note_batch(&mut self, moves: usize, pages: usize, others: usize, place: usize) {
         self.moved += moves;
         if self.moved > 0 {
@@ -74,13 +76,13 @@ impl HostPacing {
         }
     }
 
-    /// Segments that the round has taken so far, and hosts are not to wait for.
+    /// Segments that the round has taken so far, and for which hosts must not wait.
     pub fn lent(&self, packed: usize) -> usize {
         (self.moved / packed).saturating_sub(self.excess)
     }
 
-    /// Whether hosts have used more of their room than is done of the work. Theirs is what they have used, and what is left until they would
-    /// have to wait, but for what the round is still going to take of it.
+    /// Whether hosts have used more of their room than the fraction of the work that is done. Their room is what they
+    /// have used, plus what remains until they would have to wait, minus what the round is still going to take of it.
     pub fn is_ahead(&self, shares: &Shares) -> bool {
         let takes = self.excess.saturating_sub(self.moved / shares.packed)
             + self.pages.div_ceil(shares.packed).saturating_sub(shares.checkpoint_pages());
@@ -90,16 +92,16 @@ impl HostPacing {
     }
 }
 
-/// A piece of repair work that is under way.
+/// A running piece of repair work.
 pub(crate) struct RepairPiece {
     pub began: Nanos,
-    /// Blocks that hosts had read and written by then.
+    /// Blocks that hosts had read and written at its beginning.
     pub host_blocks: u64,
 }
 
 impl RepairPiece {
-    /// How long repairs rest after this piece, so that they take `share_percent` of the time. Where no host did anything
-    /// meanwhile, they do not.
+    /// How long repairs pause after this piece, so that they take `share_percent` of the time. If no host was active
+    /// meanwhile, there is no pause.
     pub fn pause(&self, now: Nanos, host_blocks: u64, share_percent: u8) -> Nanos {
         if host_blocks == self.host_blocks {
             return Nanos(0);

@@ -1,7 +1,7 @@
-//! One round of cleaning: what is live in some segments, what moving it costs, and moving it.
+//! One round of cleaning: finds the live blocks of some segments, finds the cost of moving them, and moves them.
 //!
-//! Blocks are moved in the order of the map, so that each of its pages becomes dirty once. The moves are
-//! *conditional* entries: they apply only where the map still points at the old place.
+//! Blocks are moved in the order of the map, so each page of the map becomes dirty only once. The moves are
+//! *conditional* entries: an entry applies only if the map still points at the old position.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ const SLICE_BLOCKS: usize = 1024;
 /// Reads in flight at once.
 const READS_AT_ONCE: usize = 32;
 
-/// A block that is to be moved.
+/// A block to be moved.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Live {
     layer: LayerId,
@@ -36,7 +36,7 @@ pub(crate) struct Live {
     entry: MapEntry,
 }
 
-/// Segments that are to be emptied, and what lives in them.
+/// Segments to be emptied, and the live blocks in them.
 pub(crate) struct Round<'a> {
     pub victims: Vec<SegmentId>,
     pub moves: Vec<Live>,
@@ -58,30 +58,30 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Segments that the round takes at most before it gives any back, with `more` blocks added to it.
+    /// The maximum number of segments that the round takes before it frees any, with `more` blocks added to it.
     pub fn cost_with(&self, more: usize, layers: usize, shares: &Shares) -> usize {
         2 + self.blocks_with(more, layers, shares).div_ceil(shares.packed)
     }
 
-    /// Blocks that the round writes: those that it moves, with `more`, and its checkpoints'.
+    /// Blocks that the round writes: the moved ones, including `more`, and those of its checkpoints.
     pub fn blocks_with(&self, more: usize, layers: usize, shares: &Shares) -> usize {
         let pages = self.pages.len();
         let checkpoints = 1 + pages / (shares.dirty_max / 2).max(1);
         self.moves.len() + more + pages + checkpoints * shares.checkpoint_blocks(layers)
     }
 
-    /// Segments that there are more afterwards.
+    /// The number of segments gained by the round.
     pub fn gain(&self, layers: usize, shares: &Shares) -> isize {
         self.victims.len() as isize - self.cost_with(0, layers, shares) as isize
     }
 }
 
 impl Lane {
-    /// Adds a segment to a round: everything live in it. One whose headers cannot be read is left alone.
+    /// Adds a segment to a round with all its live blocks. A segment whose headers cannot be read is left alone.
     pub(crate) async fn survey(&self, id: SegmentId, round: &mut Round<'_>) -> Result<(), LaneError> {
         let (columns, used_rows, last, sound) = {
             let segments = self.segments.borrow();
-            // a checkpoint may have freed it since it was chosen
+            // a checkpoint may have freed the segment since it was chosen
             let Some(segment) = segments.find(id) else { return Ok(()) };
             (segment.columns.clone(), segment.used_rows as usize, segment.last, segment.lacking.is_nothing())
         };
@@ -91,7 +91,7 @@ impl Lane {
             self.check_running()?;
             let header = match sound {
                 true => self.read_header(&columns, row).await,
-                // a drive may have missed what was written last
+                // a drive may have missed the last write
                 false => self.read_last_header(&columns, row).await,
             };
             let Some(header) = header.filter(|header| header.sequence <= last) else {
@@ -118,7 +118,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Adds what is live to the round, and gives the page that becomes dirty.
+    /// Adds a live block to the round, and returns the page that becomes dirty.
     pub(crate) async fn survey_entry(
         &self,
         entry: &Entry,
@@ -149,7 +149,7 @@ impl Lane {
         }
     }
 
-    /// Whether a map page stands at this place.
+    /// Whether a map page is at this position.
     async fn stands_at(&self, key: PageKey, position: Position) -> Result<bool, LaneError> {
         let root = self.map.borrow().layers.get(&key.layer).map(|layer| (layer.height, layer.root));
         let Some((height, root)) = root else { return Ok(false) };
@@ -164,8 +164,7 @@ impl Lane {
         Ok(map.cached(parent).is_some_and(|page| page.entry(key.entry_in_parent()).position == position))
     }
 
-    /// Moves everything that is live in the round's segments. `false` where space ran out on the way, so that
-    /// some of it has not been moved.
+    /// Moves all live blocks of the round's segments. `false` if space ran out before all of them were moved.
     pub(crate) async fn move_round(
         self: &Rc<Self>,
         round: Round<'_>,
@@ -196,7 +195,7 @@ impl Lane {
         Ok(true)
     }
 
-    /// Has the next checkpoint write a page anew.
+    /// Makes the next checkpoint write a page anew.
     async fn renew_page(&self, key: PageKey) -> Result<(), LaneError> {
         if self.map.borrow().exposed_pages() >= self.shares().dirty_max {
             self.write_checkpoint().await?;
@@ -210,8 +209,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Sees to it that so many blocks can be moved: to segments that replay knows, with the dirty pages
-    /// bounded, and without the room that checkpoints need. `false` where that cannot be.
+    /// Ensures that this many blocks can be moved: into segments that replay knows, with the number of dirty pages
+    /// bounded, and without the room that checkpoints need. `false` if this is impossible.
     pub(crate) async fn make_ready(&self, blocks: usize, pages: usize) -> Result<bool, LaneError> {
         for tried in [false, true] {
             self.check_running()?;
@@ -220,7 +219,7 @@ impl Lane {
             let listed = self.segments.borrow().queue().len() >= wanted;
             let bounded = self.map.borrow().exposed_pages() + pages <= shares.dirty_max;
             let room = shares.room > shares.checkpoint + wanted + pages.div_ceil(shares.packed);
-            // dirty pages that hosts' writes hold cannot be waited for: the bound may be passed by one slice
+            // dirty pages that hosts' writes hold cannot be waited for: the bound may be exceeded by one slice
             if room && listed && (bounded || tried) {
                 return Ok(true);
             }
@@ -235,7 +234,7 @@ impl Lane {
         let contents = self.read_slice(slice).await;
         let ticket = Ticket::new(&self.io);
         for (live, content) in slice.iter().zip(contents) {
-            // damage beyond repair stays where it is, and is reported to whoever reads it
+            // damage beyond repair stays where it is, and a read of it returns the error
             if let Some(content) = content {
                 self.counters.borrow_mut().blocks_cleaned += 1;
                 self.append_move(live.layer, live.block, live.entry, content, &ticket).await?;
@@ -244,7 +243,7 @@ impl Lane {
         ticket.wait().await
     }
 
-    /// The blocks' bytes, in their order; those that stand below each other are read together.
+    /// The blocks' bytes, in order; adjacent blocks of a column are read together.
     async fn read_slice(&self, slice: &[Live]) -> Vec<Option<Bytes>> {
         let mut order: Vec<usize> = (0..slice.len()).collect();
         order.sort_unstable_by_key(|&index| slice[index].entry.position);
@@ -261,7 +260,7 @@ impl Lane {
         contents
     }
 
-    /// Whether one block stands right below the other, in the same column of the same batch.
+    /// Whether one block is directly below the other, in the same column of the same batch.
     fn follows(&self, one: Position, next: Position) -> bool {
         let segments = self.segments.borrow();
         let shape = segments.get(one.segment()).columns.shape();
@@ -270,7 +269,7 @@ impl Lane {
                 .is_some_and(|layout| layout.place(one.slot()).0 == layout.place(next.slot()).0)
     }
 
-    /// Blocks that stand below each other, in one read. Where one of them can neither be read nor rebuilt, the others
+    /// Reads blocks that are below each other, in one read. If one of them can neither be read nor rebuilt, the others
     /// are read one by one.
     async fn read_some(&self, slice: &[Live], run: &[usize]) -> Vec<Option<Bytes>> {
         let id = slice[run[0]].entry.position.segment();
@@ -290,7 +289,7 @@ impl Lane {
     }
 }
 
-/// `None` where a page of the map is lost: what it names stays where it is, and the segment is left alone with it.
+/// `None` if a page of the map is lost: the blocks that it names stay where they are, and their segment is left alone.
 fn pass_lost<T>(result: Result<T, LaneError>) -> Result<Option<T>, LaneError> {
     match result {
         Err(LaneError::Unreadable { .. }) => {
@@ -301,7 +300,7 @@ fn pass_lost<T>(result: Result<T, LaneError>) -> Result<Option<T>, LaneError> {
     }
 }
 
-/// The first blocks of `moves` that are moved together, and how many leaf pages they make dirty.
+/// The first blocks of `moves` that can be moved together, and how many leaf pages they make dirty.
 fn first_slice(moves: &[Live], pages_max: usize) -> (&[Live], usize) {
     let (mut pages, mut last) = (0, None);
     let mut length = 0;

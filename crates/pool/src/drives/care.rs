@@ -1,4 +1,5 @@
-//! What a lane does about drives that err: it bears with them, or has them taken out, unless something may stand nowhere else.
+//! What a lane does with a drive that returns errors: it keeps the drive below the error threshold, and otherwise has
+//! it taken out, unless the drive may hold the only copy of some data.
 
 use base::Nanos;
 use env::IoError;
@@ -10,19 +11,19 @@ use crate::lane::Lane;
 use crate::space::segments::{Segment, Segments};
 
 impl Lane {
-    /// Takes in how long a read or write of a drive took.
+    /// Records how long a read or write of a drive took.
     pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
         let (now, patience) = (self.io.now(), self.options.get().patience);
         self.health.note_latency(drive, access, now.saturating_sub(began), now, &patience);
     }
 
-    /// Reports a drive that does not answer; `true` when its absence is on record and service can go on.
+    /// Reports a drive that does not answer; `true` when its absence is recorded and service can continue.
     pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
         let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
         known || self.host.drive_failed(drive, error).await.unwrap_or(false)
     }
 
-    /// Whether a drive stays in although it did this.
+    /// Whether a drive stays in service after this fault.
     pub(crate) fn bears_with(&self, drive: u8, fault: Fault) -> bool {
         let enough = self.health.note_fault(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
@@ -41,14 +42,14 @@ impl Lane {
         !(enough && spare)
     }
 
-    /// Whether something of this lane may be readable only as long as a drive is. What the drive itself lacks does not speak for
-    /// it. Where it is not known what lacks something, that may be another's; after a failed write it is the drive's own, and
-    /// those who read from it find it lacking elsewhere.
+    /// Whether some data of this lane may be readable only as long as this drive is there. Data that the drive itself
+    /// lacks is no reason to keep it. If it is unknown which column lacks data, it may be another drive's. After a
+    /// failed write it is this drive's own, and readers of the drive will find the missing data elsewhere.
     fn is_needed(&self, drive: u8, fault: Fault) -> bool {
         needs(&self.segments.borrow(), drive, fault != Fault::Write)
     }
 
-    /// Faults of each drive that are not forgiven yet, by kind.
+    /// Recent faults of each drive, by kind.
     pub(crate) fn recent_faults(&self) -> Vec<[u32; 3]> {
         let patience = self.options.get().patience;
         self.health.recent_faults(self.io.now(), patience.window)
@@ -67,7 +68,8 @@ fn segment_needs(segments: &Segments, segment: &Segment, drive: u8, unknown_coun
         && (unknown || segments.useless_beside(segment, Some(drive)) >= segment.columns.shape().parity())
 }
 
-/// Notes which drives a segment needs. One of which every column is sound needs none, where there is parity at all: most are.
+/// Records which drives a segment needs. If there is parity and every column is sound, it needs none; most segments are
+/// like this.
 pub(crate) fn note_needed(segments: &Segments, segment: &Segment, needed: &mut [bool]) {
     if segment.lacking.is_nothing() && segments.lost_columns(segment) < segment.columns.shape().parity() {
         return;

@@ -1,4 +1,4 @@
-//! Pools as a whole: what a drive holds, making a pool, and claiming it at a start.
+//! Whole pools: what a drive holds, making a pool, and claiming it at a start.
 
 use base::limits::{DRIVES_MAX, SHARDS_MAX};
 use base::{AlignedBuffer, ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId, Sequence};
@@ -15,11 +15,11 @@ use crate::format::root::Root;
 use crate::format::{FormatError, LABEL_REGION_BYTES, root_offset_bytes};
 use crate::geometry::protection::Protection;
 
-/// Of the labels that a pool's creation writes first. Only when every drive has one, those of the next
-/// generation follow: a pool that has none of those is not one yet.
+/// The generation of the first labels of a new pool. Labels of the next generation follow only when every drive has one
+/// of these. A pool without a label of the next generation is not complete yet.
 const FIRST_GENERATION: u64 = 1;
 
-/// What a new pool is to be.
+/// The parameters of a new pool.
 #[derive(Clone, Debug)]
 pub struct CreateOptions {
     pub array: ArrayId,
@@ -27,9 +27,9 @@ pub struct CreateOptions {
     pub protection: Protection,
     pub width: Option<u8>,
     pub lanes: u16,
-    /// Chosen by the size of the smallest drive where `None`; a power of two from 64 KiB to 256 MiB.
+    /// If `None`, chosen by the size of the smallest drive; a power of two from 64 KiB to 256 MiB.
     pub chunk_bytes: Option<u64>,
-    /// Smallest drive accepted; [`base::limits::DRIVE_BYTES_MIN`] but for tests.
+    /// Smallest accepted drive; [`base::limits::DRIVE_BYTES_MIN`] except in tests.
     pub drive_bytes_min: u64,
 }
 
@@ -39,8 +39,8 @@ fn chunk_bytes_for(smallest_bytes: u64) -> u64 {
     (1 << wanted.ilog2()).clamp(1 << 20, CHUNK_BYTES_MAX)
 }
 
-/// A pool that can be made: everything that can be checked without writing has been. There is no other way to make one, so
-/// a check without the act and the act are the same check.
+/// A pool that can be made: everything that can be checked without writing has been checked. There is no other way to
+/// make one, so a dry run and the real command make the same checks.
 #[derive(Debug)]
 pub struct PlannedPool {
     membership: Membership,
@@ -57,10 +57,10 @@ impl PlannedPool {
         Ok(PlannedPool { membership, drives })
     }
 
-    /// Makes the pool, of drives whose content nobody needs (that is for the caller to make sure of), and claims it.
+    /// Makes the pool and claims it. The caller must make sure that nobody needs the content of the drives.
     pub async fn make(self, io: &Io) -> Result<Membership, PoolError> {
         let PlannedPool { mut membership, drives } = self;
-        // nothing of an older pool stays behind, whatever happens next
+        // nothing of an older pool remains, whatever happens next
         for (handle, info) in &drives {
             let erased = erase_labels(io, *handle).await;
             erased.map_err(|error| PoolError::Io { path: info.path.clone(), error })?;
@@ -68,7 +68,7 @@ impl PlannedPool {
         write_first_roots(io, &membership, &drives).await?;
         membership.generation = FIRST_GENERATION;
         membership.write_first_labels(io).await?;
-        // from the first copy of the second label on there is a pool
+        // from the first copy of the second label on, the pool exists
         membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
         Ok(membership)
     }
@@ -137,11 +137,11 @@ fn plan(
     })
 }
 
-/// What stands at the end of drives: copies of partition tables, marks of software RAID.
+/// The size of the area at the end of drives that holds copies of partition tables and marks of software RAID.
 const END_MARKS_BYTES: u64 = 1 << 20;
 
-/// Erases whatever tells what a drive holds, at its beginning and at its end. What lies between stays, and nothing says what
-/// it was.
+/// Erases everything that identifies a drive's content, at its beginning and its end. The bytes between remain, but
+/// nothing says what they were.
 pub async fn wipe(io: &Io, drive: DriveHandle, size_bytes: u64) -> Result<(), IoError> {
     let block = BLOCK_BYTES as u64;
     let blocks = size_bytes / block;
@@ -183,15 +183,15 @@ async fn write_first_roots(
     Ok(())
 }
 
-/// A drive with a label that can be read, and the slot with its newest.
+/// A drive with a readable label, and the slot that holds its newest label.
 struct Found<'a> {
     drive: &'a (DriveHandle, DriveInfo),
     slot: u8,
     label: Label,
 }
 
-/// Decides which of `drives` make up the pool, and claims its next epoch. All drives that carry a label of
-/// one pool are given; which of them belong to it is what the newest label says. Another process has `held` more.
+/// Decides which of `drives` make up the pool, and claims its next epoch. The caller passes all drives that carry a
+/// label of one pool; the newest label decides which of them belong to it. Another process holds `held` more drives.
 pub async fn claim(
     io: &Io,
     drives: Vec<(DriveHandle, DriveInfo)>,
@@ -244,18 +244,18 @@ pub async fn claim(
         return Err(PoolError::Held { held });
     }
     check_outdated(&membership)?;
-    // the second says that every drive has the first: from then on an older state is known for one
+    // the second label says that every drive has the first: from then on an older state is recognized
     for _ in 0..2 {
         membership.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)?;
     }
     Ok(membership)
 }
 
-/// Chunks of a drive, here or not, of which the memory for a list of them is taken on a label's word.
+/// Maximum length of a chunk list that is allocated on a label's word alone: for a present drive, and for a missing one.
 const CHUNKS_BELIEVED: u32 = 1 << 20;
 const CHUNKS_BELIEVED_MISSING: u32 = 1 << 26;
 
-/// What a label says of a drive's size is compared with the drive before memory is set aside for its chunks.
+/// Compares the size that a label gives for a drive with the drive itself, before memory is allocated for its chunks.
 fn check_chunks(newest: &Label, labels: &[Found]) -> Result<(), PoolError> {
     let most = |known: &LabelDrive| {
         let here = labels.iter().find(|found| found.label.drive == known.id);
@@ -268,8 +268,8 @@ fn check_chunks(newest: &Label, labels: &[Found]) -> Result<(), PoolError> {
     }
 }
 
-/// Drives that missed something bear no witness for what was acknowledged meanwhile: together with those that are
-/// missing they may be as many as the protection allows, no more.
+/// Drives that missed writes cannot confirm what was acknowledged meanwhile: together with the missing drives, they may
+/// be at most as many as the protection covers.
 fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
     let outdated: Vec<DriveId> =
         membership.members.iter().filter(|member| member.returned).map(|member| member.id).collect();
@@ -281,8 +281,8 @@ fn check_outdated(membership: &Membership) -> Result<(), PoolError> {
     Err(PoolError::TooManyOutdated { outdated, missing, allowed })
 }
 
-/// The newest label's drives, joined with those that are here. A drive that was missing and is here again is
-/// online again: every block is checked against its checksum, so what it missed is noticed, and rewritten.
+/// The newest label's drives, joined with those that are here. A drive that was missing and is here again is online
+/// again: every block is checked against its checksum, so missed writes are noticed and rewritten.
 fn join_members(newest: &Label, labels: &[Found]) -> Membership {
     let member = |known: &LabelDrive| {
         let here = labels.iter().find(|found| found.label.drive == known.id);

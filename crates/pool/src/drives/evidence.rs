@@ -1,34 +1,36 @@
-//! When a drive is taken out: by evidence, never for one hiccup.
+//! When a drive is taken out: only at an error threshold, never for a single error.
 //!
-//! A drive that is gone is out at once. One that returns errors stays in service below the limits; what it lacks is written
-//! anew elsewhere, and each error is counted for ever. It is not taken out where that would leave less than the protection
-//! needs, or something that stands nowhere else any more: a drive with errors is better than none.
+//! A drive that is gone is taken out at once. A drive that returns errors stays in service below the thresholds. The
+//! data that it lacks is written anew elsewhere, and each error is counted permanently. The drive is not taken out if
+//! fewer drives would remain than the protection needs, or if it may hold the only copy of some data: a drive with
+//! errors is better than none.
 //!
-//! Limits are a drive's, over all lanes of its pool. A lane that reaches one by itself acts at once; what several lanes have met
-//! together is added up by the pool's owner ([`crate::LaneStats::recent_faults`]), who also says what keeps a drive in service.
+//! A threshold applies to a drive, over all lanes of its pool. A lane that reaches one alone acts at once. The pool's
+//! owner adds up the errors of several lanes ([`crate::LaneStats::recent_faults`]), and also reports why a drive stays
+//! in service.
 
 use std::collections::VecDeque;
 
 use base::Nanos;
 
-/// How many errors of one kind, within a while, have a drive taken out.
+/// The error thresholds of a drive: how many errors of one kind within a time window take the drive out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
-    /// Writes that failed although they were tried again: a drive with so many is out.
+    /// Writes that failed although they were retried.
     pub write_errors: u32,
     /// Reads that failed.
     pub read_errors: u32,
-    /// Blocks that were read and were not what had been written.
+    /// Blocks whose content was not what had been written.
     pub checksum_errors: u32,
-    /// What is older than this is forgiven.
+    /// Errors older than this do not count.
     pub window: Nanos,
-    /// A drive is slow that takes so many times as long as its siblings; 0: none ever is.
+    /// A drive is slow if it takes this many times as long as its siblings; 0: no drive is ever slow.
     pub slow_factor: u32,
-    /// What is faster than this is not slow, whatever its siblings are.
+    /// Latencies below this are not slow, whatever the siblings' are.
     pub slow_latency: Nanos,
-    /// For how long it must have been, without a break.
+    /// How long a drive must be slow without a break.
     pub slow_time: Nanos,
-    /// A drive that has not answered for so long is given up, if its siblings answer; zero: never.
+    /// A drive that has not answered for this time is given up, if its siblings answer; zero: never.
     pub hung_time: Nanos,
 }
 
@@ -42,13 +44,13 @@ impl Default for Patience {
             slow_factor: 16,
             slow_latency: Nanos::from_millis(2),
             slow_time: Nanos::from_secs(60),
-            // less than hosts wait before they give a command up
+            // less than hosts wait before they abort a command
             hung_time: Nanos::from_secs(15),
         }
     }
 }
 
-/// What a drive did wrong.
+/// A fault of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
     Write,
@@ -61,7 +63,7 @@ pub(crate) enum Fault {
 pub(crate) struct Evidence(Vec<[VecDeque<Nanos>; 3]>);
 
 impl Evidence {
-    /// Adds a fault; `true` when there is enough of that kind to take the drive out.
+    /// Adds a fault; `true` if the drive has reached the threshold of this kind.
     pub fn add(&mut self, drive: u8, fault: Fault, now: Nanos, patience: &Patience) -> bool {
         let index = usize::from(drive);
         if self.0.len() <= index {
@@ -75,21 +77,21 @@ impl Evidence {
         let recent = &mut self.0[index][fault as usize];
         let limit = limit.max(1) as usize;
         recent.push_back(now);
-        // more than the limit says no more than the limit does
+        // more faults than the threshold change nothing
         while recent.len() > limit || recent.front().is_some_and(|&then| then.0 + patience.window.0 < now.0) {
             recent.pop_front();
         }
         recent.len() >= limit
     }
 
-    /// Of each drive: how many faults of each kind are not forgiven yet.
+    /// For each drive: how many recent faults of each kind it has.
     pub fn recent(&self, now: Nanos, window: Nanos) -> Vec<[u32; 3]> {
         let counted =
             |faults: &VecDeque<Nanos>| faults.iter().filter(|then| then.0 + window.0 >= now.0).count() as u32;
         self.0.iter().map(|kinds| [counted(&kinds[0]), counted(&kinds[1]), counted(&kinds[2])]).collect()
     }
 
-    /// The drive has been taken out: what was held against it counts no more should it come back.
+    /// The drive has been taken out: its faults no longer count if it comes back.
     pub fn forget(&mut self, drive: u8) {
         if let Some(faults) = self.0.get_mut(usize::from(drive)) {
             faults.iter_mut().for_each(VecDeque::clear);

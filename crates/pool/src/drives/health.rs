@@ -1,4 +1,4 @@
-//! What a lane has met of its drives lately: faults, latencies, and where there is no space below them.
+//! What a lane has recently seen of its drives: errors, latencies, and missing space below a drive.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -10,27 +10,27 @@ use crate::drives::latency::{Access, DriveLatency, Latencies};
 
 #[derive(Default)]
 pub(crate) struct DriveHealth {
-    /// What speaks against each drive.
+    /// Recent faults of each drive.
     evidence: RefCell<Evidence>,
     latencies: RefCell<Latencies>,
-    /// A drive that is to be taken out.
+    /// A drive to be taken out.
     condemned: Cell<Option<u8>>,
-    /// Drives below which there was no space for what is tried again.
+    /// Drives below which there was no space for a write that is being retried.
     full: RefCell<BTreeSet<u8>>,
 }
 
 impl DriveHealth {
-    /// Adds a fault; `true` when there is enough of that kind to take the drive out.
+    /// Adds a fault; `true` if the drive has reached the threshold of this kind.
     pub fn note_fault(&self, drive: u8, fault: Fault, now: Nanos, patience: &Patience) -> bool {
         self.evidence.borrow_mut().add(drive, fault, now, patience)
     }
 
-    /// The drive is taken out: what was held against it counts no more should it come back.
+    /// The drive is taken out: its faults no longer count if it comes back.
     pub fn forget_faults(&self, drive: u8) {
         self.evidence.borrow_mut().forget(drive);
     }
 
-    /// Of each drive: how many faults of each kind are not forgiven yet.
+    /// For each drive: how many recent faults of each kind it has.
     pub fn recent_faults(&self, now: Nanos, window: Nanos) -> Vec<[u32; 3]> {
         self.evidence.borrow().recent(now, window)
     }
@@ -39,7 +39,7 @@ impl DriveHealth {
         self.latencies.borrow_mut().add(drive, access, took, now, patience);
     }
 
-    /// The drive is no longer said to be slow: it is judged anew.
+    /// The drive no longer counts as slow: its latencies are measured anew.
     pub fn forget_latency(&self, drive: u8) {
         self.latencies.borrow_mut().forget(drive);
     }
@@ -48,7 +48,7 @@ impl DriveHealth {
         self.latencies.borrow().all()
     }
 
-    /// A drive is to be taken out by the next who can wait for it.
+    /// Marks a drive to be taken out by the next task that can wait for it.
     pub fn condemn(&self, drive: u8) {
         self.condemned.set(Some(drive));
     }

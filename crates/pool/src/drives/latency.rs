@@ -1,42 +1,43 @@
-//! Which drive is slow: by the latency of its reads and writes against its siblings', never by one hiccup.
+//! Finds slow drives: compares the latency of a drive's reads and writes with its siblings'. A single slow operation
+//! never counts.
 //!
 //! ```text
 //!  interval 1 │ interval 2 │ … │ interval 6      each: the median latency of every drive, reads and writes apart
 //!      slow        slow      …      slow         slow in all of them: the drive is slow
 //! ```
 //!
-//! A drive is slow in an interval where its median is so many times that of its siblings' medians, and above a floor. All
-//! drives slow together are their own measure: none is. An interval with too few samples says nothing.
+//! A drive is slow in an interval if its median latency is above a floor and exceeds its siblings' medians by a factor.
+//! If all drives are slow together, none is slow in comparison. An interval with too few samples is ignored.
 
 use base::Nanos;
 
 use crate::drives::evidence::Patience;
 
-/// Intervals in a row in which a drive must have been slow.
+/// How many intervals in a row a drive must have been slow.
 const INTERVALS: u32 = 6;
-/// Reads or writes of a drive without which an interval says nothing about it.
+/// With fewer reads or writes, an interval says nothing about a drive.
 const SAMPLES_MIN: u32 = 16;
 /// Drives to compare with.
 const SIBLINGS_MIN: usize = 2;
-/// What was slow so many times the patience ago does not count any more.
+/// Slow intervals older than this many times the slow time no longer count.
 const STALE: u64 = 10;
-/// Four to a doubling, from a microsecond to a quarter of an hour.
+/// Four buckets per doubling, from a microsecond to a quarter of an hour.
 const BUCKETS: usize = 120;
 
-/// What was measured.
+/// The kind of access that was measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// How fast a drive is, by the last interval that says something.
+/// How fast a drive is, by the last interval with enough samples.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct DriveLatency {
-    /// Medians.
+    /// Median latencies.
     pub read: Option<Nanos>,
     pub write: Option<Nanos>,
-    /// It has been so many times slower than its siblings, for as long as is borne with.
+    /// How many times slower than its siblings it has been, if for long enough.
     pub slow: Option<u32>,
 }
 
@@ -59,7 +60,7 @@ impl Histogram {
         self.total += 1;
     }
 
-    /// `None` where there are too few samples. Exact to a quarter.
+    /// `None` if there are too few samples. Accurate to a quarter.
     fn median(&self) -> Option<Nanos> {
         if self.total < SAMPLES_MIN {
             return None;
@@ -99,7 +100,7 @@ pub(crate) struct Latencies {
 }
 
 impl Latencies {
-    /// Takes in how long a read or write took that has just ended.
+    /// Records how long a completed read or write took.
     pub fn add(&mut self, drive: u8, access: Access, time: Nanos, now: Nanos, patience: &Patience) {
         let index = usize::from(drive);
         if now >= self.until {
@@ -143,7 +144,7 @@ impl Latencies {
         }
     }
 
-    /// What was held against a drive counts no more.
+    /// Forgets the slow intervals of a drive.
     pub fn forget(&mut self, drive: u8) {
         if let Some(drive) = self.drives.get_mut(usize::from(drive)) {
             *drive = Drive::default();
@@ -160,7 +161,7 @@ impl Latencies {
     }
 }
 
-/// How many times the median of its siblings' medians a drive's is; of two in the middle the slower counts.
+/// The ratio of a drive's median to the median of its siblings' medians; of two in the middle the slower counts.
 fn times_slower(medians: &[Option<Nanos>], drive: usize) -> Option<u32> {
     let siblings = medians.iter().enumerate().filter(|(index, _)| *index != drive);
     let mut siblings: Vec<Nanos> = siblings.filter_map(|(_, median)| *median).collect();
@@ -178,7 +179,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// Every drive does 40 writes a second, taking so long; gives those that are slow after `seconds`.
+    /// Every drive does 40 writes a second, with these latencies; returns the drives that are slow after `seconds`.
     fn run(
         latencies: &mut Latencies,
         from: u64,

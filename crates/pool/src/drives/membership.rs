@@ -1,4 +1,4 @@
-//! Who belongs to a pool, and in what state. The pool's label, joined with the drives that are here.
+//! The members of a pool and their states: the pool's label, joined with the drives that are present.
 
 use base::limits::DRIVES_MAX;
 use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
@@ -19,7 +19,7 @@ use crate::geometry::protection::Protection;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub id: DriveId,
-    /// Empty for a drive that is not here.
+    /// Empty if the drive is not here.
     pub path: String,
     pub handle: Option<DriveHandle>,
     pub state: DriveState,
@@ -28,19 +28,20 @@ pub struct Member {
     pub since: Epoch,
     /// Errors counted before this start.
     pub errors: DriveErrors,
-    /// Errors counted since; the next label records both together.
+    /// Errors counted since this start; the next label records the sum.
     pub counted: DriveErrors,
-    /// It was missing at the last start and is here again, or holds an older state than it should: what was written
-    /// meanwhile may lack it.
+    /// The drive was missing at the last start and is here again, or holds an older state than it should: it may lack
+    /// what was written meanwhile.
     pub returned: bool,
-    /// It is being emptied because it is slow: it is read only where what stands on it cannot be rebuilt.
+    /// The drive is being emptied because it is slow: it is read only if its data cannot be rebuilt.
     pub slow: bool,
-    /// Which of its two slots has its newest label. The next goes to the other, whatever generation that is: a drive
-    /// may have missed the one before, and a write that is cut off must leave it the newest that it has.
+    /// Which of its two slots holds the drive's newest label. The next label goes to the other slot, whatever its
+    /// generation: the drive may have missed the previous label, and an interrupted write must leave the drive's newest
+    /// label intact.
     pub label_slot: u8,
 }
 
-/// A pool as it was opened: cheap to clone, fit to be sent to every shard.
+/// An opened pool: cheap to clone, and sent to every shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Membership {
     pub array: ArrayId,
@@ -53,12 +54,12 @@ pub struct Membership {
     pub created_ms: u64,
     pub epoch: Epoch,
     pub generation: u64,
-    /// The newest label that every drive that was online then has taken.
+    /// The newest label generation that has reached every drive that was online then.
     pub settled: u64,
     pub members: Vec<Member>,
 }
 
-/// The remaining drives are too few to go on.
+/// Too few drives remain to continue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct TooFewDrives;
 
@@ -68,7 +69,7 @@ impl Membership {
         (self.chunk_bytes / BLOCK_BYTES as u64) as usize
     }
 
-    /// Where a row of a column stands on its drive.
+    /// Where a row of a column is on its drive.
     pub(crate) fn offset_bytes(&self, column: Column, row: usize) -> u64 {
         LABEL_REGION_BYTES + u64::from(column.chunk) * self.chunk_bytes + row as u64 * BLOCK_BYTES as u64
     }
@@ -77,7 +78,7 @@ impl Membership {
         self.members.iter().map(|member| member.state == DriveState::Online).collect()
     }
 
-    /// Drives that hold something of the pool, out of reach.
+    /// Drives that hold data of the pool and cannot be read.
     pub fn lost(&self) -> usize {
         self.members.iter().filter(|member| member.state.is_lost()).count()
     }
@@ -118,13 +119,13 @@ impl Membership {
         }
     }
 
-    /// Records a drive as gone, on all the others. On success, the new membership is durable.
+    /// Records a drive as gone on all other drives. On success, the new membership is durable.
     pub async fn take_out(&mut self, io: &Io, drive: u8, error: IoError) -> Result<(), TooFewDrives> {
         self.set_state(usize::from(drive), lost_as(error));
         self.write_labels(io).await
     }
 
-    /// Takes a drive whose content nobody needs into the pool. On success, it is on record.
+    /// Adds a drive to the pool; nobody needs its content. On success, this is recorded.
     pub async fn add(&mut self, io: &Io, handle: DriveHandle, info: &DriveInfo) -> Result<(), PoolError> {
         if self.members.len() >= DRIVES_MAX {
             return Err(PoolError::Drives { have: self.members.len() + 1, min: 1, max: DRIVES_MAX });
@@ -144,7 +145,7 @@ impl Membership {
             slow: false,
             label_slot: 1,
         });
-        // its own label first: the others must not name a drive that does not know of it, and would be missed
+        // its own label first: the others must not name a drive that does not know of it and would count as missing
         self.generation += 1;
         for (index, result) in self.write_to(io, vec![self.members.len() - 1]).await {
             if let Err(error) = result {
@@ -156,21 +157,21 @@ impl Membership {
         self.write_labels(io).await.map_err(|_| PoolError::TooManyFailed)
     }
 
-    /// Has nothing new written to a drive, so that it can be emptied. On success, that is on record.
+    /// Stops new writes to a drive, so that it can be emptied. On success, this is recorded.
     pub async fn drain(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         Decision::DrainBegun.taken();
         self.set_state(usize::from(drive), DriveState::Draining);
         self.write_labels(io).await
     }
 
-    /// As [`Membership::drain`], for a drive that is slow; one that is being emptied already is read no more than
-    /// it must.
+    /// Like [`Membership::drain`], for a slow drive; a drive that is being emptied already is from then on read only if
+    /// necessary.
     pub async fn drain_slow(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         self.members[usize::from(drive)].slow = true;
         self.drain(io, drive).await
     }
 
-    /// Has a drive that was to be emptied stay. On success, that is on record.
+    /// Keeps a drive that was to be emptied. On success, this is recorded.
     pub async fn keep(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         assert_eq!(
             self.members[usize::from(drive)].state,
@@ -182,7 +183,7 @@ impl Membership {
         self.write_labels(io).await
     }
 
-    /// Records that nothing of the pool stands on a drive any more. If it can be reached, it forgets the pool.
+    /// Records that nothing of the pool is on a drive any more. If the drive can be reached, its labels are erased.
     pub async fn retire(&mut self, io: &Io, drive: u8) -> Result<(), TooFewDrives> {
         let handle = self.handle(drive);
         Decision::DriveRetired.taken();
@@ -190,13 +191,13 @@ impl Membership {
         self.write_labels(io).await?;
         self.members[usize::from(drive)].handle = None;
         if let Some(handle) = handle {
-            // one that cannot be written keeps a label that the pool's other drives contradict
+            // a drive that cannot be written keeps a label that the pool's other drives contradict
             let _ = erase_labels(io, handle).await;
         }
         Ok(())
     }
 
-    /// Takes back a drive that was missing. On success, it is on record.
+    /// Takes back a drive that was missing. On success, this is recorded.
     pub async fn take_back(
         &mut self,
         io: &Io,
@@ -214,7 +215,7 @@ impl Membership {
         self.write_labels(io).await
     }
 
-    /// Has the pool be called otherwise. On success, that is on record.
+    /// Renames the pool. On success, this is recorded.
     pub async fn rename(&mut self, io: &Io, name: &str) -> Result<(), TooFewDrives> {
         if self.name == name {
             return Ok(());
@@ -226,14 +227,14 @@ impl Membership {
     fn set_state(&mut self, index: usize, state: DriveState) {
         let epoch = self.epoch;
         let member = &mut self.members[index];
-        // a drive that is out already stays out for the reason that was recorded first
+        // a drive that is out stays out for the reason that was recorded first
         if member.state.is_readable() || !state.is_lost() {
             member.state = state;
             member.since = epoch;
         }
     }
 
-    /// Writes the label of a pool that is being made: every drive must take it.
+    /// Writes the label of a pool that is being made; every drive must accept it.
     pub(crate) async fn write_first_labels(&mut self, io: &Io) -> Result<(), PoolError> {
         let results = self.write_to(io, (0..self.members.len()).collect()).await;
         for (index, result) in results {
@@ -242,7 +243,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Writes the label to some drives, beside the newest that each has.
+    /// Writes the label to some drives, to the slot beside each drive's newest label.
     async fn write_to(&mut self, io: &Io, drives: Vec<usize>) -> Vec<(usize, Result<(), IoError>)> {
         let write = async |&index: &usize| {
             let member = &self.members[index];
@@ -273,7 +274,7 @@ impl Membership {
         wrong.map(|((drive, _), _)| drive).collect()
     }
 
-    /// Writes the labels anew, over the newest of these drives, which are wrong: what else they have stays until then.
+    /// Writes the labels anew, over the wrong newest labels of these drives: the drives' other labels stay until then.
     pub async fn rewrite_labels(&mut self, io: &Io, wrong: &[u8]) -> Result<(), TooFewDrives> {
         Decision::LabelsRewritten.taken();
         for &drive in wrong {
@@ -282,8 +283,8 @@ impl Membership {
         self.write_labels(io).await
     }
 
-    /// Writes a new generation of the label to every online drive, until a round succeeds on all that are
-    /// left. Drives that refuse are taken out.
+    /// Writes a new generation of the label to every online drive, and repeats until a round succeeds on all remaining
+    /// drives. Drives that refuse it are taken out.
     pub async fn write_labels(&mut self, io: &Io) -> Result<(), TooFewDrives> {
         loop {
             if !self.is_serviceable() {
@@ -296,7 +297,7 @@ impl Membership {
             for (index, result) in self.write_to(io, online).await {
                 match result {
                     Ok(()) => {}
-                    // not the drive's fault: waited out
+                    // not the drive's fault: retried
                     Err(IoError::NoSpace) => full = true,
                     Err(error) => {
                         failed = true;
@@ -316,7 +317,7 @@ impl Membership {
     }
 }
 
-/// A drive that vanished may come back and be used; one that refuses writes stays out until it is replaced.
+/// A drive that vanished may come back and be used; a drive that refuses writes stays out until it is replaced.
 fn lost_as(error: IoError) -> DriveState {
     if error == IoError::Gone { DriveState::Missing } else { DriveState::Failed }
 }

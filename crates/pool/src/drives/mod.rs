@@ -1,4 +1,4 @@
-//! The drives of a pool: what one holds, making a pool of some, and when one is given up.
+//! The drives of a pool: what a drive holds, making a pool, and when a drive is given up.
 
 pub mod care;
 pub mod create;

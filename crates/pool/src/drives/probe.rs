@@ -1,4 +1,4 @@
-//! What is on a drive, told without changing it: ours, somebody else's, or nothing.
+//! Finds what is on a drive without changing it: a Tangelo label, foreign data, or nothing.
 
 use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use env::{DriveHandle, DriveInfo, IoError};
@@ -11,20 +11,20 @@ use crate::format::label::Label;
 /// The content of a drive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// Zeros at the start, where every known format has its mark.
+    /// Zeros at the beginning, where every known format has its mark.
     Blank,
-    /// Somebody's data; what it looks like, in words.
+    /// Foreign data, with a description of it.
     Foreign(String),
     /// A drive of a pool.
     Member(Label),
     /// A drive of a pool of a newer program.
     FutureVersion(u16),
-    /// It has been one of ours; neither label can be read.
+    /// A former drive of a pool; neither label can be read.
     Damaged,
     Unreadable(IoError),
 }
 
-/// A known mark: where it stands, and what it means.
+/// A known mark: its offset, and what it means.
 const MARKS: &[(usize, &[u8], &str)] = &[
     (0, b"LUKS\xba\xbe", "LUKS-encrypted data"),
     (0, b"XFSB", "an XFS file system"),
@@ -50,17 +50,16 @@ const MARKS: &[(usize, &[u8], &str)] = &[
 /// ZFS writes its uberblocks from 128 KiB on.
 const ZFS_UBERBLOCKS: std::ops::Range<usize> = (128 << 10)..(256 << 10);
 const ZFS_MAGIC: u64 = 0x00ba_b10c;
-/// How much of the drive's start is looked at.
+/// How much of the drive's beginning is read.
 const LOOK_BYTES: usize = 256 << 10;
 
-/// How long after a start a drive that is in use by another process is waited for. What a process had in flight
-/// when it was killed keeps its drives locked until the drives have answered; a disk that does not gets 30 s from
-/// the kernel.
+/// How long a start waits for a drive that another process uses. Operations of a killed process keep its drives locked
+/// until the drives have answered; the kernel gives a disk that does not answer 30 s.
 pub const BUSY_PATIENCE: Nanos = Nanos::from_secs(35);
 const BUSY_RETRY: Nanos = Nanos::from_millis(10);
 
-/// Opens a drive for writing. One that is in use is waited for, until this time: the process that had it may have
-/// been killed a moment ago.
+/// Opens a drive for writing. If it is in use, this waits until the given time, because the other process may have just
+/// been killed.
 pub async fn open_when_free(io: &Io, path: &str, until: Nanos) -> Result<(DriveHandle, DriveInfo), IoError> {
     loop {
         match io.drive_open(path, true).await {
@@ -70,7 +69,7 @@ pub async fn open_when_free(io: &Io, path: &str, until: Nanos) -> Result<(DriveH
     }
 }
 
-/// Looks at a drive.
+/// Finds what is on a drive.
 pub async fn probe(io: &Io, drive: DriveHandle) -> Content {
     match read_label(io, drive).await {
         Ok((_, label)) => return Content::Member(label),

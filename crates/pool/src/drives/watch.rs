@@ -1,19 +1,19 @@
-//! Drives that do not answer at all, and return no error either: given up after a while, so that whoever waits for them goes on
-//! without them.
+//! Gives up drives that do not answer and return no error either. Tasks that wait for such a drive then continue
+//! without it.
 //!
 //! ```text
-//!   an operation is older than is borne ─► do the others answer? ─ yes ─► all operations on the drive end as on one that is gone
-//!                                                               └─ no ──► it is not the drive: wait on
+//!   an operation exceeds the limit ─► do the others answer? ─ yes ─► all its operations end: the drive is gone
+//!                                                            └─ no ──► the cause is elsewhere: keep waiting
 //! ```
 //!
-//! What follows is what follows on any drive that is gone: it is on record as missing before anything is acknowledged without
-//! it, and comes back, if it does, when its handle is closed, which waits for all that is still on its way to it. Never are
-//! more drives given up than the protection can spare. A lane looks at the drives of its own shard's operations; others find
-//! theirs by themselves.
+//! A drive that was given up is treated like any drive that is gone. It is recorded as missing before anything is
+//! acknowledged without it. It can come back only when its handle is closed, and closing waits for all operations still
+//! in flight. Never are more drives given up than the protection covers. A lane watches only the operations of its own
+//! shard; other shards find hung drives themselves.
 //!
-//! A drive that nothing is asked of says nothing when it is pulled. Lane 0 reads the last block of each drive at every look, so
-//! that an idle pool notices, too, and its spare joins before the data is needed. The last: a device that was made smaller still
-//! has its first.
+//! If a drive without I/O is pulled, no operation fails. So lane 0 reads the last block of each drive at every look. An
+//! idle pool therefore also notices the loss, and its spare joins before the data is needed. Lane 0 reads the last
+//! block because a device that was made smaller still has its first block.
 
 use std::rc::{Rc, Weak};
 
@@ -26,14 +26,14 @@ use crate::format::label_offset_bytes;
 use crate::format::table::Column;
 use crate::lane::Lane;
 
-/// How often it is looked.
+/// How often the drives are checked.
 const LOOK_EVERY: Nanos = Nanos::from_secs(2);
-/// Which lane looks for pulled drives: every pool has it.
+/// The lane that checks for pulled drives: every pool has it.
 const LOOKING_LANE: u16 = 0;
 /// How long the others may take to show that they answer.
 const ANSWER_TIME: Nanos = Nanos::from_secs(1);
 
-/// Looks after a lane's drives for as long as it lives.
+/// Watches a lane's drives as long as the lane lives.
 pub(crate) async fn watch_drives(io: Io, lane: Weak<Lane>) {
     loop {
         io.sleep(LOOK_EVERY).await;
@@ -68,8 +68,8 @@ impl Lane {
         }
     }
 
-    /// Reads a block of each drive that nothing is asked of. What does not answer is not asked again, and is given up with all that
-    /// hangs.
+    /// Reads a block of each drive without I/O. A drive that does not answer gets no further read, and is given up like any
+    /// other hung drive.
     fn look_for_pulled_drives(self: &Rc<Self>) {
         if self.number != LOOKING_LANE || self.has_ended() {
             return;
@@ -84,7 +84,7 @@ impl Lane {
     async fn look_at(self: Rc<Self>, drive: u8, handle: DriveHandle) {
         let _running = self.enter();
         let gone = self.is_gone(drive, handle).await;
-        // what its siblings say of it is on record already
+        // its siblings have already recorded that it is out
         let still_in = self.membership.borrow().handle(drive).is_some();
         if gone && still_in {
             Decision::PulledWhileIdle.taken();
@@ -94,7 +94,7 @@ impl Lane {
         }
     }
 
-    /// Whether a drive says that it is not there. Anything else that is wrong with it is found by those who need it.
+    /// Whether a drive reports that it is gone. Other errors are found by the operations that need the drive.
     async fn is_gone(&self, drive: u8, handle: DriveHandle) -> bool {
         let last = {
             let membership = self.membership.borrow();
@@ -106,7 +106,7 @@ impl Lane {
         read == Err(IoError::Gone)
     }
 
-    /// Drives in service on which something has taken longer than is borne. Those that are out already are given up at once.
+    /// Drives in service with an operation older than the limit. Drives that are already out are given up at once.
     fn hung_drives(&self) -> Vec<DriveHandle> {
         let patience = self.options.get().patience.hung_time;
         let now = self.io.now();

@@ -1,4 +1,4 @@
-//! Reading and writing of structures whose length varies: a cursor that never reads past the end.
+//! Reads and writes structures of variable length: a cursor that never reads past the end.
 
 use super::FormatError;
 
@@ -28,7 +28,7 @@ impl Writer {
     }
 }
 
-/// Takes little-endian integers off the front.
+/// Takes little-endian integers off the front of a slice.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl Reader<'_> {
@@ -58,8 +58,8 @@ impl Reader<'_> {
         self.take().map(u128::from_le_bytes)
     }
 
-    /// A count of items that each take at least `item_bytes`: what cannot be there is refused before memory
-    /// is set aside for it.
+    /// Reads the count of items that each take at least `item_bytes`. A count that cannot be true is refused before
+    /// memory is allocated for it.
     pub fn count(&mut self, item_bytes: usize) -> Result<usize, FormatError> {
         let count = self.u32()? as usize;
         if count.saturating_mul(item_bytes) > self.0.len() { Err(FormatError::Damaged) } else { Ok(count) }

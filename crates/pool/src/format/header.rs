@@ -1,7 +1,7 @@
-//! A batch's header: one block that names the batch's place in the log and every block in it.
+//! A batch's header: one block that names the batch's place in the log and every block in the batch.
 //!
-//! A batch is whole when a header copy is, and every data block it names matches its checksum (or can be
-//! rebuilt from the batch's parity).
+//! A batch is whole if a copy of its header is whole and every data block that the header names matches its checksum,
+//! or can be rebuilt from the batch's parity.
 
 use base::{BLOCK_BYTES, Epoch, LayerId, PoolId, Sequence};
 use zerocopy::little_endian::{U16, U32, U64, U128};
@@ -14,35 +14,35 @@ use crate::geometry::reference::Reference;
 
 const MAGIC: &[u8; 8] = b"TNGBATCH";
 const CRC_OFFSET: usize = 12;
-/// Entries of one batch, with and without data.
+/// Maximum number of entries of one batch, with and without data.
 pub const ENTRIES_MAX: usize = 160;
-/// Rows of one batch: with one data column, its blocks and a header.
+/// Maximum number of rows of one batch: with one data column, its blocks and a header.
 pub const BATCH_ROWS_MAX: usize = ENTRIES_MAX + 1;
 
 const _: () = assert!(BATCH_ROWS_MAX <= 255, "a position has eight bits for it");
 
-/// What an entry says.
+/// The meaning of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
-    /// A host's block: the layer maps `block` here from now on.
+    /// A block that a host wrote: the layer maps `block` to this position from now on.
     Data { layer: LayerId, block: u64, crc: u32 },
-    /// A block moved by cleaning or healing: applies only where the layer's map still points at `from`.
+    /// A block moved by cleaning or repair: applies only if the layer's map still points at `from`.
     Move { layer: LayerId, block: u64, crc: u32, from: Position },
     /// No data: `blocks` blocks from `block` on read as zeros.
     Unmap { layer: LayerId, block: u64, blocks: u32 },
-    /// A map page, written by a checkpoint. Replay passes over it.
+    /// A map page, written by a checkpoint. Replay skips it.
     Page { layer: LayerId, level: u8, index: u64, crc: u32 },
-    /// A piece of a checkpoint's table. Replay passes over it.
+    /// A piece of a checkpoint's table. Replay skips it.
     Table { index: u64, crc: u32 },
-    /// No data: a layer begins, over a frozen one if `parent` says so. Its root page is on level `height`.
+    /// No data: a layer begins, above a frozen one if `parent` names it. Its root page is on level `height`.
     Layer { layer: LayerId, parent: Option<LayerId>, height: u8 },
-    /// No data: a layer ends; what nobody else sees of it is given back.
+    /// No data: a layer ends; blocks that no other layer uses are freed.
     Drop { layer: LayerId },
-    /// No data: what leaf page `index` of `from` says, `into` says from now on. See `merge.rs`.
+    /// No data: `into` takes over the content of leaf page `index` of `from`. See `merge.rs`.
     Merge { from: LayerId, into: LayerId, index: u64 },
     /// No data: nothing is left in `from`; `into` takes its place.
     Merged { from: LayerId, into: LayerId },
-    /// No data: `blocks` blocks of one leaf page, from `block` on, are what another layer says of as many blocks.
+    /// No data: `blocks` blocks of one leaf page, from `block` on, refer to the same number of blocks of another layer.
     Refer { layer: LayerId, block: u64, blocks: u32, to: Reference },
 }
 
@@ -63,7 +63,7 @@ impl Entry {
         }
     }
 
-    /// Puts in the checksum of the entry's data.
+    /// Sets the checksum of the entry's data.
     pub fn set_crc(&mut self, value: u32) {
         match self {
             Entry::Data { crc, .. }
@@ -83,13 +83,13 @@ impl Entry {
         }
     }
 
-    /// Whether a checkpoint makes such entries, and nobody else.
+    /// Whether only checkpoints make such entries.
     pub fn is_checkpoint(&self) -> bool {
         matches!(self, Entry::Page { .. } | Entry::Table { .. })
     }
 
-    /// Whoever asked for it has to know whether it came to be: it waits until the log can be written again. A checkpoint
-    /// waits, too: each that failed would have used space up for nothing.
+    /// Whether the requester must know if the entry was committed. Such an entry waits until the log can be written
+    /// again. Entries of a checkpoint wait, too, because each failed checkpoint would have used up space for nothing.
     pub fn must_be_known(&self) -> bool {
         self.is_checkpoint()
             || matches!(
@@ -101,7 +101,7 @@ impl Entry {
             )
     }
 
-    /// Whether something may be given back without being written anew.
+    /// Whether the entry may free blocks without writing them anew.
     pub fn may_free(&self) -> bool {
         matches!(self, Entry::Unmap { .. } | Entry::Drop { .. } | Entry::Merge { .. } | Entry::Refer { .. })
     }
@@ -133,8 +133,8 @@ struct RawEntry {
     key: U64,
     layer: U32,
     crc: U32,
-    /// Move: the old position. Unmap: the number of blocks. Layer: the parent. Merge, Merged: into which.
-    /// Refer: the first block that is referred to; its layer stands in the checksum's place.
+    /// Move: the old position. Unmap: the number of blocks. Layer: the parent. Merge, Merged: the layer merged into.
+    /// Refer: the first block that is referred to; the checksum field holds its layer.
     argument: U64,
 }
 
@@ -240,13 +240,13 @@ impl RawEntry {
     }
 }
 
-/// Whether blocks stand in one leaf page.
+/// Whether the blocks are in one leaf page.
 fn within_page(block: u64, blocks: u32) -> bool {
     blocks > 0 && block % PAGE_ENTRIES as u64 + u64::from(blocks) <= PAGE_ENTRIES as u64
 }
 
 impl BatchHeader {
-    /// How many of the entries have a data block, which is the number of slots.
+    /// The number of entries with a data block, which is the number of slots.
     pub fn blocks(&self) -> usize {
         self.entries.iter().filter(|entry| entry.has_data()).count()
     }

@@ -1,7 +1,7 @@
-//! The label: who a drive is, which pool it belongs to, and who else does.
+//! The label: the identity of a drive, the pool it belongs to, and the other drives of this pool.
 //!
-//! One 4 KiB block, written in turn to two slots, so that the newest good one is never overwritten. The
-//! label with the highest (epoch, generation) of a pool's drives describes the pool.
+//! The label is one 4 KiB block. It is written to two slots in turn, so the newest good label is never overwritten. The
+//! label with the highest (epoch, generation) on the drives of a pool describes the pool.
 
 use base::limits::DRIVES_MAX;
 use base::{ArrayId, BLOCK_BYTES, DriveId, Epoch, PoolId};
@@ -17,18 +17,18 @@ const CRC_OFFSET: usize = 12;
 /// Longest name of a pool, in bytes.
 pub const NAME_BYTES_MAX: usize = 64;
 
-/// How a drive takes part in its pool.
+/// The state of a drive in its pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum DriveState {
-    /// Reads and writes.
+    /// The drive is read and written.
     Online,
-    /// Was not there when the pool was opened.
+    /// The drive was not there when the pool was opened.
     Missing,
-    /// Taken out after errors.
+    /// The drive was taken out after errors.
     Failed,
-    /// Reads, and gets nothing new: it is being emptied.
+    /// The drive is read, and nothing new is written to it: it is being emptied.
     Draining,
-    /// Nothing of the pool stands on it any more.
+    /// Nothing of the pool is on the drive any more.
     Removed,
 }
 
@@ -48,12 +48,12 @@ impl DriveState {
         [Online, Missing, Failed, Draining, Removed].into_iter().find(|state| state.code() == code)
     }
 
-    /// Whether what stands on it can be read.
+    /// Whether the drive's data can be read.
     pub fn is_readable(self) -> bool {
         matches!(self, DriveState::Online | DriveState::Draining)
     }
 
-    /// Whether what stands on it is out of reach.
+    /// Whether the drive's data cannot be reached.
     pub fn is_lost(self) -> bool {
         matches!(self, DriveState::Missing | DriveState::Failed)
     }
@@ -68,7 +68,7 @@ pub struct LabelDrive {
     pub chunks: u32,
     /// The epoch in which the state last changed.
     pub since: Epoch,
-    /// Counted since the drive joined the pool, as of the label before.
+    /// Errors counted since the drive joined the pool, as of the previous label.
     pub errors: DriveErrors,
 }
 
@@ -79,7 +79,7 @@ pub struct Label {
     pub pool: PoolId,
     pub pool_name: String,
     pub drive: DriveId,
-    /// Rises with every label written in an epoch.
+    /// Increases with every label written in an epoch.
     pub generation: u64,
     pub epoch: Epoch,
     pub protection: Protection,
@@ -88,8 +88,8 @@ pub struct Label {
     /// A power of two.
     pub chunk_bytes: u64,
     pub created_ms: u64,
-    /// The newest generation that is known to have reached every drive that was online then: one of them with an
-    /// older label has lost what it was given, or was put back to an older state.
+    /// The newest generation that is known to have reached every drive that was online then. If one of these drives has
+    /// an older label, it has lost writes or was restored to an older state.
     pub settled: u64,
     pub drives: Vec<LabelDrive>,
 }
@@ -214,7 +214,7 @@ impl Label {
             && [self.epoch.0, self.generation, self.settled].into_iter().all(|count| count <= COUNT_MAX)
     }
 
-    /// The healthy shape of this pool's segments.
+    /// The shape of this pool's segments when all drives are there.
     pub fn shape(&self) -> Shape {
         Shape::new(self.width, self.protection.parity())
     }

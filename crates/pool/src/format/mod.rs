@@ -1,7 +1,7 @@
-//! Everything that stands on a drive, as bytes. `docs/format.md` draws it.
+//! The format of everything on a drive, as bytes. `docs/format.md` draws it.
 //!
-//! Integers are little-endian; sizes are asserted at compile time. Parsing trusts nothing: it returns an
-//! error for whatever is not exactly what `emit` writes, and never panics.
+//! Integers are little-endian; sizes are asserted at compile time. Parsing trusts nothing: it returns an error for all
+//! bytes that `emit` does not write exactly so, and it never panics.
 
 mod codec;
 pub mod header;
@@ -15,15 +15,15 @@ use base::{BLOCK_BYTES, crc32c};
 /// The version of labels, roots, headers and pages that this program writes and reads.
 pub const FORMAT_VERSION: u16 = 5;
 
-/// The labels' region at the start of every drive; chunks begin after it.
+/// The region of labels at the start of every drive; chunks begin after it.
 pub const LABEL_REGION_BYTES: u64 = 1 << 20;
-/// Where the label slots of head `head` (0 or 1) begin: two slots, written in turn.
+/// The offset of a label slot of head `head` (0 or 1): there are two slots, written in turn.
 pub fn label_offset_bytes(head: usize, slot: usize) -> u64 {
     assert!(head < 2 && slot < 2);
     (16 + (head * 2 + slot) as u64 * 16) << 10
 }
 
-/// Where the two root slots of a lane stand, written in turn.
+/// The offset of a root slot of a lane: there are two, written in turn.
 pub fn root_offset_bytes(lane: usize, slot: usize) -> u64 {
     assert!(lane < base::limits::SHARDS_MAX && slot < 2);
     (128 + (lane * 2 + slot) as u64 * (ROOT_SLOT_BYTES >> 10)) << 10
@@ -35,30 +35,30 @@ pub const ROOT_SLOT_BYTES: u64 = 16 << 10;
 const _: () =
     assert!((128 << 10) + (base::limits::SHARDS_MAX as u64) * 2 * ROOT_SLOT_BYTES <= LABEL_REGION_BYTES);
 
-/// Epochs, generations and sequences rise by one at a time: what is beyond this was not counted up to.
+/// Epochs, generations and sequences increase by one at a time, so a higher value than this cannot be correct.
 pub const COUNT_MAX: u64 = 1 << 62;
-/// Segments' ids that are beyond this are not given to new ones.
+/// New segments get no ids beyond this.
 pub const SEGMENT_MAX: u32 = u32::MAX - (1 << 20);
 
-/// Why bytes from a drive are not what they should be.
+/// Why bytes from a drive are not a valid structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FormatError {
-    /// Not one of ours: the magic differs.
+    /// Not a structure of Tangelo: the magic differs.
     Foreign,
-    /// One of ours, from a program newer than this one.
+    /// A structure of a newer program.
     FutureVersion(u16),
-    /// One of ours, and its checksum or a field is wrong.
+    /// A structure of Tangelo with a wrong checksum or field.
     Damaged,
 }
 
-/// Puts the checksum of a structure into its checksum field, which `offset` names.
+/// Writes the checksum of a structure into its checksum field at `offset`.
 fn seal(bytes: &mut [u8], offset: usize) {
     bytes[offset..offset + 4].fill(0);
     let crc = crc32c(bytes);
     bytes[offset..offset + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// Seals a label, or a batch's header, whatever it says.
+/// Seals a label or a batch's header, whatever its content.
 pub(crate) fn seal_again(bytes: &mut [u8]) {
     seal(bytes, 12);
 }
@@ -71,13 +71,13 @@ fn check_seal(bytes: &[u8], offset: usize) -> Result<(), FormatError> {
     if crc.finish().to_le_bytes() == bytes[offset..offset + 4] { Ok(()) } else { Err(FormatError::Damaged) }
 }
 
-/// The magic of a structure that may be ours.
+/// Checks the magic of a structure.
 fn check_magic(bytes: &[u8], magic: &[u8; 8]) -> Result<(), FormatError> {
     if bytes.len() < BLOCK_BYTES || bytes[..8] != magic[..] { Err(FormatError::Foreign) } else { Ok(()) }
 }
 
-/// The version of a structure whose checksum is right: a flipped bit is no newer program. The place and
-/// the reach of checksums are the same in every version.
+/// Checks the version of a structure whose checksum is correct: so a flipped bit is never taken for a newer program.
+/// The place and the extent of checksums are the same in every version.
 fn check_version(version: u16) -> Result<(), FormatError> {
     if version != FORMAT_VERSION { Err(FormatError::FutureVersion(version)) } else { Ok(()) }
 }

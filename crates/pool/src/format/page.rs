@@ -1,7 +1,7 @@
 //! A map page: 256 entries of one layer's map, in one block.
 //!
-//! Level 1 pages map data blocks; a page of level n+1 maps pages of level n, in the very same form: position
-//! and checksum. A page's own checksum stands in its parent.
+//! Pages of level 1 map data blocks. A page of level n+1 maps pages of level n in the same form: position and checksum.
+//! The checksum of a page is in its parent.
 
 use base::{BLOCK_BYTES, LayerId};
 use zerocopy::little_endian::{U16, U32, U64};
@@ -16,12 +16,12 @@ const MAGIC: &[u8; 4] = b"TNGP";
 /// Entries of one page.
 pub const PAGE_ENTRIES: usize = 256;
 const _: () = assert!(PAGE_ENTRIES as u64 == reference::PAGE);
-/// Pages stand on this many levels at most: 256^5 blocks are 4 PiB.
+/// Maximum number of levels of pages: 256^5 blocks are 4 PiB.
 pub const LEVEL_MAX: u8 = 5;
 
 const _: () = assert!((PAGE_ENTRIES as u128).pow(LEVEL_MAX as u32) * BLOCK_BYTES as u128 >= 1 << 50);
 
-/// What a page says about one block, or one page below.
+/// The entry of a page for one block, or for one page below.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MapEntry {
     pub position: Position,
@@ -36,7 +36,7 @@ impl MapEntry {
         MapEntry { position: Position::referring(to.block), crc: to.layer.0 }
     }
 
-    /// What this refers to, if it is a reference.
+    /// The reference, if this entry is one.
     pub fn reference(self) -> Option<Reference> {
         self.position.referred().map(|block| Reference { layer: LayerId(self.crc), block })
     }
@@ -90,7 +90,7 @@ pub struct Page {
 const _: () = assert!(size_of::<Page>() == BLOCK_BYTES);
 const _: () = assert!(std::mem::offset_of!(Page, positions) == 64);
 
-/// Whether a page can say this of a block, or of a page below it.
+/// Whether a page may contain this position for a block, or for a page below it.
 fn may_say(page: PageKey, position: Position) -> bool {
     match position {
         Position::ABSENT => true,
@@ -111,7 +111,7 @@ impl Page {
         page
     }
 
-    /// Reads a page that should be the one named.
+    /// Reads a page, which must be the named one.
     pub fn parse(bytes: &[u8], key: PageKey) -> Result<Page, FormatError> {
         let page = Page::read_from_bytes(bytes).map_err(|_| FormatError::Foreign)?;
         if page.magic != *MAGIC {
@@ -141,7 +141,7 @@ impl Page {
         MapEntry { position: Position(self.positions[index].get()), crc: self.crcs[index].get() }
     }
 
-    /// Changes an entry; gives the old one.
+    /// Changes an entry; returns the old one.
     pub fn set(&mut self, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
         let old = self.entry(index);
         self.positions[index].set(entry.position.0);
@@ -162,7 +162,7 @@ impl Page {
     }
 }
 
-/// A place in the log that a map entry names, if it does.
+/// The position in the log that a map entry names, if it names one.
 pub(crate) fn stored(entry: MapEntry) -> Option<Position> {
     Some(entry.position).filter(|position| position.is_stored())
 }

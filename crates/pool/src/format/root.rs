@@ -1,8 +1,8 @@
-//! A lane's root: the newest checkpoint, in a fixed place on every drive.
+//! A lane's root: it names the newest checkpoint and is at a fixed place on every drive.
 //!
-//! It says where the checkpoint's table stands in the log, and, because the table is what names the
-//! segments' columns, brings along the columns of the segments that the table itself stands in. Two slots
-//! per lane are written in turn; the root with the highest (epoch, generation) counts.
+//! The root gives the position of the checkpoint's table in the log. Only the table names the columns of segments, so
+//! the root also holds the columns of the segments that contain the table. Each lane has two slots, which are written
+//! in turn. The root with the highest (epoch, generation) counts.
 //!
 //! ```text
 //! | magic | version | crc | length | pool | epoch | generation | sequence | end | lane | table bytes |
@@ -29,21 +29,20 @@ pub const TABLE_BLOCKS_MAX: usize = 1000;
 pub struct Root {
     pub pool: PoolId,
     pub lane: u16,
-    /// Whose root it is. The newest root is the one with the highest (epoch, generation): one that an earlier
-    /// owner left on a drive that was away does not count any more.
+    /// The epoch that wrote the root. The newest root is the one with the highest (epoch, generation): a root that an
+    /// earlier epoch left on a drive that was away no longer counts.
     pub epoch: Epoch,
-    /// Rises by one with every checkpoint.
+    /// Increases by one with every checkpoint.
     pub generation: u64,
     /// The checkpoint holds the effect of every batch up to this one.
     pub sequence: Sequence,
-    /// The last batch that counts: a recovery has found what follows to be torn. [`Root::NO_END`] where the
-    /// log goes on.
+    /// The last batch that counts: a recovery has found the next one to be torn. [`Root::NO_END`] if the log continues.
     pub end: Sequence,
     /// Length of the table.
     pub table_bytes: u32,
     /// The table's blocks, in order.
     pub table: Vec<MapEntry>,
-    /// The segments in which they stand.
+    /// The segments that contain these blocks.
     pub segments: Vec<SegmentColumns>,
 }
 
@@ -79,7 +78,7 @@ impl Root {
         assert!(length as u64 <= ROOT_SLOT_BYTES, "a root of {length} bytes does not fit its slot");
         bytes[16..START_BYTES].copy_from_slice(&(length as u32).to_le_bytes());
         seal(&mut bytes, CRC_OFFSET);
-        // all of the slot is read, so all of it is written: a place that could not be read can be again
+        // the whole slot is read, so the whole slot is written: this makes an unreadable block readable again
         bytes.resize(ROOT_SLOT_BYTES as usize, 0);
         bytes
     }

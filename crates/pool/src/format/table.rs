@@ -1,6 +1,6 @@
 //! A checkpoint's table: the lane's segments, the tail that replay reads, and the layers' roots.
 //!
-//! It is written into the log like any other data; the root says where.
+//! The table is written into the log like all other data. The root gives its position.
 
 use base::limits::{DRIVES_MAX, WIDTH_MAX};
 use base::{Epoch, LayerId, Sequence};
@@ -18,12 +18,12 @@ pub struct Column {
     pub chunk: u32,
 }
 
-/// Where a segment's columns stand. A column may be absent from the start, where drives were missing.
+/// The columns of a segment. A column may be absent from the start if drives were missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentColumns {
     pub id: SegmentId,
-    /// The life of the pool in which it was made, and all of its batches were written. An id alone does not tell
-    /// segments apart: after a crash it may be given again before the newest checkpoint knows of it.
+    /// The epoch of the pool in which the segment was made and all its batches were written. An id alone does not
+    /// identify a segment: after a crash it may be used again before the newest checkpoint knows of it.
     pub epoch: Epoch,
     pub parity: u8,
     pub columns: Vec<Option<Column>>,
@@ -79,7 +79,7 @@ pub struct SegmentRecord {
     pub used_rows: u32,
     /// The newest batch in it.
     pub last: Sequence,
-    /// Some column of some batch was not written: redundancy is to be restored.
+    /// Some column of some batch was not written: redundancy must be restored.
     pub incomplete: bool,
     /// Not sealed: batches may follow, or none has been written yet.
     pub open: bool,
@@ -93,30 +93,30 @@ pub struct LayerRecord {
     pub parent: Option<LayerId>,
     /// Level of the root page.
     pub height: u8,
-    /// Released: emptied, or merged, as soon as at most one layer stands on it.
+    /// Dropped: it will be emptied or merged as soon as at most one layer is above it.
     pub dropping: bool,
     /// Blocks mapped to a position.
     pub mapped: u64,
-    /// The root page; absent where nothing is mapped.
+    /// The root page; absent if nothing is mapped.
     pub root: MapEntry,
-    /// What requests call it: its id, or that of a layer which was merged into it.
+    /// The name that requests use: the layer's id, or the id of a layer that was merged into it.
     pub name: LayerId,
     /// Its pages are being merged into this one.
     pub merging: Option<LayerId>,
 }
 
-/// What a checkpoint says, beside the map pages.
+/// The content of a checkpoint, except the map pages.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
     /// The next segment gets this id.
     pub next_segment: u32,
-    /// Where the first batch after the checkpoint stands, or would: row in the first segment of `tail`.
+    /// The position of the first batch after the checkpoint: its row in the first segment of `tail`.
     pub tail_row: u32,
-    /// The segments that batches after the checkpoint may stand in, in the order in which they are used.
+    /// The segments that may hold batches after the checkpoint, in the order in which they are used.
     pub tail: Vec<SegmentId>,
     pub segments: Vec<SegmentRecord>,
     pub layers: Vec<LayerRecord>,
-    /// How many entries of the map refer to each layer, by its name. In order of names; never zero.
+    /// How many map entries refer to each layer, by the layer's name. In order of names; never zero.
     pub referred: Vec<(LayerId, u64)>,
 }
 

@@ -1,5 +1,5 @@
-//! The parsers of everything on a drive, for fuzzing: any bytes may come, and must not panic; what parses
-//! must emit bytes that parse to the same.
+//! Fuzzing of the parsers of everything on a drive. No input bytes may cause a panic. If input parses, the result must
+//! emit bytes that parse to the same result.
 
 mod numbers;
 mod sealed;
@@ -49,7 +49,7 @@ pub fn catalog_slot(bytes: &[u8]) {
     }
 }
 
-/// The first 13 bytes name the page that is expected.
+/// The first 13 bytes name the expected page.
 pub fn map_page(bytes: &[u8]) {
     let Some((key, page)) = bytes.split_first_chunk::<13>() else { return };
     let layer = LayerId(u32::from_le_bytes([key[0], key[1], key[2], key[3]]));

@@ -1,6 +1,6 @@
-//! Numbers that are likely to be too much for whoever believes them.
+//! Numbers that are likely to exceed what a reader of untrusted structures can handle.
 
-/// Gives a number below the one that it is asked with, 0 for 0.
+/// Returns a random number below its argument; 0 for 0.
 pub type Dice<'a> = &'a mut dyn FnMut(u64) -> u64;
 
 /// Another value for a field that holds `old`.

@@ -1,13 +1,13 @@
-//! Sealed structures of a pool are changed on its drives and sealed again: what a program with a bug, or somebody with the drives
-//! in hand, leaves behind. Every checksum is right afterwards, up to the root.
+//! Changes sealed structures of a pool on its drives and seals them again, as a faulty program or a person with access
+//! to the drives could do. Every checksum is correct afterwards, up to the root.
 //!
 //! ```text
 //!   label     root ──► table ──► root page ──► page ──► leaf page          batch header
 //!             `──── changed at any place; what names it is sealed anew ───'
 //! ```
 //!
-//! Whoever opens the pool then may refuse it, give errors, or serve what the structures say. It must not panic, hang, or ask
-//! for memory without bound.
+//! A program that then opens the pool may refuse it, return errors, or serve what the structures say. It must not
+//! panic, hang, or request unbounded memory.
 
 use base::{BLOCK_BYTES, block_checksum};
 
@@ -21,20 +21,20 @@ use crate::format::{LABEL_REGION_BYTES, ROOT_SLOT_BYTES, label_offset_bytes, roo
 use crate::geometry::layout::Layout;
 use crate::geometry::position::Position;
 
-/// The drives of a pool, in the order of its label, while nobody serves it.
+/// The drives of a pool, in the order of its label, while no program serves it.
 pub trait Drives {
     fn count(&self) -> usize;
     fn read(&self, drive: usize, offset_bytes: u64, blocks: usize) -> Vec<u8>;
     fn write(&self, drive: usize, offset_bytes: u64, bytes: &[u8]);
 }
 
-/// What is changed.
+/// Which structure is changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sealed {
     Label,
     Root,
     Table,
-    /// Of the table, the counts alone: what is live, mapped, and referred to.
+    /// Only the counts of the table: live blocks, mapped blocks, references.
     Counts,
     Page,
     Header,
@@ -45,7 +45,7 @@ impl Sealed {
         [Sealed::Label, Sealed::Root, Sealed::Table, Sealed::Counts, Sealed::Page, Sealed::Header];
 }
 
-/// Changes something of one lane. What was changed, for people; `None` where there is no such thing.
+/// Changes a structure of one lane. Returns a description of the change; `None` if there is no such structure.
 pub fn change(drives: &dyn Drives, lane: u16, what: Sealed, dice: Dice<'_>) -> Option<String> {
     let pool = Anatomy::of(drives, lane)?;
     match what {
@@ -92,7 +92,7 @@ impl<'a> Anatomy<'a> {
         all.find(|columns| columns.id == position.segment())
     }
 
-    /// The drive of a block in the log, and where it stands there.
+    /// The drive of a block in the log, and the offset of the block there.
     fn place(&self, position: Position) -> Option<(usize, u64)> {
         let columns = self.columns(position)?;
         let layout = Layout::of_position(columns.shape(), position)?;
@@ -185,7 +185,7 @@ impl<'a> Anatomy<'a> {
         Some(format!("root: {said}"))
     }
 
-    /// Over the newest that each drive has.
+    /// Writes over the newest root of each drive.
     fn write_root(&self) {
         let bytes = self.root.emit();
         let blocks = bytes.len() / BLOCK_BYTES;
@@ -205,7 +205,7 @@ impl<'a> Anatomy<'a> {
         Some(format!("table: {said}"))
     }
 
-    /// The batch of a block of the table, as the root says: what the table itself says may have been changed.
+    /// The batch of a block of the table, according to the root: the table itself may have been changed.
     fn batch_of_table(&self, position: Position) -> Option<(&SegmentColumns, Layout)> {
         let columns = self.root.segments.iter().find(|columns| columns.id == position.segment())?;
         Some((columns, Layout::of_position(columns.shape(), position)?))
@@ -243,7 +243,8 @@ impl<'a> Anatomy<'a> {
         Some(())
     }
 
-    /// The batch of a table that was changed names it as it is: else it would be torn, and what hosts wrote in it lost.
+    /// Updates the batch of a changed table, so that it names the new content: otherwise it would be torn, and data of
+    /// hosts in it would be lost.
     fn admit_table(&self, position: Position) {
         let Some((columns, layout)) = self.batch_of_table(position) else { return };
         let copies = (0..columns.shape().header_copies())
@@ -263,7 +264,7 @@ impl<'a> Anatomy<'a> {
         }
     }
 
-    /// A page on the way down from some layer's root, which ends anywhere.
+    /// Changes a page on the way down from the root of some layer, at any level.
     fn change_page(mut self, dice: Dice<'_>) -> Option<String> {
         let rooted: Vec<usize> = (0..self.table.layers.len())
             .filter(|&index| self.table.layers[index].root.position.is_stored())
@@ -296,7 +297,8 @@ impl<'a> Anatomy<'a> {
         Some(format!("{key:?}: {said}"))
     }
 
-    /// The header of a batch of some segment, in all its copies; every other time of one that is to be replayed.
+    /// Changes the header of a batch of some segment, in all its copies; half of the time a batch that is to be
+    /// replayed.
     fn change_header(&self, dice: Dice<'_>) -> Option<String> {
         let in_tail = dice(2) == 0 && !self.table.tail.is_empty();
         let id = match in_tail {
@@ -338,7 +340,7 @@ impl<'a> Anatomy<'a> {
             put(bytes, offset, width, value);
             return format!("{width} bytes at {offset} are {value:#x}");
         }
-        // another entry, or one more: of any kind, with layers that there are, or not
+        // another entry, or one more: of any kind, with existing layers or not
         let more = dice(3) == 0 && entries < ENTRIES_MAX;
         let at = if more { 112 + 24 * entries } else { entry };
         if more {
@@ -389,7 +391,7 @@ pub(super) fn set(field: &mut u64, name: &str, dice: Dice<'_>) -> String {
     format!("{name} is {:#x}, was {old:#x}", *field)
 }
 
-/// An entry that the map could hold.
+/// An entry that may be in the map.
 pub(super) fn some_entry(old: MapEntry, table: &Table, dice: Dice<'_>) -> MapEntry {
     let segment = |dice: Dice<'_>| table.segments.get(dice(table.segments.len() as u64) as usize);
     let position = match dice(6) {

@@ -1,4 +1,4 @@
-//! Other contents for a checkpoint's table and the map's pages.
+//! Changed contents of a checkpoint's table and of the map's pages.
 
 use base::LayerId;
 
@@ -8,7 +8,7 @@ use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::table::{SegmentColumns, Table};
 use crate::geometry::position::{Position, SegmentId};
 
-/// Some layer of the table, or another.
+/// Some layer of the table, or another one.
 pub(super) fn some_layer(table: &Table, dice: Dice<'_>) -> LayerId {
     match dice(8) {
         0 => LayerId(u32::MAX),
@@ -17,7 +17,7 @@ pub(super) fn some_layer(table: &Table, dice: Dice<'_>) -> LayerId {
     }
 }
 
-/// Counts something more, or less, than there is.
+/// Makes a count higher or lower than correct.
 pub(super) fn miscount(table: &mut Table, dice: Dice<'_>) -> String {
     let less = dice(2) == 0;
     let most = [3, 200][dice(2) as usize];
@@ -178,7 +178,7 @@ fn change_layer(table: &mut Table, index: usize, dice: Dice<'_>) -> String {
 pub(super) fn change_page(bytes: &mut [u8], table: &Table, dice: Dice<'_>) -> String {
     let slot = match dice(2) {
         0 => dice(PAGE_ENTRIES as u64) as usize,
-        // what is written first
+        // the entries that are written first
         _ => dice(8) as usize,
     };
     let (place, sum) = (64 + 8 * slot, 2112 + 4 * slot);
@@ -191,7 +191,7 @@ pub(super) fn change_page(bytes: &mut [u8], table: &Table, dice: Dice<'_>) -> St
             return format!("4 bytes at {offset} are {value:#x}");
         }
         1 | 2 => {
-            // another's place, and what it holds
+            // the position of another entry, and what it holds
             let other = dice(PAGE_ENTRIES as u64) as usize;
             let (position, crc) = (get(bytes, 64 + 8 * other, 8), get(bytes, 2112 + 4 * other, 4));
             put(bytes, place, 8, position);

@@ -1,9 +1,9 @@
 //! Which cell of a batch holds what. Pure arithmetic.
 //!
-//! A batch covers `rows` rows of its segment. Its columns have *roles*: the data roles 0..D, then the
-//! parity roles D..W. Which physical column plays which role rotates from batch to batch. Header copies
-//! stand in row 0 of the first P+1 roles; data blocks run down the data columns, role by role; cells after
-//! the last block are padding: known zeros, never written.
+//! A batch covers `rows` rows of its segment. Its columns have *roles*: the data roles 0..D, then the parity roles
+//! D..W. From batch to batch, the assignment of roles to physical columns rotates. Copies of the header are in row 0 of
+//! the first P+1 roles. Data blocks fill the data columns downwards, role by role. Cells after the last block are
+//! padding: they count as zeros and are never written.
 //!
 //! ```text
 //!        role 0   role 1   role 2   role 3   role 4 = P     D=4 P=1, 9 blocks, 3 rows
@@ -39,13 +39,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// A batch of `rows` rows from `row` on.
+    /// A batch of `rows` rows that begins at `row`.
     pub fn new(shape: Shape, segment: SegmentId, row: usize, rows: usize) -> Layout {
         assert!(rows > 0, "a batch has at least one row");
         Layout { shape, rotation: (segment.0 as usize + row) % shape.width(), row, rows }
     }
 
-    /// The batch that a position names. `None` where no batch of this shape can be there.
+    /// The batch that a position names. `None` if no batch of this shape can be there.
     pub fn of_position(shape: Shape, position: Position) -> Option<Layout> {
         if position.rows() == 0 || position.slot() >= shape.blocks_in(position.rows()) {
             return None;
@@ -66,7 +66,7 @@ impl Layout {
         self.rows
     }
 
-    /// The physical column that plays a role.
+    /// The physical column that has a role.
     pub fn column(&self, role: usize) -> usize {
         assert!(role < self.shape.width());
         (role + self.rotation) % self.shape.width()
@@ -90,7 +90,7 @@ impl Layout {
         role * self.rows - role.min(self.shape.headers_in_data())
     }
 
-    /// The slots that stand in a data role's column, of a batch with `blocks` blocks.
+    /// The slots in a data role's column, for a batch with `blocks` blocks.
     pub fn slots(&self, role: usize, blocks: usize) -> Range<usize> {
         assert!(!self.is_parity(role));
         self.first_slot(role).min(blocks)..self.first_slot(role + 1).min(blocks)
@@ -106,7 +106,7 @@ impl Layout {
         (role, slot - self.first_slot(role) + usize::from(self.has_header(role)))
     }
 
-    /// What the cell at `role`, `row` (within the batch) holds, in a batch with `blocks` blocks.
+    /// The content of the cell at `role`, `row` (within the batch), in a batch with `blocks` blocks.
     pub fn cell(&self, role: usize, row: usize, blocks: usize) -> Cell {
         assert!(row < self.rows);
         if row == 0 && self.has_header(role) {

@@ -1,4 +1,4 @@
-//! What a batch looks like: the five kinds of protection, which cell holds what, and the addresses of blocks.
+//! The geometry of a batch: the five protections, what each cell holds, and the positions of blocks.
 
 pub mod layout;
 pub mod position;

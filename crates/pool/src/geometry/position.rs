@@ -1,16 +1,16 @@
-//! Where a block lives in the log.
+//! The position of a block in the log.
 //!
 //! ```text
 //!  63            32 31          16 15      8 7       0
 //! | segment id     | batch row    | rows    | slot    |
 //!
 //!  63                   24 23   16 15      8 7       0
-//! | block               | 1       | 0       | 0       |   a reference: elsewhere, see `references.rs`
+//! | block               | 1       | 0       | 0       |   a reference: the block is elsewhere, see `references.rs`
 //! ```
 //!
-//! A position names a batch (segment, first row, number of rows) and the slot in it; together with the
-//! segment's columns that is enough to find the cell. While a pool is open no segment id is used twice, so a position names the
-//! same bytes for ever: a conditional entry can trust "still points there".
+//! A position names a batch (segment, first row, number of rows) and a slot in it. With the segment's columns, this is
+//! enough to find the cell. While a pool is open, no segment id is used twice, so a position always names the same
+//! bytes. A conditional entry can therefore rely on the check "the map still points there".
 
 use std::fmt;
 
@@ -18,23 +18,23 @@ use std::fmt;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SegmentId(pub u32);
 
-/// A block's place in the log, a reference, or one of three special values.
+/// A block's position in the log, a reference, or one of three special values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position(pub u64);
 
-/// Blocks that can be referred to.
+/// Limit of the block numbers that a reference can name.
 pub const REFERRED_MAX: u64 = 1 << 40;
 const REFERS: u64 = 1 << 16;
 const ROWS: u64 = 0xFF << 8;
 
 impl Position {
-    /// Of a block whose segment has gone; in memory alone. No segment has this id.
+    /// For a block whose segment is gone; only in memory. No segment has this id.
     pub(crate) const LOST: Position = Position((u32::MAX as u64) << 32 | 1 << 8);
     /// Not mapped in this layer: the layer below decides.
     pub const ABSENT: Position = Position(0);
     /// Unmapped in this layer: reads as zeros, whatever the layers below say.
     pub const ZERO: Position = Position(1);
-    /// In the layer of forwards: a layer was merged into another, whose id stands in the checksum's place.
+    /// In the layer of forwards: a layer was merged into another; the checksum field holds the other's id.
     pub const FORWARD: Position = Position(2);
 
     pub fn new(segment: SegmentId, row: usize, rows: usize, slot: usize) -> Position {
@@ -42,23 +42,23 @@ impl Position {
         Position(u64::from(segment.0) << 32 | (row as u64) << 16 | (rows as u64) << 8 | slot as u64)
     }
 
-    /// Elsewhere: what another layer says of this block. Which one stands in the checksum's place.
+    /// A reference to this block of another layer; the checksum field holds the layer.
     pub fn referring(block: u64) -> Position {
         assert!(block < REFERRED_MAX);
         Position(block << 24 | REFERS)
     }
 
-    /// Whether this is a place in the log.
+    /// Whether this is a position in the log.
     pub fn is_stored(self) -> bool {
         self.0 & ROWS != 0 && self.0 >> 32 != 0
     }
 
-    /// The block that this refers to, if it is a reference.
+    /// The block that this reference names, if this is a reference.
     pub fn referred(self) -> Option<u64> {
         (self.0 & 0x00FF_FFFF == REFERS).then_some(self.0 >> 24)
     }
 
-    /// Whether there is something: a place, or a reference.
+    /// Whether the block has content: a position, or a reference.
     pub fn is_mapped(self) -> bool {
         self.is_stored() || self.referred().is_some()
     }

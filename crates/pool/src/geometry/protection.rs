@@ -1,4 +1,5 @@
-//! How a pool survives the loss of drives. All five kinds are one code: W columns, of which P hold parity.
+//! How a pool survives the loss of drives. One implementation covers all five protections: W columns, of which P hold
+//! parity.
 //!
 //! A mirror is the case of one data column: its P (and Q) parity equal the data.
 
@@ -22,7 +23,7 @@ pub enum Protection {
     Parity2,
 }
 
-/// A protection's width cannot be what was asked for.
+/// A protection cannot have the requested width.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WidthOutOfRange {
     pub min: u8,
@@ -61,8 +62,8 @@ impl Protection {
         }
     }
 
-    /// The columns of a segment on `drives` drives, never more than there are, where `wanted` may ask for fewer. Without a
-    /// wish: a mirror's copies, else all drives up to 8.
+    /// The columns of a segment on `drives` drives: at most one per drive; `wanted` may request fewer. Without
+    /// `wanted`: a mirror's copies, otherwise all drives up to 8.
     pub fn width(self, drives: usize, wanted: Option<u8>) -> Result<u8, WidthOutOfRange> {
         let min = self.width_min();
         let max = if self.is_mirror() { min } else { drives.min(WIDTH_MAX) as u8 };
@@ -71,8 +72,8 @@ impl Protection {
         if fits { Ok(width) } else { Err(WidthOutOfRange { min, max }) }
     }
 
-    /// The shape of a new segment when `online` drives can take a column: narrower than the pool's width
-    /// where drives are missing, with absent columns where even that would lose redundancy columns.
+    /// The shape of a new segment if `online` drives can take a column. It is narrower than the pool's width if drives
+    /// are missing, and has absent columns if a narrower one would lose parity columns.
     pub fn segment_shape(self, width: u8, online: usize) -> Shape {
         let narrowest = self.parity() + 1;
         let columns = (online.min(usize::from(width)) as u8).max(narrowest);
@@ -158,8 +159,8 @@ impl Shape {
         self.parity() + 1
     }
 
-    /// How many of them stand in data columns; the others stand in parity columns, in place of the parity
-    /// of a row that has no data.
+    /// How many of the header copies are in data columns; the others are in parity columns, in place of the parity of a
+    /// row without data.
     pub fn headers_in_data(self) -> usize {
         self.header_copies().min(self.data())
     }

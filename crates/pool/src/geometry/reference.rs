@@ -1,22 +1,22 @@
-//! A reference: what a map entry may hold in place of a position. It names a block of another layer, maybe in another lane;
+//! A reference: a map entry that names a block of another layer, possibly in another lane, instead of a position. See
 //! `docs/design/0007-references.md`.
 
 use base::LayerId;
 
-/// Blocks of a leaf page, as `format/page.rs` checks: pages of layers are dealt to lanes in turn.
+/// Blocks of a leaf page, as `format/page.rs` checks: pages of layers are distributed over the lanes in turn.
 pub(crate) const PAGE: u64 = 256;
 
-/// A block of a layer, by the names that all lanes have for both.
+/// A block of a layer. All lanes use the same names for layer and block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reference {
     /// The layer's name.
     pub layer: LayerId,
-    /// The block among those of all lanes: see [`Reference::to`].
+    /// The block number over all lanes: see [`Reference::to`].
     pub block: u64,
 }
 
 impl Reference {
-    /// What this layer says of a lane's block.
+    /// A reference to a lane's block of this layer.
     pub fn to(layer: LayerId, lane: usize, lanes: usize, block: u64) -> Reference {
         let page = block / PAGE * lanes as u64 + lane as u64;
         Reference { layer, block: page * PAGE + block % PAGE }

@@ -1,6 +1,6 @@
-//! An audit of a lane's books: every block that the map names is counted, and the counts must be those that the
-//! lane keeps. A block that is counted and not named has leaked; one that is named twice is owned twice. So it is with
-//! chunks: each is free, or in one segment.
+//! Audits the counts of a lane: counts every block that the map names, and compares the result with the counts that the
+//! lane keeps. A block that is counted but not named has leaked. A block that is named twice has two owners. Chunks are
+//! audited in the same way: each is free, or in exactly one segment.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::layers::references::References;
 use crate::map::tree::{Found, Map};
 use crate::space::segments::Segments;
 
-/// How often an audit begins again because something was committed while it counted.
+/// How often an audit restarts because something was committed while it counted.
 const ATTEMPTS: u32 = 64;
 
 /// What the map names.
@@ -41,7 +41,7 @@ impl Tally {
     }
 }
 
-/// A drive of which some chunk is owned twice, or by nobody: each is free, or in one segment.
+/// A drive with a chunk that is owned twice or by nobody: each chunk is free, or in one segment.
 fn miscounted_drive(segments: &Segments) -> Option<usize> {
     let mut owners: Vec<(Vec<u32>, usize)> =
         segments.chunks().map(|(free, owned)| (free.clone(), owned)).collect();
@@ -56,9 +56,9 @@ fn miscounted_drive(segments: &Segments) -> Option<usize> {
     })
 }
 
-/// A layer whose count of those that stand on it is wrong, or which stands on one that is not there.
+/// A layer with a wrong count of the layers above it, or whose parent does not exist.
 fn miscounted_layer(map: &Map) -> Option<LayerId> {
-    // those above are counted before those below: whoever is seen counts for the one that it stands on
+    // layers above are counted first: a visible layer counts for its parent
     fn seen_children(map: &Map, id: LayerId) -> u32 {
         let children = map.layers.iter().filter(|(_, layer)| layer.parent == Some(id));
         let is_seen = |id: LayerId, layer: &Layer| {
@@ -76,9 +76,9 @@ fn miscounted_layer(map: &Map) -> Option<LayerId> {
 }
 
 impl Lane {
-    /// Compares what the map names with what is kept of it. `Ok(Some(why))`: they differ. `Ok(None)`: they agree,
-    /// or the lane was never at rest long enough to tell. No request may be under way: what is promised to writes is asked
-    /// for, too.
+    /// Compares what the map names with the counts that the lane keeps. `Ok(Some(why))`: they differ. `Ok(None)`: they
+    /// agree, or the lane was never at rest long enough to tell. No request may be in flight, because the audit also
+    /// compares the space promised to writes.
     pub async fn audit(&self) -> Result<Option<String>, LaneError> {
         for _ in 0..ATTEMPTS {
             let before = self.at_rest();
@@ -91,7 +91,7 @@ impl Lane {
         Ok(None)
     }
 
-    /// Changes whenever something is committed or written down; `None` while something is on its way.
+    /// Changes whenever something is committed or recorded; `None` while entries are on their way.
     fn at_rest(&self) -> Option<(u64, u64)> {
         let log = self.log.borrow();
         let idle = log.is_idle() && !self.map.borrow().is_flushing();
@@ -188,7 +188,7 @@ impl Lane {
         })
     }
 
-    /// Whether something stored lacks redundancy, could have it, and there is room to write it anew.
+    /// Whether stored blocks lack redundancy, could have it, and there is room to write them anew.
     pub fn repairs_are_due(&self) -> bool {
         let (shares, layers) = (self.shares(), self.map.borrow().layers.len());
         let round = Round::new(self);

@@ -1,9 +1,10 @@
-//! What is damaged beyond repair: live blocks that can neither be read nor rebuilt, whoever met them: a host, a
-//! scrub, or cleaning.
+//! Damage beyond repair: live blocks that can neither be read nor rebuilt, whether a host, a scrub or cleaning has
+//! found them.
 //!
-//! It is known by segments. One in which something is lost counts as incomplete, so that cleaning takes what can be
-//! read out of it, and is *stuck* with the rest. It ends when none of that is live any more, when a scrub finds
-//! nothing lost in it, or when cleaning gets at it: that tries again after a start, and when a drive has come back.
+//! Loss is recorded by segment. A segment with a loss counts as incomplete, so cleaning moves all blocks that can be
+//! read. With the remaining blocks the segment is *stuck*. The mark is removed when none of the lost blocks is live any
+//! more, when a scrub finds no loss in the segment, or when cleaning can move the blocks. Cleaning tries again after a
+//! start and when a drive has come back.
 
 use crate::cleaning::round::Round;
 use crate::decision::Decision;
@@ -14,7 +15,7 @@ use crate::space::lacking::Lacking;
 use crate::space::segments::Segments;
 
 impl Lane {
-    /// Something live in this segment can neither be read nor rebuilt.
+    /// Records that a live block of this segment can neither be read nor rebuilt.
     pub(crate) fn note_loss(&self, id: SegmentId) {
         let known = {
             let mut segments = self.segments.borrow_mut();
@@ -29,13 +30,13 @@ impl Lane {
         self.want_repairs();
     }
 
-    /// Cleaning cannot move what is live in this segment: it is left alone from then on.
+    /// Marks a segment whose live blocks cleaning cannot move: from now on cleaning leaves it alone.
     pub(crate) fn leave(&self, id: SegmentId) {
         self.segments.borrow_mut().get_mut(id).stuck = true;
         self.note_loss(id);
     }
 
-    /// Nothing seems lost in this segment any more: cleaning is to try again what it could not move.
+    /// No loss is known in this segment any more: cleaning tries again to move what it could not move.
     pub(crate) fn forget_loss(&self, id: SegmentId) {
         let was_stuck = {
             let mut segments = self.segments.borrow_mut();
@@ -48,18 +49,18 @@ impl Lane {
         }
     }
 
-    /// A drive has come back: what is lost may be readable with it.
+    /// A drive has come back: lost blocks may be readable with it.
     pub(crate) fn try_what_is_lost_again(&self) {
         self.segments.borrow_mut().iter_mut().for_each(|segment| segment.stuck = false);
     }
 
-    /// Whether something of a batch is in use that stands in these slots, all of which are lost.
+    /// Whether any of these lost slots of a batch is in use.
     pub(crate) async fn is_missed(&self, header: &BatchHeader, lost: &[usize]) -> bool {
         for (slot, entry) in header.data().filter(|(slot, _)| lost.contains(slot)) {
             let position = header.position(slot);
-            // where the page that would tell is itself lost, that has been noted
+            // if the page that would tell is itself lost, this has been recorded
             let Ok(page) = self.survey_entry(entry, position, &mut Round::new(self)).await else { continue };
-            // a page that is in memory is only to be written anew
+            // a page that is in memory only has to be written anew
             let in_memory =
                 |key| matches!(entry, Entry::Page { .. }) && self.map.borrow().cached(key).is_some();
             if page.is_some_and(|key| !in_memory(key)) {
@@ -70,8 +71,8 @@ impl Lane {
     }
 }
 
-/// Live blocks that are lost, as far as is known: what cleaning had to leave; of a segment through which it has not
-/// been yet, one.
+/// Live blocks that are known to be lost: those that cleaning had to leave. A lossy segment that cleaning has not
+/// processed yet counts as one block.
 pub(crate) fn lost_blocks(segments: &Segments) -> u64 {
     let lost = segments.iter().filter(|(_, segment)| segment.live > 0 && (segment.lost || segment.stuck));
     lost.map(|(_, segment)| if segment.stuck { u64::from(segment.live) } else { 1 }).sum::<u64>()

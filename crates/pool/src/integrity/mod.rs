@@ -1,4 +1,4 @@
-//! Whether everything is there and every count is right, and what is done where it is not.
+//! Checks that all data is present and all counts are correct, and repairs what is not.
 
 pub mod audit;
 pub mod loss;

@@ -1,15 +1,16 @@
-//! Counting anew what the map names. The counts of live blocks, of mapped blocks and of references are kept as the map changes,
-//! and written down by checkpoints; where they turn out to be wrong, they are *doubted*: no segment is freed by its count
-//! until all have been compared with the map. Every scrub compares them, too.
+//! Counts anew what the map names. A lane keeps counts of live blocks, of mapped blocks and of references as the map
+//! changes, and checkpoints write these counts. If a count turns out to be wrong, the counts are *doubted*: no segment
+//! is freed by its count until all counts have been compared with the map. Every scrub compares them, too.
 //!
 //! ```text
 //!   layer 1 | leaf 0 1 2 3 ... | layer 2 | leaf 0 1 ▼ ...
-//!            `------ counted; what changes here ---'    what changes behind the cursor is counted when it gets there
-//!                    is added at once
+//!            `--- counted; a change here is -------'     a change behind the cursor is counted when the cursor
+//!                 added at once                          gets there
 //! ```
 //!
-//! The walk looks at one leaf page in a step, and at the pages above it that begin with it. Between two steps the map changes as
-//! it likes. A page that can not be read is passed over; then counts are raised alone, never lowered.
+//! One step of the walk looks at one leaf page, and at the pages above it that begin with this leaf page. The map may
+//! change between two steps. The walk skips a page that cannot be read. After that, counts are only raised, never
+//! lowered.
 
 use std::rc::Rc;
 
@@ -22,12 +23,13 @@ use crate::map::recounted::{Recount, leaves};
 use crate::map::tree::{Found, Map, Silence};
 
 const PAGE: u64 = PAGE_ENTRIES as u64;
-/// Pages of one piece of the work, between which hosts have their share of time.
+/// Pages in one piece of the work; between pieces, hosts get their share of time.
 const PIECE_PAGES: usize = 256;
-/// Counts that are doubted again soon after a recount, which a page that can not be read may bring about, wait for so long.
+/// A page that cannot be read may make counts doubted again soon after a recount. The next recount then waits this
+/// long.
 const RECOUNT_AGAIN: Nanos = Nanos::from_secs(60);
 
-/// What a step of the walk needs, or found.
+/// The result of a step of the walk, or the page that it needs.
 enum Step {
     Load(PageKey, MapEntry),
     Passed,
@@ -35,12 +37,12 @@ enum Step {
 }
 
 impl Map {
-    /// Goes on to the next leaf page, or past those that are not there.
+    /// Advances to the next leaf page, or past pages that do not exist.
     fn step_recount(&mut self, recount: &mut Recount) -> Step {
         let first = u32::try_from(recount.cursor.0).map(LayerId);
         let next = first.ok().and_then(|first| self.layers.range(first..).next());
         let Some((&id, layer)) = next else {
-            // whatever is made before the counts are compared is counted as it is made
+            // entries made before the counts are compared are counted as they are made
             recount.cursor = (u64::MAX, u64::MAX);
             return Step::End;
         };
@@ -68,7 +70,7 @@ impl Map {
         Step::Passed
     }
 
-    /// Counts the places of a page, and of those above it, as far as the walk comes to them here first.
+    /// Counts the positions of a page, and of pages above it that the walk reaches here for the first time.
     fn count_places(&self, recount: &mut Recount, mut key: PageKey) {
         let layer = self.layer(key.layer);
         while key.index * leaves(key.level) == recount.cursor.1 {
@@ -81,10 +83,10 @@ impl Map {
         }
     }
 
-    /// Goes on past a page that can not be read, and all below it.
+    /// Skips a page that cannot be read, and all pages below it.
     fn pass_unreadable(&mut self, key: PageKey) {
         let Some(mut recount) = self.recount.take() else { return };
-        // the layer may have gone meanwhile
+        // the layer may have been removed meanwhile
         if self.layers.contains_key(&key.layer) && recount.cursor.0 == u64::from(key.layer.0) {
             self.count_places(&mut recount, key);
             recount.is_partial = true;
@@ -93,7 +95,7 @@ impl Map {
         self.recount = Some(recount);
     }
 
-    /// Another count of a layer's blocks, where it was wrong.
+    /// Corrects the counts of layers' mapped blocks.
     fn mend_mapped(&mut self, recount: &Recount) -> u64 {
         let mut mended = 0;
         for (&id, layer) in &mut self.layers {
@@ -111,7 +113,7 @@ impl Map {
 }
 
 impl Lane {
-    /// Compares all counts with the map, and mends those that are wrong. One at a time.
+    /// Compares all counts with the map, and corrects wrong ones. Only one runs at a time.
     pub(crate) async fn recount(&self) -> Result<(), LaneError> {
         if self.map.borrow().recount.is_some() {
             return Ok(());
@@ -119,7 +121,7 @@ impl Lane {
         self.scrubber.note_recount(self.io.now());
         self.map.borrow_mut().recount = Some(Recount::default());
         let walked = self.walk_for_recount().await;
-        // a checkpoint goes by the counts that there were when it began
+        // a checkpoint uses the counts of its beginning
         let one = self.checkpointer.turn().await;
         let recount = self.map.borrow_mut().recount.take();
         walked?;
@@ -129,7 +131,7 @@ impl Lane {
         drop(one);
         self.counters.borrow_mut().counts_mended += mended;
         if mended > 0 {
-            // what was thought to be in use may be free, or the other way round
+            // blocks that counted as in use may be free, or the reverse
             self.relieve();
             self.want_repairs();
             self.want_checkpoint();
@@ -165,14 +167,14 @@ impl Lane {
         }
     }
 
-    /// Has the counts compared with the map where they are doubted.
+    /// Starts a comparison of the counts with the map, if they are doubted.
     pub(crate) fn recount_if_doubted(self: &Rc<Self>) {
         let doubted = self.segments.borrow().doubted || self.map.borrow().doubts();
         let now = self.io.now();
         let lately = self.scrubber.last_recount().is_some_and(|then| now.0 < then.0 + RECOUNT_AGAIN.0);
         if doubted && !lately && self.map.borrow().recount.is_none() {
             let lane = self.clone();
-            // a lane that has ended is noticed elsewhere
+            // a lane that has ended is handled elsewhere
             self.spawn(async move {
                 let _ = lane.recount().await;
             });

@@ -1,6 +1,7 @@
-//! Scrubbing: every drive's newest root is read; then every batch, all of it, and compared with what its header says:
-//! header copies, data, parity. A segment in which something is wrong and can be rebuilt is written anew by cleaning. One that waits for
-//! that, or could not be moved, is read again: what is lost in it may be in use no more, or be there again.
+//! Scrubbing: reads every drive's newest root, then all cells of every batch, and compares them with the batch's
+//! header: header copies, data, parity. If something in a segment is wrong but can be rebuilt, cleaning writes the
+//! segment anew. A segment that waits for this, or that could not be moved, is read again, because its lost blocks may
+//! no longer be in use or may be readable again.
 
 use std::rc::Rc;
 
@@ -21,14 +22,14 @@ use crate::space::lacking::Lacking;
 use crate::space::segments::{Segment, SegmentState};
 
 impl Lane {
-    /// Begins to read everything; nothing happens where that is under way.
+    /// Begins to read everything; has no effect if a scrub is running.
     pub fn start_scrub(self: &Rc<Self>) {
         if self.scrubber.begin(self.check_running().is_ok()) {
             self.spawn(self.clone().run_scrub());
         }
     }
 
-    /// Ends a scrub where it is.
+    /// Stops the running scrub.
     pub fn stop_scrub(&self) {
         self.scrubber.stop();
     }
@@ -48,7 +49,7 @@ impl Lane {
                 break;
             }
             let pause = self.begin_repair();
-            // a lane that cannot go on is noticed above
+            // a lane that cannot continue is handled above
             let _ = self.scrub_segment(id).await;
             self.scrubber.note(|stats| stats.segments_done += 1);
             self.end_repair(pause).await;
@@ -60,12 +61,12 @@ impl Lane {
         self.background.notify();
     }
 
-    /// Roots are read at starts alone, between which there may be years. Where a drive's newest is not what was written, a
-    /// checkpoint writes it anew, on all drives.
+    /// Checks the roots. Otherwise roots are read only at starts, which may be years apart. If a drive's newest root is
+    /// not what was written, a checkpoint writes it anew on all drives.
     async fn scrub_roots(&self) {
         let mut wrong = 0;
         for (drive, _) in self.online_drives() {
-            // unless it was retired while others were read
+            // unless the drive was retired while others were read
             let handle = self.membership.borrow().handle(drive);
             if let Some(handle) = handle {
                 wrong += u64::from(!self.root_is_right(drive, handle).await);
@@ -80,7 +81,7 @@ impl Lane {
         }
     }
 
-    /// Whether a drive's newest root is there, or became another while it was read.
+    /// Whether a drive's newest root is correct, or was replaced while it was read.
     async fn root_is_right(&self, drive: u8, handle: DriveHandle) -> bool {
         let newest = || (self.checkpointer.generation(), self.checkpointer.slot(handle));
         let (generation, Some(slot)) = newest() else { return true };
@@ -100,16 +101,16 @@ impl Lane {
             }
             Ok(()) => self.counters.borrow_mut().drive(drive).checksum += 1,
             Err(IoError::Media) => self.counters.borrow_mut().drive(drive).read += 1,
-            // a drive that does not answer is noticed elsewhere
+            // a drive that does not answer is handled elsewhere
             Err(_) => return true,
         }
-        // the next goes over what is wrong
+        // the next root overwrites the wrong one
         self.checkpointer.set_slot(handle, 1 - slot);
         false
     }
 
-    /// What was written last is to be read, or moved, too. Where hosts wait for space, none is given away for it. Whether there
-    /// was anything, and it is sealed.
+    /// Seals the open segment, so that its blocks can be read or moved, too. If hosts wait for space, no space is spent
+    /// on this. Returns whether there was an open segment that is now sealed.
     pub(crate) fn seal_what_is_open(&self) -> bool {
         let place = self.log.borrow().place;
         let place = place.filter(|&(_, row)| row > 0 && !self.must_wait_for_space());
@@ -133,7 +134,7 @@ impl Lane {
 
     async fn scrub_segment(&self, id: SegmentId) -> Result<(), LaneError> {
         let sealed = |segment: &Segment| segment.state == SegmentState::Sealed;
-        // one that is empty yet has nothing to be found out
+        // nothing can be found in an empty segment
         if !self.segments.borrow().find(id).is_some_and(sealed) {
             return Ok(());
         }
@@ -150,7 +151,7 @@ impl Lane {
             self.check_running()?;
             let header = self.read_last_header(&columns, row).await.filter(|header| header.sequence <= last);
             let Some(header) = header else {
-                // what stands in it, and behind it, is not known
+                // the content of this batch, and of those behind it, is unknown
                 if self.segments.borrow().get(id).live > 0 {
                     self.found_loss(id);
                 }
@@ -168,7 +169,7 @@ impl Lane {
                 BatchCheck::Torn(_) if known.is_nothing() => {
                     self.found_damage(id, &header, Lacking::SOMEWHERE);
                 }
-                // that it is to be written anew is known; that more of it lacks something may not be
+                // it is known that the segment will be written anew; it may be new that more of it lacks something
                 BatchCheck::Repairable(_, lacking) => self.lacks(id, lacking),
                 BatchCheck::Torn(_) => self.lacks(id, Lacking::SOMEWHERE),
             }
@@ -182,14 +183,14 @@ impl Lane {
 
     fn found_loss(&self, id: SegmentId) {
         self.scrubber.note(|stats| stats.batches_unreadable += 1);
-        // what can be read of it is moved
+        // blocks that can be read are moved
         self.note_loss(id);
     }
 
-    /// Something is wrong, and nothing that is in use is lost.
+    /// Something is wrong, but nothing in use is lost.
     fn found_damage(&self, id: SegmentId, header: &BatchHeader, lacking: Lacking) {
         if header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
-            // it may be the newest
+            // it may be the newest table
             self.want_checkpoint();
         }
         Decision::ScrubRepaired.taken();

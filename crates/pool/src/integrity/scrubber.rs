@@ -1,16 +1,16 @@
-//! How far a scrub has got, and when counts were last compared with the map.
+//! The progress of a scrub, and when counts were last compared with the map.
 
 use std::cell::Cell;
 
 use base::Nanos;
 
-/// A scrub: one that runs, or the last one.
+/// A scrub: the running one, or the last one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ScrubStats {
     pub running: bool,
     pub segments_done: usize,
     pub segments_total: usize,
-    /// Batches in which something was wrong, and copies of the root; all of their data is there, and is being written anew.
+    /// Batches and copies of the root in which something was wrong; all their data is there and is being written anew.
     pub batches_repaired: u64,
     /// Batches of which some data can neither be read nor rebuilt.
     pub batches_unreadable: u64,
@@ -25,7 +25,8 @@ pub(crate) struct Scrubber {
 }
 
 impl Scrubber {
-    /// A scrub is asked for. Whether one begins: `false` where one is under way, which goes on, or where none `may_begin`.
+    /// Requests a scrub. Returns whether one begins: `false` if one is running, which continues, or if none
+    /// `may_begin`.
     pub fn begin(&self, may_begin: bool) -> bool {
         self.stop.set(false);
         let begins = !self.stats.get().running && may_begin;
@@ -48,7 +49,7 @@ impl Scrubber {
         self.stats.get()
     }
 
-    /// Changes what is told of the scrub.
+    /// Updates the reported progress of the scrub.
     pub fn note(&self, change: impl FnOnce(&mut ScrubStats)) {
         let mut stats = self.stats.get();
         change(&mut stats);

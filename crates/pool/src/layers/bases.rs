@@ -1,10 +1,10 @@
-//! What a layer and all below it say of a page's blocks, worked out once: so that a volume on a hundred snapshots
-//! is read like one on none.
+//! Bases: what a layer and all layers below it say of a page's blocks, worked out once. So a volume on a hundred
+//! snapshots is read as fast as a volume without snapshots.
 //!
-//! Layers that something stands on do not change what they say. What changes is where it stands: cleaning moves
-//! blocks, and merging moves entries from layer to layer. A place in the log names the same bytes as long as its
-//! segment exists, and segments' ids are not used again while a lane is open; so an entry whose segment is gone is stale, and any
-//! other is good, wherever its block may live by now.
+//! The contents of a layer below another one do not change. Only the positions of its blocks change, because cleaning
+//! moves blocks, and merging moves entries from layer to layer. A position names the same bytes as long as its segment
+//! exists, and segment ids are not used twice while a lane is open. So an entry whose segment is gone is stale, and
+//! every other entry is good, even if its block has been moved meanwhile.
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -14,20 +14,20 @@ use base::{HashMap, LayerId};
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::map::ring::Ring;
 
-/// What the layers say of one leaf page's blocks.
+/// The entries that the layers give for one leaf page's blocks.
 pub(crate) type Base = [MapEntry; PAGE_ENTRIES];
 
-/// Kept whatever the budget says: what the reads that are under way need at once.
+/// The number of bases kept regardless of the budget: those that running reads need at once.
 const BASES_MIN: usize = 64;
 
 struct Kept {
     base: Rc<Base>,
-    /// Since the ring's hand last came by.
+    /// Used since the clock's hand last passed.
     used: bool,
     place: usize,
 }
 
-/// The pages that are kept, the least used of them up to a budget.
+/// The kept bases; the least used are evicted beyond the budget.
 pub(crate) struct Bases {
     kept: HashMap<PageKey, Kept>,
     ring: Ring<PageKey>,
@@ -35,7 +35,7 @@ pub(crate) struct Bases {
     watches: Vec<(Option<u64>, Weak<Cell<bool>>)>,
 }
 
-/// Tells whether something was merged at a page since it was asked for.
+/// Tells whether entries were merged at a page since the watch began.
 pub(crate) struct Watch(Rc<Cell<bool>>);
 
 impl Watch {
@@ -95,7 +95,7 @@ impl Bases {
         going.into_iter().for_each(|key| self.remove(key));
     }
 
-    /// Watches the pages of this index, of all layers, until it is dropped; `None`: all pages.
+    /// Watches the pages of this index, of all layers, until the result is dropped; `None`: all pages.
     pub fn watch(&mut self, index: Option<u64>) -> Watch {
         self.watches.retain(|(_, watch)| watch.strong_count() > 0);
         let watch = Rc::new(Cell::new(false));
@@ -103,7 +103,7 @@ impl Bases {
         Watch(watch)
     }
 
-    /// Entries have gone from one layer to another, at the pages of this index; `None`: at any.
+    /// Entries have moved from one layer to another, at the pages of this index; `None`: at any page.
     pub fn disturb(&mut self, index: Option<u64>) {
         for (watched, watch) in &self.watches {
             if index.is_none_or(|index| watched.is_none_or(|watched| watched == index))
@@ -129,7 +129,7 @@ mod tests {
         for index in 0..BASES_MIN as u64 {
             bases.insert(key(index), [MapEntry::ABSENT; PAGE_ENTRIES]);
         }
-        // the hand goes round once, and the first one goes
+        // the hand goes round once, and the first base is evicted
         bases.insert(key(1000), [MapEntry::ZERO; PAGE_ENTRIES]);
         assert_eq!(bases.kept.len(), BASES_MIN);
         let stays = *bases.kept.keys().next().expect("one that stays");

@@ -1,4 +1,4 @@
-//! Emptying dropped layers, in the background: the other way, beside cleaning, of giving space back.
+//! Empties dropped layers in the background. Beside cleaning, this is the other way to free space.
 
 use std::rc::Rc;
 
@@ -16,8 +16,8 @@ impl Lane {
         map.upkeep.iter().find(|id| due(id) && !emptied(id)).copied()
     }
 
-    /// Clears all pages of a layer that is being dropped, depth first, with checkpoints in between where the
-    /// budget asks for them.
+    /// Clears all pages of a layer that is being dropped, depth first. Checkpoints are written in between if the budget
+    /// requires them.
     pub(crate) async fn empty_layer(self: &Rc<Self>, layer: LayerId) -> Result<bool, LaneError> {
         let before = self.map.borrow().layer(layer).clone();
         let top = before.height;
@@ -43,7 +43,7 @@ impl Lane {
         }
         self.write_checkpoint().await?;
         self.map.borrow_mut().note_emptied(layer, &before);
-        // entries that were on their way when the layer was dropped may have come in since
+        // entries that were on their way when the layer was dropped may have been applied since
         self.io.next_turn().await;
         Ok(true)
     }

@@ -1,13 +1,13 @@
-//! One layer of a lane: where its map begins, what it stands on, and what is to become of it.
+//! One layer of a lane: the root of its map, the layer below it, and whether it is to be dropped.
 
 use base::{LayerId, Sequence};
 
 use crate::format::page::MapEntry;
 
-/// A map LBA → position.
+/// The map of one layer: LBA → position.
 #[derive(Clone, Debug)]
 pub(crate) struct Layer {
-    /// The frozen layer that decides where this one is silent.
+    /// The frozen layer that decides about blocks that are absent in this one.
     pub parent: Option<LayerId>,
     /// Level of the root page.
     pub height: u8,
@@ -15,17 +15,17 @@ pub(crate) struct Layer {
     pub mapped: u64,
     /// The root page as last written.
     pub root: MapEntry,
-    /// Nobody asks for it any more: emptied, or merged, as soon as at most one layer stands on it.
+    /// Nobody needs it any more: it is emptied or merged as soon as at most one layer is above it.
     pub dropping: bool,
-    /// What requests call it: its own id, or that of a layer which was merged into it.
+    /// The name that requests use: its own id, or that of a layer which was merged into it.
     pub name: LayerId,
     /// Its pages are being merged into this one.
     pub merging: Option<LayerId>,
-    /// Layers that stand on it, without those of which nobody sees anything any more.
+    /// Number of layers directly above it, without those that nobody can see any more.
     pub children: u32,
-    /// A layer that is to stand on it is on its way.
+    /// A layer above it is being created.
     pub frozen: bool,
-    /// The newest batch with something that was written to it, as far as this start knows.
+    /// The newest batch with an entry for this layer, as far as known since the start.
     pub written: Sequence,
     /// A page of its map could not be read: it is neither emptied nor merged before the next start.
     pub stuck: bool,
@@ -52,12 +52,12 @@ impl Layer {
         !self.dropping && !self.frozen && self.children == 0
     }
 
-    /// Whether it has no page in the log, and maps nothing.
+    /// Whether it has no page in the log and maps nothing.
     pub fn is_empty(&self) -> bool {
         self.mapped == 0 && self.root == MapEntry::ABSENT
     }
 
-    /// Whether nobody sees anything of it any more.
+    /// Whether nobody can see it any more.
     pub fn is_to_be_emptied(&self) -> bool {
         self.dropping && self.children == 0 && self.merging.is_none()
     }

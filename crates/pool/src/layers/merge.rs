@@ -1,19 +1,19 @@
-//! Merging a layer that nobody asks for any more with the only one that stands on it. No block is moved: map
-//! entries go from layer to layer, a leaf page at a time, each in one entry of the log.
+//! Merges a layer that nobody needs any more with the only layer directly above it. No block is moved. Map entries move
+//! from layer to layer, one leaf page at a time, and each page is one entry of the log.
 //!
 //! ```text
-//!        up: `from` is below                 down: `from` is above, and something stands on it
+//!        up: `from` is below                 down: `from` is above, and has layers above it
 //!
 //!   into  | a . . b |    | a e . b |      from  | a . . b |    | . . . . |  forgotten
 //!           |         ►                            |         ►
 //!   from  | c e . . |    | . . . . |      into  | c e . . |    | a e . b |  takes the name of `from`
-//!           c is given back                        c is given back
+//!           c is freed                             c is freed
 //! ```
 //!
-//! The layer with fewer blocks goes into the other, where both are frozen: forgetting the oldest of many snapshots
-//! costs what changed between two of them, not what the volume holds. Whoever reads sees the same bytes at every
-//! step. Headers in the log go on naming the layer that a block was written for; the layer of *forwards* says into
-//! which a layer went that is no more.
+//! If both layers are frozen, the layer with fewer blocks is merged into the other one. So deleting the oldest of many
+//! snapshots costs what changed between two snapshots, not what the volume holds. A reader sees the same bytes at every
+//! step. Headers in the log continue to name the layer for which a block was written. The layer of *forwards* records
+//! into which layer a merged layer went.
 
 use std::rc::Rc;
 
@@ -32,14 +32,14 @@ use crate::map::tree::leaf;
 /// Leaf pages that are merged together.
 const SLICE_PAGES: u64 = 16;
 
-/// Two layers of which one goes into the other.
+/// Two layers, one of which is merged into the other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Merge {
     from: LayerId,
     into: LayerId,
 }
 
-/// The page that says where a layer went, and the entry in it.
+/// The page, and the entry in it, that records where a merged layer went.
 pub(crate) fn forward(layer: LayerId) -> (PageKey, usize) {
     leaf(FORWARDS, u64::from(layer.0))
 }
@@ -55,7 +55,7 @@ impl Merge {
 }
 
 impl Lane {
-    /// What was begun comes first: until it has ended, blocks of one layer are in two.
+    /// A merge that has begun comes first: until it ends, blocks of one layer are in two layers.
     pub(crate) fn unfinished_merge(&self) -> Option<Merge> {
         let map = self.map.borrow();
         let able = map.upkeep.iter().filter(|id| !map.layer(**id).stuck);
@@ -79,13 +79,12 @@ impl Lane {
         })
     }
 
-    /// Whether layers are dropped or merged, or should be: nothing of them is left when they are done. Those are not
-    /// meant of which a page of the map is lost.
+    /// Whether layers are being dropped or merged, or should be. Layers with a lost map page do not count.
     pub fn upkeep_is_due(&self) -> bool {
         self.unfinished_merge().is_some() || self.dropping_layer().is_some() || self.next_merge().is_some()
     }
 
-    /// Merges some pages; the last ones, and the layer is gone. `false` where there is no space to do it in.
+    /// Merges some pages. After the last pages the layer is gone. `false` if there is no space for it.
     pub(crate) async fn merge_some(self: &Rc<Self>, merge: Merge) -> Result<bool, LaneError> {
         let mut next = match self.merger.next_page(merge.from) {
             Some(next) => next,
@@ -93,7 +92,7 @@ impl Lane {
                 if self.map.borrow().layer(merge.from).merging.is_some() {
                     Decision::MergeResumed.taken();
                 }
-                // unless `from` is written in between, its tree in the log has all of its pages from now on
+                // unless `from` is written in between, its tree in the log contains all of its pages from now on
                 self.write_checkpoint().await?;
                 0
             }
@@ -103,11 +102,11 @@ impl Lane {
         }
         let ticket = Ticket::new(&self.io);
         let appended = self.append_merges(merge, &mut next, &ticket).await;
-        // what to do next is not decided before all that is on its way has come to be, or never will
+        // the next step is decided only when all entries on their way are committed or abandoned
         ticket.wait().await?;
         let found = appended?;
         if self.unfinished_merge() != Some(merge) {
-            // something else stood on it for a moment: what to do is decided anew
+            // another layer was above it for a moment: the next step is decided anew
             self.merger.forget();
             return Ok(true);
         }
@@ -120,8 +119,9 @@ impl Lane {
         Ok(true)
     }
 
-    /// One slice, from the leaf page `next` on; `None` when the last has been reached. Until the log says that they are
-    /// being merged, one page: of several, the first could be refused and the others not.
+    /// Appends one slice, from the leaf page `next` on; `None` when the end has been reached. The first slice is one
+    /// page, until the log says that the layers are being merged: of several pages, the first could be refused and the
+    /// others not.
     async fn append_merges(
         &self,
         merge: Merge,
@@ -132,7 +132,7 @@ impl Lane {
         let pages = if self.unfinished_merge() == Some(merge) { SLICE_PAGES } else { 1 };
         for _ in 0..pages {
             found = self.next_leaf(merge.from, *next).await?;
-            // the first says that they are being merged, be there anything to merge or not
+            // the first entry says that the layers are being merged, whether there is anything to merge or not
             let Some(index) = found.or((*next == 0).then_some(0)) else { break };
             self.append_merge(merge, index, ticket).await?;
             *next = index + 1;
@@ -149,7 +149,7 @@ impl Lane {
             return Err(error);
         }
         if self.unfinished_merge() != Some(merge) && !self.tree_is_whole(from) {
-            // it could be written again for a while: what to do is decided anew
+            // the layer could be written for a while: the next step is decided anew
             Decision::MergeOvertaken.taken();
             let mut map = self.map.borrow_mut();
             map.unpin(leaf_at(from, index));
@@ -162,8 +162,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether a layer's tree in the log has all of its leaf pages: nothing was written to it since the newest checkpoint,
-    /// and, as something stands on it, nothing is on its way.
+    /// Whether a layer's tree in the log contains all of its leaf pages: nothing was written to it since the newest
+    /// checkpoint and, because another layer is above it, no entry is on its way.
     fn tree_is_whole(&self, layer: LayerId) -> bool {
         let map = self.map.borrow();
         let written = map.layers.get(&layer).map(|layer| layer.written);
@@ -181,7 +181,7 @@ impl Lane {
         ticket.wait().await
     }
 
-    /// The first leaf page of a layer's tree in the log that is not before `from`.
+    /// The first leaf page, at or after `from`, of a layer's tree in the log.
     pub(crate) async fn next_leaf(&self, layer: LayerId, from: u64) -> Result<Option<u64>, LaneError> {
         self.give_way().await;
         let mut at = from;
@@ -216,7 +216,8 @@ impl Lane {
         }
     }
 
-    /// A leaf page's entries go over. What both layers speak of is the upper's to say.
+    /// Moves a leaf page's entries to the other layer. If both layers have an entry for a block, the upper one's
+    /// counts.
     pub(crate) fn apply_merge(&self, from: LayerId, into: LayerId, index: u64, sequence: Sequence) {
         let mut map = self.map.borrow_mut();
         if !map.may_merge(from, into) {
@@ -252,10 +253,10 @@ impl Lane {
         }
     }
 
-    /// Nothing is left in `from`: what stood on it stands on `into`, or `into` stands where it stood.
+    /// Nothing is left in `from`: layers above it are now above `into`, or `into` takes its place.
     pub(crate) fn apply_merged(&self, from: LayerId, into: LayerId, sequence: Sequence) {
         let mut map = self.map.borrow_mut();
-        // a batch may say whatever it likes
+        // a batch from a drive may contain anything
         let is_known = map.layers.get(&from).is_some_and(|layer| layer.merging == Some(into));
         if !is_known || !map.layers.contains_key(&into) || !map.layers.contains_key(&FORWARDS) {
             return;
@@ -282,7 +283,7 @@ impl Lane {
         let layer = map.layer_mut(from);
         (layer.parent, layer.children, layer.dropping, layer.merging) = (None, 0, true, None);
         map.upkeep.insert(from);
-        // what stood on it may have been dropped meanwhile
+        // the layer above it may have been dropped meanwhile
         map.leave(into);
         map.bases.disturb(None);
         map.bases.forget_layer(from);
@@ -291,14 +292,14 @@ impl Lane {
         self.background.notify();
     }
 
-    /// The layer whose map names a block's place: the one that a header names, or the one into which that went.
+    /// The layer whose map names a block's position: the layer in the header, or the one into which it was merged.
     pub(crate) async fn owner(
         &self,
         mut layer: LayerId,
         block: u64,
         place: Position,
     ) -> Result<Option<LayerId>, LaneError> {
-        // forwards that lead in a circle come by where they were after 1, 2, 4... steps
+        // forwards that lead in a circle return to where they were after 1, 2, 4... steps
         let (mut steps, mut mark) = (0_u64, layer);
         loop {
             if self.ensure_page(leaf(layer, block).0).await? && self.points_at(layer, block, place) {
@@ -336,7 +337,7 @@ impl Lane {
         Ok((entry.position == Position::FORWARD).then_some(LayerId(entry.crc)))
     }
 
-    /// An entry that kept pages in memory is done, or given up.
+    /// Unpins the pages of an entry that was applied or abandoned.
     pub(crate) fn unpin_for(&self, entry: &Entry, pinned: Option<PageKey>) {
         let mut map = self.map.borrow_mut();
         if let Some(key) = pinned {
@@ -348,8 +349,8 @@ impl Lane {
     }
 }
 
-/// What the survivor says of a block of which the other says `entry` and itself says `there`, and what nobody says
-/// any more. `up`: the survivor is the upper; `bottom`: nothing is below the two.
+/// The survivor's new entry for a block, and the entry that is freed. `entry` is the other layer's, `there` its own.
+/// `up`: the survivor is the upper layer; `bottom`: no layer is below the two.
 fn merged(entry: MapEntry, there: MapEntry, up: bool, bottom: bool) -> (MapEntry, MapEntry) {
     let keeps = up && there != MapEntry::ABSENT;
     let (result, freed) = if keeps { (there, entry) } else { (entry, there) };
@@ -367,7 +368,7 @@ mod tests {
         MapEntry { position: Position::new(SegmentId(segment), 0, 1, 0), crc: segment }
     }
 
-    /// What is read of a block: the upper layer's word, then the lower's, then that of what is below both.
+    /// What a read finds for a block: the upper layer's entry, then the lower's, then that of the layers below both.
     fn seen(upper: MapEntry, lower: MapEntry, below: MapEntry) -> MapEntry {
         let first = [upper, lower, below].into_iter().find(|entry| *entry != MapEntry::ABSENT);
         first.filter(|entry| *entry != MapEntry::ZERO).unwrap_or(MapEntry::ABSENT)
@@ -381,7 +382,7 @@ mod tests {
             for (up, below) in [true, false].into_iter().flat_map(|up| words(3).map(|below| (up, below))) {
                 let (entry, there) = if up { (lower, upper) } else { (upper, lower) };
                 let bottom = below == MapEntry::ABSENT;
-                // where there is nothing to go over, nothing is done
+                // if there is nothing to move, nothing is done
                 if entry == MapEntry::ABSENT {
                     continue;
                 }

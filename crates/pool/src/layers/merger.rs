@@ -1,4 +1,4 @@
-//! How far the merge that is under way has got.
+//! The progress of the running merge.
 
 use std::cell::Cell;
 
@@ -6,12 +6,12 @@ use base::LayerId;
 
 #[derive(Default)]
 pub(crate) struct Merger {
-    /// The layer that goes into another, and the next of its leaf pages.
+    /// The layer that is being merged, and the next of its leaf pages.
     cursor: Cell<Option<(LayerId, u64)>>,
 }
 
 impl Merger {
-    /// The next leaf page of a layer, if its merge has been begun since the lane was opened.
+    /// The next leaf page of a layer, if its merge has begun since the lane was opened.
     pub fn next_page(&self, from: LayerId) -> Option<u64> {
         self.cursor.get().filter(|&(layer, _)| layer == from).map(|(_, next)| next)
     }
@@ -20,7 +20,7 @@ impl Merger {
         self.cursor.set(Some((from, next)));
     }
 
-    /// It has ended, or what to do is decided anew.
+    /// The merge has ended, or the next step is to be decided anew.
     pub fn forget(&self) {
         self.cursor.set(None);
     }

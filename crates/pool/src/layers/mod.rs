@@ -1,4 +1,4 @@
-//! Layers: which stands on which, what they say of each other's blocks, and what becomes of those that nobody needs.
+//! Layers: how they are stacked, what they say of each other's blocks, and how unneeded ones are removed.
 
 pub mod bases;
 pub mod dropping;

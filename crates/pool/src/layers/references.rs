@@ -1,13 +1,13 @@
-//! References: blocks that are what another, frozen layer says of a block, maybe in another lane. How copies inside a
-//! pool cost nothing; `docs/design/0007-references.md`.
+//! References: map entries that name a block of another, frozen layer, possibly in another lane. With them, copies
+//! inside a pool write no data. See `docs/design/0007-references.md`.
 //!
 //! ```text
 //!   volume ── read ──► lane 0: data, and "blocks 4..9 are elsewhere: (H, v)"
-//!          ── read of H ──► the lane of v: data                             the volume puts it in
+//!          ── read of H ──► the lane of v: data                             the volume joins the parts
 //! ```
 //!
-//! A lane keeps and counts references; it never follows one, because what they name may be another lane's. What always
-//! holds: a layer that something refers to is frozen, and nobody drops it.
+//! A lane keeps and counts references. It never follows one, because the named block may be in another lane. What
+//! always holds: a layer that a reference names is frozen, and nobody drops it.
 
 use std::collections::BTreeMap;
 
@@ -18,37 +18,37 @@ use bytes::Bytes;
 use crate::format::page::MapEntry;
 use crate::geometry::reference::Reference;
 
-/// Blocks of a request that are elsewhere.
+/// Blocks of a request that references name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Elsewhere {
-    /// The first of them within the request.
+    /// Index of the first of them within the request.
     pub first: usize,
     pub blocks: usize,
-    /// Where the first is; the others follow it.
+    /// The first referred block; the others follow it.
     pub to: Reference,
 }
 
-/// What a reference says: one block.
+/// The content of one block that a reference names.
 #[derive(Clone, Debug)]
 pub struct Known {
     pub reference: Reference,
     pub content: Bytes,
 }
 
-/// Who says what blocks of a layer are.
+/// Which layer decides the content of a layer's blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Speaker {
-    /// A layer above the one that was asked for.
+    /// A layer above the given one.
     Above,
-    /// That layer, or one below it.
+    /// The given layer, or one below it.
     Below,
-    /// Another, to which the first of the blocks refers; the others follow it.
+    /// Another layer, to which the first of the blocks refers; the others follow it.
     Elsewhere(Reference),
-    /// Nobody: they are not mapped.
+    /// None: the blocks are not mapped.
     Nobody,
 }
 
-/// Blocks that follow each other, of which one says what they are.
+/// Consecutive blocks whose content the same kind of layer decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Spoken {
     pub blocks: u64,
@@ -71,7 +71,7 @@ impl Spoken {
     }
 }
 
-/// How many entries of a lane's map refer to each layer, by its name.
+/// How many entries of a lane's map refer to each layer, by the layer's name.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct References {
     counts: BTreeMap<LayerId, u64>,
@@ -84,7 +84,7 @@ impl References {
         References { counts: counts.iter().copied().collect(), doubted: false }
     }
 
-    /// An entry of the map has come to say this.
+    /// An entry with this content was added to the map.
     pub fn come(&mut self, entry: MapEntry) {
         if let Some(to) = entry.reference() {
             let count = self.counts.entry(to.layer).or_default();
@@ -92,11 +92,11 @@ impl References {
         }
     }
 
-    /// An entry of the map says this no more.
+    /// An entry with this content was removed from the map.
     pub fn go(&mut self, entry: MapEntry) {
         let Some(to) = entry.reference() else { return };
         let Some(count) = self.counts.get_mut(&to.layer) else {
-            // what a table has said was too little
+            // the count in a table was too low
             self.doubted = true;
             return;
         };
@@ -110,7 +110,7 @@ impl References {
         &self.counts
     }
 
-    /// Takes in what was counted anew.
+    /// Adopts the new counts.
     pub fn mend(&mut self, counts: BTreeMap<LayerId, u64>) {
         *self = References { counts, doubted: false };
     }
@@ -119,7 +119,7 @@ impl References {
         self.counts.iter().map(|(&layer, &entries)| (layer, entries)).collect()
     }
 
-    /// Entries that refer to anything.
+    /// The number of entries that are references.
     pub fn total(&self) -> u64 {
         self.counts.values().fold(0, |sum, entries| sum.saturating_add(*entries))
     }
@@ -132,7 +132,7 @@ impl References {
     }
 }
 
-/// The blocks of a range that are elsewhere.
+/// The blocks of a range that are references.
 pub(crate) fn elsewhere(entries: &[MapEntry]) -> Vec<Elsewhere> {
     let mut parts: Vec<Elsewhere> = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
@@ -147,13 +147,13 @@ pub(crate) fn elsewhere(entries: &[MapEntry]) -> Vec<Elsewhere> {
     parts
 }
 
-/// Puts blocks in the place of others; `parts` are in order, each with the index of its first block.
+/// Replaces blocks by others; `parts` are in order, each with the index of its first block.
 pub(crate) fn filled(pieces: Payload, parts: Vec<(usize, Payload)>) -> Payload {
     let mut whole = Payload::new();
     let mut left = pieces.into_iter();
     let mut piece = Bytes::new();
     let mut at = 0;
-    // moves on by so many bytes, and gives what is passed, or drops it
+    // advances by this many bytes, and keeps or drops them
     let mut pass = |bytes: usize, mut kept: Option<&mut Payload>| {
         let mut bytes = bytes;
         while bytes > 0 {

@@ -1,13 +1,14 @@
-//! The layers of a lane: which stands on which, which is called what, and which nobody asks for any more.
+//! The layers of a lane: how they are stacked, their names, and which ones nobody needs any more.
 //!
 //! ```text
-//!   volume ──► 9     clone ──► 12          5 was dropped: with two children it stays, hidden; with one it would be
-//!              │               │           merged with it, with none emptied
+//!   volume ──► 9     clone ──► 12          5 was dropped. It has two children, so it stays, hidden. With one child it
+//!              │               │           would be merged with it; without children it would be emptied.
 //!              └──► 5 ◄────────┘
 //! ```
 //!
-//! Only bookkeeping, in memory; merging is `merge.rs`. What always holds: `children` counts the layers that stand on
-//! one and are seen, or carry one that is; a name belongs to one layer; a layer that others stand on is not written.
+//! Only bookkeeping, in memory; `merge.rs` merges layers. What always holds: `children` counts the layers directly
+//! above a layer that are visible or have a visible layer above them; a name belongs to one layer; a layer below others
+//! is not written.
 
 use base::{LayerId, Sequence};
 
@@ -20,7 +21,7 @@ impl Map {
         if self.layers.contains_key(&id) {
             return;
         }
-        // a batch may say whatever it likes: nothing stands on itself
+        // a batch from a drive may contain anything: a layer is never above itself
         let below = |&id: &LayerId| self.layers.get(&id).and_then(|layer| layer.parent);
         let mut chain = std::iter::successors(parent, below).take(self.layers.len() + 1);
         let parent = parent.filter(|_| chain.all(|below| below != id));
@@ -30,14 +31,14 @@ impl Map {
         }
     }
 
-    /// Something was written to a layer.
+    /// Records that an entry for a layer was written.
     pub fn note_written(&mut self, id: LayerId, sequence: Sequence) {
         if let Some(layer) = self.layers.get_mut(&id) {
             layer.written = sequence;
         }
     }
 
-    /// Nobody asks for a layer any more.
+    /// Nobody needs a layer any more.
     pub fn release(&mut self, id: LayerId) {
         let Some(layer) = self.layers.get_mut(&id).filter(|layer| !layer.dropping) else { return };
         layer.dropping = true;
@@ -45,7 +46,7 @@ impl Map {
         self.leave(id);
     }
 
-    /// Where nobody sees anything of a layer any more, it does not count for those below.
+    /// If nobody can see a layer any more, it no longer counts for the layers below.
     pub fn leave(&mut self, id: LayerId) {
         let mut next = Some(id);
         while let Some(layer) = next.and_then(|id| self.layers.get(&id)).filter(|l| l.is_to_be_emptied()) {
@@ -63,8 +64,8 @@ impl Map {
         }
     }
 
-    /// Whether a layer is being merged into another, or may be now: the lower of the two is dropped and carries
-    /// nothing else, and what goes does not change any more.
+    /// Whether a layer is being merged into another, or may be now: the lower of the two is dropped and has no other
+    /// layer above it, and the merged one is not written any more.
     pub fn may_merge(&self, from: LayerId, into: LayerId) -> bool {
         let (Some(source), Some(target)) = (self.layers.get(&from), self.layers.get(&into)) else {
             return false;
@@ -78,12 +79,12 @@ impl Map {
                 && (up && !target.is_to_be_emptied() || down)
     }
 
-    /// The only layer that stands on another.
+    /// The only layer directly above another.
     pub fn only_child(&self, below: LayerId) -> Option<LayerId> {
         self.child_beside(below, None)
     }
 
-    /// A layer that stands on another, beside this one.
+    /// A layer directly above another, other than this one.
     pub fn child_beside(&self, below: LayerId, than: Option<LayerId>) -> Option<LayerId> {
         let stands = |(id, layer): &(&LayerId, &Layer)| {
             layer.parent == Some(below) && !layer.is_to_be_emptied() && Some(**id) != than
@@ -91,17 +92,17 @@ impl Map {
         self.layers.iter().find(stands).map(|(&id, _)| id)
     }
 
-    /// Whether others decide where a layer is silent.
+    /// Whether a layer has layers below it.
     pub fn stands_on_another(&self, name: LayerId) -> bool {
         self.layers.get(&self.named(name)).is_some_and(|layer| layer.parent.is_some())
     }
 
-    /// The layer that a request means.
+    /// The layer that a request names.
     pub fn named(&self, name: LayerId) -> LayerId {
         self.names.get(&name).copied().unwrap_or(name)
     }
 
-    /// Another layer takes a name.
+    /// Moves a name to another layer.
     pub fn rename(&mut self, id: LayerId, name: LayerId) {
         let old = std::mem::replace(&mut self.layer_mut(id).name, name);
         self.names.remove(&old);
@@ -110,7 +111,7 @@ impl Map {
         }
     }
 
-    /// Counts anew which layers stand on each, and who is called what: after the layers were restored.
+    /// Counts anew which layers are above each layer, and who has which name, after the layers were restored.
     pub fn count_children(&mut self) {
         let busy = self.layers.iter().filter(|(_, layer)| layer.dropping || layer.merging.is_some());
         self.upkeep = busy.map(|(&id, _)| id).collect();
@@ -121,7 +122,7 @@ impl Map {
                 parent.children += 1;
             }
         }
-        // from those on which nothing stands, downwards: each leaves once
+        // from the layers without children downwards: each leaves once
         let unseen = |id: &LayerId| self.layer(*id).is_to_be_emptied();
         let tips: Vec<LayerId> = ids.into_iter().filter(unseen).collect();
         tips.into_iter().for_each(|tip| self.leave(tip));
@@ -143,7 +144,7 @@ impl Map {
         self.layers.insert(id, layer);
     }
 
-    /// A block of a layer got a position that had none, or lost it.
+    /// A block of a layer has got a position, or has lost it.
     pub fn count_mapped(&mut self, id: LayerId, gained: bool) {
         let layer = self.layers.get_mut(&id).expect("a layer that exists");
         if gained {
@@ -151,13 +152,13 @@ impl Map {
         } else if layer.mapped > 0 {
             (layer.mapped, self.mapped) = (layer.mapped - 1, self.mapped - 1);
         } else {
-            // what a table has said was too little
+            // the count in a table was too low
             self.doubted = true;
         }
     }
 
-    /// All pages of a layer are cleared: where it has none, a count that says otherwise is wrong. Where nothing of it has changed
-    /// since `before`, nothing can be cleared.
+    /// All pages of a layer are cleared: if it has none, a count that says otherwise is wrong. If nothing of the layer
+    /// has changed since `before`, nothing can be cleared, and the layer is stuck.
     pub fn note_emptied(&mut self, id: LayerId, before: &Layer) {
         let is_unused = self.is_unused(id);
         let Some(layer) = self.layers.get_mut(&id) else { return };
@@ -194,7 +195,7 @@ mod tests {
         map
     }
 
-    /// What a checkpoint would have recorded of it, read again.
+    /// What a checkpoint would have recorded of it, restored.
     fn restored(map: &Map) -> Map {
         let mut again = Map::new(1 << 20);
         for (&id, layer) in &map.layers {

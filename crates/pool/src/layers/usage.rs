@@ -1,4 +1,4 @@
-//! What layers hold, and what would be given back if nobody asked for one any more.
+//! The space that layers use, and the space that dropping a layer would free.
 
 use base::{HashMap, HashSet, LayerId};
 
@@ -7,19 +7,19 @@ use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::geometry::position::Position;
 use crate::lane::Lane;
 
-/// What the books say of a layer, without a look at the map; in one lane or in all of them.
+/// The counted space of a layer, without reading the map; in one lane or in all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LayerSpace {
-    /// Written in this layer itself.
+    /// Blocks written in this layer itself.
     pub own_blocks: u64,
-    /// Held by the layers it stands on, what others hide of them included.
+    /// Blocks of the layers below it, including those that other layers hide.
     pub below_blocks: u64,
-    /// Given back at least when the layer is dropped.
+    /// Blocks that dropping the layer would free at least.
     pub alone_blocks: u64,
 }
 
 impl LayerSpace {
-    /// Together with another lane's.
+    /// The sum with another lane's.
     pub fn plus(self, other: LayerSpace) -> LayerSpace {
         LayerSpace {
             own_blocks: self.own_blocks + other.own_blocks,
@@ -30,10 +30,10 @@ impl LayerSpace {
 }
 
 impl Lane {
-    /// The layers of this lane that somebody asks for, by name.
+    /// The layers of this lane that are in use, by name.
     pub fn layer_spaces(&self) -> Vec<(LayerId, LayerSpace)> {
         let map = self.map.borrow();
-        // a layer and all below it; each chain is walked down to what is known, and back up
+        // sums over a layer and all below it; each chain is walked down to a known sum, and back up
         let mut sums: HashMap<LayerId, u64> = HashMap::default();
         let mut sum = |top: Option<LayerId>| {
             let (mut path, mut next) = (Vec::new(), top);
@@ -54,7 +54,7 @@ impl Lane {
             let (mut alone_blocks, mut below) = (0, layer.parent);
             if layer.children == 0 {
                 alone_blocks = layer.mapped;
-                // what nobody else sees any more goes with it
+                // layers that nobody else can see any more go with it
                 while let Some(hidden) = below.and_then(|id| map.layers.get(&id)) {
                     if !hidden.dropping || hidden.children != 1 {
                         break;
@@ -67,11 +67,12 @@ impl Lane {
         asked_for.into_iter().map(space).collect()
     }
 
-    /// Blocks of the layers on which nothing stands that is asked for but these, by name; they themselves among them.
+    /// Blocks that only these layers keep, given by name: blocks of the layers that have no other layer in use above
+    /// them, including these layers themselves.
     pub fn blocks_kept_by(&self, only: &[LayerId]) -> u64 {
         let map = self.map.borrow();
         let mut seen: HashSet<LayerId> = HashSet::default();
-        // of a layer and what it stands on, down to where somebody was before
+        // counts a layer and those below it, down to layers that were counted before
         let mut blocks_down = |top: LayerId| {
             let (mut blocks, mut next) = (0, Some(map.named(top)));
             while let Some(id) = next.filter(|&id| seen.insert(id)) {
@@ -88,8 +89,8 @@ impl Lane {
         these.into_iter().map(blocks_down).sum()
     }
 
-    /// Blocks that are given back when a layer is dropped. Exact as long as nothing is written meanwhile. Reads as much of
-    /// the map as the smaller of two layers has.
+    /// Blocks that dropping a layer would free. Exact as long as nothing is written meanwhile. Reads as much of the map
+    /// as the smaller of two layers has.
     pub(crate) async fn freed_by(&self, layer: LayerId) -> Result<u64, LaneError> {
         let layer = self.map.borrow().named(layer);
         let found = self.map.borrow().layers.get(&layer).cloned().ok_or(LaneError::NoSuchLayer)?;
@@ -103,7 +104,7 @@ impl Lane {
         }
     }
 
-    /// What goes with the last layer that stood on layers which nobody asks for any more.
+    /// Blocks that go with the last layer above layers that nobody needs any more.
     async fn freed_below(&self, mut gone: LayerId, mut below: Option<LayerId>) -> Result<u64, LaneError> {
         let mut freed = 0;
         while let Some(layer) = below {
@@ -130,7 +131,7 @@ impl Lane {
 
     /// Blocks of a layer that the only one above it hides.
     async fn hidden_blocks(&self, below: LayerId, above: LayerId) -> Result<u64, LaneError> {
-        // what is mapped, and not what is silent on purpose
+        // mapped blocks only
         let mapped = |layer| self.map.borrow().layers.get(&layer).map_or(0, |layer| layer.mapped);
         if mapped(below) == 0 {
             return Ok(0);
@@ -153,7 +154,7 @@ impl Lane {
                         hidden += (0..PAGE_ENTRIES).filter(is_hidden).count() as u64;
                         break;
                     }
-                    // one has left the cache while the other was read
+                    // one page was evicted while the other was read
                     _ if both => {}
                     _ => break,
                 }

@@ -1,4 +1,4 @@
-//! The log task: places batches in segments, and commits them in order.
+//! The log task: places batches in segments and commits them in order.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use crate::log::queue::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
 use crate::space::segments::SegmentState;
 
 impl Lane {
-    /// Waits until the log takes more entries.
+    /// Waits until the log accepts more entries.
     pub(crate) async fn log_room(&self) -> Result<(), LaneError> {
         loop {
             self.check_running()?;
@@ -27,7 +27,7 @@ impl Lane {
         }
     }
 
-    /// Appends an entry; it is on its way when this returns. The ticket tells when it is committed.
+    /// Appends an entry; it is on its way when this returns. The ticket reports its commit.
     pub(crate) fn append(&self, pending: Pending) {
         if self.has_ended() {
             pending.ticket.add();
@@ -46,7 +46,7 @@ impl Lane {
                 }
                 self.log_work.wait().await;
             }
-            // whoever else is ready in this turn may still join the batch
+            // other tasks that are ready in this turn may still join the batch
             self.io.yield_now().await;
             let Some((segment, row)) = self.find_place().await else { continue };
             if let Some(built) = self.close_batch(segment, row) {
@@ -64,8 +64,8 @@ impl Lane {
             && (in_flight == 0 || (in_flight < IN_FLIGHT_MAX && log.pending.len() >= ENTRIES_MAX))
     }
 
-    /// The place of the next batch: in the open segment, or in the next one. Waits where nothing may be
-    /// written now. `None` where there is nothing to place after all.
+    /// The place of the next batch: in the open segment, or in the next one. Waits if nothing may be written now.
+    /// `None` if there is nothing left to place.
     async fn find_place(&self) -> Option<(SegmentId, usize)> {
         loop {
             if self.has_ended() || self.log.borrow().pending.is_empty() {
@@ -88,16 +88,16 @@ impl Lane {
         }
     }
 
-    /// Waits until a checkpoint sets segments aside, or cleaning frees some. Where no checkpoint can help any
-    /// more, those are given up that would wait for themselves: a checkpoint's own entries, and cleaning's.
+    /// Waits until a checkpoint reserves segments, or cleaning frees some. If no checkpoint can help any more, entries
+    /// that would wait for themselves are abandoned: a checkpoint's own entries, and cleaning's.
     async fn wait_for_place(&self) {
         self.background.notify();
         if self.log.borrow().pending.iter().any(Pending::is_checkpoint) {
-            // the one that is being written cannot be: the log is as full as it can get
+            // the running checkpoint cannot be written: the log is completely full
             Decision::CheckpointGivenUp.taken();
             self.give_up_pending(Entry::is_checkpoint);
         } else if self.checkpointer.is_writing() {
-            // one is being written: what it brings is known when it ends, and that is told
+            // a checkpoint is being written: its end is notified
         } else if self.checkpoint_could_help() {
             self.want_checkpoint();
         } else if self.log.borrow().in_flight.is_empty() {
@@ -112,7 +112,7 @@ impl Lane {
         task::race(self.space.wait(), self.log_work.wait()).await.ok();
     }
 
-    /// Takes entries out of the queue for which there is no space.
+    /// Removes entries from the queue for which there is no space.
     pub(crate) fn give_up_pending(&self, which: impl Fn(&Entry) -> bool) {
         let (given_up, kept): (Vec<Pending>, Vec<Pending>) =
             std::mem::take(&mut self.log.borrow_mut().pending)
@@ -122,7 +122,7 @@ impl Lane {
         self.refuse(given_up.into_iter().map(Pending::into_rider));
     }
 
-    /// There is no space for these, which are in no queue and no batch any more.
+    /// Refuses entries for want of space; they are in no queue and no batch any more.
     pub(crate) fn refuse(&self, entries: impl Iterator<Item = (Entry, Rider)>) {
         for (entry, rider) in entries {
             self.log.borrow_mut().settle(&entry, rider.serial);
@@ -133,15 +133,15 @@ impl Lane {
         self.committed.notify();
     }
 
-    /// Whether something that waits may be written to this segment.
+    /// Whether any waiting entry may be written to this segment.
     fn may_write(&self, id: SegmentId) -> bool {
         let limits = self.limits(id);
         self.log.borrow().pending.iter().any(|pending| limits.allow(pending))
     }
 
-    /// Batches go only where replay will look for them: into segments that the newest checkpoint lists. The
-    /// checkpoint's own may go anywhere. Its share of the room is nobody else's, and cleaning's not the hosts',
-    /// except where cleaning has given up.
+    /// Which entries may go into a segment. Batches go only where replay will look for them: into segments that the
+    /// newest checkpoint lists. A checkpoint's own entries may go anywhere. Only checkpoints may use the checkpoints'
+    /// share of the room. Hosts may not use cleaning's share, except when cleaning has given up.
     fn limits(&self, id: SegmentId) -> Limits {
         let shares = self.shares();
         let listed = self.checkpointer.lists(id);
@@ -155,7 +155,7 @@ impl Lane {
         segments.is_whole(id) && segment.columns.shape().blocks_in(segments.rows - row) > 0
     }
 
-    /// No more batches go into the open segment.
+    /// Seals the open segment: no more batches go into it.
     pub(crate) fn seal(&self, id: SegmentId, row: usize) {
         let mut segments = self.segments.borrow_mut();
         let segment = segments.get_mut(id);
@@ -165,7 +165,7 @@ impl Lane {
         self.log.borrow_mut().place = None;
     }
 
-    /// Opens the next reserved segment. Where none is left, only a checkpoint may take a fresh one.
+    /// Opens the next reserved segment. If none is left, only a checkpoint may take a fresh one.
     fn open_next(&self) -> bool {
         let mut segments = self.segments.borrow_mut();
         let mut log = self.log.borrow_mut();
@@ -237,7 +237,7 @@ impl Lane {
         self.spawn(self.clone().write_batch(batch, writes));
     }
 
-    /// Commits every batch whose turn has come.
+    /// Commits every batch whose turn it is.
     pub(crate) fn advance(self: &Rc<Self>) {
         loop {
             let batch = {
@@ -247,7 +247,7 @@ impl Lane {
                     break;
                 }
                 if front.durable.get() && log.has_volatile() {
-                    // what was acknowledged before it must not be lost before it
+                    // batches acknowledged before this one must not be lost if this one survives
                     if !std::mem::replace(&mut log.flushing, true) {
                         self.spawn(self.clone().flush_then_advance());
                     }
@@ -283,11 +283,11 @@ impl Lane {
                 self.fail();
                 return Err(LaneError::Unavailable);
             }
-            // what it had not flushed is lost to it: every segment that could be meant is rewritten
+            // it has lost what it had not flushed: every segment that may be affected is rewritten
             self.mark_incomplete(drive);
             self.want_repairs();
         }
-        // drives that are back have flushed nothing of what went with them
+        // drives that came back have flushed nothing of what they lost
         if self.has_ended() {
             return Err(LaneError::Unavailable);
         }
@@ -311,7 +311,7 @@ impl Lane {
         }
     }
 
-    /// The batch is on the drives, and so are all before it: it takes effect.
+    /// Commits a batch: it is on the drives, and so are all before it.
     fn commit(&self, batch: &Batch) {
         let (header, riders) = (batch.header.borrow(), batch.riders.borrow());
         let sequence = header.sequence;
@@ -357,7 +357,7 @@ impl Lane {
     }
 }
 
-/// Which entries may go into the open segment now, beside a checkpoint's own.
+/// Which entries may go into the open segment now, besides a checkpoint's own.
 struct Limits {
     moves: bool,
     hosts: bool,
@@ -380,7 +380,7 @@ impl Limits {
     }
 }
 
-/// Takes entries off the queue, in order, as far as they fit one batch; those that may not go now stay.
+/// Takes entries off the queue, in order, as long as they fit one batch; entries that may not be written now stay.
 fn take(
     pending: &mut std::collections::VecDeque<Pending>,
     blocks_max: usize,

@@ -1,4 +1,4 @@
-//! What a committed (or replayed) entry does to the map and the segments' counts.
+//! How a committed (or replayed) entry changes the map and the segments' counts.
 
 use base::Sequence;
 
@@ -10,8 +10,8 @@ use crate::lane::Lane;
 use crate::map::tree::{Map, leaf};
 
 impl Lane {
-    /// Applies an entry. The leaf pages it touches are cached: whoever appended it has pinned them, and
-    /// replay has loaded them.
+    /// Applies an entry. The leaf pages that it changes are cached: the appender has pinned them, or replay has loaded
+    /// them.
     pub(crate) fn apply(&self, entry: &Entry, placed: Option<MapEntry>, sequence: Sequence) {
         if let Entry::Data { layer, .. } | Entry::Unmap { layer, .. } | Entry::Refer { layer, .. } = *entry {
             self.map.borrow_mut().note_written(layer, sequence);
@@ -55,7 +55,7 @@ impl Lane {
         }
     }
 
-    /// Whether a block's map entry still names this place. False where the layer is gone.
+    /// Whether a block's map entry still names this position. False if the layer is gone.
     pub(crate) fn points_at(&self, layer: base::LayerId, block: u64, position: Position) -> bool {
         let (key, index) = leaf(layer, block);
         self.map.borrow().cached(key).is_some_and(|page| page.entry(index).position == position)
@@ -70,7 +70,7 @@ impl Lane {
         self.change_entry(&mut map, key, index, entry, sequence);
     }
 
-    /// Changes an entry of a leaf page, and the books with it.
+    /// Changes an entry of a leaf page, and updates the counts.
     pub(crate) fn change_entry(
         &self,
         map: &mut Map,
@@ -97,7 +97,7 @@ impl Lane {
         let (key, index) = leaf(layer, block);
         let cleared = if parent.is_some() { MapEntry::ZERO } else { MapEntry::ABSENT };
         let Some(page) = map.cached(key) else {
-            // whoever appended the entry has pinned it, and replay has loaded it
+            // the appender has pinned it, or replay has loaded it
             assert!(parent.is_none(), "a page is cached before a hole is put into it");
             return;
         };

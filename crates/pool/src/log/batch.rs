@@ -1,7 +1,7 @@
-//! Building a batch: pending entries become a header, blocks, parity, and one write per column.
+//! Builds a batch: pending entries become a header, blocks, parity, and one write per column.
 //!
-//! Pure: no I/O. The one copy of a block's bytes on its way to the drives is made here, together with its
-//! checksum; columns are slices of the same memory.
+//! Pure: no I/O. Here the bytes of a block are copied once, the only time on their way to the drives, and their
+//! checksum is computed. Columns are slices of the same memory.
 
 use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use crate::geometry::layout::Layout;
 use crate::geometry::protection::Shape;
 use crate::log::queue::{Pending, Rider, Source};
 
-/// What one column is to be given, from the batch's first row on.
+/// The data for one column, from the batch's first row on.
 pub(crate) struct ColumnWrite {
     /// Index into the segment's columns.
     pub column: usize,
@@ -22,13 +22,13 @@ pub(crate) struct ColumnWrite {
 pub(crate) struct Built {
     pub header: BatchHeader,
     pub riders: Vec<Rider>,
-    /// Blocks of the entries that have one, in order.
+    /// Data blocks of the entries, in order.
     pub data: Bytes,
     pub durable: bool,
     pub writes: Vec<ColumnWrite>,
 }
 
-/// Builds a batch of `taken`, which fits. `header` names the place, and gets the entries.
+/// Builds a batch of `taken`, which must fit. `header` names the place, and gets the entries.
 pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) -> Built {
     let blocks = taken.iter().filter(|pending| pending.source.is_some()).count();
     header.rows = shape.rows_for(blocks).max(1) as u8;
@@ -47,7 +47,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
             }
             slot += 1;
             let crc = block_checksum(target);
-            // a moved block must be the one that the map knows, or damage would get a good checksum
+            // a moved block must be the one that the map knows, otherwise damaged data would get a good checksum
             assert!(!matches!(entry, Entry::Move { crc: known, .. } if known != crc));
             entry.set_crc(crc);
         }
@@ -59,7 +59,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
     Built { header, riders, data, durable, writes }
 }
 
-/// What a batch's columns are to be given.
+/// The data for a batch's columns.
 pub(crate) fn writes(shape: Shape, header: &BatchHeader, data: &Bytes) -> Vec<ColumnWrite> {
     let mut image = AlignedBuffer::zeroed(1);
     header.emit(&mut image);
@@ -73,7 +73,7 @@ pub(crate) fn header_columns(shape: Shape, header: &BatchHeader) -> Vec<usize> {
     (0..shape.header_copies()).map(|role| layout.column(role)).collect()
 }
 
-/// Takes entries out of a batch, which stays as long as it was. What was taken out.
+/// Removes entries from a batch, whose length does not change. Returns what was removed.
 pub(crate) fn take_out(
     header: &mut BatchHeader,
     riders: &mut Vec<Rider>,
@@ -103,7 +103,7 @@ pub(crate) fn take_out(
     taken
 }
 
-/// One write per column that has something to hold.
+/// One write per column that holds something.
 pub(crate) fn column_writes(layout: &Layout, header: Bytes, data: Bytes, blocks: usize) -> Vec<ColumnWrite> {
     let mut writes = Vec::with_capacity(layout.shape().width());
     for role in 0..layout.shape().data() {

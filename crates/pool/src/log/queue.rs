@@ -1,12 +1,14 @@
-//! The log's state: what waits to be written, the batches in flight, and the order of commits.
+//! The log's state: entries that wait to be written, batches in flight, and the order of commits.
 //!
 //! ```text
 //!  append ─► pending ─► close (build) ─► in flight, written in any order ─► committed strictly in order
 //! ```
 //!
-//! Because commits are in order, what a crash leaves is a prefix: recovery replays batches until the first
-//! that is not whole. A batch is acknowledged when it and all before it are on the drives (and, unless it
-//! holds only write-back data, durable).
+//! An entry is *on its way* from its append until its commit.
+//!
+//! Because commits are in order, a crash leaves a prefix: recovery replays batches up to the first one that is not
+//! whole. A batch is acknowledged when it and all batches before it are on the drives, and durable. A batch with only
+//! write-back data need not be durable.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -24,7 +26,7 @@ use crate::geometry::position::SegmentId;
 
 /// Batches in flight at once, per lane.
 pub(crate) const IN_FLIGHT_MAX: usize = 8;
-/// Entries that may wait; appenders wait beyond it.
+/// Maximum number of waiting entries; beyond it, appenders wait.
 pub(crate) const PENDING_MAX: usize = 2048;
 
 /// Where a pending block's bytes are.
@@ -34,7 +36,7 @@ pub(crate) enum Source {
     Block(Bytes),
 }
 
-/// The blocks of a host's payload. A single piece, which most payloads are, needs no memory to be shared.
+/// The blocks of a host's payload. Most payloads are a single piece, which needs no allocation to be shared.
 pub(crate) enum Blocks {
     One(Bytes),
     Many(Rc<Payload>),
@@ -59,7 +61,7 @@ impl Blocks {
     }
 }
 
-/// Tickets of hosts' writes; the memory of those that nobody holds any more is used again.
+/// Tickets of hosts' writes; the memory of tickets that nobody holds any more is reused.
 pub(crate) struct Tickets {
     io: Io,
     kept: RefCell<VecDeque<Rc<Ticket>>>,
@@ -97,9 +99,9 @@ impl Tickets {
 pub(crate) struct Ticket {
     outstanding: Cell<usize>,
     failed: Cell<Option<LaneError>>,
-    /// Why some will not be.
+    /// Why some entries will not be committed.
     given_up: Cell<Option<LaneError>>,
-    /// Where entries went, by the tag given when they were appended; only for those that asked.
+    /// The map entries of appended entries, by the tag given when they were appended; only for tagged ones.
     pub placed: RefCell<Vec<(usize, MapEntry)>>,
     notify: Notify,
 }
@@ -126,14 +128,14 @@ impl Ticket {
         }
     }
 
-    /// An entry will not be committed. Whoever waits is told when the others have been, or will not be either: nothing of
-    /// what was asked for comes to be after the answer.
+    /// An entry will not be committed. The waiting task is notified only when the other entries are committed or
+    /// abandoned, too: nothing of its request takes effect after the answer.
     pub fn give_up_one(&self, error: LaneError) {
         self.given_up.set(Some(error));
         self.complete_one();
     }
 
-    /// Nobody knows what comes of it: whoever waits is told at once.
+    /// The outcome is unknown: the waiting task is notified at once.
     pub fn fail(&self, error: LaneError) {
         if self.failed.get().is_none() {
             self.failed.set(Some(error));
@@ -141,7 +143,7 @@ impl Ticket {
         }
     }
 
-    /// Ends when every entry is committed, or given up, or one failed.
+    /// Ends when every entry is committed or abandoned, or one has failed.
     pub async fn wait(&self) -> Result<(), LaneError> {
         loop {
             if let Some(error) = self.failed.get() {
@@ -162,11 +164,11 @@ pub(crate) struct Pending {
     /// Must survive power loss before it is acknowledged.
     pub durable: bool,
     pub ticket: Rc<Ticket>,
-    /// Names the entry among those of its ticket, for entries whose place is wanted.
+    /// Identifies the entry among those of its ticket, for entries whose position is wanted.
     pub tag: Option<usize>,
     /// The leaf page that this entry keeps in memory.
     pub pinned: Option<PageKey>,
-    /// Promised blocks to give back when committed.
+    /// Promised blocks, returned at the commit.
     pub promised: u32,
     pub serial: u64,
 }
@@ -190,14 +192,14 @@ impl Pending {
         self.entry.is_checkpoint()
     }
 
-    /// What is left of it without its data.
+    /// The remainder without the data.
     pub fn into_rider(self) -> (Entry, Rider) {
         let Pending { entry, ticket, tag, pinned, promised, serial, .. } = self;
         (entry, Rider { ticket, tag, pinned, promised, serial })
     }
 }
 
-/// What is left of a pending entry once its batch is built.
+/// The remainder of a pending entry after its batch is built.
 pub(crate) struct Rider {
     pub ticket: Rc<Ticket>,
     pub tag: Option<usize>,
@@ -206,27 +208,27 @@ pub(crate) struct Rider {
     pub serial: u64,
 }
 
-/// A batch on its way to the drives. What is in it changes only where there is no space for it.
+/// A batch on its way to the drives. Its content changes only if there is no space for it.
 pub(crate) struct Batch {
     pub header: RefCell<BatchHeader>,
     /// One per entry of the header, in order.
     pub riders: RefCell<Vec<Rider>>,
-    /// Blocks of the entries that have one, in order.
+    /// Data blocks of the entries, in order.
     pub data: RefCell<Bytes>,
     pub durable: Cell<bool>,
     pub written: Cell<bool>,
 }
 
-/// A range that is about to be unmapped, or to refer to another.
+/// A range that is about to be unmapped, or to refer to another layer.
 struct PendingRange {
     layer: LayerId,
     blocks: std::ops::Range<u64>,
-    /// The layer that it is to refer to.
+    /// The layer that the range will refer to.
     to: Option<LayerId>,
     serial: u64,
 }
 
-/// See the module's words.
+/// The state of the log; see the header of this file.
 #[derive(Default)]
 pub(crate) struct Log {
     pub pending: VecDeque<Pending>,
@@ -242,7 +244,7 @@ pub(crate) struct Log {
     pub changed: Sequence,
     /// The newest committed batch that was not written durably.
     pub volatile: Sequence,
-    /// Everything up to here has been flushed.
+    /// Everything up to this batch has been flushed.
     pub flushed: Sequence,
     pub flushing: bool,
     serials: u64,
@@ -284,7 +286,7 @@ impl Log {
         self.ranges.iter().filter_map(|range| range.to)
     }
 
-    /// Forgets that an entry is on its way.
+    /// Records that an entry is no longer on its way.
     pub fn settle(&mut self, entry: &Entry, serial: u64) {
         match *entry {
             Entry::Data { layer, block, .. } if self.writes.get(&(layer, block)) == Some(&serial) => {
@@ -308,12 +310,12 @@ impl Log {
         self.writes.contains_key(&(layer, block))
     }
 
-    /// Whether some committed batch would not survive power loss yet.
+    /// Whether some committed batch would not survive a power loss yet.
     pub fn has_volatile(&self) -> bool {
         self.volatile > self.flushed
     }
 
-    /// Takes up where replay has ended.
+    /// Continues after the last replayed batch.
     pub fn resume_after(&mut self, last: Sequence) {
         assert!(self.is_idle());
         self.newest = last;
@@ -330,7 +332,7 @@ impl Log {
         self.pending.is_empty() && self.in_flight.is_empty()
     }
 
-    /// Tells everyone who waits that it will not happen.
+    /// Notifies all waiting tasks that their entries will not be committed.
     pub fn abandon(&mut self) {
         for pending in self.pending.drain(..) {
             pending.ticket.fail(LaneError::Unavailable);
@@ -360,7 +362,7 @@ mod tests {
         failed.fail(LaneError::OutOfSpace);
         let memory = Rc::as_ptr(&failed);
         drop(failed);
-        // the oldest is looked at first, and is held
+        // the oldest ticket is looked at first, and is still held
         let taken = [tickets.take(), tickets.take()];
         let again = taken.iter().find(|ticket| Rc::as_ptr(ticket) == memory).expect("it was free");
         assert_eq!((again.outstanding.get(), again.failed.get()), (0, None));

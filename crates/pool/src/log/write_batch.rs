@@ -1,14 +1,14 @@
-//! Writing a batch's columns; and what happens where there is no space below the drives.
+//! Writes a batch's columns, and handles missing space below the drives.
 //!
 //! ```text
-//!   columns written ─► all but what may be missing ─────────────────────────────────────────────► committed in its turn
-//!                   └► no space for some ─► written anew at once, without what may be refused ─► hosts are told ─► tried again
+//!   columns written ─► all except as many as the protection covers ─────────────────────────────► committed in order
+//!                   └► no space for some ─► rewritten at once without refusable entries ─► hosts get the error ─► retried
 //! ```
 //!
-//! What was refused does not come to be later, and not by recovery either: the batch that has it is overwritten, wherever there is
-//! anything of it, before anybody is told. Where a drive has gone with some of it, that is not before a copy of the new header is on
-//! another. Batches behind it, which could only be committed after it, go the same way. What must
-//! come to be stays, and waits for space.
+//! A refused entry never takes effect later, not even by recovery: before the host gets the error, the batch is
+//! overwritten on every drive that holds any part of it. If a drive with a part of it is gone, the host gets the error
+//! only when a copy of the new header is on another drive. Later batches could only be committed after this one, so
+//! they are handled in the same way. Entries that must not be refused stay in the batch and wait for space.
 
 use std::rc::Rc;
 
@@ -37,8 +37,8 @@ enum Written {
 }
 
 impl Lane {
-    /// Writes all columns of a batch, then commits it when its turn has come. Columns of drives that fail
-    /// are left out, as many as the protection allows.
+    /// Writes all columns of a batch, then commits it in its turn. Columns of failed drives are left out, at most as
+    /// many as the protection allows.
     pub(crate) async fn write_batch(self: Rc<Self>, batch: Rc<Batch>, mut to_write: Vec<ColumnWrite>) {
         let segment = batch.header.borrow().segment;
         let columns = self.segments.borrow().get(segment).columns.clone();
@@ -55,12 +55,12 @@ impl Lane {
             lost.extend(ended(Written::Lost).map(|(write, _)| write.column));
             lost.sort_unstable();
             lost.dedup();
-            // an absent column is counted even where this batch would not have used it: the bound is the safe one
+            // an absent column is counted even if this batch would not have used it, so the bound is safe
             if lost.len() + absent > columns.shape().parity() {
                 return self.fail();
             }
             let short = written.contains(&Written::NoSpace);
-            // a drive that has gone may come back with what it was given first
+            // a drive that is gone may come back with the content that it was given first
             if !short || lost.is_empty() || has_header(&batch, &columns, ended(Written::Done)) {
                 self.tell_refused(std::mem::take(&mut refused));
             }
@@ -88,13 +88,13 @@ impl Lane {
         self.advance();
     }
 
-    /// These columns of a segment lack something.
+    /// Marks columns of a segment as lacking.
     fn lacks_columns(&self, id: SegmentId, columns: impl Iterator<Item = usize>) {
         let mut segments = self.segments.borrow_mut();
         columns.for_each(|column| segments.get_mut(id).lacking.add(column));
     }
 
-    /// Writes one column, for as long as its drive is borne with.
+    /// Writes one column, as long as its drive is in service.
     async fn write_column(&self, batch: &Batch, columns: &SegmentColumns, write: &ColumnWrite) -> Written {
         let Some(column) = columns.columns[write.column] else { return Written::Absent };
         let row = usize::from(batch.header.borrow().row);
@@ -118,7 +118,7 @@ impl Lane {
                     attempts += 1;
                 }
                 IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
-                    // what it lacks is written anew elsewhere, and until then known to be lacking
+                    // what it lacks is written anew elsewhere; until then it is marked as lacking
                     Decision::ColumnBorne.taken();
                     self.want_checkpoint();
                     return Written::Lost;
@@ -137,7 +137,8 @@ impl Lane {
         }
     }
 
-    /// There is no space below a drive: from now on writes are refused, and what waits for this batch goes.
+    /// There is no space below a drive: from now on writes are refused, and entries that wait for this batch are
+    /// abandoned.
     fn stall(self: &Rc<Self>) {
         Decision::StalledFull.taken();
         self.full.notify();
@@ -161,12 +162,12 @@ impl Lane {
         self.space.notify();
     }
 
-    /// Whoever asked is told at once, and does not wait for space.
+    /// Whether the entry's host gets an error at once, instead of waiting for space.
     fn may_be_refused(&self, entry: &Entry) -> bool {
         !entry.must_be_known() || self.life.is_closing()
     }
 
-    /// Whether something of a batch would wait for an earlier one for which there is no space.
+    /// Whether an entry of a batch would wait for an earlier batch for which there is no space.
     fn waits_for_space(&self, batch: &Rc<Batch>) -> bool {
         let first = self.log.borrow().in_flight.front().is_some_and(|front| Rc::ptr_eq(front, batch));
         self.life.is_stalled()
@@ -174,18 +175,18 @@ impl Lane {
             && batch.header.borrow().entries.iter().any(|entry| self.may_be_refused(entry))
     }
 
-    /// Takes out of a batch what may be refused.
+    /// Removes the refusable entries from a batch.
     fn take_refusable(&self, batch: &Batch) -> Vec<(Entry, Rider)> {
         if self.life.is_recovering() {
             return Vec::new();
         }
         let (mut header, mut riders) = (batch.header.borrow_mut(), batch.riders.borrow_mut());
-        // what takes its place must not be the one that a power cut takes away
+        // the batch that replaces it must survive a power loss
         batch.durable.set(true);
         take_out(&mut header, &mut riders, &mut batch.data.borrow_mut(), |entry| self.may_be_refused(entry))
     }
 
-    /// What was refused is not in any batch any more.
+    /// Reports the refused entries, which are in no batch any more.
     fn tell_refused(&self, refused: Vec<(Entry, Rider)>) {
         match self.has_ended() {
             _ if refused.is_empty() => {}
@@ -195,7 +196,7 @@ impl Lane {
     }
 }
 
-/// Whether one of these writes is of a copy of the batch's header.
+/// Whether one of these writes contains a copy of the batch's header.
 fn has_header<'a>(
     batch: &Batch,
     columns: &SegmentColumns,

@@ -1,10 +1,10 @@
-//! Which pages a checkpoint would write: those given, and every page above them.
+//! Which pages a checkpoint would write: the given ones, and every page above them.
 
 use std::collections::BTreeSet;
 
 use crate::format::page::PageKey;
 
-/// A set of pages that is closed towards the root.
+/// A set of pages that contains every page above its members.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Exposure(BTreeSet<PageKey>);
 
@@ -20,7 +20,7 @@ impl Exposure {
         self.0.contains(key)
     }
 
-    /// Pages, those above among them.
+    /// The number of pages, including those above.
     pub fn len(&self) -> usize {
         self.0.len()
     }

@@ -1,4 +1,4 @@
-//! Bringing map pages into memory.
+//! Reads map pages into memory.
 
 use base::LayerId;
 use smallvec::{SmallVec, smallvec};
@@ -11,10 +11,10 @@ use crate::lane::Lane;
 use crate::map::tree::{Found, Map, leaf};
 use crate::reading::cells::Unreadable;
 
-/// Pages of the map that a walk looks at before others have their turn: some ten microseconds.
+/// Pages that a walk through the map looks at before other tasks run: about ten microseconds.
 const PAGES_OF_A_TURN: u32 = 32;
 
-/// Segments whose chunks stay in place while this lives.
+/// Segments whose chunks are not reused as long as this lives.
 pub(crate) struct SegmentPins<'a> {
     lane: &'a Lane,
     /// Most requests touch one or two.
@@ -46,14 +46,14 @@ impl Drop for SegmentPins<'_> {
 }
 
 impl Lane {
-    /// Reads one page (the one asked for or one above it) that [`crate::map::tree::Map::find`] wants.
+    /// Reads one page (the requested one or one above it), as [`crate::map::tree::Map::find`] requires.
     pub(crate) async fn load_page(&self, key: PageKey, entry: MapEntry) -> Result<(), LaneError> {
         let unreadable = LaneError::Unreadable { block: key.index };
         let mut pins = SegmentPins::new(self);
         let columns = {
             let mut segments = self.segments.borrow_mut();
             let found = segments.find(entry.position.segment()).map(|segment| segment.columns.clone());
-            // a count was too low, and the segment has gone with the page
+            // a count was too low, and the segment is gone with the page
             segments.doubted |= found.is_none();
             found.ok_or(unreadable)?
         };
@@ -62,7 +62,7 @@ impl Lane {
             Ok(buffer) => Page::parse(&buffer, key).ok(),
             Err(Unreadable) => None,
         };
-        // one that is out of date by now may name what has been freed
+        // an outdated page may name segments that have been freed
         let believed = |page: &Page| self.has_segments_of(page) || !self.map.borrow_mut().wants(key, entry);
         let page = page.filter(believed);
         let Some(page) = page else {
@@ -73,7 +73,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether all that a page names is there: what says otherwise is not believed, whatever its checksum says.
+    /// Whether all segments that a page names exist: a page that names others is not used, whatever its checksum.
     fn has_segments_of(&self, page: &Page) -> bool {
         let segments = self.segments.borrow();
         let mut last = None;
@@ -85,7 +85,7 @@ impl Lane {
         })
     }
 
-    /// Between two pages of a walk: now and then others have their turn, also where every page is in memory.
+    /// Called between two pages of a walk: lets other tasks run from time to time, even if every page is in memory.
     pub(crate) async fn give_way(&self) {
         let walked = (self.walked.get() + 1) % PAGES_OF_A_TURN;
         self.walked.set(walked);
@@ -94,12 +94,12 @@ impl Lane {
         }
     }
 
-    /// Has a page in the cache, or knows that it does not exist (`false`).
+    /// Loads a page into the cache; `false` if it does not exist.
     pub(crate) async fn ensure_page(&self, key: PageKey) -> Result<bool, LaneError> {
         self.load_until_found(key, Map::find).await
     }
 
-    /// As [`Lane::ensure_page`], for a page that is to be changed: those above it are there, too.
+    /// Like [`Lane::ensure_page`], for a page that is to be changed: loads the pages above it, too.
     pub(crate) async fn ensure_for_change(&self, key: PageKey) -> Result<bool, LaneError> {
         self.load_until_found(key, Map::find_for_change).await
     }
@@ -119,7 +119,7 @@ impl Lane {
         }
     }
 
-    /// Has a page in the cache, pinned `pins` times, empty where it did not exist.
+    /// Loads a page into the cache and pins it `pins` times. A page that does not exist is created empty.
     pub(crate) async fn pin_page(&self, key: PageKey, pins: u32) -> Result<(), LaneError> {
         let exists = self.ensure_for_change(key).await?;
         let mut map = self.map.borrow_mut();
@@ -133,8 +133,8 @@ impl Lane {
         Ok(())
     }
 
-    /// The position and checksum of each of `blocks` blocks, as the layer and those below it say; positions'
-    /// segments are pinned in the same step.
+    /// The position and checksum of each of `blocks` blocks, from the layer and those below it. The segments of the
+    /// positions are pinned in the same step.
     pub(crate) async fn resolve(
         &self,
         layer: LayerId,
@@ -150,7 +150,7 @@ impl Lane {
                     {
                         let segment = entry.position.segment();
                         if self.segments.borrow().find(segment).is_none() {
-                            // a count was too low, and the segment has gone with what is asked for
+                            // a count was too low, and the segment is gone with the requested block
                             self.segments.borrow_mut().doubted = true;
                             return Err(LaneError::Unreadable { block: block + index as u64 });
                         }
@@ -164,7 +164,7 @@ impl Lane {
         }
     }
 
-    /// As [`Lane::resolve`], from the cache alone.
+    /// Like [`Lane::resolve`], from the cache alone.
     pub(crate) fn try_resolve(&self, layer: LayerId, block: u64, blocks: u64) -> Result<Resolved, LaneError> {
         let mut map = self.map.borrow_mut();
         let layer = map.named(layer);
@@ -196,7 +196,7 @@ impl Lane {
         Ok(Resolved::Entries(entries))
     }
 
-    /// Puts in what the layers below say of entries that are absent. `false` where that has to be found out.
+    /// Fills absent entries from the base. `false` if the base has to be built first.
     fn fill_from_base(&self, map: &mut Map, base: PageKey, first: usize, entries: &mut [MapEntry]) -> bool {
         let is_absent = |entry: &MapEntry| entry.position == Position::ABSENT;
         if !entries.iter().any(is_absent) {
@@ -206,7 +206,7 @@ impl Lane {
         let segments = self.segments.borrow();
         for (index, entry) in entries.iter_mut().enumerate().filter(|(_, entry)| is_absent(entry)) {
             *entry = below[first + index];
-            // moved since, and the old place is gone: a place names the same bytes as long as it is there
+            // moved since, and the old segment is gone: a position names the same bytes as long as its segment exists
             let is_stored = entry.position.is_stored() && entry.position != Position::LOST;
             if is_stored && segments.find(entry.position.segment()).is_none() {
                 Decision::BaseOutdated.taken();
@@ -217,7 +217,7 @@ impl Lane {
         true
     }
 
-    /// Finds out what a layer and those below it say of a leaf page's blocks.
+    /// Builds the base of a leaf page from a layer and those below it.
     pub(crate) async fn build_base(&self, key: PageKey) -> Result<(), LaneError> {
         let watch = self.map.borrow_mut().bases.watch(Some(key.index));
         let mut entries = [MapEntry::ABSENT; PAGE_ENTRIES];
@@ -235,7 +235,7 @@ impl Lane {
             }
             next = found.parent.filter(|_| entries.iter().any(|entry| entry.position == Position::ABSENT));
         }
-        // what was moved on the way may be gone, what was merged may have been passed by: whoever asked tries again
+        // moved blocks may be gone and merged entries may have been missed: the caller tries again
         let is_outdated =
             entries.iter().any(|entry| entry.position != Position::LOST && self.has_no_segment(entry));
         match watch.is_disturbed() || is_outdated {
@@ -245,7 +245,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Puts in what a page says of entries that are absent. A place whose segment has gone while the page names it stays lost,
+    /// Fills absent entries from a page. If the page names a position in a segment that is gone, the block is lost
     /// until it is overwritten.
     fn fill_from_page(&self, page: &Page, entries: &mut [MapEntry]) {
         let absent = entries.iter_mut().enumerate().filter(|(_, entry)| entry.position == Position::ABSENT);
@@ -261,8 +261,8 @@ impl Lane {
         entry.position.is_stored() && self.segments.borrow().find(entry.position.segment()).is_none()
     }
 
-    /// Whether a block that could not be read where it was thought to be is elsewhere: places that are kept stay good
-    /// only as long as what they name can be read, and nobody sees to that once the block has moved.
+    /// Whether a block that could not be read at the expected position has another one now. Positions in a base are
+    /// good only as long as the blocks there can be read, and nobody repairs the old place of a block that has moved.
     pub(crate) async fn is_elsewhere(
         &self,
         layer: LayerId,
@@ -278,7 +278,7 @@ impl Lane {
         Ok(elsewhere)
     }
 
-    /// Has what the layers below say of a block found out anew.
+    /// Discards the base of a block, so that it is built anew.
     pub(crate) fn forget_base(&self, layer: LayerId, block: u64) {
         let mut map = self.map.borrow_mut();
         let layer = map.named(layer);
@@ -288,13 +288,13 @@ impl Lane {
     }
 }
 
-/// What the map says of a range: those of most requests are few.
+/// Map entries of a range: most requests have few.
 pub(crate) type Entries = SmallVec<[MapEntry; 4]>;
 
 pub(crate) enum Resolved {
     Entries(Entries),
-    /// This page is needed first.
+    /// This page has to be read first.
     Load(PageKey, MapEntry),
-    /// What this layer and those below it say of a page is needed first.
+    /// The base of this page has to be built first.
     Base(PageKey),
 }

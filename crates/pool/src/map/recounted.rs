@@ -1,5 +1,5 @@
-//! What the map names, counted anew: of the part that a walk has passed, kept up as the map changes. The walk is
-//! `integrity/recount.rs`.
+//! The counts of a recount: they cover the part of the map that the walk has passed, and are updated as the map
+//! changes. `integrity/recount.rs` does the walk.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::geometry::position::SegmentId;
 
 const PAGE: u64 = PAGE_ENTRIES as u64;
 
-/// What the part of the map names that has been passed.
+/// What the map names, in the part that the walk has passed.
 #[derive(Default)]
 pub(crate) struct Recount {
     /// The next leaf page: its layer, and its index.
@@ -61,7 +61,7 @@ impl Recount {
         self.on_place_change(key.layer, below * leaves(key.level - 1), old, new);
     }
 
-    /// The page that begins with this leaf page stands elsewhere.
+    /// The page that begins with this leaf page has moved.
     pub fn on_place_change(&mut self, layer: LayerId, leaf: u64, old: MapEntry, new: MapEntry) {
         if self.has_passed(layer, leaf) {
             self.count_place(old, -1);
@@ -69,7 +69,7 @@ impl Recount {
         }
     }
 
-    /// What a count should be, if it should be another.
+    /// The correct count, if it differs.
     fn differs(&self, counted: Option<&i64>, kept: u64) -> Option<u64> {
         let counted = u64::try_from(counted.copied().unwrap_or(0)).unwrap_or(0);
         let right = if self.is_partial { counted.max(kept) } else { counted };
@@ -80,7 +80,7 @@ impl Recount {
         self.differs(self.live.get(&id), u64::from(kept)).map(|live| u32::try_from(live).unwrap_or(u32::MAX))
     }
 
-    /// Blocks in segments that are not there.
+    /// Blocks in segments that do not exist.
     pub fn live_beside<T>(&self, segments: &BTreeMap<SegmentId, T>) -> u64 {
         let gone = self.live.iter().filter(|(id, _)| !segments.contains_key(id));
         gone.map(|(_, &live)| u64::try_from(live).unwrap_or(0)).sum()

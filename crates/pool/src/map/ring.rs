@@ -1,6 +1,6 @@
-//! What is cached, in a ring: whoever looks for something to let go walks on from where the last one stopped, and
-//! what was used since it was last passed by stays (the clock algorithm). Nothing is ever sorted, so that
-//! a large cache lets a page go in no more time than a small one.
+//! A ring of cached items, evicted by a second-chance clock: a search for an item to evict continues where the last
+//! search stopped, and skips items that were used since they were last passed. Nothing is sorted, so evicting a page
+//! takes no longer in a large cache than in a small one.
 
 /// Keys at places that do not change while they are in the ring.
 pub(crate) struct Ring<K> {
@@ -14,7 +14,7 @@ impl<K: Copy> Ring<K> {
         Ring { places: Vec::new(), free: Vec::new(), hand: 0 }
     }
 
-    /// Gives the place that [`Ring::remove`] wants.
+    /// Returns the place that [`Ring::remove`] needs.
     pub fn insert(&mut self, key: K) -> usize {
         match self.free.pop() {
             Some(place) => {
@@ -34,18 +34,18 @@ impl<K: Copy> Ring<K> {
         self.free.push(place);
     }
 
-    /// Goes on by one place; gives what is there.
+    /// Advances by one place; returns the key there.
     pub fn turn(&mut self) -> Option<K> {
         self.hand = if self.hand + 1 < self.places.len() { self.hand + 1 } else { 0 };
         self.places.get(self.hand).copied().flatten()
     }
 
-    /// Places, the free ones among them.
+    /// The number of places, including free ones.
     pub fn places(&self) -> usize {
         self.places.len()
     }
 
-    /// Begins anew with these keys, in as few places; each is told its own.
+    /// Refills the ring with these keys, in as few places as possible; each gets its place.
     pub fn refill<'a>(&mut self, keys: impl Iterator<Item = (K, &'a mut usize)>) {
         *self = Ring::new();
         for (key, place) in keys {

@@ -1,8 +1,8 @@
-//! The map of a lane in memory: its layers, and the pages of their maps that are cached.
+//! The map of a lane in memory: its layers, and the cached pages of their maps.
 //!
-//! Only bookkeeping; reading pages from the log is `pages.rs`, writing them `checkpoint/writer.rs`. What always
-//! holds: a page that is not cached is exactly what its parent's entry (or the layer's root) names; dirty,
-//! flushing and pinned pages are never evicted; pages above level 1 change in checkpoints only.
+//! Only bookkeeping: `pages.rs` reads pages from the log, `checkpoint/writer.rs` writes them. What always holds: a page
+//! that is not cached is exactly what its parent's entry (or the layer's root) names; dirty, flushing and pinned pages
+//! are never evicted; pages above level 1 change only in checkpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -20,29 +20,29 @@ use crate::map::ring::Ring;
 
 pub(crate) struct CachedPage {
     pub page: Rc<Page>,
-    /// Being written by a checkpoint.
+    /// A checkpoint is writing the page.
     pub flushing: bool,
     pins: u32,
-    /// Since the ring's hand last came by.
+    /// Used since the clock's hand last passed.
     used: bool,
     place: usize,
 }
 
-/// Where a page is to be had.
+/// Where a page is.
 pub(crate) enum Found {
     Cached(Rc<Page>),
     /// It does not exist: all its entries are absent.
     Absent,
-    /// This page (the one asked for, or one above it) must be read first.
+    /// This page (the requested one, or one above it) must be read first.
     Load(PageKey, MapEntry),
 }
 
-/// What a layer by itself says of blocks from one on.
+/// What a layer's own map says of blocks from a given block on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Silence {
-    /// Nothing, before this block.
+    /// It has no entries before this block.
     Until(u64),
-    /// There is a leaf page with the block.
+    /// There is a leaf page for the block.
     Speaks,
     /// This page must be read first.
     Load(PageKey, MapEntry),
@@ -50,12 +50,12 @@ pub(crate) enum Silence {
 
 pub(crate) struct Map {
     pub layers: BTreeMap<LayerId, Layer>,
-    /// Layers by name, of those whose name is not their id.
+    /// Layers whose name differs from their id, by name.
     pub names: BTreeMap<LayerId, LayerId>,
     pub bases: Bases,
-    /// What entries of all layers refer to.
+    /// How many entries refer to each layer.
     pub references: References,
-    /// The counting anew that is under way.
+    /// The running recount.
     pub recount: Option<Recount>,
     /// A count of mapped blocks has turned out to be wrong.
     pub doubted: bool,
@@ -63,16 +63,16 @@ pub(crate) struct Map {
     pub upkeep: BTreeSet<LayerId>,
     pages: HashMap<PageKey, CachedPage>,
     ring: Ring<PageKey>,
-    /// The keys of `pages`: the pages of one layer are together.
+    /// The keys of `pages`, sorted: the pages of one layer are together.
     keys: BTreeSet<PageKey>,
-    /// Of the pages, those that a checkpoint is writing.
+    /// How many of the pages a checkpoint is writing.
     pages_flushing: usize,
     dirty: [BTreeSet<PageKey>; LEVEL_MAX as usize + 1],
-    /// Leaf pages that entries on their way keep in memory: they will be dirty.
+    /// Leaf pages that entries on their way keep in memory, because they will become dirty.
     pinned: BTreeSet<PageKey>,
-    /// What the next checkpoint has to write, those above among them; never less than it is.
+    /// What the next checkpoint has to write, including the pages above; never less than the exact set.
     exposed: Exposure,
-    /// What the checkpoint that is being written had to write when it began.
+    /// What the running checkpoint had to write when it began.
     flushing: Exposure,
     /// Blocks with a position, of all layers.
     pub mapped: u64,
@@ -82,20 +82,20 @@ pub(crate) struct Map {
     pub misses: u64,
 }
 
-/// Clean pages that are kept whatever the budget says: what reads that are under way need at once.
+/// The number of clean pages kept regardless of the budget: those that running reads need at once.
 const CLEAN_MIN: usize = 32;
-/// What a page in memory takes, with what it takes to find it and what the allocator rounds up to.
+/// The memory of a cached page, including its index entries and the allocator's rounding.
 const PAGE_BYTES: usize = BLOCK_BYTES + BLOCK_BYTES / 4 + 256;
-/// Places of the ring that are looked at for each page that comes in, which bounds the time that it takes.
+/// Places of the ring that are probed for each new page; this bounds the time of an eviction.
 const TURNS_MAX: usize = 64;
 
-/// How many pages of the map there is memory for, and of [`Bases`].
+/// How many pages of the map, and of [`Bases`], fit into the budget.
 fn split(budget_bytes: usize) -> (usize, usize) {
     let pages = budget_bytes / PAGE_BYTES;
     ((pages - pages / 5).max(8), pages / 5)
 }
 
-/// The lowest tree that maps `blocks` blocks.
+/// The height of the lowest tree that maps `blocks` blocks.
 pub(crate) fn height_for(blocks: u64) -> u8 {
     (1..LEVEL_MAX).find(|&level| (PAGE_ENTRIES as u64).pow(u32::from(level)) >= blocks).unwrap_or(LEVEL_MAX)
 }
@@ -127,7 +127,7 @@ impl Map {
         }
     }
 
-    /// Blocks that a layer's tree can name.
+    /// Whether a layer's tree can name a block.
     pub fn covers(&self, layer: LayerId, block: u64) -> bool {
         let height = u32::from(self.layer(layer).height);
         block < (PAGE_ENTRIES as u64).pow(height)
@@ -152,7 +152,7 @@ impl Map {
         if entry.position.is_stored() { Found::Load(key, entry) } else { Found::Absent }
     }
 
-    /// How far a layer by itself says nothing of the blocks from `block` on. Looks at one page of each level.
+    /// The range from `block` on for which a layer's own map has no entries. Looks at one page of each level.
     pub fn silent_until(&mut self, layer: LayerId, block: u64) -> Silence {
         let width = |level: u8| (PAGE_ENTRIES as u64).pow(u32::from(level));
         let Some(height) = self.layers.get(&layer).map(|layer| layer.height) else {
@@ -174,7 +174,7 @@ impl Map {
                 Found::Absent => level += 1,
             }
         }
-        // pages in memory that those above do not name yet; none of them has the block itself
+        // pages in memory that the pages above do not name yet; none of them has the block itself
         for lower in 1..level.min(height) {
             let first = PageKey { layer, level: lower, index: block / width(lower) };
             let last = PageKey { index: (until - 1) / width(lower), ..first };
@@ -185,8 +185,8 @@ impl Map {
         Silence::Until(until)
     }
 
-    /// As [`Map::find`], for a page that is to be changed: those above it are wanted, too, so that the checkpoint that
-    /// writes it has nothing to read.
+    /// Like [`Map::find`], for a page that is to be changed: the pages above it are needed, too, so that the checkpoint
+    /// that writes it has nothing to read.
     pub fn find_for_change(&mut self, key: PageKey) -> Found {
         let found = self.find(key);
         let height = self.layers.get(&key.layer).map_or(key.level, |layer| layer.height);
@@ -200,7 +200,7 @@ impl Map {
         found
     }
 
-    /// Puts a page that was read into the cache, unless something newer is there by now.
+    /// Puts a page that was read into the cache, unless a newer one is there by now.
     pub fn insert_loaded(&mut self, key: PageKey, entry: MapEntry, page: Page) {
         self.misses += u64::from(key.level == 1);
         if self.wants(key, entry) {
@@ -208,7 +208,7 @@ impl Map {
         }
     }
 
-    /// Whether the page is still to be read, and stands there.
+    /// Whether the page still has to be read from this position.
     pub fn wants(&mut self, key: PageKey, entry: MapEntry) -> bool {
         matches!(self.find(key), Found::Load(wanted, now) if wanted == key && now == entry)
     }
@@ -235,7 +235,7 @@ impl Map {
         self.keys.range(first..=last).copied()
     }
 
-    /// Makes sure that a page that [`Map::find`] calls absent can be changed.
+    /// Ensures that a page that [`Map::find`] reports as absent can be changed.
     pub fn create(&mut self, key: PageKey) {
         if !self.pages.contains_key(&key) {
             self.insert(key, Rc::new(Page::new(key)));
@@ -278,14 +278,14 @@ impl Map {
         }
     }
 
-    /// Counts anew what the next checkpoint has to write.
+    /// Counts again what the next checkpoint has to write.
     fn expose_again(&mut self) {
         self.exposed = Exposure::default();
         let keys: Vec<PageKey> = self.pinned.iter().chain(self.dirty.iter().flatten()).copied().collect();
         keys.into_iter().for_each(|key| self.expose(key));
     }
 
-    /// Changes an entry of a cached page, which becomes dirty. Gives the old entry.
+    /// Changes an entry of a cached page, which becomes dirty. Returns the old entry.
     pub fn set(&mut self, key: PageKey, index: usize, entry: MapEntry, birth: u64) -> MapEntry {
         let cached = self.pages.get_mut(&key).expect("a page is cached before it is changed");
         let old = Rc::make_mut(&mut cached.page).set(index, entry, birth);
@@ -297,7 +297,7 @@ impl Map {
         old
     }
 
-    /// A layer's root page stands here from now on. Gives the old place.
+    /// Sets the position of a layer's root page. Returns the old entry.
     pub fn set_root(&mut self, layer: LayerId, entry: MapEntry) -> MapEntry {
         let old = std::mem::replace(&mut self.layer_mut(layer).root, entry);
         if let Some(recount) = &mut self.recount {
@@ -311,7 +311,7 @@ impl Map {
         self.doubted || self.references.doubted
     }
 
-    /// Takes the dirty pages of a level to write them: as they are now, whatever happens to them later.
+    /// Takes the dirty pages of a level to write them, with their present content, whatever happens to them later.
     pub fn begin_flush(&mut self, level: u8) -> Vec<(PageKey, Rc<Page>)> {
         let keys = std::mem::take(&mut self.dirty[usize::from(level)]);
         if level == 1 {
@@ -363,12 +363,12 @@ impl Map {
         self.flushing.len() > 0 || self.pages_flushing > 0
     }
 
-    /// Pages that checkpoints have to write at most: the one that is being written, and the next.
+    /// Maximum number of pages that checkpoints have to write: the running one and the next.
     pub fn pages_to_write(&self) -> usize {
         self.flushing.len() + self.exposed.len()
     }
 
-    /// Pages that the next checkpoint has to write at most.
+    /// Maximum number of pages that the next checkpoint has to write.
     pub fn exposed_pages(&self) -> usize {
         self.exposed.len()
     }
@@ -385,7 +385,7 @@ impl Map {
         self.budget_pages
     }
 
-    /// Forgets a layer that has been emptied and whose emptiness a checkpoint has written.
+    /// Removes a layer that has been emptied, when a checkpoint has recorded this.
     pub fn forget_layer(&mut self, id: LayerId) {
         let going: Vec<PageKey> = self.of_layer(id, 0..=u8::MAX).collect();
         going.into_iter().for_each(|key| self.remove(key));
@@ -411,21 +411,21 @@ impl Map {
         self.of_layer(layer, level..=level).collect()
     }
 
-    /// Gives the map more memory or less, from now on; dirty pages go when the next checkpoint has written them.
+    /// Sets the memory of the map from now on; dirty pages are evicted only after the next checkpoint has written them.
     pub fn set_budget(&mut self, budget_bytes: usize) {
         let (budget_pages, bases) = split(budget_bytes);
         (self.budget_bytes, self.budget_pages) = (budget_bytes, budget_pages);
         self.bases.set_max(bases);
-        // twice round: what was used lately is passed by once
+        // two rounds: recently used pages are skipped once
         for _ in 0..2 * self.ring.places().div_ceil(TURNS_MAX) {
             self.evict();
         }
         self.ring.refill(self.pages.iter_mut().map(|(key, cached)| (*key, &mut cached.place)));
     }
 
-    /// Keeps the cache within its budget as far as clean pages allow.
+    /// Keeps the cache within its budget, as far as clean pages allow.
     fn evict(&mut self) {
-        // pages that cannot go must not push out those that readers need at once
+        // pages that cannot be evicted must not push out those that readers need at once
         let kept = self.pages_to_write() + self.pinned.len();
         let target = self.budget_pages.max(kept + CLEAN_MIN);
         for _ in 0..TURNS_MAX.min(self.ring.places()) {
@@ -433,7 +433,7 @@ impl Map {
                 return;
             }
             let Some(key) = self.ring.turn() else { continue };
-            // those that a checkpoint changes stay, too: it has nothing to read, so nothing can be missing then
+            // pages that a checkpoint changes stay, too: so it has nothing to read that could be missing
             let is_needed = self.exposed.contains(&key)
                 || self.flushing.contains(&key)
                 || self.dirty[usize::from(key.level)].contains(&key);
@@ -451,7 +451,7 @@ pub(crate) fn leaf(layer: LayerId, block: u64) -> (PageKey, usize) {
     (PageKey::of_block(layer, block), (block % PAGE_ENTRIES as u64) as usize)
 }
 
-/// Blocks from `block` on that stand in the same leaf page, at most `blocks`.
+/// The number of blocks from `block` on that are in the same leaf page, at most `blocks`.
 pub(crate) fn within_leaf(block: u64, blocks: u64) -> u64 {
     blocks.min(PAGE_ENTRIES as u64 - block % PAGE_ENTRIES as u64)
 }

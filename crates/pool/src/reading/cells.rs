@@ -1,8 +1,8 @@
-//! Reading cells of the log from drives: one block, runs of blocks, headers; verifying them, and rebuilding
-//! what is lost from the rest of its row.
+//! Reads cells of the log from drives: single blocks, runs of blocks, headers. Verifies them, and rebuilds lost cells
+//! from the rest of their row.
 //!
-//! Every data block is verified against its checksum before it is used. Parity cells have none: what is
-//! rebuilt with them is verified instead.
+//! Every data block is verified against its checksum before it is used. Parity cells have no checksum: blocks that are
+//! rebuilt with them are verified instead.
 
 use std::ops::Range;
 
@@ -24,8 +24,8 @@ use crate::lane::Lane;
 pub(crate) struct Unreadable;
 
 impl Lane {
-    /// Reads rows of one role of a batch. `None` where the column is absent, its drive out, or the read
-    /// failed (which is counted).
+    /// Reads rows of one role of a batch. `None` if the column is absent, its drive is out, or the read failed (which
+    /// is counted).
     pub(crate) async fn read_rows(
         &self,
         columns: &SegmentColumns,
@@ -64,7 +64,7 @@ impl Lane {
         }
     }
 
-    /// Whether a column stands on a drive that is not read where its content can be rebuilt.
+    /// Whether a column is on a drive that is read only if its data cannot be rebuilt.
     fn avoids(&self, columns: &SegmentColumns, layout: &Layout, role: usize) -> bool {
         let membership = self.membership.borrow();
         let column = columns.columns[layout.column(role)];
@@ -72,8 +72,8 @@ impl Lane {
         columns.shape().parity() > 0 && member.is_some_and(|member| member.slow)
     }
 
-    /// Reads the blocks of consecutive slots that stand below each other in one column. Blocks that are
-    /// lost are rebuilt; their indices come along, so that they can be healed.
+    /// Reads the blocks of consecutive slots in one column. Lost blocks are rebuilt; their indices are returned, so
+    /// that they can be repaired.
     pub(crate) async fn read_run(
         &self,
         columns: &SegmentColumns,
@@ -89,12 +89,12 @@ impl Lane {
         };
         match read {
             Some(buffer) if all_match(&buffer, entries) => Ok((buffer, Vec::new())),
-            // apart, so that a read which is well is small
+            // a separate future keeps the future of a healthy read small
             read => Box::pin(self.mend_run(columns, &layout, entries, read, avoided)).await,
         }
     }
 
-    /// Has what a run lacks rebuilt: `read` is what came of it, if anything did.
+    /// Rebuilds the missing blocks of a run; `read` is the result of the read, if there is any.
     async fn mend_run(
         &self,
         columns: &SegmentColumns,
@@ -114,7 +114,7 @@ impl Lane {
             if !missing {
                 self.count_checksum_error(columns, layout, role);
             }
-            // a run fails as a whole where one block of it is bad: the others may still be readable
+            // a run fails as a whole if one block of it is bad: the others may still be readable
             let block = match missing && !avoided && entries.len() > 1 {
                 true => self.read_rows(columns, layout, role, row + index..row + index + 1).await,
                 false => None,
@@ -148,14 +148,14 @@ impl Lane {
         }
     }
 
-    /// The header of the batch at `row` of a segment: the first copy that is one.
+    /// The header of the batch at `row` of a segment: the first valid copy.
     pub(crate) async fn read_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
         self.read_header_of(columns, row, |_| true).await
     }
 
-    /// The same by all its copies. Where they differ, the one with the fewest entries was
-    /// written last: what was refused is taken out of a batch, and a drive may have lost that write. Which batch it is, is for the
-    /// caller to check.
+    /// The header of the batch at `row`, from all its copies. If they differ, the one with the fewest entries was
+    /// written last: refused entries are removed from a batch, and a drive may have lost that write. The caller must
+    /// check which batch it is.
     pub(crate) async fn read_last_header(&self, columns: &SegmentColumns, row: usize) -> Option<BatchHeader> {
         let layout = &Layout::new(columns.shape(), columns.id, row, 1);
         let copies = (0..columns.shape().header_copies())
@@ -164,7 +164,7 @@ impl Lane {
         let headers = copies.into_iter().enumerate().filter_map(|(role, copy)| {
             let header = BatchHeader::parse(&copy?).ok()?;
             let ours = self.belongs(&header, columns, row);
-            // a drive that lost a write still holds what stood there before
+            // a drive that lost a write still holds its earlier content
             if ours {
                 Some((role, header))
             } else {
@@ -179,14 +179,14 @@ impl Lane {
         Some(header)
     }
 
-    /// The first copy of a header that is one, and of a batch that holds this there.
+    /// The first valid copy of the header of a batch that holds this entry in this slot.
     async fn read_header_of(
         &self,
         columns: &SegmentColumns,
         row: usize,
         holds: impl Fn(&BatchHeader) -> bool,
     ) -> Option<BatchHeader> {
-        // where the copies stand does not depend on the number of rows
+        // the place of the copies does not depend on the number of rows
         let layout = Layout::new(columns.shape(), columns.id, row, 1);
         let copies = 0..columns.shape().header_copies();
         let (late, soon): (Vec<_>, Vec<_>) = copies.partition(|&role| self.avoids(columns, &layout, role));
@@ -199,7 +199,7 @@ impl Lane {
                     }
                     return Some(header);
                 }
-                // a drive that lost a write still holds what stood there before
+                // a drive that lost a write still holds its earlier content
                 Ok(_) => Decision::HeaderForeign.taken(),
                 Err(_) => {}
             }
@@ -207,7 +207,7 @@ impl Lane {
         None
     }
 
-    /// Whether a header is of a batch of this segment: not of another place, lane, pool, or life of this one.
+    /// Whether a header belongs to a batch of this segment: not to another place, lane, pool or epoch.
     fn belongs(&self, header: &BatchHeader, columns: &SegmentColumns, row: usize) -> bool {
         header.segment == columns.id
             && header.epoch == columns.epoch
@@ -224,7 +224,7 @@ impl Lane {
             && header.blocks() <= columns.shape().blocks_in(rows)
     }
 
-    /// The header of a batch that is known to be there, with this block in this slot.
+    /// The header of a batch that is known to exist, with this block in this slot.
     async fn header_of(
         &self,
         columns: &SegmentColumns,
@@ -288,8 +288,8 @@ fn all_match(buffer: &AlignedBuffer, entries: &[MapEntry]) -> bool {
     entries.iter().enumerate().all(|(index, entry)| block_checksum(buffer.block(index)) == entry.crc)
 }
 
-/// Rebuilds the cell of `lost`, trying every set of parity columns that suffices: a parity cell may itself
-/// be wrong without showing it. What comes out matches `crc`.
+/// Rebuilds the cell of `lost`, trying every sufficient set of parity columns, because a parity cell may itself be
+/// wrong undetected. The result matches `crc`.
 pub(crate) fn solve(
     layout: &Layout,
     cells: &[Option<AlignedBuffer>],

@@ -22,22 +22,22 @@ use crate::map::tree::leaf;
 
 static ZEROS: [u8; 256 * BLOCK_BYTES] = [0; 256 * BLOCK_BYTES];
 
-/// Zeros that are shared by everybody.
+/// Shared zeros.
 pub(crate) fn zeros(blocks: usize) -> Payload {
     let whole = ZEROS.len() / BLOCK_BYTES;
     let piece = |blocks: usize| Bytes::from_static(&ZEROS[..blocks * BLOCK_BYTES]);
-    // an empty piece is none
+    // an empty piece counts as none
     (0..blocks / whole).map(|_| whole).chain([blocks % whole]).map(piece).collect()
 }
 
-/// What a lane has of some blocks: zeros where they are elsewhere.
+/// What a lane has read of some blocks: zeros for blocks that are elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct Read {
     pub pieces: Payload,
     pub elsewhere: Vec<Elsewhere>,
 }
 
-/// What was read, with what is elsewhere put in as far as it is known.
+/// What was read, with the known content of blocks that are elsewhere filled in.
 pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
     if read.elsewhere.is_empty() {
         return Ok(read.pieces);
@@ -54,18 +54,18 @@ pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
     Ok(filled(read.pieces, parts))
 }
 
-/// Blocks of a request that are read together: all zeros, or below each other in one column of one batch.
+/// Blocks of a request that are read together: all zeros, or adjacent in one column of one batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     /// Index of the first block within the request.
     first: usize,
     blocks: usize,
-    /// Where it starts; `None` for zeros.
+    /// The position of the first block; `None` for zeros.
     position: Option<Position>,
 }
 
 impl Lane {
-    /// Reads whole blocks; pieces in order, unmapped ones as zeros.
+    /// Reads whole blocks; the pieces are in order, unmapped blocks are zeros.
     pub(crate) async fn read_blocks(
         self: &Rc<Self>,
         layer: LayerId,
@@ -75,7 +75,7 @@ impl Lane {
         self.read_blocks_of(layer, block, blocks, |_, _| Ok(())).await
     }
 
-    /// As [`Lane::read_blocks`]; the layer must `be_there` in the step in which it is known where its blocks are.
+    /// Like [`Lane::read_blocks`]; the layer must `be_there` in the step that determines its blocks' positions.
     pub(crate) async fn read_blocks_of(
         self: &Rc<Self>,
         layer: LayerId,
@@ -146,7 +146,7 @@ impl Lane {
         }
     }
 
-    /// Splits what was resolved into runs.
+    /// Splits resolved entries into runs.
     fn runs(&self, entries: &[MapEntry]) -> SmallVec<[Run; 2]> {
         let segments = self.segments.borrow();
         let place = |position: Position| {
@@ -173,8 +173,8 @@ impl Lane {
         runs
     }
 
-    /// Appends a rebuilt block anew, where the map still points at the bad one. Drives that are out are not
-    /// healed this way: that is rebuilding, which goes by segments.
+    /// Appends a rebuilt block anew, if the map still points at the bad one. Blocks on drives that are out are not
+    /// repaired in this way: rebuilding repairs them segment by segment.
     fn heal(self: &Rc<Self>, layer: LayerId, block: u64, entry: MapEntry, content: Bytes) {
         let offline = {
             let segments = self.segments.borrow();
@@ -185,7 +185,7 @@ impl Lane {
             });
             column.is_none_or(|column| !segments.is_online(column.drive))
         };
-        // where space is short it is cleaning's: the next read finds the block again
+        // if space is short it is reserved for cleaning: the next read finds the block again
         if offline || self.check_running().is_err() || self.must_wait_for_space() {
             Decision::HealLeft.taken();
             return;
@@ -193,7 +193,7 @@ impl Lane {
         let lane = self.clone();
         self.spawn(async move {
             if lane.move_block(layer, block, entry, content).await.is_ok() {
-                // the next reader is to find the good one, whichever layer it is in
+                // the next reader must find the good block, in whichever layer it is
                 lane.forget_base(layer, block);
                 lane.counters.borrow_mut().blocks_healed += 1;
             }

@@ -1,4 +1,4 @@
-//! Whole batches: whether every cell is what it should be, and completing those of which something is missing.
+//! Verifies whole batches: checks that every cell is correct, and completes batches with missing cells.
 
 use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use env::IoError;
@@ -12,24 +12,24 @@ use crate::log::batch::column_writes;
 use crate::reading::cells::solve;
 use crate::space::lacking::Lacking;
 
-/// Which cells of a batch have to be there for it to be whole.
+/// Which cells of a batch must be there for it to be whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Expect {
     /// All of them.
     Everything,
-    /// Those of columns that were ever written, on drives that are not out: that the others are lost is known.
+    /// Cells of columns that were ever written, on drives that are not out: the others are known to be lost.
     WhatIsThere,
 }
 
-/// How a batch was found on the drives.
+/// The state of a batch on the drives.
 #[derive(Clone, Debug)]
 pub(crate) enum BatchCheck {
-    /// Every cell that is expected is there and what it should be.
+    /// Every expected cell is there and correct.
     Whole,
-    /// Some copy, column or parity is not, but all data is there or can be rebuilt: the blocks, by slot, and which columns lack
-    /// something that they should have.
+    /// Some copy, column or parity is wrong or missing, but all data is there or can be rebuilt: the blocks, by slot,
+    /// and which columns lack something.
     Repairable(AlignedBuffer, Lacking),
-    /// Some data is lost: these slots.
+    /// Some data is lost, in these slots.
     Torn(Vec<usize>),
 }
 
@@ -75,7 +75,7 @@ impl Lane {
             rebuild_row(layout, row, &mut cells, &image, &checksums, &mut lost);
             let agrees = parity_agrees(layout, row, &cells);
             if missing.is_empty() && !agrees {
-                // one of the parities is not what it should be; which of them does not matter to who counts
+                // one of the parity columns is wrong; which one does not matter for the count
                 lacking.add_all(Lacking::SOMEWHERE);
             }
             whole &= missing.is_empty() && agrees;
@@ -92,7 +92,7 @@ impl Lane {
         }
     }
 
-    /// All cells of one role of a batch, each `None` where it cannot be read.
+    /// All cells of one role of a batch, each `None` if it cannot be read.
     async fn read_strip(
         &self,
         columns: &SegmentColumns,
@@ -110,9 +110,9 @@ impl Lane {
         cells
     }
 
-    /// Writes all columns of a batch again, in place and durably: the same bytes where they were right, and
-    /// what was missing. Gives the columns that could not be written, as they are absent, their drive is out, or the file system
-    /// under it full: then cleaning restores the redundancy.
+    /// Writes all columns of a batch again, in place and durably: correct cells get the same bytes, missing cells are
+    /// filled in. Returns the columns that could not be written because they are absent, their drive is out, or the
+    /// file system under it is full: cleaning then restores the redundancy.
     pub(crate) async fn complete_batch(
         &self,
         columns: &SegmentColumns,
@@ -148,7 +148,7 @@ impl Lane {
     }
 }
 
-/// Leaves of one row's cells those that are what the header says; of parity cells nothing is said.
+/// Removes the cells of one row that do not match the header; parity cells are not checked.
 fn drop_wrong_cells(
     layout: &Layout,
     row: usize,
@@ -168,7 +168,7 @@ fn drop_wrong_cells(
     }
 }
 
-/// Fills in what a row lacks, parity aside; slots of blocks that are lost are added to `lost`.
+/// Rebuilds the missing cells of a row, except parity; slots of lost blocks are added to `lost`.
 fn rebuild_row(
     layout: &Layout,
     row: usize,
@@ -192,8 +192,7 @@ fn rebuild_row(
     }
 }
 
-/// Whether the parity cells of a row, those that are there, are what its data gives. Where header copies stand
-/// there is no parity.
+/// Whether the existing parity cells of a row match its data. Where header copies are there is no parity.
 fn parity_agrees(layout: &Layout, row: usize, cells: &[Option<AlignedBuffer>]) -> bool {
     let data = layout.shape().data();
     let columns = cells[..data].iter().map(|cell| cell.as_deref());

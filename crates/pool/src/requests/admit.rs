@@ -1,12 +1,12 @@
-//! From a write to the log: what every write waits for before it appends its blocks, and appending them.
+//! From a write to the log: what every write waits for before it appends its blocks, and the append itself.
 //!
 //! ```text
 //!   admit ─► pinned, promised ─► appended, in the same step
-//!                            └─► given up, where something has come in between
+//!                            └─► abandoned, if something changed meanwhile
 //! ```
 //!
-//! What always holds: between admitting blocks and appending them nothing is awaited, but for the blocks of further pages,
-//! and then the map is compared with what it said before.
+//! What always holds: between admitting blocks and appending them, nothing is awaited except the blocks of further
+//! pages. After such a wait, the map is compared with its state before.
 
 use std::rc::Rc;
 
@@ -23,7 +23,7 @@ use crate::map::pages::{Entries, Resolved};
 use crate::map::tree::{leaf, within_leaf};
 use crate::requests::holds::HoldId;
 
-/// Blocks of one leaf page that may be appended now: the page is in memory, and space is promised for those that are new.
+/// Blocks of one leaf page that may be appended now: the page is in memory, and space is promised for new blocks.
 pub(crate) struct Admitted {
     page: PageKey,
     block: u64,
@@ -39,8 +39,8 @@ impl Admitted {
 }
 
 impl Lane {
-    /// Waits for space and until nobody but `by` holds the blocks, has the leaf page in memory, and promises space
-    /// for the blocks that are new. Between this and appending there must be no await.
+    /// Waits for space and until nobody except `by` holds the blocks, loads the leaf page, and promises space for new
+    /// blocks. Between this and appending there must be no await.
     pub(crate) async fn admit(
         &self,
         layer: LayerId,
@@ -49,7 +49,7 @@ impl Lane {
         by: Option<HoldId>,
     ) -> Result<Admitted, LaneError> {
         let (key, _) = leaf(layer, block);
-        // deleting is a change of the catalog: it must be possible in a full pool
+        // deleting changes the catalog: this must be possible in a full pool
         let always = layer == CATALOG_LAYER;
         loop {
             match always {
@@ -73,7 +73,7 @@ impl Lane {
         }
     }
 
-    /// The blocks of a range that are not mapped yet, nor on their way. `None` where the page has left the cache.
+    /// The blocks of a range that are neither mapped nor on their way. `None` if the page has been evicted.
     fn fresh(&self, key: PageKey, exists: bool, blocks: std::ops::Range<u64>) -> Option<Fresh> {
         let mut map = self.map.borrow_mut();
         if !exists {
@@ -90,7 +90,7 @@ impl Lane {
         Some(Fresh(blocks.filter(new).collect()))
     }
 
-    /// Appends blocks that were admitted in this step. `source` gives the bytes of a block, asked in order.
+    /// Appends blocks that were admitted in this step. `source` gives the bytes of a block and is called in order.
     pub(crate) fn append_admitted(
         &self,
         admitted: &Admitted,
@@ -126,8 +126,8 @@ impl Lane {
         self.log_work.notify();
     }
 
-    /// Appends blocks of several leaf pages in one step, provided they are unchanged; `None` where they are not. The pages are pinned
-    /// meanwhile, so that the first are still there when the last is admitted.
+    /// Appends blocks of several leaf pages in one step, provided they are unchanged; `None` if they are not. The pages
+    /// are pinned meanwhile, so that the first are still there when the last is admitted.
     pub(crate) async fn append_if_unchanged(
         &self,
         (layer, block, blocks): (LayerId, u64, u64),
@@ -161,7 +161,7 @@ impl Lane {
         Ok(Some(ticket))
     }
 
-    /// Blocks that were admitted, and whose page was pinned for them, are not appended after all.
+    /// Releases admitted blocks, and the pins of their pages, because they are not appended after all.
     fn give_up(&self, admitted: &[Admitted]) {
         for admitted in admitted {
             self.take_back(admitted.promised());
@@ -169,7 +169,8 @@ impl Lane {
         }
     }
 
-    /// Whether the map still says `before` of blocks, and nothing is on its way to them. What was not known before may have changed.
+    /// Whether the map still says `before` of blocks, and no entry for them is on its way. Blocks that were unknown
+    /// before may have changed.
     pub(crate) fn is_unchanged(
         &self,
         layer: LayerId,
@@ -182,8 +183,8 @@ impl Lane {
         Ok(&self.current(layer, block, blocks)? == before && !pending())
     }
 
-    /// The map entries of blocks as far as they are known without reading the log; `None` where a page would have to be
-    /// read (then it is, by whoever reads the blocks).
+    /// The map entries of blocks, as far as they are known without reading the log. `None` if a page would have to be
+    /// read; then the reader of the blocks reads it.
     pub(crate) fn current(
         &self,
         layer: LayerId,

@@ -1,4 +1,4 @@
-//! What a layer holds beyond a block: asked for, and given back, when a volume is made smaller.
+//! Finds what a layer holds beyond a given block, and frees it, when a volume is made smaller.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::map::pages::SegmentPins;
 const PAGE: u64 = PAGE_ENTRIES as u64;
 
 impl Lane {
-    /// Whether a read of the layer finds something from `block` on. Nobody writes there meanwhile.
+    /// Whether a read of the layer finds data from `block` on. Nobody writes there meanwhile.
     pub(crate) async fn is_mapped_beyond(&self, name: LayerId, block: u64) -> Result<bool, LaneError> {
         Ok(self.next_mapped(name, block).await?.is_some())
     }
 
-    /// Unmaps all that a read of the layer finds from `block` on. Nobody writes there meanwhile.
+    /// Unmaps everything that a read of the layer finds from `block` on. Nobody writes there meanwhile.
     pub(crate) async fn unmap_beyond(self: &Rc<Self>, name: LayerId, block: u64) -> Result<(), LaneError> {
         let mut at = block;
         while let Some(mapped) = self.next_mapped(name, at).await? {
@@ -36,7 +36,7 @@ impl Lane {
             let watch = self.map.borrow_mut().bases.watch(None);
             let found = self.look_for_mapped(name, block).await;
             match found {
-                // pages that went from one layer to another may have been missed
+                // pages that moved from one layer to another may have been missed
                 Ok(None) | Err(LaneError::NoSuchLayer) if watch.is_disturbed() => {}
                 found => return found,
             }

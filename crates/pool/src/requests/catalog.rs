@@ -1,4 +1,5 @@
-//! The catalog's bytes, kept in lane 0 like any data: in a layer of its own, in two slots in turn.
+//! The catalog's bytes. They are stored in lane 0 like all data: in a layer of their own, in two slots, written in
+//! turn.
 //!
 //! ```text
 //! slot | magic, generation, length, crc | bytes ...          slot 0 at block 0, slot 1 at block 16384
@@ -21,7 +22,7 @@ const HEADER_BYTES: usize = 28;
 const CATALOG_BYTES_MAX: usize = 32 << 20;
 const _: () = assert!(CATALOG_BYTES_MAX + BLOCK_BYTES <= SLOT_BLOCKS as usize * BLOCK_BYTES);
 
-/// What stands before the bytes of a slot.
+/// The header of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SlotHeader {
     generation: u64,
@@ -39,7 +40,7 @@ impl SlotHeader {
         bytes
     }
 
-    /// `None` where there is none, or one of a length that no catalog has.
+    /// `None` if there is none, or it has a length that no catalog has.
     pub fn parse(bytes: &[u8]) -> Option<SlotHeader> {
         let header = bytes.get(..HEADER_BYTES).filter(|header| header.starts_with(MAGIC))?;
         let field =
@@ -51,8 +52,8 @@ impl SlotHeader {
 }
 
 impl Lane {
-    /// Keeps `bytes` as the newest catalog. Durable when this ends well; after a crash before that, the old
-    /// or the new one is found.
+    /// Stores `bytes` as the newest catalog. Durable when this succeeds; after an earlier crash, either the old or the
+    /// new one is found.
     pub async fn store_catalog(self: &Rc<Self>, bytes: &[u8]) -> Result<(), LaneError> {
         assert!(self.number == 0 && bytes.len() <= CATALOG_BYTES_MAX, "a catalog of {} bytes", bytes.len());
         let create = LaneRequest::CreateLayer { layer: CATALOG_LAYER, parent: None, blocks: 2 * SLOT_BLOCKS };
@@ -100,7 +101,7 @@ impl Lane {
         while at < blocks {
             let count = (blocks - at).min(1024);
             let read = LaneRequest::Read { layer: CATALOG_LAYER, block: block + at, blocks: count };
-            // nobody makes its blocks refer to others: a page that says so is wrong
+            // no blocks of the catalog are references: a page that says so is wrong
             let LaneOutput::Data(pieces) = self.execute(read).await? else {
                 return Err(LaneError::Unreadable { block: block + at });
             };

@@ -1,16 +1,15 @@
-//! Holding blocks: how a compare-and-write that reaches over several lanes is one step to everybody else.
+//! Holds blocks, so that a compare-and-write over several lanes is one step for everybody else.
 //!
 //! ```text
-//!   volume   lane 0              lane 2                 lanes in ascending order, so that nobody waits in a circle
+//!   volume   lane 0              lane 2                 lanes in ascending order, so there is no deadlock
 //!   hold ──► held, content
 //!   hold ────────────────────►   held, content
 //!   compare
-//!   release ► written, let go ─► written, let go        or let go only, where the compare failed
+//!   release ► written, let go ─► written, let go        or only let go, if the compare failed
 //! ```
 //!
-//! What always holds: between a hold and its release nothing but the release changes those blocks; what was on its
-//! way to them before has been committed. Holds are as many as compare-and-writes are in flight, which the
-//! transports bound.
+//! What always holds: between a hold and its release, only the release changes these blocks. Earlier writes to them
+//! have been committed. There are as many holds as compare-and-writes in flight, and the transports limit these.
 
 use std::rc::Rc;
 
@@ -25,7 +24,7 @@ use crate::reading::read::Read;
 use crate::requests::holds::HoldId;
 
 impl Lane {
-    /// Waits until nobody holds one of the blocks. What is appended in the same step is not in anybody's way.
+    /// Waits until nobody holds one of the blocks. Entries appended in the same step conflict with no hold.
     pub(crate) async fn wait_until_free(
         &self,
         layer: LayerId,
@@ -39,7 +38,7 @@ impl Lane {
         Ok(())
     }
 
-    /// Holds blocks, and gives their content.
+    /// Holds blocks, and returns their content.
     pub(crate) async fn hold(
         self: &Rc<Self>,
         layer: LayerId,
@@ -64,7 +63,7 @@ impl Lane {
         }
     }
 
-    /// Writes `data`, where there is some, over all that is held, and lets go of it.
+    /// Writes `data`, if there is any, over the held blocks, and releases them.
     pub(crate) async fn release(
         self: &Rc<Self>,
         id: HoldId,
@@ -75,7 +74,7 @@ impl Lane {
             Some(data) => self.append_held(id, data, durable).await.map(Some),
             None => Ok(None),
         };
-        // whoever comes now is behind it in the log
+        // later writers are behind it in the log
         self.let_go(id);
         match appended? {
             Some(ticket) => ticket.wait().await,

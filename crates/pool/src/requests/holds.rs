@@ -1,12 +1,12 @@
-//! Which blocks of a lane are held, and by whom.
+//! Which blocks of a lane are held, and who holds them.
 
 use base::LayerId;
 
-/// Names a hold of one lane, from when it is given to when it is released.
+/// Identifies a hold of one lane until it is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoldId(u64);
 
-/// Blocks that nobody but their holder changes.
+/// Blocks that only their holder may change.
 struct Hold {
     id: HoldId,
     layer: LayerId,
@@ -28,7 +28,7 @@ pub(crate) struct Holds {
 }
 
 impl Holds {
-    /// Whether somebody else than `by` holds one of the blocks.
+    /// Whether a holder other than `by` holds one of the blocks.
     pub(crate) fn keep_out(&self, layer: LayerId, block: u64, blocks: u64, by: Option<HoldId>) -> bool {
         self.held.iter().any(|hold| Some(hold.id) != by && hold.overlaps(layer, block, blocks))
     }

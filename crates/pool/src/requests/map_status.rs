@@ -1,7 +1,8 @@
-//! Which blocks are mapped, for hosts that ask: in steps that are bounded, however large the volume is.
+//! Reports to hosts which blocks are mapped, in bounded steps, however large the volume is.
 //!
-//! What nothing is said of is passed over whole: a page of the map for each level, not one for each MiB. What is mapped is told by
-//! leaf pages, so many in a request; between two of them others have their turn.
+//! Ranges without any map entry are skipped as a whole: this takes one map page for each level, not one for each MiB.
+//! Mapped blocks are reported by leaf page, with a limited number of pages in a request. Other tasks run between two
+//! leaf pages.
 
 use base::LayerId;
 
@@ -11,14 +12,14 @@ use crate::map::pages::SegmentPins;
 use crate::map::tree::{Silence, within_leaf};
 use crate::requests::request::{LaneOutput, LaneResult};
 
-/// Leaf pages, and stretches without one, that a request looks at.
+/// Maximum number of leaf pages, and of stretches without one, that a request looks at.
 const STEPS_MAX: usize = 64;
-/// Walks down the layers that may be overtaken by a merge, before it is done in one step.
+/// Walks down the layers that a merge may invalidate, before the walk is done in one step.
 const TRIES: usize = 2;
 
 impl Lane {
-    /// Whether `block` is mapped, and how many from it on are alike, at most `blocks`. Where that takes too long to find out, a
-    /// part of it; never nothing.
+    /// Whether `block` is mapped, and how many blocks from it on are the same, at most `blocks`. If the search takes
+    /// too long, the result covers only a part, but at least one block.
     pub(crate) async fn map_status(&self, layer: LayerId, block: u64, blocks: u64) -> LaneResult {
         let end = block + blocks;
         let (mapped, mut at) = self.map_status_step(layer, block, end).await?;
@@ -35,7 +36,7 @@ impl Lane {
         Ok(LaneOutput::MapStatus { mapped, blocks: at - block })
     }
 
-    /// The same for as far as one look goes: whether the block is mapped, and where what is alike ends.
+    /// One step of this: whether the block is mapped, and where the same state ends.
     async fn map_status_step(&self, layer: LayerId, block: u64, end: u64) -> Result<(bool, u64), LaneError> {
         if let Some(until) = self.silent_until(layer, block).await? {
             return Ok((false, until.min(end)));
@@ -48,7 +49,8 @@ impl Lane {
         Ok((mapped, block + alike as u64))
     }
 
-    /// Before which block neither a layer nor one below it says anything, from `block` on; `None` where one does of that.
+    /// The end of the range from `block` on for which neither the layer nor one below it has entries; `None` if one of
+    /// them has an entry for `block`.
     async fn silent_until(&self, name: LayerId, block: u64) -> Result<Option<u64>, LaneError> {
         for _ in 0..TRIES {
             let watch = self.map.borrow_mut().bases.watch(None);
@@ -60,7 +62,7 @@ impl Lane {
         self.look_for_silence(name, block, true).await
     }
 
-    /// The same where nothing is merged meanwhile, which may take pages from one layer to another; `at_once`: in one step, at last.
+    /// The same, valid only if no merge moves pages meanwhile; `at_once`: in one step, as the last resort.
     async fn look_for_silence(
         &self,
         name: LayerId,

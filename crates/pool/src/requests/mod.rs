@@ -1,4 +1,4 @@
-//! What a lane can be asked, and how it answers. Reading is in `reading`.
+//! The requests to a lane, and how it answers them. Reading is in `reading`.
 
 pub mod admit;
 pub mod beyond;

@@ -1,5 +1,6 @@
-//! Requests about references: having blocks refer to those of another layer, following what refers here, and who says what
-//! blocks are. What a reference is, and how they are counted: `layers/references.rs`.
+//! Requests about references: making blocks refer to those of another layer, following the references of this lane, and
+//! finding which layer decides the content of a block. `layers/references.rs` explains references and how they are
+//! counted.
 
 use std::rc::Rc;
 
@@ -19,7 +20,7 @@ use crate::map::tree::{Found, leaf, within_leaf};
 use crate::reading::read::Read;
 
 impl Lane {
-    /// Has blocks be what another layer says of as many blocks; they are when this ends, whatever happens then.
+    /// Makes blocks refer to the same number of blocks of another layer. Durable when this succeeds.
     pub(crate) async fn refer_blocks(
         self: &Rc<Self>,
         layer: LayerId,
@@ -43,8 +44,8 @@ impl Lane {
         ticket.wait().await
     }
 
-    /// Reads blocks of a layer that something refers to. One that has been dropped is not read any more, though it may
-    /// be there: what it said may be half gone.
+    /// Reads blocks of a layer that references name. A dropped layer is not read any more, although it may still exist,
+    /// because it may be half emptied.
     pub(crate) async fn read_referred(
         self: &Rc<Self>,
         layer: LayerId,
@@ -64,7 +65,7 @@ impl Lane {
         if is_there { Ok(()) } else { Err(LaneError::NoSuchLayer) }
     }
 
-    /// Has what the layers below say of some blocks found out anew: what was kept of them refers to a layer that is gone.
+    /// Discards the bases of some blocks: they refer to a layer that is gone.
     pub(crate) fn look_again(&self, layer: LayerId, block: u64, blocks: u64) {
         Decision::ReferenceOutdated.taken();
         let mut at = 0;
@@ -74,22 +75,22 @@ impl Lane {
         }
     }
 
-    /// Entries that refer to each layer, those on their way too. One that is not named has none, and no loss of power
-    /// brings one back. A lane that has failed does not know what is on its drives.
+    /// Entries that refer to each layer, including entries on their way. A layer that is not listed has none, and no
+    /// power loss brings one back. A failed lane does not know what is on its drives.
     pub(crate) async fn referred(&self) -> Result<Vec<(LayerId, u64)>, LaneError> {
         if self.has_ended() {
             return Err(LaneError::Unavailable);
         }
         let counts = self.map.borrow().references.with(self.log.borrow().referred());
-        // an entry that was overwritten may come back until then
+        // until then, an overwritten entry may come back
         if self.log.borrow().has_volatile() {
             self.flush_drives().await?;
         }
         Ok(counts)
     }
 
-    /// Who says what blocks of a layer are: `below`, which it stands on, or, where none is named, the one right below
-    /// it; or something else. Gives that layer's name, where it is one that can be referred to.
+    /// Which layer decides the content of a layer's blocks: `below`, which is under the layer, or the layer directly
+    /// below it if `below` is not given; or another one. Returns the name of that layer, if it can be referred to.
     pub(crate) async fn speakers(
         &self,
         layer: LayerId,
@@ -117,7 +118,7 @@ impl Lane {
         map.layers.get(&below).map(|layer| layer.name)
     }
 
-    /// Blocks of one leaf page, as one step sees them.
+    /// Blocks of one leaf page, as seen in one step.
     async fn speakers_of_page(
         &self,
         layer: LayerId,
@@ -147,7 +148,7 @@ impl Lane {
         }
     }
 
-    /// Which blocks of a leaf page the layers above `below` speak of; all, where there is no `below`.
+    /// Which blocks of a leaf page have entries in the layers above `below`; in all layers, if there is no `below`.
     fn try_above(
         &self,
         layer: LayerId,
@@ -179,9 +180,9 @@ impl Lane {
 }
 
 enum Above {
-    /// For each block, whether.
+    /// For each block, whether it has an entry.
     Spoken(Vec<bool>),
-    /// This page is needed first.
+    /// This page has to be read first.
     Load(PageKey, MapEntry),
 }
 

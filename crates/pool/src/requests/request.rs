@@ -1,4 +1,4 @@
-//! What a lane can be asked. Requests and answers can be sent from shard to shard.
+//! The requests to a lane. Requests and answers can be sent from shard to shard.
 
 use std::rc::Rc;
 
@@ -26,15 +26,15 @@ pub enum LaneRequest {
         block: u64,
         blocks: u64,
     },
-    /// `data` is a whole number of blocks. `durable`: survives power loss when answered.
+    /// `data` is a whole number of blocks. `durable`: it survives power loss when answered.
     Write {
         layer: LayerId,
         block: u64,
         data: Payload,
         durable: bool,
     },
-    /// Part of one block. `known` is what is elsewhere, as far as whoever asks knows that it matters; where more is
-    /// needed: [`LaneError::Elsewhere`].
+    /// Part of one block. `known` is the content of blocks that are elsewhere, as far as the caller has found that it
+    /// is needed. If more is needed: [`LaneError::Elsewhere`].
     WritePart {
         layer: LayerId,
         block: u64,
@@ -49,98 +49,98 @@ pub enum LaneRequest {
         blocks: u64,
         durable: bool,
     },
-    /// At most 256 blocks. `known` as for a part.
+    /// At most 256 blocks. `known` as for `WritePart`.
     CompareAndWrite {
         layer: LayerId,
         block: u64,
         offset_bytes: usize,
-        /// Boxed: it is rare, and every request is as large as this one.
+        /// Boxed because it is rare, and every request is as large as this one.
         expected: Box<Payload>,
         data: Payload,
         known: Vec<Known>,
         durable: bool,
     },
-    /// Keeps others from changing blocks until the release that must follow. → [`LaneOutput::Held`]
+    /// Prevents others from changing blocks until the release, which must follow. → [`LaneOutput::Held`]
     Hold {
         layer: LayerId,
         block: u64,
         blocks: u64,
     },
-    /// Writes over all that is held, where there is data, and lets go of it.
+    /// Writes over the held blocks, if there is data, and releases them.
     Release {
         hold: HoldId,
         data: Option<Payload>,
         durable: bool,
     },
-    /// Everything answered before survives power loss.
+    /// Makes everything answered before survive power loss.
     Flush,
     MapStatus {
         layer: LayerId,
         block: u64,
         blocks: u64,
     },
-    /// A layer for at least this many blocks; nothing happens where it exists. Nobody writes to `parent` from
-    /// then on.
+    /// Creates a layer for at least this many blocks; no effect if it exists. Nobody writes to `parent` from then on.
     CreateLayer {
         layer: LayerId,
         parent: Option<LayerId>,
         blocks: u64,
     },
-    /// The layer is gone when this is answered, and so, in the background, is whatever no layer that stands on it
+    /// Drops a layer. It is gone when this is answered. In the background, all blocks are freed that no layer above it
     /// needs.
     DropLayer {
         layer: LayerId,
     },
-    /// How many blocks are given back when the layer is dropped.
+    /// How many blocks dropping the layer would free.
     FreedBy {
         layer: LayerId,
     },
-    /// Whether anything is mapped from a block on, which nobody writes meanwhile; `unmap`: it is unmapped.
-    /// → [`LaneOutput::Beyond`]
+    /// Whether anything is mapped from a block on, while nobody writes there; `unmap`: it is unmapped. →
+    /// [`LaneOutput::Beyond`]
     Beyond {
         layer: LayerId,
         block: u64,
         unmap: bool,
     },
-    /// Blocks are what the layer of the reference, which is frozen, says of as many blocks; durable when answered. Whoever
-    /// asks keeps that layer for as long as something refers to it.
+    /// Makes blocks refer to the same number of blocks of the reference's layer, which is frozen; durable when
+    /// answered. The caller keeps that layer as long as something refers to it.
     Refer {
         layer: LayerId,
         block: u64,
         blocks: u64,
         to: Reference,
     },
-    /// What a layer says that something refers to: [`LaneError::NoSuchLayer`] where nobody keeps it any more.
+    /// Reads blocks of a layer that references name: [`LaneError::NoSuchLayer`] if nobody keeps it any more.
     ReadReferred {
         layer: LayerId,
         block: u64,
         blocks: u64,
     },
-    /// A layer to which these blocks refer is gone: they are to be found out anew.
+    /// A layer to which these blocks refer is gone: their bases are to be built anew.
     LookAgain {
         layer: LayerId,
         block: u64,
         blocks: u64,
     },
-    /// Who says what blocks are: `below`, on which the layer stands, or, where that is not named, the one right below it.
+    /// Which layer decides the content of blocks: `below`, which is under the layer, or the layer directly below it if
+    /// `below` is not given.
     Speakers {
         layer: LayerId,
         below: Option<LayerId>,
         block: u64,
         blocks: u64,
     },
-    /// How many entries refer to each layer; what is not named has none, and a power loss brings none back.
+    /// How many entries refer to each layer. A layer that is not listed has none, and a power loss brings none back.
     Referred,
 }
 
-/// What a request gives.
+/// The result of a request.
 #[derive(Clone, Debug)]
 pub enum LaneOutput {
     None,
     Data(Payload),
-    /// Data, with zeros in the place of blocks that are elsewhere.
+    /// Data, with zeros for blocks that are elsewhere.
     Parts(Payload, Vec<Elsewhere>),
-    /// The content of what is held, as with parts.
+    /// The content of the held blocks, as in `Parts`.
     Held(HoldId, Payload, Vec<Elsewhere>),
     /// The first `blocks` of the range are all mapped or all not.
     MapStatus {
@@ -152,7 +152,7 @@ pub enum LaneOutput {
     },
     /// Whether something is mapped there.
     Beyond(bool),
-    /// The layer that was meant, if it can be referred to, and the range in order.
+    /// The layer in question, if it can be referred to, and the parts of the range in order.
     Speakers(Option<LayerId>, Vec<Spoken>),
     /// Layers by their names.
     Referred(Vec<(LayerId, u64)>),
@@ -233,8 +233,8 @@ impl Lane {
         Ok(LaneOutput::None)
     }
 
-    /// The layer that is meant. One on which something stood for a moment may be on its way into another, and does not get
-    /// there where a page of the map is lost.
+    /// The layer that a request names. A layer that had another one above it for a moment may be merging into another,
+    /// and cannot finish if a page of the map is lost.
     pub(crate) async fn written_layer(&self, name: LayerId) -> Result<LayerId, LaneError> {
         loop {
             {
@@ -264,19 +264,19 @@ impl Lane {
         parent: Option<LayerId>,
         blocks: u64,
     ) -> Result<(), LaneError> {
-        // by its name: what it was called may be in another by now
+        // by its name: the layer that had this name may have been merged by now
         let state = || {
             let map = self.map.borrow();
             map.layers.get(&map.named(layer)).map(|layer| (layer.dropping, layer.stuck))
         };
-        // one of the same id that is being dropped goes first, where it can
+        // a layer of the same id that is being dropped goes first, if it can
         while let Some((true, stuck)) = state() {
             self.check_running()?;
             if stuck {
                 return Err(LaneError::NoSuchLayer);
             }
             match self.is_emptied(layer) {
-                // it goes with the next checkpoint, which nothing else may call for
+                // it is removed with the next checkpoint, which may have no other cause
                 true => self.want_checkpoint(),
                 false => self.background.notify(),
             }
@@ -292,9 +292,9 @@ impl Lane {
             let parent = map.named(parent);
             let below = map.layers.get_mut(&parent).filter(|below| !below.dropping);
             let below = below.ok_or(LaneError::NoSuchLayer)?;
-            // what is in the log before the new layer is the parent's, and nothing after it
+            // entries in the log before the new layer belong to the parent, and none after it
             below.frozen = true;
-            // never a lower tree than the one below: what is in that may go into this one
+            // never a lower tree than that of the layer below: its entries may be merged into this one
             height = height.max(below.height);
         }
         let created = self.commit_entry(Entry::Layer { layer, parent, height }).await;

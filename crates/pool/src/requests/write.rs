@@ -1,7 +1,8 @@
-//! Writing blocks of a layer: whole ones, parts of them, unmapping, comparing.
+//! Writes blocks of a layer: whole blocks, parts of blocks, unmapping, compare-and-write.
 //!
-//! Parts of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first and
-//! append the merged one in the same step in which they find that nothing else is on its way to it. Appending is `admit.rs`.
+//! Writes of a part of a block (volumes with 512-byte logical blocks) and compare-and-write read the block first. They
+//! append the merged block in the same step in which they find that no other write to it is under way. `admit.rs`
+//! appends.
 
 use std::rc::Rc;
 
@@ -20,13 +21,13 @@ use crate::map::tree::{leaf, within_leaf};
 use crate::reading::read::told;
 
 impl Lane {
-    /// A layer that may be written.
+    /// Checks that a layer may be written.
     pub(crate) fn check_writable(&self, layer: LayerId, block: u64) -> Result<(), LaneError> {
         self.check_running()?;
         let map = self.map.borrow();
         match map.layers.get(&layer) {
             Some(found) if found.is_writable() => {
-                // a volume lies within its layer, unless the layer's record is wrong
+                // a volume is within its layer, unless the layer's record is wrong
                 if map.covers(layer, block) { Ok(()) } else { Err(LaneError::Unreadable { block }) }
             }
             Some(found) if !found.dropping => Err(LaneError::Frozen),
@@ -77,7 +78,7 @@ impl Lane {
         self.replace_block(layer, block, known, durable, merge).await
     }
 
-    /// Replaces a block by what `change` makes of it, atomically.
+    /// Replaces a block by the result of `change`, atomically.
     async fn replace_block(
         self: &Rc<Self>,
         layer: LayerId,
@@ -95,7 +96,7 @@ impl Lane {
             if before.as_ref().is_some_and(|entries| !entries[0].position.is_mapped())
                 && changed.iter().all(|&byte| byte == 0)
             {
-                // zeros where nothing is: they need no space
+                // zeros where nothing is mapped: they need no space
                 return Ok(());
             }
             self.log_room().await?;
@@ -111,7 +112,7 @@ impl Lane {
         }
     }
 
-    /// Waits until nothing is on its way to the blocks.
+    /// Waits until no entry for the blocks is on its way.
     pub(crate) async fn wait_until_settled(
         &self,
         layer: LayerId,
@@ -129,8 +130,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Compares blocks with `expected`, and writes `data` where they are equal; nothing can come in between. A
-    /// layer's compare-and-writes are at most a leaf page long.
+    /// Compares blocks with `expected`, and writes `data` if they are equal; no other write can come in between. A
+    /// compare-and-write within one lane covers at most a leaf page.
     pub(crate) async fn compare_and_write(
         self: &Rc<Self>,
         layer: LayerId,
@@ -171,7 +172,7 @@ impl Lane {
         }
     }
 
-    /// Unmaps whole blocks: they read as zeros from then on. Ranges without a page cost nothing.
+    /// Unmaps whole blocks: from then on they read as zeros. Ranges without a page cost nothing.
     pub(crate) async fn unmap_blocks(
         self: &Rc<Self>,
         layer: LayerId,
@@ -200,8 +201,8 @@ impl Lane {
         ticket.wait().await
     }
 
-    /// Has the leaf page in memory of a range that an entry is to change, when nobody holds its blocks, and the layer can be
-    /// written, and `also` holds. Between this and appending there must be no await.
+    /// Loads and pins the leaf page of a range that an entry is to change, when nobody holds its blocks, the layer can
+    /// be written, and `also` succeeds. Between this and appending there must be no await.
     pub(crate) async fn pin_range(
         &self,
         layer: LayerId,
@@ -235,7 +236,7 @@ impl Lane {
         }
         let (key, first) = leaf(layer, block);
         if !self.ensure_page(key).await? {
-            // looked up across an await: a write may have come in between, then it is after this unmap
+            // looked up across an await: a write that came in between is after this unmap
             return Ok(false);
         }
         let map = self.map.borrow();

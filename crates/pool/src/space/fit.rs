@@ -1,4 +1,4 @@
-//! Which chunks are a lane's, and how many segments drives of different sizes have room for.
+//! Which chunks belong to a lane, and for how many segments drives of different sizes have room.
 
 /// How many segments of `width` columns fit drives with `counts` chunks, no drive twice in a segment.
 pub(crate) fn fit(counts: &[usize], width: usize) -> usize {
@@ -17,7 +17,7 @@ pub(crate) fn fit(counts: &[usize], width: usize) -> usize {
     low
 }
 
-/// The chunks of a drive that are a lane's, the first last.
+/// The chunks of a drive that belong to a lane, in descending order.
 pub(crate) fn own_chunks(chunks: u32, (lane, lanes): (u16, u16)) -> Vec<u32> {
     (0..chunks).rev().filter(|chunk| chunk % u32::from(lanes) == u32::from(lane)).collect()
 }

@@ -1,20 +1,20 @@
-//! Which columns of a segment may lack something that was written to them, although their drives are there: a write that failed and
-//! was tolerated, rot that a scrub has found, what a drive missed while it was away.
+//! Which columns of a segment may lack data that was written to them, although their drives are there. The causes are a
+//! tolerated write error, corruption that a scrub has found, and writes that a drive missed while it was away.
 //!
-//! What survives the next failure follows from it, and which drive the pool could do without. It is a bound: two columns that
-//! lack something of different rows count as two.
+//! From this the lane knows what survives the next failure, and which drive the pool can do without. It is a bound: two
+//! columns that lack different rows count as two.
 
 /// A set of columns, and whether there may be others.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Lacking {
     columns: u64,
-    /// Something is missing, and where is not known: as many columns as the parity makes up for at most.
+    /// Something is missing at an unknown place: at most as many columns as there are parity columns.
     unknown: bool,
 }
 
 impl Lacking {
     pub const NOTHING: Lacking = Lacking { columns: 0, unknown: false };
-    /// As a checkpoint says it, which has no room to say more.
+    /// As recorded in a checkpoint, which has no room for details.
     pub const SOMEWHERE: Lacking = Lacking { columns: 0, unknown: true };
 
     pub fn is_nothing(self) -> bool {

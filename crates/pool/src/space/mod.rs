@@ -1,4 +1,4 @@
-//! Chunks and segments: which are free, what the others hold and lack, and who may use how many.
+//! Chunks and segments: which are free, what the others hold and lack, and how much each kind of work may use.
 
 pub mod fit;
 pub mod lacking;

@@ -1,4 +1,4 @@
-//! Space that was promised to writes that are not committed yet.
+//! Space that is reserved for writes that are not committed yet.
 
 use std::cell::Cell;
 
@@ -14,7 +14,7 @@ impl Promises {
         self.0.set(self.0.get() + blocks);
     }
 
-    /// The blocks are committed, or will never be.
+    /// The blocks are committed, or abandoned.
     pub fn take_back(&self, blocks: u64) {
         let promised = self.0.get().checked_sub(blocks);
         self.0.set(promised.expect("no more is taken back than was promised"));

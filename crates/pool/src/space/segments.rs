@@ -1,7 +1,7 @@
-//! The segments of a lane: which chunks they are made of, what lives in them, and which are free.
+//! The segments of a lane: their chunks, how many live blocks they hold, and which chunks are free.
 //!
-//! Pure bookkeeping; no I/O. What always holds: a chunk belongs to at most one segment, or is free; a
-//! segment's chunks become free only when a durable checkpoint no longer names it and nobody reads it.
+//! Pure bookkeeping; no I/O. What always holds: a chunk is free or in exactly one segment; a segment's chunks become
+//! free only when a durable checkpoint no longer names the segment and nobody reads it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -17,11 +17,11 @@ use crate::space::lacking::Lacking;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SegmentState {
-    /// Set aside for the log, in its order; nothing written yet.
+    /// Reserved for the log, in its order; nothing is written yet.
     Reserved,
     /// Batches are being appended.
     Open,
-    /// No more batches.
+    /// No more batches go into it.
     Sealed,
     /// Freed, but somebody still reads from it.
     Condemned,
@@ -29,28 +29,28 @@ pub(crate) enum SegmentState {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Segment {
-    /// Shared: whoever reads keeps them while it does.
+    /// Shared: readers keep them while they read.
     pub columns: Rc<SegmentColumns>,
     pub state: SegmentState,
     /// Blocks that the map points at, map pages among them.
     pub live: u32,
     pub used_rows: u32,
     pub last: Sequence,
-    /// What may lack something in some batch.
+    /// Columns that may lack data of some batch.
     pub lacking: Lacking,
-    /// Cleaning could not move what is live in it; it is left alone.
+    /// Cleaning could not move its live blocks; it leaves the segment alone.
     pub stuck: bool,
-    /// Something live in it can neither be read nor rebuilt (`loss.rs`).
+    /// A live block in it can neither be read nor rebuilt (`loss.rs`).
     pub lost: bool,
     readers: u32,
 }
 
-/// How much there can be on some drives.
+/// How much fits on some drives.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Extent {
     /// Segments, used or not.
     pub total: usize,
-    /// Data blocks of one that is filled with full batches.
+    /// Data blocks of a segment filled with full batches.
     pub packed: usize,
 }
 
@@ -61,27 +61,28 @@ pub(crate) struct Segments {
     width: u8,
     segments: BTreeMap<SegmentId, Segment>,
     next: u32,
-    /// The pool's epoch: that of all segments that are made.
+    /// The pool's epoch, which all new segments get.
     epoch: Epoch,
     /// Free chunks of each drive, by index.
     free: Vec<Vec<u32>>,
     /// How many of each drive's chunks are this lane's.
     owned: Vec<usize>,
-    /// Drives that new segments may stand on.
+    /// Drives that may be used for new segments.
     online: Vec<bool>,
     /// Drives that can be read.
     readable: Vec<bool>,
-    /// This lane, and how many share the drives' chunks.
+    /// This lane, and the number of lanes that share the drives' chunks.
     lane: (u16, u16),
     /// Reserved segments, in the order in which the log will open them.
     queue: VecDeque<SegmentId>,
     extent: Extent,
     live: u64,
-    /// A count of live blocks has turned out to be wrong: nothing is freed by one before all have been compared with the map.
+    /// A count of live blocks has turned out to be wrong: no segment is freed by its count before all counts have been
+    /// compared with the map.
     pub doubted: bool,
-    /// Blocks that the map names in segments which are not there, when they were last counted.
+    /// Blocks that the map names in segments that do not exist, at the last count.
     pub gone: u64,
-    /// Segments whose chunks readers hold.
+    /// Number of segments whose chunks readers hold.
     condemned: usize,
     /// Segments that could be made of the free chunks, and those of the queue that can be written.
     free_segments: usize,
@@ -89,8 +90,8 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// A lane with nothing in it: all of its chunks are free. `chunks` counts the chunks of each drive, of
-    /// which every `lanes`-th is this lane's.
+    /// An empty lane: all of its chunks are free. `chunks` gives the chunks of each drive; every `lanes`-th of them
+    /// belongs to this lane.
     pub fn new(
         protection: Protection,
         width: u8,
@@ -137,13 +138,12 @@ impl Segments {
         Extent { total: fit(&counts, shape.width().min(counts.len())), packed: self.packed_in(shape) }
     }
 
-    /// What fits the drives that are online.
+    /// What fits on the online drives.
     pub fn extent(&self) -> Extent {
         self.extent
     }
 
-    /// What would fit them without one of them, and with a drive of so many chunks in its place, if one is: segments may be
-    /// narrower then.
+    /// What would fit without one of them, or with a replacement of this many chunks: segments may be narrower then.
     pub fn extent_without(&self, drive: u8, instead: Option<u32>) -> Extent {
         let mut without = self.online.clone();
         without[usize::from(drive)] = false;
@@ -165,7 +165,7 @@ impl Segments {
         self.protection.segment_shape(self.width, self.online.iter().filter(|&&online| online).count())
     }
 
-    /// Data blocks of one new segment when it is filled with full batches.
+    /// Data blocks of one new segment, filled with full batches.
     pub fn packed_blocks(&self) -> usize {
         self.extent.packed
     }
@@ -176,7 +176,7 @@ impl Segments {
         (self.rows / batch * per_batch + shape.blocks_in(self.rows % batch)).max(1)
     }
 
-    /// Takes in the segments that a checkpoint names.
+    /// Restores the segments that a checkpoint names.
     pub fn restore(&mut self, segments: Vec<Segment>) {
         let mut used: Vec<base::HashSet<u32>> = vec![Default::default(); self.free.len()];
         for column in segments.iter().flat_map(|segment| segment.columns.columns.iter().flatten()) {
@@ -208,8 +208,7 @@ impl Segments {
         self.count_total();
     }
 
-    /// Takes in what drives there are now, by index: chunks, whether new segments may stand on them, and
-    /// whether they can be read.
+    /// Updates the drives, by index: chunks, whether new segments may use them, and whether they can be read.
     pub fn set_drives(&mut self, drives: impl Iterator<Item = (u32, bool, bool)>) {
         let (mut online, mut readable) = (Vec::new(), Vec::new());
         for (index, (chunks, is_online, is_readable)) in drives.enumerate() {
@@ -230,14 +229,14 @@ impl Segments {
         segment.columns.columns.iter().filter(lost).count()
     }
 
-    /// Columns of a segment that may be of no use to rebuild from: lost ones, and those that lack something. Where it is not known
-    /// what does, as many as may.
+    /// Columns of a segment that may be useless for rebuilding: lost ones, and those that lack something. If it is
+    /// unknown which ones lack something, the maximum counts.
     pub fn exposed_columns(&self, segment: &Segment) -> usize {
         let known = self.useless_beside(segment, None);
         if segment.lacking.is_unknown() { known.max(segment.columns.shape().parity()) } else { known }
     }
 
-    /// Columns of a segment that are known to be of no use to rebuild from, a drive's own left out.
+    /// Columns of a segment that are known to be useless for rebuilding, without those of one drive.
     pub fn useless_beside(&self, segment: &Segment, drive: Option<u8>) -> usize {
         let useless = |(index, column): &(usize, &Option<Column>)| {
             let own = column.is_some_and(|column| Some(column.drive) == drive);
@@ -252,7 +251,7 @@ impl Segments {
         self.readable.get(usize::from(column.drive)).copied().unwrap_or(false)
     }
 
-    /// Whether writing a segment's blocks anew would make them safer, or empty a drive that is to go.
+    /// Whether writing a segment's blocks anew would make them safer, or would empty a drive that is to leave.
     pub fn wants_rewriting(&self, segment: &Segment) -> bool {
         let drains = |column: &Column| !self.is_online(column.drive);
         !segment.lacking.is_nothing()
@@ -260,12 +259,12 @@ impl Segments {
             || segment.columns.columns.iter().flatten().any(drains) && self.lost_columns(segment) == 0
     }
 
-    /// Every drive that there has been, by index.
+    /// Every drive that ever was in the pool, by index.
     pub fn drives(&self) -> impl Iterator<Item = u8> {
         (0..self.free.len()).map(|drive| drive as u8)
     }
 
-    /// Of each drive: the free chunks, and how many there are of this lane.
+    /// For each drive: the free chunks, and the number of chunks of this lane.
     pub fn chunks(&self) -> impl Iterator<Item = (&Vec<u32>, usize)> {
         self.free.iter().zip(self.owned.iter().copied())
     }
@@ -281,7 +280,7 @@ impl Segments {
         self.online.get(usize::from(drive)).copied().unwrap_or(false)
     }
 
-    /// Makes a segment of free chunks, on the drives that have most of them. `None` where there are too few.
+    /// Makes a segment of free chunks, on the drives that have most of them. `None` if there are too few.
     pub fn allocate(&mut self) -> Option<SegmentId> {
         let shape = self.shape();
         let drives = self.free.len();
@@ -312,7 +311,7 @@ impl Segments {
         Some(id)
     }
 
-    /// Columns that a new segment may lack: only where so few drives are online that there is no choice.
+    /// Columns that a new segment may lack: some only if too few drives are online.
     fn absent_allowed(&self) -> usize {
         let online = self.online.iter().filter(|&&online| online).count();
         self.shape().width().saturating_sub(online)
@@ -328,7 +327,7 @@ impl Segments {
         self.free_segments + self.queued
     }
 
-    /// Whether every column of a segment stands on a drive that is online, and none is lacking without need.
+    /// Whether every column of a segment is on an online drive, and no column is missing unnecessarily.
     pub fn is_whole(&self, id: SegmentId) -> bool {
         let columns = &self.get(id).columns.columns;
         let absent = columns.iter().filter(|column| column.is_none()).count();
@@ -347,7 +346,7 @@ impl Segments {
         self.condemned > 0
     }
 
-    /// Segments that there can be in all.
+    /// Maximum number of segments.
     pub fn total_segments(&self) -> usize {
         self.extent.total
     }
@@ -359,7 +358,8 @@ impl Segments {
         self.queued += usize::from(self.is_whole(id));
     }
 
-    /// Reserved segments on drives that nothing new goes to are set aside no more; the next checkpoint frees them.
+    /// Gives up reserved segments on drives that accept nothing new; the next checkpoint frees them. Returns whether
+    /// there were any.
     pub fn drop_unusable(&mut self) -> bool {
         let (kept, dropped): (VecDeque<SegmentId>, VecDeque<SegmentId>) =
             std::mem::take(&mut self.queue).into_iter().partition(|&id| self.is_whole(id));
@@ -369,7 +369,7 @@ impl Segments {
         !dropped.is_empty()
     }
 
-    /// Whether something that was set aside has been given up since the last checkpoint: the next one frees it.
+    /// Whether a reserved segment has been given up since the last checkpoint: the next one frees it.
     pub fn has_given_up(&self) -> bool {
         let unused = |segment: &Segment| segment.used_rows == 0 && segment.live == 0;
         self.iter().any(|(_, segment)| segment.state == SegmentState::Sealed && unused(segment))
@@ -385,7 +385,7 @@ impl Segments {
         &self.queue
     }
 
-    /// Whether a segment, if there is such a one, may lack something.
+    /// Whether a segment, if it exists, may lack something.
     pub fn lacks_something(&self, id: SegmentId) -> bool {
         self.segments.get(&id).is_some_and(|segment| !segment.lacking.is_nothing())
     }
@@ -407,7 +407,7 @@ impl Segments {
         self.segments.iter().filter(|(_, segment)| segment.state != SegmentState::Condemned)
     }
 
-    /// Those that readers hold, too.
+    /// All segments, including those that readers hold.
     pub fn all(&self) -> impl Iterator<Item = &Segment> {
         self.segments.values()
     }
@@ -424,7 +424,7 @@ impl Segments {
     pub fn remove_live(&mut self, id: SegmentId) {
         match self.segments.get_mut(&id).filter(|segment| segment.live > 0) {
             Some(segment) => (segment.live, self.live) = (segment.live - 1, self.live - 1),
-            // a table has said too little, or a page names what is not there
+            // the count in a table was too low, or a page names a segment that does not exist
             None => self.doubted = true,
         }
     }
@@ -438,7 +438,7 @@ impl Segments {
         self.get_mut(id).readers += 1;
     }
 
-    /// `true` where its chunks have become free.
+    /// `true` if its chunks have become free.
     pub fn unpin(&mut self, id: SegmentId) -> bool {
         let segment = self.get_mut(id);
         assert!(segment.readers > 0);
@@ -450,7 +450,7 @@ impl Segments {
         free
     }
 
-    /// Gives a segment up; its chunks are free as soon as nobody reads from it.
+    /// Frees a segment; its chunks are free as soon as nobody reads from it.
     pub fn release(&mut self, id: SegmentId) {
         let segment = self.get_mut(id);
         assert_eq!(segment.live, 0, "segment {id:?} still has live blocks");
@@ -472,7 +472,7 @@ impl Segments {
 }
 
 impl Segment {
-    /// Its columns on a drive may lack something.
+    /// The segments' columns on this drive may lack something.
     pub fn lacks_on(&mut self, drive: u8) {
         let columns = self.columns.clone();
         let there = |column: &Option<Column>| column.is_some_and(|column| column.drive == drive);

@@ -1,41 +1,41 @@
-//! How full a lane is, who may use what is left, and who has to wait. The reasons for the numbers are in
-//! `docs/design/0003-space.md`.
+//! How full a lane is, who may use the remaining space, and who has to wait. `docs/design/0003-space.md` gives the
+//! reasons for the numbers.
 //!
 //! ```text
 //!  segments:  | in use ............ | hosts | cleaning works here | checkpoints |
 //!                                    `------------- room ----------------------'
 //! ```
 //!
-//! Three bounds, never mixed: *capacity* (live blocks; beyond it writes that add blocks are refused), *room*
-//! (free segments; beyond it writes wait for cleaning), and *dirty pages* (beyond them writes wait for a
-//! checkpoint). Capacity is set so that whoever waits for room has garbage to wait for.
+//! There are three separate bounds. *Capacity* counts live blocks: beyond it, writes that add blocks are refused.
+//! *Room* counts free segments: beyond it, writes wait for cleaning. *Dirty pages*: beyond them, writes wait for a
+//! checkpoint. Capacity is set so that there is always garbage to clean when a write waits for room.
 
 use crate::map::tree::Map;
 use crate::space::segments::{Extent, Segments};
 
 /// Segments that a checkpoint and rounding may leave partly unused.
 const SLACK: usize = 3;
-/// Pages that a checkpoint has to write at most, whatever memory there is: it bounds what a start has to replay.
+/// Maximum number of pages that a checkpoint has to write, regardless of memory: it bounds what a start has to replay.
 const DIRTY_PAGES_MAX: usize = 48 << 10;
-/// Pages above the leaves that a layer has at least.
+/// Minimum number of pages above the leaves in a layer.
 const UPPER_PAGES: usize = 2;
 
-/// A lane's space, divided. In segments where nothing else is said.
+/// The division of a lane's space. In segments unless stated otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Shares {
-    /// Free, set aside for the log or not.
+    /// Free segments, reserved for the log or not.
     pub room: usize,
-    /// For a checkpoint of what has to be written now, and for an empty one after it.
+    /// Segments for a checkpoint of the present changes, and for an empty checkpoint after it.
     pub checkpoint: usize,
-    /// For cleaning to work in.
+    /// Segments for cleaning to work in.
     pub cleaning: usize,
-    /// Free segments at which cleaning begins, beyond those where hosts wait.
+    /// How far above the hosts' limit cleaning begins.
     ahead: usize,
-    /// Taken by a round of cleaning that is under way, which will give it back.
+    /// Segments taken by a running round of cleaning, which will return them.
     pub lent: usize,
-    /// Blocks that can be live at most.
+    /// Maximum number of live blocks.
     pub capacity_blocks: u64,
-    /// Pages that the next checkpoint may have to write: beyond it, writes wait for it.
+    /// Maximum number of pages for the next checkpoint: beyond it, writes wait for the checkpoint.
     pub dirty_max: usize,
     /// A checkpoint's table, in blocks.
     table_blocks: usize,
@@ -48,7 +48,7 @@ impl Shares {
         Shares::of(segments.extent(), segments, map)
     }
 
-    /// Blocks that could be live at most without a drive, or with one of so many chunks in its place.
+    /// Maximum number of live blocks without a drive, or with a replacement of this many chunks.
     pub fn capacity_without(drive: u8, instead: Option<u32>, segments: &Segments, map: &Map) -> u64 {
         Shares::of(segments.extent_without(drive, instead), segments, map).capacity_blocks
     }
@@ -56,13 +56,13 @@ impl Shares {
     fn of(extent: Extent, segments: &Segments, map: &Map) -> Shares {
         let Extent { total, packed } = extent;
         let table_blocks = segments.table_blocks(map.layers.len());
-        // two checkpoints' pages may be in memory: those that are being written, and the next ones
+        // pages of two checkpoints may be in memory: the pages that are being written, and the next ones
         let dirty_max =
             (map.budget_pages() * 3 / 8).min(DIRTY_PAGES_MAX).min((total / 96).max(1) * packed).max(24);
         let checkpoint = |pages: usize| SLACK + (pages + 2 * table_blocks).div_ceil(packed);
 
-        // What a round of cleaning costs at most beside the blocks that it moves: every map page once, and the
-        // checkpoints that keep the dirty pages bounded on the way.
+        // the maximum cost of a round of cleaning besides its moved blocks: every map page once, and the checkpoints
+        // that keep the dirty pages bounded meanwhile
         let stored = segments.live().saturating_sub(map.mapped()) as usize;
         let pages = (stored + map.exposed_pages()).max(total * packed / 256);
         let above = pages_above(map.layers.len(), dirty_max);
@@ -86,27 +86,27 @@ impl Shares {
         }
     }
 
-    /// Blocks that each of a round's checkpoints takes beside the leaf pages.
+    /// Blocks of each checkpoint of a round, besides the leaf pages.
     pub fn checkpoint_blocks(&self, layers: usize) -> usize {
         self.table_blocks + pages_above(layers, self.dirty_max)
     }
 
-    /// Segments for the pages that the next checkpoint has to write now.
+    /// Segments for the pages that the next checkpoint would write now.
     pub fn checkpoint_pages(&self) -> usize {
         self.checkpoint.saturating_sub(SLACK)
     }
 
-    /// Hosts' writes wait at this room.
+    /// The room at which hosts' writes wait.
     pub fn hosts_wait(&self) -> usize {
         self.checkpoint + self.cleaning.saturating_sub(self.lent)
     }
 
-    /// Cleaning begins at this room.
+    /// The room at which cleaning begins.
     pub fn cleaning_begins(&self) -> usize {
         self.hosts_wait() + self.ahead
     }
 
-    /// Segments that the log may need before a checkpoint sets more aside.
+    /// Segments that the log may need before a checkpoint reserves more.
     pub fn working(&self) -> usize {
         (self.cleaning + self.ahead).min(512)
     }

@@ -1,4 +1,4 @@
-//! Who waits for space, for how long, and who is refused. How much there is for whom: `shares.rs`.
+//! Which writes wait for space, for how long, and which are refused. `shares.rs` computes the shares.
 
 use crate::error::LaneError;
 use crate::format::header::Entry;
@@ -32,8 +32,8 @@ impl Lane {
         shares.room <= shares.cleaning_begins()
     }
 
-    /// Waits until a change may go on that frees space, or that must be possible in a full pool: it waits
-    /// for cleaning, as long as cleaning makes progress.
+    /// Waits until a change may continue that frees space, or that must be possible in a full pool. It waits for
+    /// cleaning as long as cleaning makes progress.
     pub(crate) async fn wait_for_scraps(&self) -> Result<(), LaneError> {
         loop {
             self.check_running()?;
@@ -58,7 +58,7 @@ impl Lane {
         self.map.borrow().exposed_pages() * 2 >= self.shares().dirty_max
     }
 
-    /// Waits until a host's write may go on.
+    /// Waits until a host's write may continue.
     pub(crate) async fn wait_for_space(&self) -> Result<(), LaneError> {
         loop {
             self.check_running()?;
@@ -77,8 +77,8 @@ impl Lane {
         }
     }
 
-    /// Sets space aside for blocks that a write adds. Refused where the pool is full, but for those that must
-    /// `always` be possible.
+    /// Promises space for blocks that a write adds. Refused if the pool is full, except for blocks that must `always`
+    /// be possible.
     pub(crate) fn promise(&self, blocks: u64, always: bool) -> bool {
         let after = self.segments.borrow().live() + self.promises.blocks() + blocks;
         if blocks > 0 && !always && after > self.shares().capacity_blocks {
@@ -92,8 +92,8 @@ impl Lane {
         self.promises.take_back(blocks);
     }
 
-    /// Nothing can be cleaned and no checkpoint would help: writes are refused until something is unmapped,
-    /// and those that wait in the log are given up.
+    /// Nothing can be cleaned and no checkpoint would help: writes are refused until something is unmapped, and those
+    /// that wait in the log are abandoned.
     pub(crate) fn starve(&self) {
         self.cleaner.starve();
         let refused = |entry: &Entry| match *entry {
@@ -105,7 +105,7 @@ impl Lane {
         self.log_work.notify();
     }
 
-    /// Something was freed: whoever was refused may try again.
+    /// Something was freed: hosts whose writes were refused may try again.
     pub(crate) fn relieve(&self) {
         if self.cleaner.relieve() {
             self.space.notify();

@@ -1,4 +1,4 @@
-//! Copying from another volume of the pool, or within one, by references.
+//! Copies between volumes of the pool, or within one volume, by references.
 
 use base::{BLOCK_BYTES, LayerId};
 use block::BlockError;
@@ -10,9 +10,9 @@ use crate::layers::references::{Speaker, Spoken};
 use crate::requests::request::{LaneOutput, LaneRequest};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Stretches are copied one after the other; what is to be referred to within one, at once.
+/// Stretches are copied one after the other; the references within one stretch are made at the same time.
 const AT_ONCE_BYTES: u64 = 16 << 20;
-/// Changes of them that are under way at once.
+/// Changes of references in flight at the same time.
 const CHANGES_AT_ONCE: usize = 64;
 
 /// A stretch of a copy; bytes are whole blocks.
@@ -24,7 +24,7 @@ pub struct CopyRange {
 }
 
 impl CopyRange {
-    /// Whether it begins and ends with blocks on both sides: only then something can be referred to.
+    /// Whether it begins and ends with whole blocks on both sides: only whole blocks can be referred to.
     pub fn is_whole(&self) -> bool {
         [self.source_bytes, self.destination_bytes, self.length_bytes]
             .iter()
@@ -40,19 +40,19 @@ impl CopyRange {
     }
 }
 
-/// Who speaks of a range of a volume.
+/// Which layers decide the content of a range of a volume.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Survey {
-    /// The layer right below the one the volume is in, where it can be referred to, and is the same in all lanes.
+    /// The layer directly below the volume's layer, if it can be referred to and is the same in all lanes.
     pub below: Option<LayerId>,
-    /// Blocks that nothing can refer to.
+    /// Blocks that cannot be referred to.
     pub above_blocks: u64,
-    /// Blocks that are there.
+    /// Mapped blocks.
     pub mapped_blocks: u64,
 }
 
 impl PoolVolume {
-    /// Who speaks of a range of whole blocks.
+    /// Which layers decide the content of a range of whole blocks.
     pub async fn survey(&self, start_bytes: u64, length_bytes: u64) -> Result<Survey, BlockError> {
         let mut survey = Survey::default();
         let (pieces, answers) = self.speakers(start_bytes, length_bytes, None).await?;
@@ -88,12 +88,12 @@ impl PoolVolume {
         Ok((pieces, answers.collect()))
     }
 
-    /// Has a range be what the source is: blocks that `below` speaks of, a frozen layer under the source's, are referred
-    /// to, and so is what the source refers to itself. Durable when this ends. Gives what nothing can refer to: its data is
-    /// to be copied. The ranges do not overlap.
+    /// Makes a range equal to the source's by references, as far as possible. It refers to blocks that `below` decides, a
+    /// frozen layer below the source's, and to blocks that the source itself refers to. Durable when this ends. Returns
+    /// what nothing can refer to: its data has to be copied. The ranges must not overlap.
     ///
-    /// Whoever asks keeps `below`, and all that anything in the pool refers to, until this ends; and `below` from then
-    /// on, for as long as something refers to it.
+    /// The caller keeps `below`, and everything that references in the pool name, until this ends. After that it keeps
+    /// `below` as long as something refers to it.
     pub async fn copy_from(
         &self,
         source: &PoolVolume,
@@ -138,7 +138,7 @@ impl PoolVolume {
                 None => self.clear(part).await,
             }
         };
-        // each that goes on asks all of those that are waited for
+        // each future that continues polls all that it waits for
         let mut left = changes.into_iter();
         while left.len() > 0 {
             let some = join_all(left.by_ref().take(CHANGES_AT_ONCE).map(change)).await;

@@ -1,4 +1,5 @@
-//! Blocks that are elsewhere: a lane says what they refer to, and the volume, which knows all lanes, asks there.
+//! Follows references: a lane answers which block a reference names, and the volume, which knows all lanes, reads it
+//! there.
 
 use base::BLOCK_BYTES;
 use block::Payload;
@@ -10,11 +11,11 @@ use crate::error::LaneError;
 use crate::layers::references::{Elsewhere, Known, filled};
 use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 
-/// How often a request begins again because what a block refers to is gone, or another, by now.
+/// How often a request restarts because a referred block is gone or has changed.
 const ATTEMPTS: u32 = 16;
 
 impl PoolVolume {
-    /// Carries out a piece's request, and tells the lane what is elsewhere where it has to know.
+    /// Carries out a piece's request, and supplies the content of referred blocks if the lane needs it.
     pub(super) async fn send(&self, piece: &Piece, request: LaneRequest) -> LaneResult {
         match request {
             LaneRequest::WritePart { .. } | LaneRequest::CompareAndWrite { .. } => {
@@ -41,7 +42,7 @@ impl PoolVolume {
         Err(LaneError::Unavailable)
     }
 
-    /// What the references say that a piece's blocks are.
+    /// The content of a piece's blocks that are references.
     async fn known(&self, piece: &Piece) -> Result<Vec<Known>, LaneError> {
         let (pieces, elsewhere) = self.read_own(piece).await?;
         let whole = self.filled(piece, pieces, elsewhere.clone()).await?;
@@ -63,7 +64,7 @@ impl PoolVolume {
         }
     }
 
-    /// Puts what is elsewhere into what a lane has read of a piece.
+    /// Fills referred blocks into what a lane has read of a piece.
     pub(super) async fn filled(
         &self,
         piece: &Piece,
@@ -76,7 +77,7 @@ impl PoolVolume {
                 Err(LaneError::NoSuchLayer) => {}
                 Err(error) => return Err(error),
             }
-            // overwritten since, or what the lane keeps of it is out of date
+            // overwritten since, or the lane's base is out of date
             let (layer, block, blocks) = (self.layer, piece.block, piece.blocks());
             self.lanes[piece.lane].execute(LaneRequest::LookAgain { layer, block, blocks }).await?;
             (pieces, elsewhere) = self.read_own(piece).await?;
@@ -97,7 +98,7 @@ impl PoolVolume {
             let here = piece.block + part.first as u64;
             match read {
                 Ok(LaneOutput::Data(pieces)) => Ok((part.first, pieces)),
-                // references are one deep: nobody makes one to a reference
+                // references are one level deep: no reference names a reference
                 Ok(_) => Err(LaneError::Unreadable { block: here }),
                 Err(LaneError::Unreadable { block: at }) => {
                     Err(LaneError::Unreadable { block: here + at.saturating_sub(block) })
@@ -109,7 +110,7 @@ impl PoolVolume {
     }
 }
 
-/// Parts that stand in one page of one lane each.
+/// The parts of a range that are in one page of one lane each.
 fn within_pages(part: Elsewhere) -> impl Iterator<Item = Elsewhere> {
     let mut at = 0;
     std::iter::from_fn(move || {

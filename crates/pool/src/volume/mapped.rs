@@ -1,4 +1,5 @@
-//! Which of a volume's blocks are mapped: every lane is asked once, for as far as it can tell, however large the volume is.
+//! Finds which blocks of a volume are mapped. Each lane is asked once and answers as far as it can, however large the
+//! volume is.
 
 use base::{BLOCK_BYTES, Lba};
 use block::{BlockOutput, BlockResult};
@@ -8,7 +9,8 @@ use super::{PAGE, Piece, PoolVolume};
 use crate::requests::request::{LaneOutput, LaneRequest};
 
 impl PoolVolume {
-    /// What a volume's block range begins with, and how far it goes on alike as far as that was found out.
+    /// Whether a volume's block range begins with mapped blocks, and how far the same state extends, as far as that was
+    /// found out.
     pub(super) async fn map_status(&self, lba: Lba, blocks: u64) -> BlockResult {
         let block_bytes = u64::from(self.geometry.block_bytes);
         let per_block = BLOCK_BYTES as u64 / block_bytes;
@@ -25,7 +27,7 @@ impl PoolVolume {
         Ok(BlockOutput::MapStatus { mapped, blocks })
     }
 
-    /// The part of a range of blocks that stands on its first page.
+    /// The part of a range of blocks that is on its first page.
     fn first_piece(&self, start: u64, end: u64) -> Piece {
         let blocks = (end - start).min(PAGE - start % PAGE);
         self.split(start * BLOCK_BYTES as u64, blocks * BLOCK_BYTES as u64)[0]
@@ -40,14 +42,15 @@ impl PoolVolume {
         }
     }
 
-    /// Up to which block all from `from` on, the beginning of a page, are in this state as far as the lanes can tell.
+    /// Up to which block all blocks from `from`, the beginning of a page, are in this state, as far as the lanes can
+    /// tell.
     async fn alike_until(&self, mapped: bool, from: u64, end: u64) -> Result<u64, block::BlockError> {
         let lanes = self.lanes.len() as u64;
         let pages = (end - from).div_ceil(PAGE).min(lanes);
-        // each lane's first page that is not before `from`
+        // each lane's first page at or after `from`
         let firsts: Vec<Piece> = (0..pages).map(|page| self.first_piece(from + page * PAGE, end)).collect();
         let asked = firsts.iter().map(|piece| {
-            // as many of the lane's pages as the range may have
+            // at most as many of the lane's pages as the range has
             let blocks = (end - piece.volume_block).div_ceil(lanes * PAGE) * PAGE;
             self.status_of(piece, blocks)
         });
@@ -55,7 +58,7 @@ impl PoolVolume {
         for (piece, answer) in firsts.iter().zip(join_all(asked.collect::<Vec<_>>()).await) {
             let (state, alike) = answer?;
             let alike = if state == mapped { alike } else { 0 };
-            // the lane's pages are every so-manieth of the volume's
+            // the lane's pages are interleaved with those of the other lanes
             let stops = piece.volume_block + alike / PAGE * lanes * PAGE + alike % PAGE;
             until = until.min(stops);
         }

@@ -1,4 +1,4 @@
-//! A volume of a pool: its blocks dealt to the pool's lanes, as a block target.
+//! A volume of a pool: its blocks are distributed over the pool's lanes. It is a block target.
 //!
 //! ```text
 //!  volume  | page 0 | page 1 | page 2 | page 3 | ...        a page is 256 blocks of 4 KiB = 1 MiB
@@ -45,7 +45,7 @@ impl LaneRef {
     pub async fn execute(&self, request: LaneRequest) -> LaneResult {
         match self {
             LaneRef::Local(lane) => lane.execute(request).await,
-            // no answer: the other shard is ending
+            // no answer: the other shard is shutting down
             LaneRef::Remote(lane, way) => {
                 way.call(*lane, request).await.unwrap_or(Err(LaneError::Unavailable))
             }
@@ -53,17 +53,17 @@ impl LaneRef {
     }
 }
 
-/// A volume. See the module's words.
+/// A volume. See the header of this file.
 #[derive(Clone)]
 pub struct PoolVolume {
     lanes: Vec<LaneRef>,
     layer: LayerId,
-    /// The layer by whose id blocks are dealt to lanes: its own, or that of what it began as.
+    /// The layer by whose id blocks are distributed to lanes: its own, or that of the lowest layer below it.
     dealt_as: LayerId,
     geometry: Geometry,
 }
 
-/// Part of a request that one lane carries out: whole blocks, or part of one.
+/// A part of a request that one lane carries out: whole blocks, or part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Piece {
     lane: usize,
@@ -72,7 +72,7 @@ struct Piece {
     /// Bytes from the start of that block; zero unless this is part of a block.
     offset_bytes: usize,
     length_bytes: usize,
-    /// Where it begins within the request.
+    /// The offset within the request.
     at_bytes: usize,
     /// The volume's block.
     volume_block: u64,
@@ -81,7 +81,7 @@ struct Piece {
 /// A request's pieces, nearly always one.
 type Pieces = SmallVec<[Piece; 1]>;
 
-/// Pieces of a large range that are unmapped side by side.
+/// Pieces of a large range that are unmapped at the same time.
 const UNMAPS_AT_ONCE: usize = 32;
 
 impl Piece {
@@ -101,7 +101,8 @@ impl PoolVolume {
         PoolVolume { lanes, layer, dealt_as: layer, geometry }
     }
 
-    /// In a layer that stands on others: its blocks are in the same lanes as theirs, dealt as in the lowest of them.
+    /// Sets the layer by which blocks are distributed, for a layer above others: its blocks are in the same lanes as
+    /// those of the lowest layer.
     pub fn dealt_as(self, layer: LayerId) -> PoolVolume {
         PoolVolume { dealt_as: layer, ..self }
     }
@@ -111,7 +112,8 @@ impl PoolVolume {
         size_bytes.div_ceil(BLOCK_BYTES as u64).div_ceil(PAGE).div_ceil(u64::from(lanes)) * PAGE
     }
 
-    /// For each lane, its first block that is not before a block of the volume, whose blocks are dealt as those of this layer.
+    /// For each lane, its first block that is not before the given block of the volume. The volume's blocks are
+    /// distributed like those of this layer.
     pub fn lanes_from(block: u64, dealt_as: LayerId, lanes: u16) -> Vec<u64> {
         let (count, page) = (u64::from(lanes), block / PAGE);
         let first = u64::from(dealt_as.0) % count;
@@ -146,7 +148,7 @@ impl PoolVolume {
         asked || !self.geometry.write_back
     }
 
-    /// Splits a byte range: at lanes' pages, and where a block is covered only in part.
+    /// Splits a byte range at lanes' pages, and where a block is covered only in part.
     fn split(&self, start_bytes: u64, length_bytes: u64) -> Pieces {
         let lanes = self.lanes.len() as u64;
         let first = u64::from(self.dealt_as.0) % lanes;
@@ -194,7 +196,7 @@ impl PoolVolume {
         block_error(error, |block| Lba((piece.volume_block + block.saturating_sub(piece.block)) * per_block))
     }
 
-    /// Sends one request per piece, side by side; the first error wins.
+    /// Sends one request per piece, all at the same time; the first error wins.
     async fn on_pieces(
         &self,
         pieces: &[Piece],
@@ -314,8 +316,8 @@ impl PoolVolume {
         result.map(|_| BlockOutput::None).map_err(|error| self.error(&all, error))
     }
 
-    /// Over a border of lanes: see `hold.rs`. Where a lane cannot write what others have written, the error says so
-    /// and some of the blocks are changed, as with any write.
+    /// Compare-and-write across lanes: see `hold.rs`. If a lane cannot write after others have written, the error is
+    /// returned and some of the blocks are changed, as with any write.
     async fn compare_and_write_held(
         &self,
         start_bytes: u64,

@@ -43,7 +43,7 @@ fn silence_is_as_long_as_it_is() {
     let mut map = Map::new(1 << 20);
     map.add_layer(LAYER, None, 5);
     assert_eq!(map.silent_until(LAYER, 7), Silence::Until(u64::MAX), "an empty layer");
-    // in memory alone: no page above names it
+    // only in memory: no page above names it
     let far = PAGE.pow(3) + 5 * PAGE;
     map.create(leaf(LAYER, far).0);
     assert_eq!(map.silent_until(LAYER, 7), Silence::Until(far));

@@ -1,11 +1,12 @@
-//! What the map says of segments, against what is kept of them.
+//! Compares the counts of segments with the map, and corrects them.
 
 use super::Segments;
 use crate::geometry::position::SegmentId;
 use crate::map::recounted::Recount;
 
 impl Segments {
-    /// Takes in what was counted anew, and gives how many counts were wrong. What nothing could be moved of may have been empty.
+    /// Adopts the new counts, and returns how many counts were wrong. A segment that cleaning could not move may have
+    /// been empty.
     pub fn mend_live(&mut self, recount: &Recount) -> u64 {
         let mut mended = 0;
         for (&id, segment) in &mut self.segments {
@@ -20,8 +21,8 @@ impl Segments {
         mended
     }
 
-    /// Whether what a page of the map names may be kept: pages name no segment that has yet to be made, and those above
-    /// others none that has gone. A block whose segment has gone is unreadable by itself.
+    /// Whether the map may name this segment. A leaf page may name a segment that is gone, but not one that has yet to
+    /// be made; a page above the leaves may only name segments that exist. A block whose segment is gone is unreadable.
     pub fn may_be_named(&self, id: SegmentId, by_leaf: bool) -> bool {
         self.find(id).is_some() || by_leaf && id.0 < self.next
     }
