@@ -108,5 +108,17 @@ fn open_direct(path: &str, kind: DriveKind, writable: bool) -> io::Result<File> 
 }
 
 fn error_of(error: io::Error) -> IoError {
-    error.raw_os_error().map_or(IoError::Other(0), |errno| drive_error(DriveKind::File, Asked::Open, errno))
+    // the kernel was not asked: the path has a zero byte, and so is no path
+    error.raw_os_error().map_or(IoError::NotFound, |errno| drive_error(DriveKind::File, Asked::Open, errno))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_a_zero_byte_is_not_there() {
+        let refused = open_direct("drive\0.img", DriveKind::File, false).expect_err("it is no path");
+        assert_eq!(error_of(refused), IoError::NotFound);
+    }
 }
