@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::VolumeId;
 use reservation::{AccessState, AccessStates, Cause, Refusal};
 use scsi::UnitAttention;
-use shard::{AccessAsk, AccessNews, Answer, FrontCall, MANAGER, ManagerCall, Told, kept};
+use shard::{AccessAsk, AccessNews, FrontCall, MANAGER, ManagerCall, Told, kept};
 
 use crate::aborting::Aborted;
 use crate::door::Front;
@@ -59,10 +59,7 @@ async fn change(front: &Rc<Front>, ask: &AccessAsk) -> Result<(), Refusal> {
 /// Makes the manager keep a volume's access states over a restart.
 async fn keep(front: &Front, volume: VolumeId, states: &AccessStates) -> Result<(), Refusal> {
     let call = ManagerCall::KeepAccess(volume, kept::access_to_keep(states));
-    match front.context.ask(MANAGER, call).await {
-        Answer::Reserved(result) => result,
-        other => unreachable!("the answer to access states to keep, not {other:?}"),
-    }
+    front.context.request(call).await
 }
 
 /// Announces to every shard. Ends when all have adopted the states and no command by a *transitioning* group is
@@ -100,8 +97,5 @@ pub(crate) fn adopt(front: &Front, announcement: &AccessNews) -> Aborted {
 
 /// Asks shard 0 to carry out a request.
 pub(crate) async fn request(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {
-    match front.context.ask(MANAGER, FrontCall::SetAccess(ask)).await {
-        Answer::Reserved(result) => result,
-        other => unreachable!("the answer to a change of access states, not {other:?}"),
-    }
+    front.context.request(FrontCall::SetAccess(ask)).await
 }

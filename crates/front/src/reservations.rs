@@ -15,7 +15,7 @@ use std::sync::Arc;
 use base::VolumeId;
 use reservation::{Refusal, ReservationRequest, Reservations};
 use scsi::UnitAttention;
-use shard::{Answer, FrontCall, MANAGER, ManagerCall, ReservationAsk, ReservationNews, kept};
+use shard::{FrontCall, MANAGER, ManagerCall, ReservationAsk, ReservationNews, kept};
 
 use crate::aborting::{Aborted, wait_for};
 use crate::door::Front;
@@ -53,10 +53,7 @@ pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<
 /// Makes the manager keep a volume's reservations over a restart.
 async fn keep(front: &Front, volume: VolumeId, reservations: &Reservations) -> Result<(), Refusal> {
     let call = ManagerCall::KeepReservations(volume, kept::reservations_to_keep(reservations));
-    match front.context.ask(MANAGER, call).await {
-        Answer::Reserved(result) => result,
-        other => unreachable!("the answer to reservations to keep, not {other:?}"),
-    }
+    front.context.request(call).await
 }
 
 /// Adopts an announcement on this shard. The returned commands are aborted, and may still be running.
@@ -107,10 +104,7 @@ fn abort(
 
 /// Asks shard 0 to carry out a request.
 pub(crate) async fn request(front: &Rc<Front>, ask: ReservationAsk) -> Result<(), Refusal> {
-    match front.context.ask(MANAGER, FrontCall::Reserve(ask)).await {
-        Answer::Reserved(result) => result,
-        other => unreachable!("the answer to a reservation, not {other:?}"),
-    }
+    front.context.request(FrontCall::Reserve(ask)).await
 }
 
 /// The session has ended: reservations that its nexuses made by RESERVE are released.

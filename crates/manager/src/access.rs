@@ -2,8 +2,8 @@
 
 use base::VolumeId;
 use catalog::CatalogError;
-use reservation::{AccessState, Cause, Refusal};
-use shard::{AccessAsk, Answer, FrontCall, MANAGER};
+use reservation::{AccessState, Cause};
+use shard::{AccessAsk, FrontCall};
 
 use crate::manager::Manager;
 use api::{self, CommandError, CommandErrorKind, GroupAccess, Reply};
@@ -23,11 +23,11 @@ impl Manager {
             state.catalog.find_volume(name).ok_or_else(missing)?.id
         };
         let before = self.check_access(volume, wanted)?;
-        let (from, to) = (words(before), words(wanted.state));
+        let (from, to) = (before.words(), wanted.state.words());
         let lines = vec![format!("portal group {} of volume {name} from {from} to {to}", wanted.group)];
         if !dry_run {
             let ask = AccessAsk { volume, by: None, changes: vec![(wanted.group, wanted.state)] };
-            self.ask_for_access(ask).await.map_err(|_| {
+            self.context.request(FrontCall::SetAccess(ask)).await.map_err(|_| {
                 let message = format!("the access states of volume {name} could not be changed");
                 let hint = "a host may be changing them, or no pool can be written; look at `tangelo status`";
                 CommandError::new(CommandErrorKind::Unavailable, message, hint)
@@ -65,13 +65,6 @@ impl Manager {
         Ok(now.of(wanted.group))
     }
 
-    async fn ask_for_access(&self, ask: AccessAsk) -> Result<(), Refusal> {
-        match self.context.ask(MANAGER, FrontCall::SetAccess(ask)).await {
-            Answer::Reserved(result) => result,
-            other => unreachable!("the answer to a change of access states, not {other:?}"),
-        }
-    }
-
     /// Portal groups, as shards know them.
     fn groups(&self) -> Vec<u16> {
         self.context.replica.borrow().groups.iter().copied().collect()
@@ -82,15 +75,5 @@ impl Manager {
         let Some(unit) = self.context.units.get(volume) else { return Vec::new() };
         let states = unit.access.borrow().clone();
         self.groups().into_iter().map(|group| GroupAccess { group, state: states.of(group) }).collect()
-    }
-}
-
-fn words(state: AccessState) -> &'static str {
-    match state {
-        AccessState::ActiveOptimized => "active/optimized",
-        AccessState::ActiveNonOptimized => "active/non-optimized",
-        AccessState::Standby => "standby",
-        AccessState::Unavailable => "unavailable",
-        AccessState::Transitioning => "transitioning",
     }
 }

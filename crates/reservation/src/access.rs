@@ -45,6 +45,17 @@ impl AccessState {
         AccessState::Transitioning,
     ];
 
+    /// As people read it.
+    pub fn words(self) -> &'static str {
+        match self {
+            AccessState::ActiveOptimized => "active/optimized",
+            AccessState::ActiveNonOptimized => "active/non-optimized",
+            AccessState::Standby => "standby",
+            AccessState::Unavailable => "unavailable",
+            AccessState::Transitioning => "transitioning",
+        }
+    }
+
     /// All commands are served.
     pub fn is_active(self) -> bool {
         matches!(self, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)

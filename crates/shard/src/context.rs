@@ -10,6 +10,7 @@ use base::{PoolId, ShardId};
 use block::{Budget, Payload};
 use env::IoError;
 use pool::LaneHost;
+use reservation::Refusal;
 use task::{Io, OneshotReceiver, join_all};
 
 use crate::lanes::Lanes;
@@ -118,6 +119,14 @@ impl Context {
             self.mail.call(to, call)
         };
         async move { answer.await.expect("every call is answered") }
+    }
+
+    /// Asks shard 0 for a change of reservations or access states, which it may refuse.
+    pub async fn request<C: Into<Call>>(&self, call: C) -> Result<(), Refusal> {
+        match self.ask(MANAGER, call).await {
+            Answer::Reserved(result) => result,
+            other => unreachable!("the answer to a request that may be refused, not {other:?}"),
+        }
     }
 
     /// Calls every shard, including this one. The calls begin now; answers are in the order of shards.

@@ -354,19 +354,9 @@ pub(super) fn volume_table(volumes: &[VolumeStatus], indent: &str, out: &mut Str
     for volume in volumes {
         let other = volume.access.iter().filter(|access| access.state != AccessState::ActiveOptimized);
         for GroupAccess { group, state } in other {
-            let state = access_words(*state);
+            let state = state.words();
             out.push_str(&format!("{indent}{}: {state} by portal group {group}\n", volume.name));
         }
-    }
-}
-
-fn access_words(state: AccessState) -> &'static str {
-    match state {
-        AccessState::ActiveOptimized => "active/optimized",
-        AccessState::ActiveNonOptimized => "active/non-optimized",
-        AccessState::Standby => "standby",
-        AccessState::Unavailable => "unavailable",
-        AccessState::Transitioning => "transitioning",
     }
 }
 
