@@ -41,7 +41,7 @@ pub use error::CatalogError;
 pub use identity::{Naa, target_name};
 pub use model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume, VolumeKind};
 pub use name::{InitiatorName, Name, NameError};
-pub use reservation::{KeptHold, KeptRegistration, KeptReservations};
+pub use reservation::{KeptHold, KeptRegistrant, KeptRegistration, KeptReservations};
 pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};
 pub use settings::{POOL_SETTINGS, PoolSetting, PoolSettings, ScrubRecord, Unit, period};

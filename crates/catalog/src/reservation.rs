@@ -10,17 +10,70 @@ use crate::model::Catalog;
 /// An initiator port's name is an initiator's name and `,i,0x` with twelve digits.
 const PORT_NAME_BYTES_MAX: usize = ISCSI_NAME_BYTES_MAX + 17;
 
-/// A registered I_T nexus.
+/// Who registered.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum KeptRegistrant {
+    /// An I_T nexus: SCSI name of the initiator port, and relative target port identifier.
+    Nexus { initiator: String, port: u16 },
+    /// An NVMe host, by its Host Identifier.
+    NvmeHost([u8; 16]),
+}
+
+/// A registration.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Stored", into = "Stored")]
 pub struct KeptRegistration {
-    /// SCSI name of the initiator port.
-    pub initiator: String,
-    /// Relative target port identifier.
-    pub port: u16,
+    pub registrant: KeptRegistrant,
     /// Never 0.
     pub key: u64,
 }
+
+/// A registration as JSON: with `initiator` and `port`, or with `nvme_host`, 32 hexadecimal digits (from schema 12 on).
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stored {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    initiator: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    port: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nvme_host: Option<String>,
+    key: u64,
+}
+
+impl From<KeptRegistration> for Stored {
+    fn from(kept: KeptRegistration) -> Stored {
+        let key = kept.key;
+        match kept.registrant {
+            KeptRegistrant::Nexus { initiator, port } => {
+                Stored { initiator: Some(initiator), port: Some(port), nvme_host: None, key }
+            }
+            KeptRegistrant::NvmeHost(id) => {
+                let digits = format!("{:032x}", u128::from_be_bytes(id));
+                Stored { initiator: None, port: None, nvme_host: Some(digits), key }
+            }
+        }
+    }
+}
+
+impl TryFrom<Stored> for KeptRegistration {
+    type Error = &'static str;
+
+    fn try_from(stored: Stored) -> Result<KeptRegistration, &'static str> {
+        let registrant = match (stored.initiator, stored.port, stored.nvme_host) {
+            (Some(initiator), Some(port), None) => KeptRegistrant::Nexus { initiator, port },
+            (None, None, Some(digits)) if digits.len() == 32 => {
+                let id = u128::from_str_radix(&digits, 16).map_err(|_| NO_HOST)?;
+                KeptRegistrant::NvmeHost(id.to_be_bytes())
+            }
+            (None, None, Some(_)) => return Err(NO_HOST),
+            _ => return Err("a registration is of an initiator and a port, or of an NVMe host"),
+        };
+        Ok(KeptRegistration { registrant, key: stored.key })
+    }
+}
+
+const NO_HOST: &str = "an NVMe host's identifier has 32 hexadecimal digits";
 
 /// The reservation itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -43,7 +96,13 @@ pub struct KeptReservations {
 
 impl KeptReservations {
     fn is_sound(&self) -> bool {
-        let one = |one: &KeptRegistration| one.key != 0 && one.initiator.len() <= PORT_NAME_BYTES_MAX;
+        let one = |one: &KeptRegistration| {
+            let bounded = match &one.registrant {
+                KeptRegistrant::Nexus { initiator, .. } => initiator.len() <= PORT_NAME_BYTES_MAX,
+                KeptRegistrant::NvmeHost(_) => true,
+            };
+            one.key != 0 && bounded
+        };
         let mut names = HashSet::default();
         let held = self.held.is_none_or(|held| match held.kind {
             1 | 3 | 5 | 6 => held.holder.is_some_and(|index| index < self.registrations.len()),
@@ -51,7 +110,7 @@ impl KeptReservations {
             _ => false,
         });
         let count = self.registrations.len();
-        let unique = self.registrations.iter().all(|one| names.insert((&one.initiator, one.port)));
+        let unique = self.registrations.iter().all(|one| names.insert(&one.registrant));
         held && unique
             && (1..=REGISTRATIONS_PER_VOLUME_MAX).contains(&count)
             && self.registrations.iter().all(one)

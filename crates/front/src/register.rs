@@ -118,11 +118,13 @@ impl Register {
         recent.map(|((limit, initiator), (count, _))| (*limit, initiator.clone(), *count)).collect()
     }
 
-    /// The names of all initiator ports that are logged in.
-    pub(crate) fn initiator_ports(&self) -> Vec<String> {
+    /// The names of an initiator's ports that are logged in.
+    pub(crate) fn ports_of(&self, initiator: &str) -> Vec<String> {
         let entries = self.entries.borrow();
-        let live = entries.iter().filter(|(_, entry)| entry.owner.get().is_some());
-        live.map(|(key, _)| initiator_port_name(&key.initiator, key.isid)).collect()
+        let live = |(key, entry): &(&SessionKey, &Rc<Entry>)| {
+            entry.owner.get().is_some() && key.initiator.eq_ignore_ascii_case(initiator)
+        };
+        entries.iter().filter(live).map(|(key, _)| initiator_port_name(&key.initiator, key.isid)).collect()
     }
 
     /// The session has ended; the name is free unless a newer one has taken it.

@@ -26,8 +26,8 @@ pub(crate) async fn carry_out(front: &Rc<Front>, ask: ReservationAsk) -> Result<
     assert_eq!(front.context.shard, MANAGER, "reservations have one owner");
     let turn = front.reservation_turn.acquire(1).await;
     let before = front.context.units.reservations(ask.volume).ok_or(Refusal::NoSuchUnit)?;
-    let known = || front.register.initiator_ports();
-    let applied = before.apply(&ask.by, &ask.request, &known)?;
+    let ports_of = |initiator: &str| front.register.ports_of(initiator);
+    let applied = before.apply(&ask.by, &ask.request, &ports_of)?;
     if applied.next == *before && applied.abort.is_empty() {
         return Ok(());
     }

@@ -13,7 +13,7 @@ use base::{HashMap, PoolId, ShardId, VolumeId};
 use block::{Budget, Held};
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
-use reservation::NexusName;
+use reservation::Registrant;
 use scsi::{Naa, Nexus, UnitAttention};
 use shard::{Context, Replica, SessionKey, SessionPlace};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
@@ -63,9 +63,9 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    fn nexus_name(&self) -> NexusName {
+    fn nexus_name(&self) -> Registrant {
         let name = initiator_port_name(&self.identity.initiator_name, self.identity.isid);
-        NexusName { initiator: name.into(), port: self.identity.portal_group_tag }
+        Registrant::nexus(name, self.identity.portal_group_tag)
     }
 }
 
@@ -434,7 +434,7 @@ impl Session {
     }
 
     /// The name of this session's I_T nexus.
-    pub(crate) fn nexus_name(&self) -> Option<NexusName> {
+    pub(crate) fn nexus_name(&self) -> Option<Registrant> {
         self.login.borrow().as_ref().map(Login::nexus_name)
     }
 
@@ -456,7 +456,7 @@ impl Session {
 }
 
 impl LunNexus {
-    fn new(io: &Io, unit: Rc<HostUnit>, read_only: bool, name: NexusName) -> LunNexus {
+    fn new(io: &Io, unit: Rc<HostUnit>, read_only: bool, name: Registrant) -> LunNexus {
         let mut nexus = Nexus::new(name, read_only);
         nexus.adopt(unit.unit.reservations.borrow().clone());
         nexus.adopt_access(unit.unit.access.borrow().clone());

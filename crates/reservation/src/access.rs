@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wire::scsi::port_groups::{PortGroupState, PortGroupStatus};
 
 use crate::Refusal;
 
@@ -60,22 +59,6 @@ impl AccessState {
     pub fn is_active(self) -> bool {
         matches!(self, AccessState::ActiveOptimized | AccessState::ActiveNonOptimized)
     }
-
-    pub fn wire(self) -> PortGroupState {
-        match self {
-            AccessState::ActiveOptimized => PortGroupState::ActiveOptimized,
-            AccessState::ActiveNonOptimized => PortGroupState::ActiveNonOptimized,
-            AccessState::Standby => PortGroupState::Standby,
-            AccessState::Unavailable => PortGroupState::Unavailable,
-            AccessState::Transitioning => PortGroupState::Transitioning,
-        }
-    }
-
-    /// A state that a group can be told to have: *transitioning* is none.
-    pub fn wanted(code: u8) -> Option<AccessState> {
-        let state = AccessState::ALL.into_iter().find(|state| state.wire() as u8 == code)?;
-        (state != AccessState::Transitioning).then_some(state)
-    }
 }
 
 /// Who changes a state.
@@ -90,7 +73,7 @@ pub enum Cause {
 /// The states of all groups; those that are not named are active/optimized, and were never anything else.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccessStates {
-    groups: BTreeMap<u16, (AccessState, PortGroupStatus)>,
+    groups: BTreeMap<u16, (AccessState, Cause)>,
 }
 
 /// A change of states.
@@ -109,7 +92,7 @@ impl AccessStates {
 
     /// States that a restart has left, for those groups that are `known`.
     pub fn kept(states: impl IntoIterator<Item = (u16, AccessState)>, known: &[u16]) -> AccessStates {
-        let states = states.into_iter().map(|(group, state)| (group, (state, PortGroupStatus::Implicit)));
+        let states = states.into_iter().map(|(group, state)| (group, (state, Cause::Implicit)));
         AccessStates { groups: states.collect() }.among(known)
     }
 
@@ -128,8 +111,9 @@ impl AccessStates {
         states.filter(|(_, state)| *state != AccessState::ActiveOptimized)
     }
 
-    pub fn status(&self, group: u16) -> PortGroupStatus {
-        self.groups.get(&group).map_or(PortGroupStatus::None, |(_, status)| *status)
+    /// Who gave the group its state; `None` if it was never changed.
+    pub fn cause(&self, group: u16) -> Option<Cause> {
+        self.groups.get(&group).map(|(_, cause)| *cause)
     }
 
     /// What has to happen so that these groups, all of them among those `known`, have these states.
@@ -139,10 +123,6 @@ impl AccessStates {
         changes: &[(u16, AccessState)],
         cause: Cause,
     ) -> Result<Transition, Refusal> {
-        let status = match cause {
-            Cause::Explicit => PortGroupStatus::Explicit,
-            Cause::Implicit => PortGroupStatus::Implicit,
-        };
         let (mut passing, mut next) = (self.clone(), self.clone());
         let mut loses = false;
         for &(group, state) in changes {
@@ -150,9 +130,9 @@ impl AccessStates {
             if self.of(group) == state {
                 continue;
             }
-            next.groups.insert(group, (state, status));
+            next.groups.insert(group, (state, cause));
             if self.of(group).is_active() && !state.is_active() {
-                passing.groups.insert(group, (AccessState::Transitioning, status));
+                passing.groups.insert(group, (AccessState::Transitioning, cause));
                 loses = true;
             }
         }
@@ -187,9 +167,9 @@ mod tests {
                 let passing = transition.passing.map(|passing| (passing.of(1), passing.of(2)));
                 assert!(passing.is_none_or(|passing| passing == (ActiveOptimized, Transitioning)));
                 assert_eq!(transition.next.of(2), to);
-                let status = if from == to { before.status(2) } else { PortGroupStatus::Implicit };
-                assert_eq!(transition.next.status(2), status);
-                assert_eq!(transition.next.status(3), PortGroupStatus::None);
+                let cause = if from == to { before.cause(2) } else { Some(Cause::Implicit) };
+                assert_eq!(transition.next.cause(2), cause);
+                assert_eq!(transition.next.cause(3), None);
             }
         }
     }
@@ -200,7 +180,7 @@ mod tests {
         assert_eq!(states.told().collect::<Vec<_>>(), [(1, Standby), (3, Unavailable)]);
         let kept = AccessStates::kept(states.told(), &GROUPS);
         assert_eq!(GROUPS.map(|group| kept.of(group)), [Standby, ActiveOptimized, Unavailable]);
-        assert_eq!((kept.status(1), kept.status(2)), (PortGroupStatus::Implicit, PortGroupStatus::None));
+        assert_eq!((kept.cause(1), kept.cause(2)), (Some(Cause::Implicit), None));
         assert_eq!(AccessStates::kept(states.told(), &[1, 3]), AccessStates::default());
         assert_eq!(states.among(&[2, 3]), states);
         assert_eq!(states.among(&[1]), AccessStates::default());

@@ -1,9 +1,11 @@
 //! The effect of each request on reservations (SPC-4 §5.13.7 to §5.13.11).
 
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
-use wire::scsi::reservation::{ReservationType, TransportId};
 
-use super::{Held, Names, NexusName, Refusal, Registration, ReservationRequest, Reservations, all_hold};
+use super::{
+    Held, Names, Refusal, Registrant, Registration, ReservationRequest, ReservationType, Reservations, Specified,
+    all_hold,
+};
 
 /// What came of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -11,9 +13,9 @@ pub struct Applied {
     /// The reservations from now on.
     pub next: Reservations,
     /// Notices to send, by nexus.
-    pub notices: Vec<(NexusName, Notice)>,
+    pub notices: Vec<(Registrant, Notice)>,
     /// Nexuses whose commands are to be aborted, all but the one that asked for it, before it is answered.
-    pub abort: Vec<NexusName>,
+    pub abort: Vec<Registrant>,
 }
 
 /// The notice that a nexus gets about a request of another one.
@@ -31,22 +33,21 @@ pub enum Notice {
 pub(super) struct Change<'a> {
     pub(super) next: Reservations,
     /// Who asks.
-    pub(super) by: &'a NexusName,
-    pub(super) notices: Vec<(NexusName, Notice)>,
-    pub(super) abort: Vec<NexusName>,
+    pub(super) by: &'a Registrant,
+    pub(super) notices: Vec<(Registrant, Notice)>,
+    pub(super) abort: Vec<Registrant>,
 }
 
 impl Reservations {
-    /// Carries out a request of `by`. `known` are the initiator ports that are logged in, for a TransportID that
-    /// names an initiator without its port.
+    /// Carries out a request of `by`. `ports_of` gives the names of the ports of an initiator that are logged in.
     pub fn apply(
         &self,
-        by: &NexusName,
+        by: &Registrant,
         request: &ReservationRequest,
-        known: &dyn Fn() -> Vec<String>,
+        ports_of: &dyn Fn(&str) -> Vec<String>,
     ) -> Result<Applied, Refusal> {
         let mut change = Change { next: self.clone(), by, notices: Vec::new(), abort: Vec::new() };
-        change.carry_out(request, known)?;
+        change.carry_out(request, ports_of)?;
         assert!(change.next.is_sound(), "after {request:?}: {:?}", change.next);
         Ok(Applied { next: change.next, notices: change.notices, abort: change.abort })
     }
@@ -56,7 +57,7 @@ impl Change<'_> {
     fn carry_out(
         &mut self,
         request: &ReservationRequest,
-        known: &dyn Fn() -> Vec<String>,
+        ports_of: &dyn Fn(&str) -> Vec<String>,
     ) -> Result<(), Refusal> {
         use ReservationRequest as R;
         match request {
@@ -77,7 +78,7 @@ impl Change<'_> {
         }
         match request {
             R::Register { key, new_key, names, persist } => {
-                if self.register(*key, *new_key, names, known)? {
+                if self.register(*key, *new_key, names, ports_of)? {
                     self.next.persist = *persist;
                 }
             }
@@ -120,8 +121,8 @@ impl Change<'_> {
 
     /// Notifies every registered nexus except the one that asks.
     pub(super) fn tell_others(&mut self, attention: Notice) {
-        let others = self.next.registrations.iter().filter(|one| one.nexus != *self.by);
-        self.notices.extend(others.map(|one| (one.nexus.clone(), attention)));
+        let others = self.next.registrations.iter().filter(|one| one.registrant != *self.by);
+        self.notices.extend(others.map(|one| (one.registrant.clone(), attention)));
     }
 
     /// `false` where there is nothing to do.
@@ -130,7 +131,7 @@ impl Change<'_> {
         key: Option<u64>,
         new_key: u64,
         names: &Names,
-        known: &dyn Fn() -> Vec<String>,
+        ports_of: &dyn Fn(&str) -> Vec<String>,
     ) -> Result<bool, Refusal> {
         let own = self.next.key_of(self.by);
         // SPC-4 tables 43 and 44
@@ -145,23 +146,27 @@ impl Change<'_> {
         if own.is_none() && new_key == 0 {
             return Ok(false);
         }
-        let ports = names.all_ports.clone().unwrap_or_else(|| vec![self.by.port]);
-        let own_names = ports.iter().map(|&port| NexusName { port, ..self.by.clone() });
+        let ports = names.all_ports.as_deref();
+        let own_names = self.by.at_ports(ports);
         if new_key == 0 {
-            for nexus in own_names.collect::<Vec<_>>() {
-                self.unregister(&nexus);
+            for registrant in &own_names {
+                self.unregister(registrant);
             }
             self.count();
             return Ok(true);
         }
-        for nexus in own_names.collect::<Vec<_>>() {
-            self.set_key(&nexus, new_key)?;
+        for registrant in &own_names {
+            self.set_key(registrant, new_key)?;
         }
-        for initiator in specified_ports(names, known) {
-            for &port in &ports {
-                let nexus = NexusName { initiator: initiator.as_str().into(), port };
-                if self.next.key_of(&nexus).is_none() {
-                    self.set_key(&nexus, new_key)?;
+        let Registrant::Nexus(through) = self.by else {
+            self.count();
+            return Ok(true);
+        };
+        for initiator in specified_ports(names, ports_of) {
+            let there = Registrant::nexus(initiator, through.port);
+            for registrant in there.at_ports(ports) {
+                if self.next.key_of(&registrant).is_none() {
+                    self.set_key(&registrant, new_key)?;
                 }
             }
         }
@@ -169,25 +174,25 @@ impl Change<'_> {
         Ok(true)
     }
 
-    pub(super) fn set_key(&mut self, nexus: &NexusName, key: u64) -> Result<(), Refusal> {
+    pub(super) fn set_key(&mut self, registrant: &Registrant, key: u64) -> Result<(), Refusal> {
         assert_ne!(key, 0, "a registration has a key");
-        if let Some(one) = self.next.registrations.iter_mut().find(|one| one.nexus == *nexus) {
+        if let Some(one) = self.next.registrations.iter_mut().find(|one| one.registrant == *registrant) {
             one.key = key;
             return Ok(());
         }
         if self.next.registrations.len() >= REGISTRATIONS_PER_VOLUME_MAX {
             return Err(Refusal::NoRoom);
         }
-        self.next.registrations.push(Registration { nexus: nexus.clone(), key });
+        self.next.registrations.push(Registration { registrant: registrant.clone(), key });
         Ok(())
     }
 
     /// Takes a registration away; a reservation that it held is released (SPC-4 §5.13.11.3).
-    pub(super) fn unregister(&mut self, nexus: &NexusName) {
-        self.next.registrations.retain(|one| one.nexus != *nexus);
+    pub(super) fn unregister(&mut self, registrant: &Registrant) {
+        self.next.registrations.retain(|one| one.registrant != *registrant);
         let Some(held) = &self.next.held else { return };
         let ends = match &held.holder {
-            Some(holder) => holder == nexus,
+            Some(holder) => holder == registrant,
             None => self.next.registrations.is_empty(),
         };
         if ends {
@@ -240,7 +245,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn move_to(&mut self, key: u64, new_key: u64, to: &NexusName, unregister: bool) -> Result<(), Refusal> {
+    fn move_to(&mut self, key: u64, new_key: u64, to: &Registrant, unregister: bool) -> Result<(), Refusal> {
         self.check_key(key)?;
         let kind = match &self.next.held {
             Some(Held { kind, holder: Some(holder) }) if holder == self.by => *kind,
@@ -257,15 +262,12 @@ impl Change<'_> {
 }
 
 /// The initiator ports that SPEC_I_PT names.
-fn specified_ports(names: &Names, known: &dyn Fn() -> Vec<String>) -> Vec<String> {
+fn specified_ports(names: &Names, ports_of: &dyn Fn(&str) -> Vec<String>) -> Vec<String> {
     let mut ports = Vec::new();
-    for id in names.specified.iter().flatten() {
-        match id {
-            TransportId::Port(name) => ports.push(name.clone()),
-            TransportId::Device(device) => {
-                let of_device = |port: &String| port.split(",i,").next() == Some(device);
-                ports.extend(known().into_iter().filter(of_device));
-            }
+    for specified in names.specified.iter().flatten() {
+        match specified {
+            Specified::Port(name) => ports.push(name.clone()),
+            Specified::Device(device) => ports.extend(ports_of(device)),
         }
     }
     ports

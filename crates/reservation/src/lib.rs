@@ -2,44 +2,73 @@
 //! registered, who holds the volume, and what others may not do meanwhile (SPC-4 §5.13; RESERVE and RELEASE: SPC-2
 //! §5.5). [`AccessStates`] say in which state each port group reaches the volume.
 //!
-//! A pure value, the same for every session, shard and transport. One owner applies requests one at a time
-//! ([`Reservations::apply`]) and passes the new value to every nexus. So a command is checked with the state of its
-//! nexus alone. Refusals and notices are values; each transport translates them into its own codes.
+//! A pure value, the same for every session, shard and transport. Hosts are named by [`Registrant`]s: a SCSI nexus, or an
+//! NVMe host. So hosts of both kinds can register for the same volume. One owner applies requests one at a time
+//! ([`Reservations::apply`]) and passes the new value to every session. So a command is checked with the state of its
+//! session alone. Refusals and notices are values; each transport translates them into its own codes.
 //!
 //! What always holds: a holder is registered; an all-registrants reservation has no single holder and ends
-//! with the last registration; no nexus is registered twice; keys are not zero; RESERVE and registrations never
+//! with the last registration; nobody is registered twice; keys are not zero; RESERVE and registrations never
 //! exist at the same time.
 
 mod access;
 mod apply;
 mod preempt;
 mod refusal;
+mod registrant;
 mod request;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
-use wire::scsi::reservation::ReservationType;
-
 pub use access::{AccessState, AccessStates, Cause, Transition};
 pub use apply::{Applied, Notice};
 pub use refusal::Refusal;
-pub use request::{Names, ReservationRequest};
+pub use registrant::{NexusName, Registrant};
+pub use request::{Names, ReservationRequest, Specified};
 
-/// An I_T nexus: an initiator port and a target port.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct NexusName {
-    /// Name of the initiator port, as its transport gives it: for iSCSI `<initiator name>,i,0x<ISID>`, in lower case.
-    pub initiator: Arc<str>,
-    /// Relative target port identifier.
-    pub port: u16,
+/// The type of a persistent reservation. SCSI and NVMe have the same six (SPC-4 table 199; NVM Express Base 2.0 figure 431).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ReservationType {
+    WriteExclusive,
+    ExclusiveAccess,
+    WriteExclusiveRegistrantsOnly,
+    ExclusiveAccessRegistrantsOnly,
+    WriteExclusiveAllRegistrants,
+    ExclusiveAccessAllRegistrants,
 }
 
-/// A registered nexus.
+impl ReservationType {
+    pub const ALL: [ReservationType; 6] = [
+        ReservationType::WriteExclusive,
+        ReservationType::ExclusiveAccess,
+        ReservationType::WriteExclusiveRegistrantsOnly,
+        ReservationType::ExclusiveAccessRegistrantsOnly,
+        ReservationType::WriteExclusiveAllRegistrants,
+        ReservationType::ExclusiveAccessAllRegistrants,
+    ];
+
+    /// The number that the catalog stores. It is the code of SPC-4 table 199.
+    pub const fn number(self) -> u8 {
+        match self {
+            ReservationType::WriteExclusive => 1,
+            ReservationType::ExclusiveAccess => 3,
+            ReservationType::WriteExclusiveRegistrantsOnly => 5,
+            ReservationType::ExclusiveAccessRegistrantsOnly => 6,
+            ReservationType::WriteExclusiveAllRegistrants => 7,
+            ReservationType::ExclusiveAccessAllRegistrants => 8,
+        }
+    }
+
+    /// The inverse of [`ReservationType::number`].
+    pub fn from_number(number: u8) -> Option<ReservationType> {
+        ReservationType::ALL.into_iter().find(|kind| kind.number() == number)
+    }
+}
+
+/// A registered host.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Registration {
-    pub nexus: NexusName,
+    pub registrant: Registrant,
     /// Never 0.
     pub key: u64,
 }
@@ -49,7 +78,7 @@ pub struct Registration {
 pub struct Held {
     pub kind: ReservationType,
     /// Nobody in particular, where every registered nexus holds it.
-    pub holder: Option<NexusName>,
+    pub holder: Option<Registrant>,
 }
 
 /// See the module's words.
@@ -63,7 +92,7 @@ pub struct Reservations {
     registrations: Vec<Registration>,
     held: Option<Held>,
     /// Who has reserved the unit by RESERVE (6) or (10).
-    reserved: Option<NexusName>,
+    reserved: Option<Registrant>,
 }
 
 /// How a nexus stands to the reservations of a unit.
@@ -141,7 +170,7 @@ impl Reservations {
             None => all_hold(held.kind) && !self.registrations.is_empty(),
         });
         let unique = |(index, one): (usize, &Registration)| {
-            one.key != 0 && !self.registrations[..index].iter().any(|other| other.nexus == one.nexus)
+            one.key != 0 && !self.registrations[..index].iter().any(|other| other.registrant == one.registrant)
         };
         let apart = self.reserved.is_none() || self.registrations.is_empty();
         holder_is_registered && apart && self.registrations.iter().enumerate().all(unique)
@@ -166,15 +195,15 @@ impl Reservations {
     }
 
     /// Who has reserved the unit by RESERVE (6) or (10).
-    pub fn reserved_by(&self) -> Option<&NexusName> {
+    pub fn reserved_by(&self) -> Option<&Registrant> {
         self.reserved.as_ref()
     }
 
-    pub fn key_of(&self, nexus: &NexusName) -> Option<u64> {
-        self.registrations.iter().find(|one| one.nexus == *nexus).map(|one| one.key)
+    pub fn key_of(&self, nexus: &Registrant) -> Option<u64> {
+        self.registrations.iter().find(|one| one.registrant == *nexus).map(|one| one.key)
     }
 
-    fn is_holder(&self, nexus: &NexusName) -> bool {
+    fn is_holder(&self, nexus: &Registrant) -> bool {
         match &self.held {
             Some(Held { holder: Some(holder), .. }) => holder == nexus,
             Some(Held { holder: None, .. }) => self.key_of(nexus).is_some(),
@@ -190,7 +219,7 @@ impl Reservations {
         Some((key, held.kind))
     }
 
-    pub fn standing(&self, nexus: &NexusName) -> Standing {
+    pub fn standing(&self, nexus: &Registrant) -> Standing {
         if self.is_holder(nexus) {
             Standing::Holder
         } else if self.key_of(nexus).is_some() {
@@ -201,7 +230,7 @@ impl Reservations {
     }
 
     /// Whether a command that does this conflicts with the reservations, for a nexus of this name and standing.
-    pub fn conflicts(&self, what: Use, nexus: &NexusName, standing: Standing) -> bool {
+    pub fn conflicts(&self, what: Use, nexus: &Registrant, standing: Standing) -> bool {
         if let Some(reserved) = &self.reserved {
             return what != Use::Exempt && reserved != nexus;
         }

@@ -1,9 +1,7 @@
 //! PREEMPT and PREEMPT AND ABORT (SPC-4 §5.13.11.4, §5.13.11.5).
 
-use wire::scsi::reservation::ReservationType;
-
 use super::apply::{Change, Notice};
-use super::{NexusName, Refusal, Registration, all_hold};
+use super::{Refusal, Registrant, Registration, ReservationType, all_hold};
 
 /// What a PREEMPT does, by the reservation that it meets (SPC-4 figure 8).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +45,7 @@ impl Change<'_> {
                 let by = self.by.clone();
                 // every other registration, where all of them held it
                 let goes = |one: &Registration| {
-                    one.nexus != by && if all_hold(before) { true } else { one.key == victim }
+                    one.registrant != by && if all_hold(before) { true } else { one.key == victim }
                 };
                 let gone = self.take_away(goes);
                 self.next.held = Some(self.hold(kind));
@@ -61,14 +59,14 @@ impl Change<'_> {
         Ok(())
     }
 
-    fn take_away(&mut self, goes: impl Fn(&Registration) -> bool) -> Vec<NexusName> {
+    fn take_away(&mut self, goes: impl Fn(&Registration) -> bool) -> Vec<Registrant> {
         let (gone, stay) = self.next.registrations.drain(..).partition(goes);
         self.next.registrations = stay;
         let gone: Vec<Registration> = gone;
-        gone.into_iter().map(|one| one.nexus).collect()
+        gone.into_iter().map(|one| one.registrant).collect()
     }
 
-    fn tell_preempted(&mut self, gone: &[NexusName], abort: bool) {
+    fn tell_preempted(&mut self, gone: &[Registrant], abort: bool) {
         let others = gone.iter().filter(|nexus| *nexus != self.by);
         self.notices.extend(others.map(|nexus| (nexus.clone(), Notice::RegistrationsPreempted)));
         if abort {

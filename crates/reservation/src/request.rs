@@ -1,10 +1,8 @@
 //! Requests: PERSISTENT RESERVE OUT (SPC-4 §6.16), RESERVE and RELEASE, and the end of a nexus.
 
-use wire::scsi::reservation::{ReservationType, TransportId};
+use super::{Registrant, ReservationType};
 
-use super::NexusName;
-
-/// One request, from one nexus.
+/// One request, from one registrant.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReservationRequest {
     /// REGISTER, or REGISTER AND IGNORE EXISTING KEY, where no key is given.
@@ -36,7 +34,7 @@ pub enum ReservationRequest {
     Move {
         key: u64,
         new_key: u64,
-        to: NexusName,
+        to: Registrant,
         unregister: bool,
         persist: bool,
     },
@@ -49,11 +47,20 @@ pub enum ReservationRequest {
     UnitReset,
 }
 
-/// Which nexuses a REGISTER is for, beside the one that it came through.
+/// Which registrants a REGISTER is for, beside the one that it came from.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
     /// SPEC_I_PT: these initiator ports, too.
-    pub specified: Option<Vec<TransportId>>,
+    pub specified: Option<Vec<Specified>>,
     /// ALL_TG_PT: all of these target ports; otherwise the one that the request came through.
     pub all_ports: Option<Vec<u16>>,
+}
+
+/// Initiator ports that a REGISTER names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Specified {
+    /// The initiator port of this name, as in [`NexusName::initiator`](super::NexusName::initiator).
+    Port(String),
+    /// Every port that is logged in of the initiator of this name.
+    Device(String),
 }

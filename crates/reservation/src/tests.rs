@@ -1,14 +1,26 @@
 //! The rules of reservations: the state after each request, who is notified, and what survives a restart.
 
 use proptest::prelude::*;
-use wire::scsi::reservation::{ReservationType, TransportId};
 
 use super::*;
 use crate::Notice as U;
 use ReservationRequest as R;
 
-fn nexus(number: u8) -> NexusName {
-    NexusName { initiator: format!("iqn.test:h{},i,0x{:012x}", number / 2, number % 2).into(), port: 1 }
+/// Nexuses of a few initiators; the fifth is an NVMe host.
+fn nexus(number: u8) -> Registrant {
+    if number == 5 {
+        return Registrant::NvmeHost([7; 16]);
+    }
+    Registrant::nexus(format!("iqn.test:h{},i,0x{:012x}", number / 2, number % 2), 1)
+}
+
+/// The ports of an initiator that are logged in, where `ports` are.
+fn of_initiator(ports: &[&str]) -> impl Fn(&str) -> Vec<String> {
+    let ports: Vec<String> = ports.iter().map(|&port| port.to_owned()).collect();
+    move |initiator: &str| {
+        let of = |port: &&String| port.split(",i,").next() == Some(initiator);
+        ports.iter().filter(of).cloned().collect()
+    }
 }
 
 fn register(new_key: u64) -> R {
@@ -35,14 +47,14 @@ impl Unit {
 
     /// Whom it tells what, by their numbers.
     fn apply(&mut self, by: u8, request: R) -> Vec<(u8, U)> {
-        let applied = self.0.apply(&nexus(by), &request, &Vec::new).unwrap();
+        let applied = self.0.apply(&nexus(by), &request, &of_initiator(&[])).unwrap();
         self.0 = applied.next;
-        let number = |name: &NexusName| (0..9).find(|&number| nexus(number) == *name).unwrap();
+        let number = |name: &Registrant| (0..9).find(|&number| nexus(number) == *name).unwrap();
         applied.notices.iter().map(|(name, notice)| (number(name), *notice)).collect()
     }
 
     fn refuses(&self, by: u8, request: R) -> bool {
-        self.0.apply(&nexus(by), &request, &Vec::new).is_err()
+        self.0.apply(&nexus(by), &request, &of_initiator(&[])).is_err()
     }
 
     fn keys(&self) -> Vec<u64> {
@@ -141,7 +153,7 @@ fn a_holder_may_preempt_itself_to_change_the_type() {
 fn preempt_and_abort_names_whose_commands_go() {
     let unit = Unit::held(ExclusiveAccess, 1);
     let request = R::Preempt { key: 2, victim: 1, kind: ExclusiveAccess, abort: true };
-    let applied = unit.0.apply(&nexus(2), &request, &Vec::new).unwrap();
+    let applied = unit.0.apply(&nexus(2), &request, &of_initiator(&[])).unwrap();
     assert_eq!(applied.abort, [nexus(1)]);
 }
 
@@ -184,29 +196,49 @@ fn the_generation_counts_what_the_standard_says() {
 fn one_request_registers_many() {
     let names = Names {
         specified: Some(vec![
-            TransportId::Port("iqn.test:x,i,0x000000000007".into()),
-            TransportId::Device("iqn.test:y".into()),
+            Specified::Port("iqn.test:x,i,0x000000000007".into()),
+            Specified::Device("iqn.test:y".into()),
         ]),
         all_ports: Some(vec![1, 2]),
     };
     let request = R::Register { key: Some(0), new_key: 5, names, persist: true };
-    let known =
-        || ["iqn.test:y,i,0x000000000001", "iqn.test:yy,i,0x000000000001"].map(str::to_owned).to_vec();
-    let next = Reservations::default().apply(&nexus(1), &request, &known).unwrap().next;
-    let names: Vec<_> =
-        next.registrations.iter().map(|one| (&*one.nexus.initiator, one.nexus.port)).collect();
-    let own = nexus(1).initiator;
+    let ports_of = of_initiator(&["iqn.test:y,i,0x000000000001", "iqn.test:yy,i,0x000000000001"]);
+    let next = Reservations::default().apply(&nexus(1), &request, &ports_of).unwrap().next;
+    let own = nexus(1).as_nexus().unwrap().initiator.clone();
     let (x, y) = ("iqn.test:x,i,0x000000000007", "iqn.test:y,i,0x000000000001");
-    assert_eq!(names, [(&*own, 1), (&*own, 2), (x, 1), (x, 2), (y, 1), (y, 2)]);
+    let expected = [(&*own, 1), (&*own, 2), (x, 1), (x, 2), (y, 1), (y, 2)];
+    let names: Vec<_> = next.registrations.iter().map(|one| one.registrant.clone()).collect();
+    assert_eq!(names, expected.map(|(initiator, port)| Registrant::nexus(initiator, port)));
     let (registrations, held) = next.to_keep().unwrap();
     let kept = Reservations::kept(registrations.to_vec(), held.cloned()).unwrap();
     assert_eq!(kept.registrations, next.registrations);
     assert!(kept.persists() && kept.generation() == 0);
 }
 
+/// A SCSI nexus and an NVMe host register for the same volume, and preempt each other.
+#[test]
+fn hosts_of_both_kinds_share_a_volume() {
+    let host = Registrant::NvmeHost([7; 16]);
+    let names = Names { specified: None, all_ports: Some(vec![1, 2]) };
+    let request = R::Register { key: None, new_key: 9, names, persist: false };
+    let mut unit = Unit::held(WriteExclusive, 1);
+    unit.0 = unit.0.apply(&host, &request, &of_initiator(&[])).unwrap().next;
+    assert_eq!(unit.keys(), [1, 2, 3, 9], "an NVMe host is one registrant at all ports");
+    let writes = |unit: &Unit, who: &Registrant| !unit.0.conflicts(Use::Write, who, unit.0.standing(who));
+    assert!(writes(&unit, &nexus(1)) && !writes(&unit, &host));
+    let preempt = R::Preempt { key: 9, victim: 1, kind: ExclusiveAccess, abort: true };
+    let applied = unit.0.apply(&host, &preempt, &of_initiator(&[])).unwrap();
+    assert_eq!(applied.abort, [nexus(1)]);
+    assert!(applied.notices.contains(&(nexus(1), U::RegistrationsPreempted)));
+    unit.0 = applied.next;
+    assert!(!writes(&unit, &nexus(1)) && writes(&unit, &host));
+    let told = unit.apply(2, R::Clear { key: 2 });
+    assert_eq!(told, [(3, U::ReservationsPreempted), (5, U::ReservationsPreempted)]);
+}
+
 #[test]
 fn what_is_kept_must_be_sound() {
-    let one = Registration { nexus: nexus(1), key: 1 };
+    let one = Registration { registrant: nexus(1), key: 1 };
     let held = |kind, holder| Some(Held { kind, holder });
     let cases = [
         (vec![one.clone(), one.clone()], None),
@@ -253,10 +285,10 @@ proptest! {
             if matches!(&request, R::Move { to, .. } if *to == nexus(by)) {
                 continue;
             }
-            let Ok(applied) = now.apply(&nexus(by), &request, &Vec::new) else { continue };
+            let Ok(applied) = now.apply(&nexus(by), &request, &of_initiator(&[])) else { continue };
             prop_assert!(applied.notices.iter().all(|(name, _)| *name != nexus(by)));
             now = applied.next;
-            let writers: Vec<NexusName> = (0..6).map(nexus).filter(|name| {
+            let writers: Vec<Registrant> = (0..6).map(nexus).filter(|name| {
                 !now.conflicts(Use::Write, name, now.standing(name))
             }).collect();
             match (&now.reserved, &now.held) {

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
-use reservation::{AccessState, Cause, Names, NexusName, ReservationRequest, Reservations};
-use wire::scsi::reservation::ReservationType;
+use reservation::{AccessState, Cause, Names, NexusName, Registrant, ReservationRequest, ReservationType, Reservations};
 use wire::scsi::{Lun, Sense, Status};
 
 use crate::commands::copy::{Naa, Peer};
@@ -57,7 +56,7 @@ pub fn exercise(input: &[u8]) -> Option<Response> {
                 step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
             }
             Step::Reserve(request, continuation) => {
-                let applied = reservations.apply(nexus.name(), &request, &Vec::new);
+                let applied = reservations.apply(nexus.name(), &request, &|_| Vec::new());
                 let result = applied.map(|applied| reservations = applied.next);
                 nexus.adopt(reservations.clone().into());
                 step = Step::Done(unit.finish_reserve(&nexus, continuation, result));
@@ -84,12 +83,12 @@ fn sample_name(initiator: &str) -> NexusName {
 /// Two registered nexuses and a reservation of this type, where there is such.
 fn sample_reservations(kind: u8) -> Reservations {
     let mut reservations = Reservations::default();
-    let Some(kind) = ReservationType::from_code(kind) else { return reservations };
+    let Some(kind) = ReservationType::from_number(kind) else { return reservations };
     for initiator in ["b", "a"] {
         let register =
             ReservationRequest::Register { key: None, new_key: 7, names: Names::default(), persist: false };
         for request in [register, ReservationRequest::Reserve { key: 7, kind }] {
-            if let Ok(applied) = reservations.apply(&sample_name(initiator), &request, &Vec::new) {
+            if let Ok(applied) = reservations.apply(&Registrant::Nexus(sample_name(initiator)), &request, &|_| Vec::new()) {
                 reservations = applied.next;
             }
         }

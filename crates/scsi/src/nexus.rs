@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use reservation::{AccessStates, NexusName, Notice, Reservations, Standing};
+use reservation::{AccessStates, NexusName, Notice, Registrant, Reservations, Standing};
 use wire::scsi::mode::Control;
 use wire::scsi::{SenseCode, SenseFormat};
 
@@ -97,7 +97,9 @@ impl From<Notice> for UnitAttention {
 /// One initiator's session to one logical unit (an I_T_L nexus); owned by the caller, one per session and LUN.
 #[derive(Clone, Debug)]
 pub struct Nexus {
-    name: NexusName,
+    name: Registrant,
+    /// Relative identifier of the target port.
+    port: u16,
     /// The logical unit is mapped read-only to this initiator.
     pub read_only: bool,
     /// Pending unit attentions, one bit each: bounded by construction.
@@ -117,7 +119,8 @@ impl Nexus {
     /// A fresh nexus: [`UnitAttention::PowerOnOrReset`] is pending.
     pub fn new(name: NexusName, read_only: bool) -> Nexus {
         Nexus {
-            name,
+            port: name.port,
+            name: Registrant::Nexus(name),
             read_only,
             reservations: Arc::default(),
             standing: Standing::Stranger,
@@ -128,9 +131,14 @@ impl Nexus {
         }
     }
 
-    /// Who this is.
-    pub fn name(&self) -> &NexusName {
+    /// Who this is, to reservations.
+    pub fn name(&self) -> &Registrant {
         &self.name
+    }
+
+    /// Relative identifier of the target port.
+    pub fn port(&self) -> u16 {
+        self.port
     }
 
     /// Takes over the unit's reservations as they are from now on.

@@ -132,7 +132,7 @@ impl LogicalUnit {
 
     /// The state in which a nexus reaches the logical unit.
     pub fn access_by(&self, nexus: &Nexus) -> AccessState {
-        let group = self.target.group_of(nexus.name().port);
+        let group = self.target.group_of(nexus.port());
         group.map_or(AccessState::Unavailable, |group| nexus.access().of(group))
     }
 

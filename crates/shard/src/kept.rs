@@ -1,21 +1,26 @@
 //! Converts reservations and access states to their form in the catalog, and back.
 
-use catalog::{KeptAccess, KeptAccesses, KeptHold, KeptRegistration, KeptReservations};
-use reservation::{AccessState, AccessStates, Held, NexusName, Registration, Reservations};
-use wire::scsi::reservation::ReservationType;
+use catalog::{KeptAccess, KeptAccesses, KeptHold, KeptRegistrant, KeptRegistration, KeptReservations};
+use reservation::{
+    AccessState, AccessStates, Held, NexusName, Registrant, Registration, ReservationType, Reservations,
+};
 
 /// The form of reservations in the catalog.
 pub fn reservations_to_keep(reservations: &Reservations) -> Option<KeptReservations> {
     let (registrations, held) = reservations.to_keep()?;
-    let position = |name: &NexusName| {
-        registrations.iter().position(|one| one.nexus == *name).expect("a holder is registered")
+    let position = |name: &Registrant| {
+        registrations.iter().position(|one| one.registrant == *name).expect("a holder is registered")
     };
     let held =
-        held.map(|held| KeptHold { kind: held.kind.code(), holder: held.holder.as_ref().map(position) });
-    let kept = |one: &Registration| KeptRegistration {
-        initiator: one.nexus.initiator.to_string(),
-        port: one.nexus.port,
-        key: one.key,
+        held.map(|held| KeptHold { kind: held.kind.number(), holder: held.holder.as_ref().map(position) });
+    let kept = |one: &Registration| {
+        let registrant = match &one.registrant {
+            Registrant::Nexus(NexusName { initiator, port }) => {
+                KeptRegistrant::Nexus { initiator: initiator.to_string(), port: *port }
+            }
+            Registrant::NvmeHost(id) => KeptRegistrant::NvmeHost(*id),
+        };
+        KeptRegistration { registrant, key: one.key }
     };
     Some(KeptReservations { registrations: registrations.iter().map(kept).collect(), held })
 }
@@ -23,14 +28,17 @@ pub fn reservations_to_keep(reservations: &Reservations) -> Option<KeptReservati
 /// The inverse, after a restart.
 pub fn reservations(kept: Option<&KeptReservations>) -> Reservations {
     let Some(kept) = kept else { return Reservations::default() };
-    let registration = |one: &KeptRegistration| Registration {
-        nexus: NexusName { initiator: one.initiator.as_str().into(), port: one.port },
-        key: one.key,
+    let registration = |one: &KeptRegistration| {
+        let registrant = match &one.registrant {
+            KeptRegistrant::Nexus { initiator, port } => Registrant::nexus(initiator.as_str(), *port),
+            KeptRegistrant::NvmeHost(id) => Registrant::NvmeHost(*id),
+        };
+        Registration { registrant, key: one.key }
     };
     let registrations: Vec<Registration> = kept.registrations.iter().map(registration).collect();
     let held = kept.held.map(|held| Held {
-        kind: ReservationType::from_code(held.kind).expect("the catalog checks types"),
-        holder: held.holder.map(|index| registrations[index].nexus.clone()),
+        kind: ReservationType::from_number(held.kind).expect("the catalog checks types"),
+        holder: held.holder.map(|index| registrations[index].registrant.clone()),
     });
     Reservations::kept(registrations, held).expect("the catalog checks what it keeps")
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use base::{LayerId, PoolId, VolumeId};
-use reservation::{AccessState, AccessStates, NexusName, Notice, ReservationRequest, Reservations};
+use reservation::{AccessState, AccessStates, Notice, Registrant, ReservationRequest, Reservations};
 
 use crate::names::{CommandPlace, SessionPlace};
 
@@ -11,7 +11,7 @@ use crate::names::{CommandPlace, SessionPlace};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReservationAsk {
     pub volume: VolumeId,
-    pub by: NexusName,
+    pub by: Registrant,
     /// The requesting command, which the change never aborts.
     pub command: Option<CommandPlace>,
     pub request: ReservationRequest,
@@ -22,9 +22,9 @@ pub struct ReservationAsk {
 pub struct ReservationNews {
     pub volume: VolumeId,
     pub reservations: Arc<Reservations>,
-    pub notices: Vec<(NexusName, Notice)>,
-    /// Nexuses whose commands are aborted.
-    pub abort: Vec<NexusName>,
+    pub notices: Vec<(Registrant, Notice)>,
+    /// Those whose commands are aborted.
+    pub abort: Vec<Registrant>,
     /// The one command that continues.
     pub command: Option<CommandPlace>,
 }
@@ -34,7 +34,7 @@ pub struct ReservationNews {
 pub struct AccessAsk {
     pub volume: VolumeId,
     /// The nexus of the requesting host; `None`: the administrator requests it.
-    pub by: Option<NexusName>,
+    pub by: Option<Registrant>,
     pub changes: Vec<(u16, AccessState)>,
 }
 
@@ -52,7 +52,7 @@ pub enum Told {
     /// The states are still transitioning.
     Nobody,
     /// All except the requesting nexus.
-    Others(Option<NexusName>),
+    Others(Option<Registrant>),
 }
 
 /// A reset of some volumes, for every session of a shard. Commands are aborted, the unit forgets what it remembers of

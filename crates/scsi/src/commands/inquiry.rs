@@ -73,7 +73,7 @@ fn designators(call: &Call<'_>) -> Vec<Designator> {
         Designator::T10 { vendor: VENDOR, specific: identity.serial.clone() },
         Designator::ScsiName(Association::LogicalUnit, format!("naa.{hexadecimal}")),
     ];
-    if let Some(port) = target.ports.iter().find(|port| port.relative_id == call.nexus.name().port) {
+    if let Some(port) = target.ports.iter().find(|port| port.relative_id == call.nexus.port()) {
         list.push(Designator::RelativeTargetPort(port.relative_id));
         list.push(Designator::TargetPortGroup(port.group));
         list.push(Designator::ScsiName(Association::TargetPort, port.name.clone()));

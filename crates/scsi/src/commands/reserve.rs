@@ -5,7 +5,7 @@
 
 use reservation::{Registration, ReservationRequest};
 use wire::scsi::reservation::{
-    FullStatus, TransportId, emit_capabilities, emit_full_status, emit_keys, emit_reservation,
+    FullStatus, ReservationType, TransportId, emit_capabilities, emit_full_status, emit_keys, emit_reservation,
 };
 
 use super::reserve_out;
@@ -31,6 +31,11 @@ pub(crate) fn release(call: &mut Call<'_>) -> Result<Step, Fault> {
     ask(call, ReservationRequest::ReleaseUnit)
 }
 
+/// The type's code on the wire.
+fn code(kind: reservation::ReservationType) -> ReservationType {
+    ReservationType::from_code(kind.number()).expect("the numbers are the codes of SPC-4")
+}
+
 fn answer(call: &Call<'_>, data: Vec<u8>) -> Result<Step, Fault> {
     call.parameters(data, usize::from(u16::from_be_bytes([call.cdb[7], call.cdb[8]])))
 }
@@ -43,7 +48,8 @@ pub(crate) fn read_keys(call: &mut Call<'_>) -> Result<Step, Fault> {
 
 pub(crate) fn read_reservation(call: &mut Call<'_>) -> Result<Step, Fault> {
     let reservations = call.nexus.reservations();
-    answer(call, emit_reservation(reservations.generation(), reservations.held_key()))
+    let held = reservations.held_key().map(|(key, kind)| (key, code(kind)));
+    answer(call, emit_reservation(reservations.generation(), held))
 }
 
 pub(crate) fn report_capabilities(call: &mut Call<'_>) -> Result<Step, Fault> {
@@ -53,15 +59,19 @@ pub(crate) fn report_capabilities(call: &mut Call<'_>) -> Result<Step, Fault> {
 
 pub(crate) fn read_full_status(call: &mut Call<'_>) -> Result<Step, Fault> {
     let reservations = call.nexus.reservations();
-    let row = |one: &Registration| FullStatus {
-        key: one.key,
-        holds: reservations
-            .held()
-            .filter(|held| held.holder.as_ref().is_none_or(|holder| *holder == one.nexus))
-            .map(|held| held.kind),
-        relative_port: one.nexus.port,
-        transport_id: TransportId::Port(one.nexus.initiator.to_string()),
+    let row = |one: &Registration| {
+        let holds = |held: &&reservation::Held| {
+            held.holder.as_ref().is_none_or(|holder| *holder == one.registrant)
+        };
+        // an NVMe host has no TransportID; READ KEYS has its key
+        let nexus = one.registrant.as_nexus()?;
+        Some(FullStatus {
+            key: one.key,
+            holds: reservations.held().filter(holds).map(|held| code(held.kind)),
+            relative_port: nexus.port,
+            transport_id: TransportId::Port(nexus.initiator.to_string()),
+        })
     };
-    let rows: Vec<FullStatus> = reservations.registrations().iter().map(row).collect();
+    let rows: Vec<FullStatus> = reservations.registrations().iter().filter_map(row).collect();
     answer(call, emit_full_status(reservations.generation(), &rows))
 }

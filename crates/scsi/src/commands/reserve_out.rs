@@ -1,8 +1,8 @@
 //! Converts the parameters of PERSISTENT RESERVE OUT (SPC-4 §6.16) into a request.
 
 use base::limits::RESERVE_OUT_BYTES_MAX;
-use reservation::{Names, NexusName, ReservationRequest};
-use wire::scsi::reservation::{MoveList, RESERVE_OUT_BYTES, ReservationType, ReserveOutList, TransportId};
+use reservation::{Names, Registrant, ReservationRequest, ReservationType, Specified};
+use wire::scsi::reservation::{MoveList, RESERVE_OUT_BYTES, ReserveOutList, TransportId};
 
 use crate::call::Call;
 use crate::fault::Fault;
@@ -65,7 +65,7 @@ fn kind(call: &Call<'_>) -> Result<ReservationType, Fault> {
     if call.cdb[2] >> 4 != 0 {
         return Err(Fault::cdb_bit(2, 7));
     }
-    ReservationType::from_code(call.cdb[2] & 0x0F).ok_or(Fault::cdb_bit(2, 3))
+    ReservationType::from_number(call.cdb[2] & 0x0F).ok_or(Fault::cdb_bit(2, 3))
 }
 
 /// APTPL where nothing is there to keep it: refused (SPC-4 §5.13.5).
@@ -76,7 +76,7 @@ fn check_persist(call: &Call<'_>, persist: bool, byte: u16) -> Result<(), Fault>
     Ok(())
 }
 
-fn specified_ports(action: u8, list: &[u8]) -> Result<Vec<TransportId>, Fault> {
+fn specified_ports(action: u8, list: &[u8]) -> Result<Vec<Specified>, Fault> {
     if action == REGISTER_AND_IGNORE {
         return Err(Fault::FieldInParameters { byte: 20, bit: Some(3) });
     }
@@ -84,7 +84,12 @@ fn specified_ports(action: u8, list: &[u8]) -> Result<Vec<TransportId>, Fault> {
         return Err(Fault::ParameterListLength);
     }
     let wrong = Fault::FieldInParameters { byte: RESERVE_OUT_BYTES as u16, bit: None };
-    ReserveOutList::transport_ids(list).ok_or(wrong)
+    let ids = ReserveOutList::transport_ids(list).ok_or(wrong)?;
+    let specified = |id| match id {
+        TransportId::Port(name) => Specified::Port(name),
+        TransportId::Device(name) => Specified::Device(name),
+    };
+    Ok(ids.into_iter().map(specified).collect())
 }
 
 fn parse_move(call: &Call<'_>, list: &[u8]) -> Result<ReservationRequest, Fault> {
@@ -100,7 +105,7 @@ fn parse_move(call: &Call<'_>, list: &[u8]) -> Result<ReservationRequest, Fault>
     }
     // an initiator device without a port cannot hold anything
     let Some(TransportId::Port(initiator)) = parameters.transport_id else { return Err(wrong(24)) };
-    let to = NexusName { initiator: initiator.into(), port };
+    let to = Registrant::nexus(initiator, port);
     if to == *call.nexus.name() {
         return Err(wrong(24));
     }

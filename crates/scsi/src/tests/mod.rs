@@ -133,7 +133,7 @@ impl Rig {
             match step {
                 Step::Done(response) => return response,
                 Step::Reserve(request, continuation) => {
-                    let applied = self.reservations.apply(self.nexus.name(), &request, &Vec::new);
+                    let applied = self.reservations.apply(self.nexus.name(), &request, &|_| Vec::new());
                     let result = applied.map(|applied| self.reservations = applied.next);
                     self.nexus.adopt(self.reservations.clone().into());
                     return self.unit.finish_reserve(&self.nexus, continuation, result);

@@ -8,7 +8,7 @@ use wire::scsi::{SenseCode, Status};
 
 use super::{Rig, cdb, nexus_name};
 use crate::UnitAttention;
-use reservation::{Names, NexusName, ReservationRequest};
+use reservation::{Names, Registrant, ReservationRequest, ReservationType as Kind};
 
 pub(crate) fn reserve_list(key: u64, service_action_key: u64) -> Vec<u8> {
     list(key, service_action_key).emit(&[])
@@ -46,13 +46,13 @@ fn read_in(rig: &mut Rig, action: u8) -> Vec<u8> {
     rig.good(&[0x5E, action, 0, 0, 0, 0, 0, 1, 0, 0], &[])
 }
 
-fn other() -> NexusName {
-    NexusName { initiator: OTHER.into(), port: 1 }
+fn other() -> Registrant {
+    Registrant::nexus(OTHER, 1)
 }
 
 /// What the other initiator asks for; its attentions are for nobody here.
 fn by_other(rig: &mut Rig, request: ReservationRequest) {
-    let applied = rig.reservations.apply(&other(), &request, &Vec::new).unwrap();
+    let applied = rig.reservations.apply(&other(), &request, &|_| Vec::new()).unwrap();
     for (nexus, attention) in &applied.notices {
         if nexus == rig.nexus.name() {
             rig.nexus.raise((*attention).into());
@@ -77,13 +77,13 @@ fn a_registration_and_a_reservation_are_told() {
     let held = ReservationType::WriteExclusiveRegistrantsOnly;
     assert_eq!(parse_reservation(&read_in(&mut rig, 1)), Some((2, Some((0xA, held)))));
     let (_, rows) = parse_full_status(&read_in(&mut rig, 3)).unwrap();
-    let row = |key, holds, name: &NexusName| FullStatus {
+    let row = |key, holds, name: &str| FullStatus {
         key,
         holds,
         relative_port: 1,
-        transport_id: TransportId::Port(name.initiator.to_string()),
+        transport_id: TransportId::Port(name.to_owned()),
     };
-    assert_eq!(rows, [row(0xA, Some(held), &nexus_name(1)), row(0xB, None, &other())]);
+    assert_eq!(rows, [row(0xA, Some(held), &nexus_name(1).initiator), row(0xB, None, OTHER)]);
     // cut to the allocation length, the length within it is whole
     let cut = rig.good(&[0x5E, 0, 0, 0, 0, 0, 0, 0, 8, 0], &[]);
     assert_eq!(cut, [0, 0, 0, 2, 0, 0, 0, 16]);
@@ -116,7 +116,7 @@ fn every_type_of_another_holder_is_felt_by_every_command_class() {
                 rig.good(&out(0, 0, 24), &reserve_list(0, 1));
             }
             by_other(&mut rig, register(2));
-            let kind = ReservationType::from_code(kind).unwrap();
+            let kind = Kind::from_number(kind).unwrap();
             by_other(&mut rig, ReservationRequest::Reserve { key: 2, kind });
             for ((cdb, bytes), expected) in commands.iter().zip(expected) {
                 let status = rig.run(cdb, &vec![0; *bytes]).status;
@@ -189,7 +189,7 @@ fn a_preempted_nexus_is_told_and_shut_out() {
     rig.good(&out(0, 0, 24), &reserve_list(0, 1));
     rig.good(&out(1, 3, 24), &reserve_list(1, 0));
     by_other(&mut rig, register(2));
-    let kind = ReservationType::ExclusiveAccess;
+    let kind = Kind::ExclusiveAccess;
     by_other(&mut rig, ReservationRequest::Preempt { key: 2, victim: 1, kind, abort: true });
     let sense = rig.refused(&cdb(0x28, 0, 0, 1), &[]);
     assert_eq!(sense.code, UnitAttention::RegistrationsPreempted.code());
@@ -222,7 +222,7 @@ fn reserve_and_release_exclude_others_and_persistent_reservations() {
         // compatible with persistent reservations (CRH)
         by_other(&mut rig, register(2));
         assert_eq!(rig.run(&reserve, &[]).status, Status::ReservationConflict);
-        let kind = ReservationType::WriteExclusiveRegistrantsOnly;
+        let kind = Kind::WriteExclusiveRegistrantsOnly;
         by_other(&mut rig, ReservationRequest::Reserve { key: 2, kind });
         assert_eq!(rig.run(&reserve, &[]).status, Status::ReservationConflict);
         rig.good(&out(0, 0, 24), &reserve_list(0, 1));
