@@ -48,6 +48,10 @@ id!(
     ArrayId(u128)
 );
 id!(
+    /// A head: a server that serves the array. Random when the head starts for the first time.
+    HeadId(u128)
+);
+id!(
     /// A pool of drives. Random at creation, never changes.
     PoolId(u128)
 );
@@ -76,6 +80,7 @@ id!(
     Sequence(u64)
 );
 hexadecimal!(ArrayId);
+hexadecimal!(HeadId);
 hexadecimal!(PoolId);
 hexadecimal!(DriveId);
 decimal!(VolumeId);

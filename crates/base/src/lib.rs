@@ -13,7 +13,7 @@ pub mod units;
 
 pub use buffer::{AlignedBuffer, aligned_zeros};
 pub use checksum::{Crc32c, block_checksum, crc32c};
-pub use id::{ArrayId, DriveId, Epoch, LayerId, PoolId, Sequence, ShardId, VolumeId};
+pub use id::{ArrayId, DriveId, Epoch, HeadId, LayerId, PoolId, Sequence, ShardId, VolumeId};
 pub use map::{HashMap, HashSet};
 pub use time::Nanos;
 pub use units::{BLOCK_BYTES, Lba, SECTOR_BYTES};

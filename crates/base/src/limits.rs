@@ -29,6 +29,10 @@ pub const MAPPINGS_MAX: usize = 16384;
 pub const FREED_LUNS_MAX: usize = 1024;
 /// LUNs of one host: single-level (peripheral and flat) addressing, SAM-5 §4.7.
 pub const LUN_MAX: u16 = 16383;
+/// Namespace identifiers of one host: as many as LUNs.
+pub const NAMESPACE_MAX: u32 = 16384;
+/// Heads of one array.
+pub const HEADS_MAX: usize = 2;
 /// Pools of one array.
 pub const POOLS_MAX: usize = 16;
 /// Deleted pools that are remembered, so that a drive which was away does not bring one back.
@@ -39,6 +43,8 @@ pub const FAILED_DRIVES_MAX: usize = 64;
 pub const NAME_BYTES_MAX: usize = 63;
 /// An iSCSI name, RFC 7143 §4.2.7.1.
 pub const ISCSI_NAME_BYTES_MAX: usize = 223;
+/// A name of NVM Express (NVM Express Base 2.0 §4.5).
+pub const NVME_NAME_BYTES_MAX: usize = 223;
 /// Initiators of one host.
 pub const INITIATORS_PER_HOST_MAX: usize = 16;
 /// A CHAP secret: 96 bits at least, RFC 7143 §9.2.1.

@@ -8,7 +8,8 @@ use base::limits::MAPPINGS_MAX;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
-use crate::model::{Catalog, Mapping, Volume};
+use crate::mapping::Mapping;
+use crate::model::{Catalog, Volume};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
 
@@ -122,14 +123,12 @@ impl Catalog {
         Ok(())
     }
 
-    /// If its LUN belongs to another volume by now, the mapping is not restored: a host must not find another volume at a known LUN.
+    /// If its number belongs to another volume by now, the mapping is not restored: a host must not find another volume at a number that it knows.
     fn map_again(&mut self, mapping: Mapping) {
         let known = self.find_host(mapping.host.as_str()).is_some();
-        let taken = self.lun(mapping.host.as_str(), mapping.lun).is_some();
+        let taken = self.mapping_at(mapping.host.as_str(), mapping.number).is_some();
         if known && !taken && self.mappings.len() < MAPPINGS_MAX {
-            let key = |mapping: &Mapping| (mapping.host.clone(), mapping.lun);
-            let place = self.mappings.partition_point(|other| key(other) < key(&mapping));
-            self.mappings.insert(place, mapping);
+            self.insert_mapping(mapping);
         }
     }
 

@@ -1,11 +1,12 @@
 //! Changes. Each is checked against the current catalog and returns the next one, or the reason for a refusal.
 
-use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX};
+use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, POOLS_MAX};
 use base::{LayerId, PoolId, VolumeId};
 
 use crate::drive::DriveChange;
 use crate::error::CatalogError;
-use crate::model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume};
+use crate::mapping::WantedNumber;
+use crate::model::{Catalog, DeletedPool, Host, PoolEntry, Volume};
 use crate::name::Name;
 use crate::schedule::Retention;
 use crate::settings::{PoolSettings, ScrubRecord};
@@ -207,16 +208,20 @@ pub enum Change {
         host: String,
         unmap: bool,
     },
-    /// Where no LUN is given, at the one that the volume had, or the lowest that no volume of the host has or had.
     Map {
         volume: String,
         host: String,
-        lun: Option<u32>,
+        number: WantedNumber,
         read_only: bool,
     },
+    /// Removes every mapping of the volume to the host.
     Unmap {
         volume: String,
         host: String,
+    },
+    /// A term of ownership begins. Terms only rise.
+    BeginTerm {
+        term: u64,
     },
 }
 
@@ -283,8 +288,9 @@ impl Catalog {
             Change::CreateHost { host } => next.create_host(host)?,
             Change::ModifyHost { host, update } => next.modify_host(host, update)?,
             Change::DeleteHost { host, unmap } => next.delete_host(host, *unmap)?,
-            Change::Map { volume, host, lun, read_only } => next.map(volume, host, *lun, *read_only)?,
+            Change::Map { volume, host, number, read_only } => next.map(volume, host, *number, *read_only)?,
             Change::Unmap { volume, host } => next.unmap(volume, host)?,
+            Change::BeginTerm { term } => next.begin_term(*term)?,
         }
         next.note_freed(&self.mappings);
         next.version += 1;
@@ -296,7 +302,7 @@ impl Catalog {
         found.ok_or_else(|| CatalogError::NotFound { kind: "volume", name: name.to_owned() })
     }
 
-    fn host_index(&self, name: &str) -> Result<usize, CatalogError> {
+    pub(crate) fn host_index(&self, name: &str) -> Result<usize, CatalogError> {
         let found = self.hosts.binary_search_by_key(&name, |host| host.name.as_str());
         found.map_err(|_| CatalogError::NotFound { kind: "host", name: name.to_owned() })
     }
@@ -385,14 +391,14 @@ impl Catalog {
             mapping.host = host.name.clone();
         }
         self.bin.iter_mut().for_each(|binned| binned.rename_host(name, &host.name));
-        self.mappings.sort_by(|a, b| (&a.host, a.lun).cmp(&(&b.host, b.lun)));
+        self.mappings.sort_by(|a, b| (&a.host, a.number).cmp(&(&b.host, b.number)));
         self.insert_host(host)
     }
 
     fn delete_host(&mut self, name: &str, unmap: bool) -> Result<(), CatalogError> {
         let index = self.host_index(name)?;
         let volumes: Vec<Name> = self
-            .luns_of(name)
+            .mappings_of_host(name)
             .filter_map(|mapping| self.volume(mapping.volume))
             .map(|volume| volume.name.clone())
             .collect();
@@ -403,49 +409,6 @@ impl Catalog {
         self.freed_luns.retain(|freed| freed.host.as_str() != name);
         self.bin.iter_mut().for_each(|binned| binned.forget_host(name));
         self.hosts.remove(index);
-        Ok(())
-    }
-
-    fn map(
-        &mut self,
-        volume: &str,
-        host: &str,
-        lun: Option<u32>,
-        read_only: bool,
-    ) -> Result<(), CatalogError> {
-        let volume = &self.volumes[self.volume_index(volume)?];
-        let host = self.hosts[self.host_index(host)?].name.clone();
-        check_room("mapping", self.mappings.len(), MAPPINGS_MAX)?;
-        let old = self
-            .luns_of(host.as_str())
-            .find(|mapping| mapping.volume == volume.id)
-            .map(|mapping| mapping.lun);
-        if let Some(lun) = old {
-            return Err(CatalogError::AlreadyMapped { volume: volume.name.clone(), host, lun });
-        }
-        let lun = match lun {
-            Some(lun) => {
-                u16::try_from(lun).ok().filter(|&lun| lun <= LUN_MAX).ok_or(CatalogError::LunRange { lun })?
-            }
-            None => self.default_lun(host.as_str(), volume.id)?,
-        };
-        if let Some(other) = self.lun(host.as_str(), lun).and_then(|mapping| self.volume(mapping.volume)) {
-            return Err(CatalogError::LunInUse { host, lun, volume: other.name.clone() });
-        }
-        let place = self.mappings.partition_point(|mapping| (&mapping.host, mapping.lun) < (&host, lun));
-        let mapping = Mapping { host, lun, volume: volume.id, read_only };
-        self.mappings.insert(place, mapping);
-        Ok(())
-    }
-
-    fn unmap(&mut self, volume: &str, host: &str) -> Result<(), CatalogError> {
-        let volume = &self.volumes[self.volume_index(volume)?];
-        let host = &self.hosts[self.host_index(host)?];
-        let place = self.mappings.iter().position(|m| m.host == host.name && m.volume == volume.id);
-        let Some(place) = place else {
-            return Err(CatalogError::NotMapped { volume: volume.name.clone(), host: host.name.clone() });
-        };
-        self.mappings.remove(place);
         Ok(())
     }
 }

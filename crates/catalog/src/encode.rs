@@ -2,8 +2,8 @@
 
 use base::BLOCK_BYTES;
 use base::limits::{
-    CATALOG_BYTES_MAX, DELETED_POOLS_MAX, FREED_LUNS_MAX, HOSTS_MAX, LUN_MAX, MAPPINGS_MAX, POOLS_MAX,
-    SCHEDULES_MAX, SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
+    CATALOG_BYTES_MAX, DELETED_POOLS_MAX, FREED_LUNS_MAX, HOSTS_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX,
+    SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
 };
 use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
@@ -16,8 +16,8 @@ use crate::model::{Catalog, VolumeKind};
 /// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
 /// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered. 10: how long volumes have been in the bin,
 /// when the clock was last believed, and what drives are called and did.
-/// 11: the bays of drives.
-pub const SCHEMA_VERSION: u32 = 11;
+/// 11: the bays of drives. 12: initiators, mappings and registrations of NVMe; heads and the term of ownership.
+pub const SCHEMA_VERSION: u32 = 12;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -79,7 +79,8 @@ impl Catalog {
         self.check_reservations().map_err(damaged)?;
         self.check_access().map_err(damaged)?;
         self.check_hosts()?;
-        self.check_mappings()
+        self.check_heads().map_err(damaged)?;
+        self.check_mappings().map_err(damaged)
     }
 
     fn check_pools(&self) -> Result<(), CatalogError> {
@@ -134,20 +135,6 @@ impl Catalog {
             "an initiator belongs to two hosts".to_owned()
         })?;
         self.hosts.iter().try_for_each(|host| host.check())
-    }
-
-    fn check_mappings(&self) -> Result<(), CatalogError> {
-        let ordered = self.mappings.is_sorted_by(|a, b| (&a.host, a.lun) < (&b.host, b.lun));
-        require(ordered, || "mappings out of order".to_owned())?;
-        let pairs = self.mappings.iter().map(|mapping| (&mapping.host, mapping.volume));
-        require(unique(pairs), || "a volume is mapped twice to one host".to_owned())?;
-        for mapping in &self.mappings {
-            let known =
-                self.find_host(mapping.host.as_str()).is_some() && self.volume(mapping.volume).is_some();
-            require(known, || "a mapping of nothing".to_owned())?;
-            require(mapping.lun <= LUN_MAX, || format!("LUN {}", mapping.lun))?;
-        }
-        self.check_freed().map_err(damaged)
     }
 }
 

@@ -2,11 +2,12 @@
 
 use base::limits::{
     CHAP_SECRET_BYTES_MAX, CHAP_SECRET_BYTES_MIN, CHAP_USER_BYTES_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX,
-    LUN_MAX, MAPPINGS_MAX, POOLS_MAX, SNAPSHOTS_AT_ONCE_MAX, VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX,
-    VOLUMES_MAX,
+    LUN_MAX, MAPPINGS_MAX, NAMESPACE_MAX, POOLS_MAX, SNAPSHOTS_AT_ONCE_MAX, VOLUME_BYTES_MAX,
+    VOLUME_GROWTH_MAX, VOLUMES_MAX,
 };
 use thiserror::Error;
 
+use crate::mapping::UnitNumber;
 use crate::name::{Name, NameError};
 
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
@@ -99,10 +100,10 @@ pub enum CatalogError {
     MutualAlone,
     #[error("the two directions of CHAP must have different secrets")]
     MutualSameSecret,
-    #[error("LUN {lun} of host \"{host}\" is volume \"{volume}\" already")]
-    LunInUse { host: Name, lun: u16, volume: Name },
-    #[error("volume \"{volume}\" is LUN {lun} of host \"{host}\" already")]
-    AlreadyMapped { volume: Name, host: Name, lun: u16 },
+    #[error("{number} of host \"{host}\" is volume \"{volume}\" already")]
+    LunInUse { host: Name, number: UnitNumber, volume: Name },
+    #[error("volume \"{volume}\" is {number} of host \"{host}\" already")]
+    AlreadyMapped { volume: Name, host: Name, number: UnitNumber },
     #[error("there are no clones of {of}")]
     NoClones { of: String },
     #[error(
@@ -114,6 +115,10 @@ pub enum CatalogError {
     CannotRefresh { volume: Name, what: &'static str },
     #[error("LUN {lun} is not possible: LUNs go from 0 to {LUN_MAX}")]
     LunRange { lun: u32 },
+    #[error("namespace {namespace} is not possible: namespace identifiers go from 1 to {NAMESPACE_MAX}")]
+    NamespaceRange { namespace: u32 },
+    #[error("term {term} does not follow term {now}")]
+    OldTerm { term: u64, now: u64 },
     #[error("volume \"{volume}\" is not mapped to host \"{host}\"")]
     NotMapped { volume: Name, host: Name },
     #[error("{what}, cannot be {value}: it goes from {min} to {max}")]
@@ -158,7 +163,8 @@ impl CatalogError {
             CannotRefresh { .. } => "cannot_refresh",
             NotInPool { .. } => "not_in_pool",
             NotAClone { .. } | OriginInBin { .. } | PromoteTwice { .. } => "cannot_promote",
-            LunRange { .. } => "bad_lun",
+            LunRange { .. } | NamespaceRange { .. } => "bad_lun",
+            OldTerm { .. } => "old_term",
             Setting { .. } | KeepsNothing => "bad_setting",
             NotMapped { .. } => "not_mapped",
             FutureSchema { .. } => "future_schema",

@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(naa.to_string().parse(), Ok(naa));
         assert_eq!(serial(array, VolumeId(0xA5)), "0123456789ab000000a5");
         assert_eq!(target_name(array), "iqn.2026-11.io.tangelo:0123456789ab");
-        assert!(target_name(array).parse::<crate::InitiatorName>().is_ok());
+        assert!(target_name(array).parse::<crate::IscsiName>().is_ok());
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! [`Catalog::decode`]) in every pool's log and, while there is no pool, in the head's state directory.
 //!
 //! What always holds, also for a decoded catalog: names are valid, and unique for each kind; an initiator belongs to
-//! one host; each snapshot has a layer of its own; a LUN of a host is one volume, and a volume has one LUN for each
-//! host; identities (NAA, serial number) are unique; counters are above every id that was assigned. A CHAP secret must
+//! one host; each snapshot has a layer of its own; a LUN of a host is one volume, and a volume has one LUN and one
+//! namespace for each host; identities (NAA, serial number) are unique; counters are above every id that was assigned. A CHAP secret must
 //! not appear in a log, an error or `Debug` output.
 
 mod access;
@@ -17,7 +17,10 @@ mod drive;
 mod encode;
 mod error;
 mod freed;
+mod head;
 mod identity;
+mod initiator;
+mod mapping;
 mod model;
 mod name;
 mod refresh;
@@ -38,9 +41,12 @@ pub use copy_sources::CopiedFrom;
 pub use drive::{DriveChange, DriveName, FailedDrive, KnownDrive, Trouble};
 pub use encode::SCHEMA_VERSION;
 pub use error::CatalogError;
+pub use head::{Head, HeadPortal};
 pub use identity::{Naa, target_name};
-pub use model::{Catalog, DeletedPool, Host, Mapping, PoolEntry, Volume, VolumeKind};
-pub use name::{InitiatorName, Name, NameError};
+pub use initiator::{Initiator, IscsiName, NvmeName, Wwpn};
+pub use mapping::{Mapping, UnitNumber, WantedNumber};
+pub use model::{Catalog, DeletedPool, Host, PoolEntry, Volume, VolumeKind};
+pub use name::{Name, NameError};
 pub use reservation::{KeptHold, KeptRegistrant, KeptRegistration, KeptReservations};
 pub use schedule::{Retention, Schedule};
 pub use secret::{Chap, Secret};

@@ -9,8 +9,11 @@ use crate::access::KeptAccesses;
 use crate::bin::Binned;
 use crate::copy_sources::CopiedFrom;
 use crate::drive::{FailedDrive, KnownDrive};
+use crate::head::Head;
 use crate::identity::{Naa, target_name};
-use crate::name::{InitiatorName, Name};
+use crate::initiator::{Initiator, IscsiName};
+use crate::mapping::Mapping;
+use crate::name::Name;
 use crate::reservation::KeptReservations;
 use crate::schedule::Schedule;
 use crate::secret::Chap;
@@ -86,23 +89,11 @@ pub struct Volume {
 pub struct Host {
     pub name: Name,
     /// At least one; each belongs to this host alone.
-    pub initiators: Vec<InitiatorName>,
+    pub initiators: Vec<Initiator>,
     /// The credentials that the host must prove at login; none: CHAP is not required.
     pub chap: Option<Chap>,
     /// The credentials that the array proves in return (mutual CHAP); only with `chap`, and with another secret.
     pub mutual: Option<Chap>,
-}
-
-/// A volume as a host's LUN.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Mapping {
-    pub host: Name,
-    /// 0 to [`base::limits::LUN_MAX`].
-    pub lun: u16,
-    #[serde(with = "crate::encode::volume")]
-    pub volume: VolumeId,
-    pub read_only: bool,
 }
 
 /// A pool that belongs to the array, whether or not its drives are present.
@@ -141,8 +132,14 @@ pub struct Catalog {
     #[serde(with = "crate::encode::hexadecimal")]
     pub(crate) array: ArrayId,
     pub(crate) name: Name,
-    pub(crate) target: InitiatorName,
+    pub(crate) target: IscsiName,
+    /// The term of ownership in which it was changed last; 0 as long as the array has had one head only.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) term: u64,
     pub(crate) version: u64,
+    /// The heads that serve the array, in order of their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) heads: Vec<Head>,
     pub(crate) next_volume_id: u32,
     pub(crate) next_layer_id: u32,
     /// In order of their ids.
@@ -172,12 +169,16 @@ pub struct Catalog {
     pub(crate) clock_ms: Option<u64>,
     /// In order of their names.
     pub(crate) hosts: Vec<Host>,
-    /// In order of host and LUN.
+    /// In order of host and number.
     pub(crate) mappings: Vec<Mapping>,
     /// Mappings that are no more, whose numbers no other volume was given since. Oldest first, the last
     /// [`base::limits::FREED_LUNS_MAX`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) freed_luns: Vec<Mapping>,
+}
+
+fn is_zero(term: &u64) -> bool {
+    *term == 0
 }
 
 impl Catalog {
@@ -188,7 +189,9 @@ impl Catalog {
             array,
             name,
             target: target_name(array).parse().expect("our own target name is an iSCSI name"),
+            term: 0,
             version: 1,
+            heads: Vec::new(),
             next_volume_id: 1,
             next_layer_id: 1,
             pools: Vec::new(),
@@ -219,9 +222,14 @@ impl Catalog {
         self.target.as_str()
     }
 
-    /// Counts changes: of two catalogs of one array, the one with the higher version is newer.
+    /// Counts changes.
     pub fn version(&self) -> u64 {
         self.version
+    }
+
+    /// Of two catalogs of one array, the one of the later term is newer; of one term, the one with the higher version.
+    pub fn is_newer_than(&self, other: &Catalog) -> bool {
+        (self.term, self.version) > (other.term, other.version)
     }
 
     /// Whether nothing was ever put into it, so that another array's catalog may take its place.
@@ -280,23 +288,13 @@ impl Catalog {
         self.hosts.binary_search_by_key(&name, |host| host.name.as_str()).ok().map(|index| &self.hosts[index])
     }
 
-    /// The host that an initiator logs in as; names are compared without regard to case.
-    pub fn host_of_initiator(&self, initiator: &str) -> Option<&Host> {
-        self.hosts
-            .iter()
-            .find(|host| host.initiators.iter().any(|i| i.as_str().eq_ignore_ascii_case(initiator)))
-    }
-
-    /// A host's LUNs in order.
-    pub fn luns_of<'a>(&'a self, host: &'a str) -> impl Iterator<Item = &'a Mapping> + 'a {
-        let start = self.mappings.partition_point(|mapping| mapping.host.as_str() < host);
-        self.mappings[start..].iter().take_while(move |mapping| mapping.host.as_str() == host)
-    }
-
-    /// What a host sees at a LUN.
-    pub fn lun(&self, host: &str, lun: u16) -> Option<&Mapping> {
-        let key = |mapping: &Mapping| (mapping.host.as_str().cmp(host)).then(mapping.lun.cmp(&lun));
-        self.mappings.binary_search_by(key).ok().map(|index| &self.mappings[index])
+    /// The host that an iSCSI initiator logs in as; names are compared without regard to case.
+    pub fn host_of_initiator(&self, name: &str) -> Option<&Host> {
+        let has = |initiator: &Initiator| match initiator {
+            Initiator::Iscsi(known) => known.as_str().eq_ignore_ascii_case(name),
+            Initiator::Nvme(_) | Initiator::FibreChannel(_) => false,
+        };
+        self.hosts.iter().find(|host| host.initiators.iter().any(has))
     }
 
     /// As it would be if these volumes were not mapped.
@@ -304,10 +302,5 @@ impl Catalog {
         let mut seen = self.clone();
         seen.mappings.retain(|mapping| !of.contains(&mapping.volume));
         seen
-    }
-
-    /// Every mapping of a volume, in order of hosts.
-    pub fn mappings_of(&self, volume: VolumeId) -> impl Iterator<Item = &Mapping> + '_ {
-        self.mappings.iter().filter(move |mapping| mapping.volume == volume)
     }
 }

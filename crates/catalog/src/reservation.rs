@@ -154,6 +154,7 @@ impl Catalog {
                 volume.access = now.access.clone();
             }
         }
+        self.term = self.term.max(current.term);
         self.version = self.version.max(current.version + 1);
         self
     }

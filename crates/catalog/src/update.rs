@@ -1,6 +1,7 @@
 //! Changes of existing objects.
 
-use crate::name::{InitiatorName, Name};
+use crate::initiator::Initiator;
+use crate::name::Name;
 use crate::secret::Chap;
 
 /// What to do with an optional setting.
@@ -16,7 +17,7 @@ pub enum Setting<T> {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct HostUpdate {
     pub name: Option<Name>,
-    pub initiators: Option<Vec<InitiatorName>>,
+    pub initiators: Option<Vec<Initiator>>,
     pub chap: Setting<Chap>,
     pub mutual: Setting<Chap>,
 }

@@ -1,7 +1,7 @@
 //! The bin, copying volumes, and promoting clones.
 
 use base::{ArrayId, PoolId};
-use catalog::{Catalog, Change, Host, Name, NewVolume};
+use catalog::{Catalog, Change, Host, Name, NewVolume, WantedNumber};
 
 fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -65,7 +65,12 @@ fn host(text: &str) -> Change {
 }
 
 fn map(volume: &str, host: &str, lun: u32) -> Change {
-    Change::Map { volume: volume.into(), host: host.into(), lun: Some(lun), read_only: false }
+    Change::Map {
+        volume: volume.into(),
+        host: host.into(),
+        number: WantedNumber::Lun(Some(lun)),
+        read_only: false,
+    }
 }
 
 /// A volume with two snapshots, mapped to two hosts.
@@ -302,7 +307,12 @@ fn whoever_brings_a_volume_back_learns_which_hosts_are_gone() {
         chap: None,
         mutual: None,
     };
-    let map = Change::Map { volume: "a".into(), host: "pve1".into(), lun: None, read_only: false };
+    let map = Change::Map {
+        volume: "a".into(),
+        host: "pve1".into(),
+        number: WantedNumber::Lun(None),
+        read_only: false,
+    };
     let delete = Change::DeleteHost { host: "pve1".into(), unmap: false };
     let catalog = after(pool_with_volume(), &[Change::CreateHost { host }, map, bin("a"), delete]);
     assert_eq!(catalog.find_binned("a").unwrap().hosts_gone, [name("pve1")]);

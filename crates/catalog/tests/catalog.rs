@@ -3,7 +3,7 @@
 use base::limits::{LUN_MAX, SNAPSHOTS_AT_ONCE_MAX};
 use base::{LayerId, PoolId, VolumeId};
 use catalog::{
-    Catalog, CatalogError, Change, Host, HostUpdate, InitiatorName, KeptAccess, KeptAccesses, Naa, NewVolume,
+    Catalog, CatalogError, Change, Host, HostUpdate, Initiator, KeptAccess, KeptAccesses, Naa, NewVolume,
     Setting, VolumeKind,
 };
 
@@ -36,7 +36,7 @@ fn a_volume_gets_an_identity_that_no_other_ever_has() {
 #[test]
 fn luns_are_dealt_from_the_lowest_free_one() {
     let catalog = after(sample(), &[map("vm-02", "pve1", None), map("old-lun", "pve1", None)]);
-    let luns = |c: &Catalog| c.luns_of("pve1").map(|m| (m.lun, m.volume.0)).collect::<Vec<_>>();
+    let luns = |c: &Catalog| c.luns_of("pve1").map(|(lun, m)| (lun, m.volume.0)).collect::<Vec<_>>();
     assert_eq!(luns(&catalog), [(0, 2), (1, 3), (5, 1)]);
     let catalog = after(catalog, &[unmap("vm-02", "pve1"), map("vm-02", "pve2", Some(u32::from(LUN_MAX)))]);
     assert_eq!(luns(&catalog), [(1, 3), (5, 1)]);
@@ -176,7 +176,7 @@ fn refusals() {
         write_back: false,
         created_ms: 0,
     };
-    let pve1: InitiatorName = "iqn.1993-08.org.debian:pve1".parse().unwrap();
+    let pve1: Initiator = "iqn.1993-08.org.debian:pve1".parse().unwrap();
     let host = |initiators: &[&str], chap, mutual| Change::CreateHost {
         host: Host {
             name: name("new"),
@@ -294,12 +294,12 @@ fn access_states_of_a_volume_survive_other_changes() {
 fn bytes_from_the_future_and_bytes_that_are_wrong_are_refused() {
     let text = String::from_utf8(sample().encode()).unwrap();
     let decode = |text: &str| Catalog::decode(text.as_bytes()).unwrap_err();
-    let future = text.replacen("\"schema\":11", "\"schema\":12,\"new\":[]", 1);
-    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 12, known: 11 });
+    let future = text.replacen("\"schema\":12", "\"schema\":13,\"new\":[]", 1);
+    assert_eq!(decode(&future), CatalogError::FutureSchema { found: 13, known: 12 });
     assert!(decode(&future).hint().unwrap().contains("newer Tangelo"));
     let breakages = [
-        ("\"schema\":11", "\"schema\":0"),
-        ("\"schema\":11", "\"schema\":11,\"unknown\":1"),
+        ("\"schema\":12", "\"schema\":0"),
+        ("\"schema\":12", "\"schema\":12,\"unknown\":1"),
         ("\"version\":8", "\"version\":0"),
         ("\"next_volume_id\":4", "\"next_volume_id\":3"),
         ("\"next_layer_id\":3", "\"next_layer_id\":2"),

@@ -18,7 +18,7 @@ fn array() -> Catalog {
 
 fn lun(catalog: &Catalog, host: &str, volume: &str) -> Option<u16> {
     let id = catalog.find_volume(volume)?.id;
-    catalog.luns_of(host).find(|mapping| mapping.volume == id).map(|mapping| mapping.lun)
+    catalog.luns_of(host).find(|(_, mapping)| mapping.volume == id).map(|(lun, _)| lun)
 }
 
 /// Maps it where nothing is asked for; where it is then.
@@ -99,7 +99,7 @@ fn a_catalog_of_schema_8_knows_no_freed_numbers() {
     let catalog = sample();
     let text = String::from_utf8(catalog.encode()).unwrap();
     assert!(!text.contains("freed_luns"));
-    let older = text.replacen("\"schema\":11", "\"schema\":8", 1);
+    let older = text.replacen("\"schema\":12", "\"schema\":8", 1);
     assert_ne!(older, text);
     assert_eq!(Catalog::decode(older.as_bytes()), Ok(catalog));
 }

@@ -9,6 +9,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use base::HeadId;
 use base::limits::{CATALOG_BYTES_MAX, CONFIGURED_DRIVES_MAX};
 use rustix::fs::{FlockOperation, flock};
 use thiserror::Error;
@@ -91,6 +92,22 @@ impl StateDirectory {
         self.save("drives", text.as_bytes())
     }
 
+    /// The id of this head, made when it starts for the first time.
+    pub fn head(&self) -> Result<HeadId, StateError> {
+        let known = self.load("head")?.and_then(|bytes| {
+            let text = String::from_utf8(bytes).ok()?;
+            text.trim().parse().ok().filter(|id| *id != HeadId(0))
+        });
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let mut bytes = [0; 16];
+        getrandom::fill(&mut bytes).expect("the system gives random bytes");
+        let id = HeadId(u128::from_be_bytes(bytes));
+        self.save("head", format!("{id}\n").as_bytes())?;
+        Ok(id)
+    }
+
     fn load(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
         let path = self.directory.join(name);
         let failed = |error| StateError::Io { path: path.clone(), error };
@@ -171,6 +188,19 @@ mod tests {
         assert!(refused.to_string().contains("in use by another tangelo"), "{refused}");
         drop(first);
         StateDirectory::open(parent.path()).unwrap();
+    }
+
+    #[test]
+    fn a_head_keeps_its_id() {
+        let parent = tempfile::tempdir().unwrap();
+        let state = StateDirectory::open(parent.path()).unwrap();
+        let id = state.head().unwrap();
+        assert_eq!(state.head().unwrap(), id);
+        let other = tempfile::tempdir().unwrap();
+        assert_ne!(StateDirectory::open(other.path()).unwrap().head().unwrap(), id);
+        fs::write(parent.path().join("head"), "rubbish").unwrap();
+        let new = state.head().unwrap();
+        assert_eq!(state.head().unwrap(), new);
     }
 
     #[test]

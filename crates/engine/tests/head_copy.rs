@@ -62,3 +62,25 @@ fn what_a_host_has_changed_is_answered_when_it_is_kept() {
         }
     }
 }
+
+/// The catalog says which head serves the array, and where it listens.
+#[test]
+fn the_catalog_names_the_head_and_its_portals() {
+    let mut lab = Lab::new(3, 1, &[]);
+    lab.create_host("alpha", ALPHA);
+    let kept = |lab: &Lab| catalog::Catalog::decode(lab.saved.lock().unwrap().as_ref().unwrap()).unwrap();
+    let addresses = |lab: &Lab| -> Vec<(std::net::SocketAddr, u16)> {
+        let catalog = kept(lab);
+        let [head] = catalog.heads() else { panic!("{:?}", catalog.heads()) };
+        assert_eq!((head.id, head.name.as_str()), (base::HeadId(1), "test"));
+        head.portals.iter().map(|portal| (portal.address, portal.group)).collect()
+    };
+    assert_eq!(addresses(&lab), [(portal(0), 1)]);
+    let mut address = portal(0);
+    address.set_port(address.port() + 100);
+    let second = PortalOptions { address, group: OTHER, hosts: Vec::new() };
+    let portals = vec![PortalOptions::from(portal(0)), second];
+    lab.change(Command::Reload { portals, drives: Vec::new() });
+    lab.create_host("beta", "iqn.2001-04.com.example:beta");
+    assert_eq!(addresses(&lab), [(portal(0), 1), (address, OTHER)]);
+}

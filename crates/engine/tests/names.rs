@@ -234,3 +234,31 @@ fn what_is_in_use_is_not_wiped() {
     lab.change(Command::VolumeCreate { volume, dry_run: false });
     assert_eq!(lab.command(wipe("/dev/raw")).unwrap_err().kind, CommandErrorKind::InUse);
 }
+
+/// The catalog knows initiators of other transports. A host of one could not log in, so it is not made.
+#[test]
+fn initiators_of_transports_that_are_not_served_are_refused() {
+    let mut lab = Lab::new(9, 1, &[]);
+    lab.create_host("alpha", "iqn.2001-04.com.example:alpha");
+    for (initiator, transport) in
+        [("nqn.2014-08.org.nvmexpress:uuid:1", "NVMe"), ("10:00:00:90:fa:12:34:56", "Fibre Channel")]
+    {
+        let host = api::NewHost {
+            name: "omega".into(),
+            initiators: vec![initiator.into()],
+            chap: None,
+            mutual_chap: None,
+        };
+        let add = HostUpdate { add_initiators: vec![initiator.into()], ..HostUpdate::default() };
+        let name = "alpha".to_owned();
+        for command in [
+            Command::HostCreate { host, dry_run: false },
+            Command::HostUpdate { name, update: add, dry_run: false },
+        ] {
+            let refused = lab.command(command).unwrap_err();
+            assert_eq!(refused.kind, CommandErrorKind::Invalid);
+            assert!(refused.message.contains(transport), "{refused}");
+        }
+    }
+    assert_eq!(lab.status().hosts.len(), 1);
+}

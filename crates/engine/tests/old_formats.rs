@@ -25,7 +25,7 @@ const DRIVE_BYTES: u64 = 1 << 30;
 const SECTORS: u32 = 2048;
 
 /// All fixtures, the oldest first.
-const FIXTURES: [&str; 1] = ["pool-5-catalog-11"];
+const FIXTURES: [&str; 2] = ["pool-5-catalog-11", "pool-5-catalog-12"];
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)

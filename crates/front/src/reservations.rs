@@ -125,7 +125,7 @@ pub(crate) async fn nexus_lost(front: &Rc<Front>, session: &Session) {
 
 /// A logical unit was reset: reservations made by RESERVE are released.
 pub(crate) async fn unit_reset(front: &Rc<Front>, session: &Session, volumes: &[VolumeId]) {
-    let Some(by) = session.nexus_name() else { return };
+    let Some(by) = session.registrant() else { return };
     for &volume in volumes {
         if front.context.units.reservations(volume).is_some_and(|now| now.reserved_by().is_some()) {
             let request = ReservationRequest::UnitReset;

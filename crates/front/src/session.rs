@@ -13,7 +13,7 @@ use base::{HashMap, PoolId, ShardId, VolumeId};
 use block::{Budget, Held};
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
-use reservation::Registrant;
+use reservation::{NexusName, Registrant};
 use scsi::{Naa, Nexus, UnitAttention};
 use shard::{Context, Replica, SessionKey, SessionPlace};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
@@ -63,9 +63,9 @@ pub(crate) struct Login {
 }
 
 impl Login {
-    fn nexus_name(&self) -> Registrant {
+    fn nexus_name(&self) -> NexusName {
         let name = initiator_port_name(&self.identity.initiator_name, self.identity.isid);
-        Registrant::nexus(name, self.identity.portal_group_tag)
+        NexusName { initiator: name.into(), port: self.identity.portal_group_tag }
     }
 }
 
@@ -363,25 +363,25 @@ impl Session {
         let mut new = BTreeMap::new();
         let mut changed = false;
         let name = login.nexus_name();
-        for mapping in replica.catalog.luns_of(host.name.as_str()) {
+        for (number, mapping) in replica.catalog.luns_of(host.name.as_str()) {
             let Some(unit) = units.get(mapping.volume) else { continue };
             let same =
                 |lun: &Rc<LunNexus>| lun.volume == mapping.volume && lun.read_only == mapping.read_only;
-            let lun = match old.remove(&mapping.lun) {
+            let lun = match old.remove(&number) {
                 Some(lun) if same(&lun) => lun,
                 lost => {
                     changed = true;
-                    lost.into_iter().for_each(|lost| drop(old.insert(mapping.lun, lost)));
+                    lost.into_iter().for_each(|lost| drop(old.insert(number, lost)));
                     Rc::new(LunNexus::new(&self.io, unit.clone(), mapping.read_only, name.clone()))
                 }
             };
             lun.adopt(unit);
             // an initiator that knows another volume by this number must look again before it continues
-            let before = self.known.borrow_mut().insert(mapping.lun, mapping.volume);
+            let before = self.known.borrow_mut().insert(number, mapping.volume);
             if before.is_some_and(|before| before != mapping.volume) {
                 lun.nexus.borrow_mut().raise(UnitAttention::InquiryDataChanged);
             }
-            new.insert(mapping.lun, lun);
+            new.insert(number, lun);
         }
         changed |= !old.is_empty();
         if changed {
@@ -412,11 +412,11 @@ impl Session {
     pub(crate) fn log_in(&self, replica: &Replica, units: &HostUnits, login: Login) {
         let (name, mut luns) = (login.nexus_name(), self.luns.borrow_mut());
         let mappings = replica.catalog.luns_of(&login.host);
-        for mapping in mappings.filter(|_| login.identity.kind == SessionKind::Normal) {
+        for (number, mapping) in mappings.filter(|_| login.identity.kind == SessionKind::Normal) {
             if let Some(unit) = units.get(mapping.volume) {
                 let lun = LunNexus::new(&self.io, unit, mapping.read_only, name.clone());
-                luns.insert(mapping.lun, Rc::new(lun));
-                self.known.borrow_mut().insert(mapping.lun, mapping.volume);
+                luns.insert(number, Rc::new(lun));
+                self.known.borrow_mut().insert(number, mapping.volume);
             }
         }
         drop(luns);
@@ -433,9 +433,9 @@ impl Session {
         }
     }
 
-    /// The name of this session's I_T nexus.
-    pub(crate) fn nexus_name(&self) -> Option<Registrant> {
-        self.login.borrow().as_ref().map(Login::nexus_name)
+    /// Who this session is to reservations.
+    pub(crate) fn registrant(&self) -> Option<Registrant> {
+        self.login.borrow().as_ref().map(|login| Registrant::Nexus(login.nexus_name()))
     }
 
     pub(crate) fn status(&self, shard: ShardId) -> Option<SessionStatus> {
@@ -456,7 +456,7 @@ impl Session {
 }
 
 impl LunNexus {
-    fn new(io: &Io, unit: Rc<HostUnit>, read_only: bool, name: Registrant) -> LunNexus {
+    fn new(io: &Io, unit: Rc<HostUnit>, read_only: bool, name: NexusName) -> LunNexus {
         let mut nexus = Nexus::new(name, read_only);
         nexus.adopt(unit.unit.reservations.borrow().clone());
         nexus.adopt_access(unit.unit.access.borrow().clone());

@@ -32,11 +32,12 @@ impl Manager {
         let binned = self.state.borrow().catalog.find_binned(name).expect("the plan found it").clone();
         let mut lines = vec![format!("bring back volume {name}{}", with_snapshots(&binned))];
         for mapping in &binned.mappings {
-            let (host, lun) = (&mapping.host, mapping.lun);
-            let again = planned.next.lun(host.as_str(), lun).is_some_and(|now| now.volume == mapping.volume);
+            let (host, number) = (&mapping.host, mapping.number);
+            let now = planned.next.mapping_at(host.as_str(), number);
+            let again = now.is_some_and(|now| now.volume == mapping.volume);
             lines.push(match again {
-                true => format!("map volume {name} to host {host} as LUN {lun} again"),
-                false => format!("not mapped to host {host}: its LUN {lun} is another volume now"),
+                true => format!("map volume {name} to host {host} as {number} again"),
+                false => format!("not mapped to host {host}: its {number} is another volume now"),
             });
         }
         let gone = binned.hosts_gone.iter();

@@ -32,7 +32,7 @@ impl Manager {
         let storing = self.storing.acquire(1).await;
         self.go_ahead()?;
         self.waits_for("it waits for the catalog to be stored in the pools");
-        let next = next.clone().after(&self.state.borrow().catalog);
+        let next = next.clone().after(&self.state.borrow().catalog).served_by(&self.head()?);
         self.store(next).await?;
         drop(storing);
         self.waits_for("it waits for all shards to take it over");
@@ -105,8 +105,10 @@ impl Planned {
 fn hosts_affected(before: &Catalog, after: &Catalog) -> Vec<String> {
     let of = |catalog: &Catalog, host: &str| {
         let size = |volume| catalog.volume(volume).map(|volume| volume.size_bytes);
-        let luns: Vec<_> =
-            catalog.luns_of(host).map(|m| (m.lun, m.volume, m.read_only, size(m.volume))).collect();
+        let luns: Vec<_> = catalog
+            .mappings_of_host(host)
+            .map(|m| (m.number, m.volume, m.read_only, size(m.volume)))
+            .collect();
         (luns, catalog.find_host(host).cloned())
     };
     let mut names: Vec<&str> =

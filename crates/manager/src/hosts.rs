@@ -1,14 +1,14 @@
 //! Commands about hosts.
 
-use catalog::{CatalogError, Change, Chap, Host, HostUpdate as Update, InitiatorName, Setting};
+use catalog::{CatalogError, Change, Chap, Host, HostUpdate as Update, Initiator, Setting};
 
 use crate::change::Planned;
 use crate::manager::Manager;
-use api::{CommandError, HostUpdate, Made, NewChap, NewHost, Reply};
+use api::{CommandError, CommandErrorKind, HostUpdate, Made, NewChap, NewHost, Reply};
 
 impl Manager {
     pub(crate) async fn create_host(&self, new: NewHost, dry_run: bool) -> Result<Reply, CommandError> {
-        let initiators = new.initiators.iter().map(|name| name.parse()).collect::<Result<Vec<_>, _>>()?;
+        let initiators = new.initiators.iter().map(|name| initiator(name)).collect::<Result<Vec<_>, _>>()?;
         let host = Host {
             name: new.name.parse()?,
             initiators,
@@ -68,7 +68,7 @@ impl Manager {
 }
 
 /// The initiators of a host after a change. An initiator that is to be removed must exist.
-fn initiators_after(before: &Host, update: &HostUpdate) -> Result<Vec<InitiatorName>, CommandError> {
+fn initiators_after(before: &Host, update: &HostUpdate) -> Result<Vec<Initiator>, CommandError> {
     let mut initiators = before.initiators.clone();
     for gone in &update.remove_initiators {
         let place = initiators.iter().position(|known| known.as_str().eq_ignore_ascii_case(gone));
@@ -76,9 +76,24 @@ fn initiators_after(before: &Host, update: &HostUpdate) -> Result<Vec<InitiatorN
         initiators.remove(place.ok_or_else(missing)?);
     }
     for new in &update.add_initiators {
-        initiators.push(new.parse()?);
+        initiators.push(initiator(new)?);
     }
     Ok(initiators)
+}
+
+/// An initiator that can log in to this program.
+fn initiator(name: &str) -> Result<Initiator, CommandError> {
+    let initiator: Initiator = name.parse()?;
+    let transport = match initiator {
+        Initiator::Iscsi(_) => return Ok(initiator),
+        Initiator::Nvme(_) => "NVMe",
+        Initiator::FibreChannel(_) => "Fibre Channel",
+    };
+    Err(CommandError::new(
+        CommandErrorKind::Invalid,
+        format!("{initiator} is the name of an initiator of {transport}, which is not served yet"),
+        "name the host's iSCSI initiator, as in iqn.1993-08.org.debian:01:abc",
+    ))
 }
 
 fn setting(clear: bool, set: &Option<NewChap>) -> Result<Setting<Chap>, CommandError> {

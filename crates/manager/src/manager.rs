@@ -6,9 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use api::{CommandError, PortalOptions};
-use base::{ArrayId, LayerId, Nanos, PoolId};
+use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
-use catalog::Catalog;
+use catalog::{Catalog, Head, HeadPortal};
 use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
@@ -25,7 +25,9 @@ pub struct StartParameters {
     pub portals: Vec<PortalOptions>,
     /// Paths of the drives to look at.
     pub drives: Vec<String>,
-    /// Name of a new array, if neither the drives nor `state` contain one.
+    /// Which head this is.
+    pub head: HeadId,
+    /// Name of this head, and of a new array, if neither the drives nor `state` contain one.
     pub array_name: String,
     /// The last bytes that an earlier run passed to `save_state`.
     pub state: Option<Bytes>,
@@ -86,6 +88,7 @@ pub struct Manager {
 
 /// The parameters of the head.
 pub(crate) struct Parameters {
+    pub(crate) head: HeadId,
     pub(crate) portals: Vec<PortalOptions>,
     pub(crate) drives: RefCell<Vec<String>>,
     pub(crate) array_name: String,
@@ -130,6 +133,7 @@ impl Manager {
                 pools: Vec::new(),
             }),
             parameters: Parameters {
+                head: parameters.head,
                 portals: parameters.portals,
                 drives: RefCell::new(parameters.drives),
                 array_name: parameters.array_name,
@@ -137,6 +141,18 @@ impl Manager {
                 state: RefCell::new(parameters.state),
             },
         }
+    }
+
+    /// This head, as the catalog records it.
+    pub(crate) fn head(&self) -> Result<Head, CommandError> {
+        let state = self.state.borrow();
+        let listening: Vec<&PortalOptions> = match state.portals.is_empty() {
+            true => self.parameters.portals.iter().collect(),
+            false => state.portals.iter().map(|portal| &portal.options).collect(),
+        };
+        let portal = |options: &&PortalOptions| HeadPortal { address: options.address, group: options.group };
+        let portals = listening.iter().map(portal).collect();
+        Ok(Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals })
     }
 
     /// The present state of the array for shards.

@@ -54,8 +54,7 @@ impl Manager {
             };
             let whence = format!("pool {}", membership.name);
             let stored = bytes.map(|bytes| decode(&bytes, &whence)).transpose()?;
-            let is_newer =
-                |stored: &Catalog| newest.as_ref().is_none_or(|known| stored.version() > known.version());
+            let is_newer = |stored: &Catalog| newest.as_ref().is_none_or(|known| stored.is_newer_than(known));
             if let Some(stored) = stored.filter(|stored| stored.array() == membership.array).filter(is_newer)
             {
                 newest = Some(stored);

@@ -53,7 +53,7 @@ impl Manager {
             bin,
             schedules: self.schedule_statuses(),
             hosts: hosts.collect(),
-            mappings: catalog.mappings().iter().map(|mapping| mapping_status(catalog, mapping)).collect(),
+            mappings: catalog.luns().map(|(lun, mapping)| mapping_status(catalog, lun, mapping)).collect(),
             sessions,
         }
     }
@@ -202,12 +202,12 @@ fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -
     PortalStatus { address: address.to_string(), group: options.group, hosts: options.hosts.clone(), error }
 }
 
-pub(crate) fn mapping_status(catalog: &Catalog, mapping: &Mapping) -> MappingStatus {
+pub(crate) fn mapping_status(catalog: &Catalog, lun: u16, mapping: &Mapping) -> MappingStatus {
     let volume = catalog.volume(mapping.volume).expect("the catalog maps volumes that it has");
     MappingStatus {
         volume: volume.name.to_string(),
         host: mapping.host.to_string(),
-        lun: mapping.lun,
+        lun,
         read_only: mapping.read_only,
     }
 }

@@ -1,7 +1,7 @@
 //! Commands about volumes and mappings.
 
 use base::VolumeId;
-use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind};
+use catalog::{Catalog, Change, Name, NewVolume as NewKind, Volume, VolumeKind, WantedNumber};
 use env::{DriveHandle, DriveInfo};
 
 use crate::change::Planned;
@@ -188,19 +188,16 @@ impl Manager {
         let change = Change::Map {
             volume: volume.to_owned(),
             host: host.to_owned(),
-            lun: lun.map(u32::from),
+            number: WantedNumber::Lun(lun.map(u32::from)),
             read_only,
         };
         let planned = self.plan(&change)?;
         let id = planned.next.find_volume(volume).expect("just mapped").id;
-        let mapping = planned.next.luns_of(host).find(|mapping| mapping.volume == id).expect("just mapped");
-        let status = super::status::mapping_status(&planned.next, mapping);
+        let mapped = planned.next.luns_of(host).find(|(_, mapping)| mapping.volume == id);
+        let (lun, mapping) = mapped.expect("just mapped");
+        let status = super::status::mapping_status(&planned.next, lun, mapping);
         let how = if read_only { ", read-only" } else { "" };
-        let line = format!(
-            "map volume {volume} to host {host} as LUN {}{how}{}",
-            mapping.lun,
-            for_libiscsi(mapping.lun)
-        );
+        let line = format!("map volume {volume} to host {host} as LUN {lun}{how}{}", for_libiscsi(lun));
         let planned = planned.line(line);
         if dry_run {
             return Ok(planned.reply(true, None));

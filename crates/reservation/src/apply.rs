@@ -3,8 +3,8 @@
 use base::limits::REGISTRATIONS_PER_VOLUME_MAX;
 
 use super::{
-    Held, Names, Refusal, Registrant, Registration, ReservationRequest, ReservationType, Reservations, Specified,
-    all_hold,
+    Held, Names, Refusal, Registrant, Registration, ReservationRequest, ReservationType, Reservations,
+    Specified, all_hold,
 };
 
 /// What came of a request.

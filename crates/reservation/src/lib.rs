@@ -170,7 +170,8 @@ impl Reservations {
             None => all_hold(held.kind) && !self.registrations.is_empty(),
         });
         let unique = |(index, one): (usize, &Registration)| {
-            one.key != 0 && !self.registrations[..index].iter().any(|other| other.registrant == one.registrant)
+            one.key != 0
+                && !self.registrations[..index].iter().any(|other| other.registrant == one.registrant)
         };
         let apart = self.reserved.is_none() || self.registrations.is_empty();
         holder_is_registered && apart && self.registrations.iter().enumerate().all(unique)

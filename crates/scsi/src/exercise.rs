@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use base::limits::TRANSFER_BYTES_MAX;
 use block::{BlockError, BlockOutput, BlockRequest, BlockResult, Geometry, Payload};
-use reservation::{AccessState, Cause, Names, NexusName, Registrant, ReservationRequest, ReservationType, Reservations};
+use reservation::{
+    AccessState, Cause, Names, NexusName, Registrant, ReservationRequest, ReservationType, Reservations,
+};
 use wire::scsi::{Lun, Sense, Status};
 
 use crate::commands::copy::{Naa, Peer};
@@ -88,7 +90,9 @@ fn sample_reservations(kind: u8) -> Reservations {
         let register =
             ReservationRequest::Register { key: None, new_key: 7, names: Names::default(), persist: false };
         for request in [register, ReservationRequest::Reserve { key: 7, kind }] {
-            if let Ok(applied) = reservations.apply(&Registrant::Nexus(sample_name(initiator)), &request, &|_| Vec::new()) {
+            if let Ok(applied) =
+                reservations.apply(&Registrant::Nexus(sample_name(initiator)), &request, &|_| Vec::new())
+            {
                 reservations = applied.next;
             }
         }

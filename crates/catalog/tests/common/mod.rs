@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
 use base::{ArrayId, PoolId};
-use catalog::{Catalog, Change, Chap, Host, Name, NewVolume};
+use catalog::{Catalog, Change, Chap, Host, Name, NewVolume, WantedNumber};
 
 pub fn name(text: &str) -> Name {
     text.parse().unwrap()
@@ -33,7 +33,7 @@ pub fn create_host(text: &str) -> Change {
 }
 
 pub fn map(volume: &str, host: &str, lun: Option<u32>) -> Change {
-    Change::Map { volume: volume.into(), host: host.into(), lun, read_only: false }
+    Change::Map { volume: volume.into(), host: host.into(), number: WantedNumber::Lun(lun), read_only: false }
 }
 
 pub fn unmap(volume: &str, host: &str) -> Change {

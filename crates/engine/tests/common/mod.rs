@@ -362,6 +362,7 @@ fn start(
     let mut parameters = Some(StartParameters {
         portals: vec![portal(0).into()],
         drives: drives.to_vec(),
+        head: base::HeadId(1),
         array_name: "test".to_owned(),
         state: saved.lock().unwrap().clone(),
         save_state: Box::new(move |bytes| {

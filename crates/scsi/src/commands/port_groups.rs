@@ -3,7 +3,8 @@
 use reservation::{AccessState, Cause};
 use wire::scsi::cdb::MaintenanceInCdb;
 use wire::scsi::port_groups::{
-    PortGroupRow, PortGroupState, PortGroupStatus, SET_DESCRIPTOR_BYTES, SET_HEADER_BYTES, emit_port_groups, parse_set_port_groups,
+    PortGroupRow, PortGroupState, PortGroupStatus, SET_DESCRIPTOR_BYTES, SET_HEADER_BYTES, emit_port_groups,
+    parse_set_port_groups,
 };
 use zerocopy::FromBytes;
 

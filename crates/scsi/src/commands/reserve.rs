@@ -5,7 +5,8 @@
 
 use reservation::{Registration, ReservationRequest};
 use wire::scsi::reservation::{
-    FullStatus, ReservationType, TransportId, emit_capabilities, emit_full_status, emit_keys, emit_reservation,
+    FullStatus, ReservationType, TransportId, emit_capabilities, emit_full_status, emit_keys,
+    emit_reservation,
 };
 
 use super::reserve_out;
@@ -60,9 +61,8 @@ pub(crate) fn report_capabilities(call: &mut Call<'_>) -> Result<Step, Fault> {
 pub(crate) fn read_full_status(call: &mut Call<'_>) -> Result<Step, Fault> {
     let reservations = call.nexus.reservations();
     let row = |one: &Registration| {
-        let holds = |held: &&reservation::Held| {
-            held.holder.as_ref().is_none_or(|holder| *holder == one.registrant)
-        };
+        let holds =
+            |held: &&reservation::Held| held.holder.as_ref().is_none_or(|holder| *holder == one.registrant);
         // an NVMe host has no TransportID; READ KEYS has its key
         let nexus = one.registrant.as_nexus()?;
         Some(FullStatus {

@@ -133,6 +133,7 @@ impl ArrayBench {
                 .into_iter()
                 .chain(self.who.second.iter().map(|options| options.path.clone()))
                 .collect(),
+            head: base::HeadId(1),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,

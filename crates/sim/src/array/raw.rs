@@ -339,6 +339,7 @@ impl Head {
         let mut parameters = Some(StartParameters {
             portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
             drives: Vec::new(),
+            head: base::HeadId(1),
             array_name: "simulated".to_owned(),
             state: self.state.lock().expect("one thread").clone(),
             save_state: Box::new(move |bytes| {

@@ -74,6 +74,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let saved = state.load_catalog()?;
     let remembered = state.load_drives()?;
     let drives = config.expand_drives(&remembered)?;
+    let head = state.head()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let listeners = runtime.block_on(Listeners::open(&config))?;
     let signals = runtime.block_on(async { Signals::new() })?;
@@ -84,6 +85,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let parameters = StartParameters {
         portals: config.iscsi.clone(),
         drives: drives.iter().map(|drive| drive.path.clone()).collect(),
+        head,
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),
         save_state: keeper.save_state(),
