@@ -8,6 +8,7 @@ pub mod checksum;
 pub mod id;
 pub mod limits;
 pub mod map;
+pub mod table;
 pub mod time;
 pub mod units;
 

@@ -24,24 +24,35 @@ impl fmt::Display for Lba {
     }
 }
 
-/// A size for people to read.
+/// A size for people to read, as `1.5 TiB`. It is rounded down, so that no space is shown that is not there.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+        let mut unit = 0;
+        while unit + 1 < UNITS.len() && self.0 >= 1 << (10 * (unit + 1)) {
+            unit += 1;
+        }
+        let scale = 1u64 << (10 * unit);
+        let (whole, part) = (self.0 / scale, self.0 % scale);
+        let tenths = u128::from(part) * 10 / u128::from(scale);
+        match part {
+            0 => f.pad(&format!("{whole} {}", UNITS[unit])),
+            _ => f.pad(&format!("{whole}.{tenths} {}", UNITS[unit])),
+        }
+    }
+}
+
+/// The same as text.
 pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut unit = 0;
-    while unit + 1 < UNITS.len() && bytes >= 1 << (10 * (unit + 1)) {
-        unit += 1;
-    }
-    let whole = 1u64 << (10 * unit);
-    if bytes.is_multiple_of(whole) {
-        format!("{} {}", bytes / whole, UNITS[unit])
-    } else {
-        format!("{}.{} {}", bytes / whole, bytes % whole * 10 / whole, UNITS[unit])
-    }
+    Size(bytes).to_string()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::size;
+    use super::{Size, size};
 
     #[test]
     fn sizes_read_well() {
@@ -56,5 +67,7 @@ mod tests {
         for (bytes, text) in cases {
             assert_eq!(size(bytes), text);
         }
+        assert_eq!(size((1 << 30) - 1), "1023.9 MiB", "it is not 1024 MiB yet");
+        assert_eq!(format!("{:>9}|{:<7}|", Size(4096), Size(0)), "    4 KiB|0 B    |");
     }
 }

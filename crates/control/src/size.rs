@@ -1,7 +1,5 @@
 //! Sizes as people write them: `500GiB`, `1TB`, `4096`.
 
-use std::fmt;
-
 use thiserror::Error;
 
 /// Why a text is not a size.
@@ -67,27 +65,6 @@ fn unit_bytes(unit: &str) -> Option<u128> {
     Some(if decimal { 1000u128.pow(power) } else { 1024u128.pow(power) })
 }
 
-/// A size to show: `1.5 TiB`; exact sizes are in the JSON.
-pub struct Size(pub u64);
-
-impl fmt::Display for Size {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-        let mut unit = 0;
-        let mut scale = 1u64;
-        while unit + 1 < UNITS.len() && self.0 / scale >= 1024 {
-            unit += 1;
-            scale *= 1024;
-        }
-        let text = if self.0.is_multiple_of(scale) {
-            format!("{} {}", self.0 / scale, UNITS[unit])
-        } else {
-            format!("{:.1} {}", self.0 as f64 / scale as f64, UNITS[unit])
-        };
-        f.pad(&text)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,20 +122,6 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(kind(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_shown() {
-        let table = [
-            (0, "0 B"),
-            (512, "512 B"),
-            (500 << 30, "500 GiB"),
-            (1_000_000_000_000, "931.3 GiB"),
-            (1 << 60, "1024 PiB"),
-        ];
-        for (bytes, text) in table {
-            assert_eq!(Size(bytes).to_string(), text);
         }
     }
 

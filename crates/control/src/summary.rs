@@ -5,7 +5,7 @@
 use api::{ArrayStatus, Health, NextFailure, PoolStatus};
 
 use crate::rest::{SCHEMA, Status, Summary};
-use crate::size::Size;
+use base::units::Size;
 
 /// The status with its summary and the lines with which to connect. `host_name` stands in for addresses that
 /// mean "every address of this machine".

@@ -52,7 +52,11 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let rate = bytes as f64 / f64::from(1 << 20) / seconds;
             say(
                 out,
-                &format!("copied: {} in {} s, {rate:.0} MiB/s\n", units::bytes(bytes), units::short(seconds)),
+                &format!(
+                    "copied: {} in {} s, {rate:.0} MiB/s\n",
+                    base::units::size(bytes),
+                    units::short(seconds)
+                ),
             )
         }
         Bench::Offload { from, to, bytes, block } => {

@@ -5,7 +5,6 @@ use std::time::Instant;
 use base::{AlignedBuffer, BLOCK_BYTES};
 use env::{Completion, DriveHandle, Env, Event, Operation, Outcome, Token, Wait};
 
-use crate::units;
 use crate::worker::{World, wait_for};
 
 /// How a copy is made.
@@ -40,9 +39,9 @@ pub fn copy(env: &mut World, copy: &Copy) -> Result<(u64, f64), String> {
         return Err(format!(
             "{} has {}, {} needs {}",
             copy.to,
-            units::bytes(room),
+            base::units::size(room),
             copy.from,
-            units::bytes(size)
+            base::units::size(size)
         ));
     }
     let began = Instant::now();

@@ -67,7 +67,10 @@ fn at_once(base: &Job, (pattern, read_percent): (Pattern, u8), block_bytes: u32,
 
 fn by_block(base: &Job, load: (Pattern, u8), sizes: &[u32], counts: &[u32]) -> Section {
     let row = |&size: &u32| {
-        (units::bytes(size.into()), counts.iter().map(|&count| at_once(base, load, size, count)).collect())
+        (
+            base::units::size(size.into()),
+            counts.iter().map(|&count| at_once(base, load, size, count)).collect(),
+        )
     };
     Section {
         title: at_once(base, load, 4096, 1).workload(),
@@ -100,7 +103,7 @@ fn fio(base: &Job) -> Section {
     let row = |(block_bytes, pattern, read_percent)| {
         let job = Job { block_bytes, pattern, read_percent, ..base.clone() };
         let jobs = shapes.map(|(_, queue_depth, channels)| Job { queue_depth, channels, ..job.clone() });
-        (format!("{} {}", units::bytes(block_bytes.into()), job.workload()), jobs.into())
+        (format!("{} {}", base::units::size(block_bytes.into()), job.workload()), jobs.into())
     };
     Section {
         title: "fio's usual four".to_owned(),
@@ -114,7 +117,7 @@ fn latency(base: &Job, granule: u32) -> Section {
     let sizes: [u32; 4] = [512, 4096, 65536, 1 << 20];
     let row = |size: u32| {
         let jobs = loads.map(|(_, reads)| at_once(base, (Pattern::Random, reads), size, 1));
-        (units::bytes(size.into()), jobs.into())
+        (base::units::size(size.into()), jobs.into())
     };
     Section {
         title: "one request at a time".to_owned(),

@@ -179,7 +179,7 @@ impl Job {
         };
         format!(
             "{} {} qd{}{ways}",
-            crate::units::bytes(self.block_bytes.into()),
+            base::units::size(self.block_bytes.into()),
             self.workload(),
             self.queue_depth
         )

@@ -111,7 +111,7 @@ pub fn report(offloaded: &Offloaded) -> String {
     let Offloaded { bytes, aligned_seconds, shifted_seconds, .. } = *offloaded;
     let row = |what: &str, seconds: f64| {
         let rate = format!("{:.0} MiB/s", bytes as f64 / f64::from(1 << 20) / seconds);
-        vec![what.to_owned(), units::bytes(bytes), format!("{} s", units::short(seconds)), rate]
+        vec![what.to_owned(), base::units::size(bytes), format!("{} s", units::short(seconds)), rate]
     };
     let rows = [
         ["EXTENDED COPY", "copied", "in", "rate"].map(str::to_owned).to_vec(),

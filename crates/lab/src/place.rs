@@ -62,8 +62,8 @@ impl Places {
         if first == end {
             return Err(format!(
                 "{} has no room for {count} x {}: use smaller blocks or fewer channels",
-                crate::units::bytes(span),
-                crate::units::bytes(job.block_bytes.into())
+                base::units::size(span),
+                base::units::size(job.block_bytes.into())
             ));
         }
         let random = Random::new(job.seed.wrapping_mul(0x1_0000).wrapping_add(index));

@@ -62,7 +62,7 @@ impl Vary {
         let small = u32::try_from(value).map_err(too_much);
         let mut job = base.clone();
         let shown = match self.parameter {
-            Parameter::Block | Parameter::Span => units::bytes(value),
+            Parameter::Block | Parameter::Span => base::units::size(value),
             _ => value.to_string(),
         };
         match self.parameter {

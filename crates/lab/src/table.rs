@@ -1,33 +1,15 @@
 //! Tables for the terminal, in plain text, as the classic tools print them.
 
+use base::table::Table;
+
 use crate::measure::Latency;
 use crate::result::{Results, Run, ratio};
 use crate::units;
 
-/// Rows of cells, the first row the heading. The first column is left-aligned, the others right-aligned.
+/// Rows of figures, the first row the heading.
 pub fn render(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..columns).map(width).collect();
     let mut text = String::new();
-    for (number, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let pad = " ".repeat(widths[column] - cell.chars().count());
-            match column {
-                0 => line.push_str(&format!("{cell}{pad}")),
-                _ => line.push_str(&format!("  {pad}{cell}")),
-            }
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-        if number == 0 && rows.len() > 1 {
-            text.push_str(&"-".repeat(widths.iter().sum::<usize>() + 2 * columns.saturating_sub(1)));
-            text.push('\n');
-        }
-    }
+    Table::of_figures(rows.to_vec()).render("", &mut text);
     text
 }
 
@@ -124,15 +106,4 @@ pub fn side_by_side(results: &Results, base: Option<&str>) -> String {
         rows.push(row);
     }
     render(&rows)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows = [["a", "bb"], ["ccc", "d"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(render(&rows), "a    bb\n-------\nccc   d\n");
-    }
 }

@@ -1,16 +1,5 @@
 //! Numbers for people: sizes, rates and times, short and always with a unit.
 
-/// `4 KiB`, `1.5 MiB`; exact where it can be.
-pub fn bytes(bytes: u64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let (mut value, mut unit) = (bytes as f64, 0);
-    while value >= 1024.0 && unit + 1 < units.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{} {}", short(value), units[unit])
-}
-
 /// `912 k`, `1.25 M`: a count in thousands or millions.
 pub fn count(value: f64) -> String {
     match value {
@@ -61,11 +50,6 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, text) in
-            [(0, "0 B"), (512, "512 B"), (4096, "4 KiB"), (1536, "1.5 KiB"), (4 << 20, "4 MiB")]
-        {
-            assert_eq!(bytes(value), text);
-        }
         for (value, text) in [(12.0, "12"), (9_999.0, "9999"), (10_000.0, "10 k"), (1_250_000.0, "1.25 M")] {
             assert_eq!(count(value), text);
         }

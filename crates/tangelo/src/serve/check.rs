@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use base::units::Size;
 use control::config::Config;
 use control::server::Token;
-use control::size::Size;
 
 use super::{Failure, cores, memory};
 use crate::cli;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use base::units::Size;
 use control::config::Config;
-use control::size::Size;
 use engine::Memory;
 
 use super::Failure;

@@ -1,11 +1,11 @@
 //! Lists: one line for each drive, pool, volume, host, mapping.
 
 use api::*;
+use base::units::Size;
 use control::rest::*;
-use control::size::Size;
 
-use super::table::Table;
 use super::{Show, health_word};
+use base::table::Table;
 
 impl Show for DriveList {
     fn text(&self) -> String {

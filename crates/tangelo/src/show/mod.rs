@@ -3,7 +3,6 @@
 mod lists;
 mod one;
 mod status;
-mod table;
 
 use api::Health;
 use base::calendar::moment;

@@ -1,9 +1,9 @@
 //! One thing as people read it: its line of the list, then what belongs to it.
 
 use api::*;
+use base::units::Size;
 use catalog::{POOL_SETTINGS, period};
 use control::rest::*;
-use control::size::Size;
 
 use super::lists::{
     bin_table, drive_table, exit_code, has_references, has_written, host_table, map_table, mapping_table,

@@ -1,15 +1,15 @@
 //! The status screen: state, reason, action, in that order; whether the data is safe; then everything there is.
 
 use api::{ArrayStatus, Health, PoolStatus, SessionStatus};
+use base::units::Size;
 use control::rest::Status;
-use control::size::Size;
 
 use super::lists::{
     bin_table, drive_table, exit_code, has_references, has_written, host_table, mapping_table, pool_table,
     references_table, schedule_table, snapshot_table, volume_table, written_table,
 };
-use super::table::Table;
 use super::{Show, health_word};
+use base::table::Table;
 
 impl Show for Status {
     fn text(&self) -> String {
