@@ -20,6 +20,12 @@ dm() {
     step "it ends; the drive stays out" "table nvme-1 \"\$(linear nvme-1)\"; stays 12 'is(\"none\") and whole(5)' dm-nvme-1"
     step "everything acknowledged is read" "client_stop 20"
 }
+# read_without_two_others SCRIPT: what was mended is as safe as status says.
+read_without_two_others() {
+    step "two others go, as status permits" "remove virtio-1; remove scsi-1; becomes 60 '(pool.health != \"offline\") and .summary.data_safe'"
+    step "everything acknowledged is read" "$1"
+    step "they return" "rescan; within is_there virtio-1; within is_there scsi-1"
+}
 # dm_lies TABLE...: the drive does not say that something is wrong.
 dm_lies() {
     step "an array with a spare" "$on_dm 100; sleep 3"
@@ -29,9 +35,7 @@ t pool set p --repair-share 90; t pool scrub p || true
 becomes 300 'pool.scrub.running == false and pool.scrub.last.complete'
 jq -c '\"        errors: \\([pool.drives[].errors.checksum]), scrub: \\(pool.scrub.last)\"' /run/status 2>/dev/null || true
 becomes 60 whole"
-    step "two others go, as status permits" "remove virtio-1; remove scsi-1; becomes 60 '(pool.health != \"offline\") and .summary.data_safe'"
-    step "everything acknowledged is read" "client_stop 20"
-    step "they return" "rescan; within is_there virtio-1; within is_there scsi-1"
+    read_without_two_others "client_stop 20"
 }
 
 suspended() {
@@ -100,32 +104,31 @@ becomes 60 'is(\"online\") and whole(5) and pool.health == \"healthy\"' dm-thin"
     step "the device mapper goes" "daemon_kill; dmsetup remove dm-thin; dmsetup remove thin-pool; dmsetup remove thin-data; dmsetup remove thin-meta"
 }
 
-# loop HOW: a loop device over a file in memory.
-loop() {
-    step "an array with a loop device" "modprobe loop
+# on_loop: an array with a loop device over a file in memory; loop_ends: the device goes.
+on_loop="modprobe loop
 rm -f /run/loop.img; truncate -s 1G /run/loop.img
 losetup /dev/loop0 /run/loop.img
-fresh parity-2 loop0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start; sleep 3"
+fresh parity-2 loop0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start"
+loop_ends="daemon_kill; losetup -d /dev/loop0 2>/dev/null || true"
+
+# loop HOW SCRIPT: the kernel is told of it.
+loop() {
+    step "an array with a loop device" "$on_loop; sleep 3"
     step "$1: taken out, spare joins, data safe" "victim=loop0; $2
 becomes 15 'is(\"missing\") or is(\"failed\") or is(\"none\")' \$victim$gone_well"
-    step "everything acknowledged is read" "client_stop; daemon_kill; losetup -d /dev/loop0 2>/dev/null || true"
+    step "everything acknowledged is read" "client_stop; $loop_ends"
 }
 
 # What was cut off reads as zeros or as an error, and grows again where it is written.
 loop_cut_off() {
-    step "an array with a loop device" "modprobe loop
-rm -f /run/loop.img; truncate -s 1G /run/loop.img
-losetup /dev/loop0 /run/loop.img
-fresh parity-2 loop0 virtio-1 scsi-1 megasas-1 virtio-2 -- nvme-2; client_start 30; sleep 10"
+    step "an array with a loop device" "$on_loop; sleep 10"
     step "a scrub finds and mends it, or the drive is taken out" "truncate -s 4096 /run/loop.img
 t pool set p --repair-share 90; t pool scrub p
 becomes 120 'pool.scrub.running == false and pool.scrub.last.complete'
 client_lives
 becomes 60 'whole(5)'
 becomes 1 'errors > 0 or is(\"none\")' loop0"
-    step "two others go, as status permits" "remove virtio-1; remove scsi-1; becomes 60 '(pool.health != \"offline\") and .summary.data_safe'"
-    step "everything acknowledged is read" "client_stop 20; daemon_kill; losetup -d /dev/loop0 2>/dev/null || true"
-    step "they return" "rescan; within is_there virtio-1; within is_there scsi-1"
+    read_without_two_others "client_stop 20; $loop_ends"
 }
 
 # scsi_debug OPTIONS HOW SCRIPT

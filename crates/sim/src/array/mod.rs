@@ -151,7 +151,13 @@ pub fn run_groups(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result
     plan.shards = 3;
     let copies = Copies { schedules: false, wanted: Some(Kind::Group) };
     let rough = Rough { resets_permille: 0, reservations: 0, held_up_ns_max: 4_000_000 };
-    run(seed, plan, Load { copies: Some(copies), rough: Some(rough), ..Load::of_hosts(3) }, prng, trace)
+    let load = Load { copies: Some(copies), rough: Some(rough), ..Load::of_hosts(3) };
+    let report = run(seed, plan, load, prng, trace)?;
+    // a write that is not held back meets a layer that is frozen already
+    match report.out_of_space {
+        0 => Ok(report),
+        count => Err(Failure::Broken(format!("{count} writes were refused while snapshots were taken"))),
+    }
 }
 
 /// Hosts that copy ranges all the time, onto what all of them write.

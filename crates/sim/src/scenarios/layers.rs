@@ -306,40 +306,6 @@ pub const TARGET_OF_A_MERGE_IS_NOT_FORGOTTEN: Scenario = Scenario {
     },
 };
 
-pub const KEPT_PLACE_IS_GIVEN_UP: Scenario = Scenario {
-    name: "kept-place-is-given-up",
-    property: "a block that was healed is found by those, too, who have kept its old place, when that cannot be read any more",
-    run: |seed, options| {
-        let mut script = Script::new(seed, plain_plan(Protection::Parity1, 5, 600), options);
-        script.start()?;
-        script.write(0, 120)?;
-        let first = script.snapshot(VOLUME)?;
-        let clone = script.clone_of(first)?;
-        script.snapshot(VOLUME)?;
-        // each keeps the places for itself: they stand on different layers
-        script.read_from(VOLUME, 0, 120)?;
-        script.read_from(clone, 0, 120)?;
-        let world = script.world();
-        for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
-            world.rot(script.drive(0), block, block as usize * 977 % 32_768);
-        }
-        script.read_from(clone, 0, 120)?;
-        script.pass(Nanos::from_millis(100))?;
-        let lost = script.drive(1);
-        world.vanish(lost, None, false);
-        // what has not been healed and stood beside the rotten drive is gone; whatever is there, all can read
-        for block in 0..120 {
-            let sectors = block * SECTORS_PER_BLOCK..(block + 1) * SECTORS_PER_BLOCK;
-            let read = |volume| Request::Read { volume, sectors: sectors.clone() };
-            let healed = script.request(read(clone))?;
-            if matches!(healed, Answer::Data(_)) && script.request(read(VOLUME))? != healed {
-                return Err(Failure::Broken(format!("block {block} cannot be read by the volume")));
-            }
-        }
-        Ok(())
-    },
-};
-
 /// So little room that overwriting soon needs cleaning.
 fn tiny(protection: Protection, drive_mib: u64) -> Plan {
     let drive = |index| DriveOptions::new(&format!("/sim/drive{index}"), drive_mib << 20);

@@ -8,6 +8,7 @@ mod copies;
 mod crashes;
 mod drives;
 mod hung;
+mod kept;
 mod layers;
 mod loss;
 mod proof;
@@ -94,7 +95,8 @@ pub const ALL: &[Scenario] = &[
     layers::TARGET_OF_A_MERGE_IS_NOT_FORGOTTEN,
     layers::REFERENCES_OUTLIVE_WHAT_THEY_WERE_MADE_OF,
     layers::REFERENCE_TO_NOTHING_IS_AN_ERROR,
-    layers::KEPT_PLACE_IS_GIVEN_UP,
+    kept::KEPT_PLACE_IS_GIVEN_UP,
+    kept::MOVED_WHILE_LOOKED_UP_IS_NOT_LOST,
     layers::BLOCKS_OF_MERGED_LAYERS_ARE_CLEANED,
     layers::LOST_PAGE_STOPS_NOBODY,
     layers::DELETION_IS_NOT_OVERHEARD,

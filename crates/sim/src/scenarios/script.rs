@@ -355,6 +355,13 @@ impl Script {
         self.run("a read", read)
     }
 
+    /// Begins to read blocks of a volume or a copy; they are checked when they have been read.
+    pub fn begin_read_from(&mut self, volume: u32, block: u64, blocks: u64) -> Rc<Cell<bool>> {
+        let sectors = block * SECTORS_PER_BLOCK..(block + blocks) * SECTORS_PER_BLOCK;
+        let read = read_checked(self.shared.clone(), self.subject(), volume, sectors);
+        self.spawn(read)
+    }
+
     /// Has the administrator do something, and gives what came of it.
     pub fn administer<T: 'static, F: Future<Output = T>>(
         &mut self,
