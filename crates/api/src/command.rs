@@ -62,6 +62,8 @@ pub enum Command {
     Status,
     /// → [`crate::Reply::Problems`]
     Problems,
+    /// Figures for monitoring. Costs the array less than [`Command::Status`]. → [`crate::Reply::Metrics`]
+    Metrics,
     /// The head's file has changed: listen on these portals, look at these drives. → [`crate::Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.

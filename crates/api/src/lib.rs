@@ -7,6 +7,7 @@
 mod command;
 mod drives;
 mod error;
+mod metrics;
 mod names;
 mod pools;
 mod problem;
@@ -19,6 +20,10 @@ mod upkeep;
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
 pub use error::{CommandError, CommandErrorKind};
+pub use metrics::{
+    DriveOperations, LaneMetrics, Load, Metrics, Operations, PoolDriveMetrics, SessionsLoad, ShardMetrics,
+    Traffic, VolumeMetrics,
+};
 pub use names::{HostUpdate, Named};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{

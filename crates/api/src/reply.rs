@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ArrayStatus, CommandError, DriveStatus, HostStatus, MappingStatus, PoolStatus, Problem, SnapshotStatus,
-    VolumeStatus,
+    ArrayStatus, CommandError, DriveStatus, HostStatus, MappingStatus, Metrics, PoolStatus, Problem,
+    SnapshotStatus, VolumeStatus,
 };
 
 /// The answer to a command that was carried out.
@@ -16,6 +16,7 @@ pub enum Reply {
     Snapshots(Vec<SnapshotStatus>),
     Status(Box<ArrayStatus>),
     Problems(Vec<Problem>),
+    Metrics(Box<Metrics>),
     Stopped,
 }
 

@@ -1,10 +1,11 @@
-//! Pure values that every room uses: ids, units, limits, checksums, buffers, deterministic maps.
+//! Pure values that every room uses: ids, units, limits, checksums, buffers, histograms, deterministic maps.
 //!
 //! Nothing here does I/O, reads a clock or draws randomness.
 
 pub mod buffer;
 pub mod calendar;
 pub mod checksum;
+pub mod histogram;
 pub mod id;
 pub mod limits;
 pub mod map;
@@ -14,6 +15,7 @@ pub mod units;
 
 pub use buffer::{AlignedBuffer, aligned_zeros};
 pub use checksum::{Crc32c, block_checksum, crc32c};
+pub use histogram::LatencyHistogram;
 pub use id::{ArrayId, DriveId, Epoch, HeadId, LayerId, PoolId, Sequence, ShardId, VolumeId};
 pub use map::{HashMap, HashSet};
 pub use time::Nanos;

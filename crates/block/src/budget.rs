@@ -40,6 +40,10 @@ impl Budget {
     pub fn used_bytes(&self) -> usize {
         self.used.get()
     }
+
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
 }
 
 impl Held {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::*;
 
 use crate::array::{Answer, Array};
+use crate::fake_metrics::metrics;
 
 /// See the module's page.
 pub struct FakeArray {
@@ -31,6 +32,7 @@ impl FakeArray {
         match command {
             Command::DriveList => Ok(Reply::Drives(status.every_drive())),
             Command::Problems => Ok(Reply::Problems(status.problems)),
+            Command::Metrics => Ok(Reply::Metrics(Box::new(metrics(&status)))),
             Command::Status => Ok(Reply::Status(Box::new(status))),
             Command::PoolCreate { pool, dry_run } => {
                 changed(dry_run, vec![format!("create pool {} ({})", pool.name, pool.protection)], vec![])

@@ -13,6 +13,8 @@ pub mod client;
 pub mod config;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
+#[cfg(any(test, feature = "fake"))]
+mod fake_metrics;
 pub mod repeats;
 pub mod rest;
 pub mod secret_file;

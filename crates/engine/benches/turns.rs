@@ -123,6 +123,7 @@ fn main() {
     bench.act("four writes", Bench::write_some);
     bench.command("status", Command::Status);
     bench.command("problems", Command::Problems);
+    bench.command("metrics", Command::Metrics);
     bench.command("list of snapshots", Command::SnapshotList { volume: None });
     bench.command("a snapshot", snapshot(snapshots));
     bench.command("the oldest snapshot deleted", delete(0));

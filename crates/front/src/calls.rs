@@ -14,7 +14,7 @@ impl Front {
     /// Applies the new state of the array, after the shard's volumes have done so. Ends when the commands that have
     /// lost their LUN have ended.
     pub async fn follow(&self, replica: &Replica) {
-        self.units.apply(replica, &self.context.units);
+        let volumes_gone = self.units.apply(replica, &self.context.units);
         for (portal, _) in self.listeners.borrow_mut().iter_mut() {
             if let Some(now) = replica.portal(portal.address) {
                 *portal = now.clone();
@@ -26,6 +26,8 @@ impl Front {
         };
         let lost: Aborted = self.sessions.all().into_iter().map(refresh).collect();
         wait_for(&lost).await;
+        let volumes_gone: Vec<_> = volumes_gone.iter().filter_map(|figures| figures.get()).collect();
+        self.sums.follow(replica, &volumes_gone);
     }
 
     /// Tells sessions the new space figures of pools.
@@ -50,6 +52,7 @@ impl Front {
                 let status = sessions.iter().filter_map(|session| session.status(self.context.shard));
                 return Answer::Sessions(status.collect());
             }
+            FrontCall::Figures => return Answer::Figures(Box::new(self.figures().await)),
             FrontCall::Unlisten(addresses) => {
                 listener::stop(&self, |address| addresses.contains(&address)).await;
             }

@@ -75,6 +75,7 @@ pub(crate) async fn serve(
         front.context.ask(MANAGER, FrontCall::Unregister(key, place)).await;
     }
     front.sessions.remove(place);
+    front.sums.ended(&front.context.replica.borrow(), &session);
     session.tell_end();
     session.gone.open();
     sender.await;
@@ -217,6 +218,9 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
                 carry_out(&front, &session);
             }
             Some(host) => {
+                if identity.kind == SessionKind::Normal {
+                    front.sums.logged_in(&replica, &host, session.portal.borrow().address);
+                }
                 session.log_in(&replica, &front.units, Login { identity, host });
                 session.tell_login();
                 session.protocol.borrow_mut().complete_login(tsih);

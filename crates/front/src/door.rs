@@ -13,6 +13,7 @@ use task::Semaphore;
 
 use crate::admission::Guesses;
 use crate::events::SessionListener;
+use crate::figures::Sums;
 use crate::register::Register;
 use crate::session::{LunNexus, RunningCommand, Session};
 use crate::sessions::Sessions;
@@ -24,6 +25,8 @@ pub struct Front {
     pub(crate) context: Rc<Context>,
     pub(crate) units: HostUnits,
     pub(crate) sessions: Sessions,
+    /// What the sessions that have ended had done.
+    pub(crate) sums: Sums,
     pub(crate) runners: Rc<Runners<Begun>>,
     /// The listeners, with the addresses that they are bound to.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
@@ -44,6 +47,7 @@ impl Front {
         Rc::new(Front {
             units: HostUnits::default(),
             sessions: Sessions::default(),
+            sums: Sums::default(),
             runners: Rc::default(),
             listeners: RefCell::new(Vec::new()),
             guesses: Guesses::default(),

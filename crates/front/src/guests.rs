@@ -11,7 +11,7 @@ use iscsi::SessionKind;
 use shard::Source;
 
 use crate::events::{LoginRefusal, SessionEnd};
-use crate::session::Session;
+use crate::session::{Login, Session};
 use crate::sessions::Sessions;
 
 /// Which of these connections, oldest first, is closed for a newcomer: the oldest one of the address that has most of
@@ -38,7 +38,7 @@ impl Sessions {
     pub(crate) fn normal(&self) -> usize {
         let is_normal = |session: &Rc<Session>| {
             let login = session.login.borrow();
-            login.as_ref().is_some_and(|login| login.identity.kind == SessionKind::Normal)
+            login.as_ref().is_some_and(Login::is_normal)
         };
         self.all().iter().filter(|session| is_normal(session)).count()
     }

@@ -16,6 +16,7 @@
 //! | `scsi_command`, `extended_copy` | one command; a copy inside a pool |
 //! | `task_set`, `running`, `aborting`, `task_management` | the order of commands, and how they are aborted |
 //! | `reservations`, `access` | reservations and access states: requested from shard 0, and announced to sessions |
+//! | `figures`, `scrape` | what commands have done, by volume, host and portal; how it is added up when it is asked for |
 //! | `events`, `telling` | logins, refusals and ends of sessions, reported to the log |
 //!
 //! If something concerns sessions on several shards, a shard sends messages to the others: logins, reservations, access
@@ -30,11 +31,13 @@ mod directory;
 mod door;
 mod events;
 mod extended_copy;
+mod figures;
 mod guests;
 mod listener;
 mod register;
 mod reservations;
 mod running;
+mod scrape;
 mod scsi_command;
 mod session;
 mod sessions;

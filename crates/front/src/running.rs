@@ -5,6 +5,8 @@ use std::cell::{Cell, RefCell};
 use base::VolumeId;
 use iscsi::TaskTag;
 
+use crate::figures::Arrival;
+
 /// How an aborted command ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Abort {
@@ -19,6 +21,7 @@ pub(crate) enum Abort {
 pub(crate) struct RunningCommand {
     pub(crate) task: TaskTag,
     pub(crate) volume: VolumeId,
+    pub(crate) arrival: Arrival,
     /// Other volumes that the command has reached, if it is a copy.
     others: RefCell<Vec<VolumeId>>,
     /// The command stops, and its own outcome is not sent.
@@ -31,10 +34,10 @@ pub(crate) struct RunningCommand {
 }
 
 impl RunningCommand {
-    pub(crate) fn new(task: TaskTag, volume: VolumeId) -> RunningCommand {
+    pub(crate) fn new(task: TaskTag, volume: VolumeId, arrival: Arrival) -> RunningCommand {
         let no = || Cell::new(false);
         let (aborted, stopped, at_medium) = (Cell::default(), no(), no());
-        RunningCommand { task, volume, others: RefCell::default(), aborted, stopped, at_medium }
+        RunningCommand { task, volume, arrival, others: RefCell::default(), aborted, stopped, at_medium }
     }
 
     /// An abort by the command's own initiator takes precedence over aborts by others, whether earlier or later.

@@ -16,8 +16,9 @@ use crate::access;
 use crate::connection::carry_out;
 use crate::door::{Front, Job};
 use crate::extended_copy::by_reference;
+use crate::figures::Arrival;
 use crate::reservations;
-use crate::session::{Abort, Counters, LunNexus, NoRoom, RunningCommand, Session};
+use crate::session::{Abort, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::units::HostUnit;
 
@@ -26,28 +27,28 @@ type Visits = SmallVec<[(Rc<LunNexus>, Place); 1]>;
 
 /// A command has arrived, with all its data.
 pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, command: iscsi::Command) {
-    Counters::add(&session.counters.commands, 1);
-    Counters::add(&session.counters.written_bytes, command.data_out.len());
+    let arrival = Arrival::new(&command.cdb, front.context.io.now());
     let lun = Lun::parse(command.lun).ok().and_then(|lun| session.lun(lun.number()));
     let (task, attribute) = (command.task, command.attribute);
     let Some(lun) = lun else {
         let response = with_plan(front, session, None, command, scsi::no_such_lun);
-        return respond(session, task, response);
+        return answer(session, None, task, (arrival, response));
     };
     if attribute == TaskAttribute::Aca {
-        return respond(session, task, scsi::no_auto_contingent_allegiance(command.data_out.len()));
+        let response = scsi::no_auto_contingent_allegiance(command.data_out.len());
+        return answer(session, Some(&lun), task, (arrival, response));
     }
     if lun.tasks.must_wait(attribute) {
-        let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+        let (running, place) = (session.begin(task, lun.volume, arrival), lun.tasks.enter(attribute));
         let job = Job { front: front.clone(), session: session.clone(), running, lun, place };
         front.context.io.spawn(run_in_turn(job, command));
         return;
     }
     let (unit, step) = start(front, session, &lun, command);
     match at_once(session, &lun, &unit, step) {
-        Step::Done(response) => respond(session, task, response),
+        Step::Done(response) => answer(session, Some(&lun), task, (arrival, response)),
         step => {
-            let (running, place) = (session.begin(task, lun.volume), lun.tasks.enter(attribute));
+            let (running, place) = (session.begin(task, lun.volume, arrival), lun.tasks.enter(attribute));
             // the command was admitted: a change of what is admitted waits for it, even before it is polled
             if matches!(step, Step::Block(..) | Step::BlockOf(..) | Step::Copy(..)) {
                 running.begin_at_medium();
@@ -112,7 +113,7 @@ async fn run_in_turn(job: Job, command: iscsi::Command) {
         run(job, begun).await;
     } else {
         lun.tasks.leave(*place);
-        end(front, session, running.clone(), (None, false));
+        end(front, session, lun, running.clone(), (None, false));
     }
 }
 
@@ -196,7 +197,7 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
         }
     };
     visits.iter().for_each(|(lun, place)| lun.tasks.leave(*place));
-    if end(&front, &session, running, (response, asked)) {
+    if end(&front, &session, &lun, running, (response, asked)) {
         room.into_iter().for_each(|room| session.keep_until_sent(room));
     }
 }
@@ -208,10 +209,11 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
 fn end(
     front: &Rc<Front>,
     session: &Rc<Session>,
+    lun: &LunNexus,
     running: Rc<RunningCommand>,
     (response, asked): (Option<Response>, bool),
 ) -> bool {
-    let (task, aborted) = (running.task, running.aborted());
+    let (task, arrival, aborted) = (running.task, running.arrival, running.aborted());
     session.finish(running);
     let (response, its_own) = match aborted {
         None => (response, true),
@@ -224,7 +226,7 @@ fn end(
         }
     };
     let Some(response) = response else { return false };
-    respond(session, task, response);
+    answer(session, Some(lun), task, (arrival, response));
     carry_out(front, session);
     its_own
 }
@@ -303,11 +305,20 @@ async fn ask_owner(
     unit.logical.finish_reserve(&lun.nexus.borrow(), continuation, result)
 }
 
-fn respond(session: &Session, task: TaskTag, response: Response) {
-    let read_bytes = response.data_in.len();
+/// Counts a command that has ended, and sends its response.
+fn answer(
+    session: &Session,
+    lun: Option<&LunNexus>,
+    task: TaskTag,
+    (arrival, response): (Arrival, Response),
+) {
+    let answered = arrival.answered(&response, session.now());
+    session.figures.add(answered);
+    if let Some(lun) = lun {
+        lun.unit.borrow().figures.add(answered);
+    }
     // the response is sent together with the others of this turn
     response.data_in.bring_closer();
-    Counters::add(&session.counters.read_bytes, read_bytes);
     let response = CommandResponse {
         status: response.status.code(),
         sense: response.sense,

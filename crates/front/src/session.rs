@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::limits::{READ_BYTES_PER_SESSION_MAX, TRANSFER_BYTES_MAX};
-use base::{HashMap, PoolId, ShardId, VolumeId};
+use base::{HashMap, Nanos, PoolId, ShardId, VolumeId};
 use block::{Budget, Held};
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, SessionIdentity, SessionKind, TaskAttribute, TaskTag};
@@ -20,6 +20,7 @@ use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
 use crate::events::{LoginRefusal, SessionEnd, SessionListener};
+use crate::figures::{Arrival, Figures};
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
@@ -47,14 +48,6 @@ pub(crate) struct LunNexus {
     pub(crate) tasks: TaskSet,
 }
 
-/// Statistics of a session.
-#[derive(Default)]
-pub(crate) struct Counters {
-    pub(crate) commands: Cell<u64>,
-    pub(crate) read_bytes: Cell<u64>,
-    pub(crate) written_bytes: Cell<u64>,
-}
-
 /// The initiator that has logged in.
 pub(crate) struct Login {
     pub(crate) identity: SessionIdentity,
@@ -63,6 +56,11 @@ pub(crate) struct Login {
 }
 
 impl Login {
+    /// Whether this is no discovery session.
+    pub(crate) fn is_normal(&self) -> bool {
+        self.identity.kind == SessionKind::Normal
+    }
+
     fn nexus_name(&self) -> NexusName {
         let name = initiator_port_name(&self.identity.initiator_name, self.identity.isid);
         NexusName { initiator: name.into(), port: self.identity.portal_group_tag }
@@ -111,7 +109,8 @@ pub(crate) struct Session {
     pub(crate) hasty: Cell<bool>,
     /// Open when the session is gone: no command is running, and its name is released.
     pub(crate) gone: Gate,
-    pub(crate) counters: Counters,
+    /// What its commands have done.
+    pub(crate) figures: Figures,
     /// Why the session ends, or why it could not log in; reported at its end.
     pub(crate) end_noted: Cell<Option<SessionEnd>>,
     pub(crate) refusal_noted: Cell<Option<LoginRefusal>>,
@@ -155,11 +154,15 @@ impl Session {
             registered: RefCell::new(None),
             hasty: Cell::new(false),
             gone: Gate::new(io, false),
-            counters: Counters::default(),
+            figures: Figures::default(),
             end_noted: Cell::new(None),
             refusal_noted: Cell::new(None),
             listener,
         }
+    }
+
+    pub(crate) fn now(&self) -> Nanos {
+        self.io.now()
     }
 
     pub(crate) fn local(&self) -> SocketAddr {
@@ -214,9 +217,9 @@ impl Session {
     }
 
     /// A command is about to touch its volume.
-    pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId) -> Rc<RunningCommand> {
+    pub(crate) fn begin(&self, task: TaskTag, volume: VolumeId, arrival: Arrival) -> Rc<RunningCommand> {
         assert!(!self.ended.get(), "no command begins in a session that has ended");
-        let new = RunningCommand::new(task, volume);
+        let new = RunningCommand::new(task, volume, arrival);
         let command = match self.spare.borrow_mut().pop() {
             Some(mut spare) => {
                 *Rc::get_mut(&mut spare).expect("nobody else has it") = new;
@@ -441,6 +444,7 @@ impl Session {
     pub(crate) fn status(&self, shard: ShardId) -> Option<SessionStatus> {
         let login = self.login.borrow();
         let login = login.as_ref()?;
+        let traffic = self.figures.get().unwrap_or_default();
         Some(SessionStatus {
             initiator: login.identity.initiator_name.clone(),
             host: login.host.clone(),
@@ -448,9 +452,9 @@ impl Session {
             portal: self.local.to_string(),
             shard: shard.0,
             discovery: login.identity.kind == SessionKind::Discovery,
-            commands: self.counters.commands.get(),
-            read_bytes: self.counters.read_bytes.get(),
-            written_bytes: self.counters.written_bytes.get(),
+            commands: traffic.commands(),
+            read_bytes: traffic.reads.bytes,
+            written_bytes: traffic.writes.bytes,
         })
     }
 }
@@ -480,11 +484,5 @@ impl LunNexus {
             nexus.raise(UnitAttention::AluaStateChanged);
         }
         nexus.adopt_access(states);
-    }
-}
-
-impl Counters {
-    pub(crate) fn add(counter: &Cell<u64>, more: usize) {
-        counter.set(counter.get().wrapping_add(more as u64));
     }
 }

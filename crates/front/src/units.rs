@@ -10,6 +10,7 @@ use scsi::{Identity, LogicalUnit};
 use shard::{Replica, Unit, Units};
 
 use crate::directory::target_device;
+use crate::figures::Figures;
 
 /// Product revision level that hosts see.
 const REVISION: [u8; 4] = *b"0001";
@@ -18,6 +19,8 @@ const REVISION: [u8; 4] = *b"0001";
 pub(crate) struct HostUnit {
     pub(crate) unit: Rc<Unit>,
     pub(crate) logical: LogicalUnit,
+    /// What the commands of this shard's sessions have done here. They stay with the volume when it gets another unit.
+    pub(crate) figures: Rc<Figures>,
 }
 
 /// The volumes of one shard.
@@ -29,20 +32,27 @@ impl HostUnits {
         self.0.borrow().get(&volume).cloned()
     }
 
-    /// Applies the new state of the array. Unchanged volumes keep their unit.
-    pub(crate) fn apply(&self, replica: &Replica, units: &Units) {
+    /// The figures of all volumes.
+    pub(crate) fn figures(&self) -> Vec<(VolumeId, Rc<Figures>)> {
+        self.0.borrow().iter().map(|(volume, unit)| (*volume, unit.figures.clone())).collect()
+    }
+
+    /// Applies the new state of the array. Unchanged volumes keep their unit. Returns the figures of volumes that are gone;
+    /// their last commands may still be running.
+    pub(crate) fn apply(&self, replica: &Replica, units: &Units) -> Vec<Rc<Figures>> {
         let target = Arc::new(target_device(replica));
         let keeps_reservations = !replica.pools.is_empty();
         let mut by_id = self.0.borrow_mut();
-        let old = std::mem::take(&mut *by_id);
+        let mut old = std::mem::take(&mut *by_id);
         for volume in replica.catalog.volumes() {
             let Some(unit) = units.get(volume.id) else { continue };
-            let same = |before: &&Rc<HostUnit>| {
+            let same = |before: &Rc<HostUnit>| {
                 Rc::ptr_eq(&before.unit, &unit)
                     && *before.logical.target == *target
                     && before.logical.keeps_reservations == keeps_reservations
             };
-            let host_unit = old.get(&volume.id).filter(same).cloned().unwrap_or_else(|| {
+            let before = old.remove(&volume.id);
+            let host_unit = before.clone().filter(|before| same(before)).unwrap_or_else(|| {
                 let identity =
                     Identity { naa: volume.naa.bytes(), serial: volume.serial.clone(), revision: REVISION };
                 let geometry = unit.geometry();
@@ -53,9 +63,11 @@ impl HostUnits {
                     keeps_reservations,
                     target: target.clone(),
                 };
-                Rc::new(HostUnit { unit, logical })
+                let figures = before.map(|before| before.figures.clone()).unwrap_or_default();
+                Rc::new(HostUnit { unit, logical, figures })
             });
             by_id.insert(volume.id, host_unit);
         }
+        old.into_values().map(|unit| unit.figures.clone()).collect()
     }
 }

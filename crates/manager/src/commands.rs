@@ -53,6 +53,9 @@ impl Manager {
         if command == Command::Problems {
             return Ok(Reply::Problems(self.all_problems().await));
         }
+        if command == Command::Metrics {
+            return Ok(Reply::Metrics(Box::new(self.metrics().await)));
+        }
         self.ready.pass().await;
         if command == Command::Shutdown {
             return self.shut_down().await;
@@ -76,9 +79,11 @@ impl Manager {
                 self.parameters.drives.replace(paths);
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
-            Command::Status | Command::Problems | Command::Shutdown | Command::SnapshotList { .. } => {
-                unreachable!("answered above")
-            }
+            Command::Status
+            | Command::Problems
+            | Command::Metrics
+            | Command::Shutdown
+            | Command::SnapshotList { .. } => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
             Command::DriveList => Ok(Reply::Drives(self.list_drives().await)),
             Command::PoolCreate { pool, dry_run } => self.create_pool(pool, dry_run).await,

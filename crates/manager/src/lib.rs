@@ -46,6 +46,7 @@ mod login_problems;
 mod loss;
 mod manager;
 mod members;
+mod metrics;
 mod opening;
 mod order;
 mod outlook;

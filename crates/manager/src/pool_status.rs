@@ -26,6 +26,14 @@ impl Manager {
     /// Every pool, with its problems.
     pub(crate) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let stats = self.lane_stats().await;
+        self.describe_pools(stats).await
+    }
+
+    /// The same, from statistics of all lanes.
+    pub(crate) async fn describe_pools(
+        &self,
+        stats: Vec<(PoolId, LaneStats)>,
+    ) -> Vec<(PoolStatus, Vec<Problem>)> {
         let kept = self.kept_for_copies().await;
         let mut uses = self.uses(&stats).await;
         let of = |id: PoolId| stats.iter().filter(move |(pool, _)| *pool == id).map(|(_, stats)| stats);

@@ -34,10 +34,6 @@ impl Manager {
         let problems = self.sorted_problems(pool_problems.into_iter().flatten()).await;
         let state = self.state.borrow();
         let catalog = &state.catalog;
-        let portals = state.portals.iter().map(|portal| match &portal.result {
-            Ok(address) => portal_status(&portal.options, address, String::new()),
-            Err(error) => portal_status(&portal.options, &portal.options.address, error.to_string()),
-        });
         let hosts = catalog.hosts().iter().filter_map(|host| self.host_status(host.name.as_str(), &sessions));
         ArrayStatus {
             array_id: catalog.array().to_string(),
@@ -45,8 +41,8 @@ impl Manager {
             health: Problem::health_of(&problems),
             problems,
             shards: self.context.shards,
-            uptime_ms: self.context.io.now().saturating_sub(self.began.get()).0 / 1_000_000,
-            portals: portals.collect(),
+            uptime_ms: self.uptime_ms(),
+            portals: self.portal_statuses(),
             drives,
             pools,
             volumes,
@@ -58,13 +54,26 @@ impl Manager {
         }
     }
 
+    pub(crate) fn uptime_ms(&self) -> u64 {
+        self.context.io.now().saturating_sub(self.began.get()).0 / 1_000_000
+    }
+
+    pub(crate) fn portal_statuses(&self) -> Vec<PortalStatus> {
+        let state = self.state.borrow();
+        let portals = state.portals.iter().map(|portal| match &portal.result {
+            Ok(address) => portal_status(&portal.options, address, String::new()),
+            Err(error) => portal_status(&portal.options, &portal.options.address, error.to_string()),
+        });
+        portals.collect()
+    }
+
     /// Only the problems, which are requested every few seconds.
     pub(crate) async fn all_problems(&self) -> Vec<Problem> {
         let of_pools = self.pool_statuses().await.into_iter().flat_map(|(_, problems)| problems);
         self.sorted_problems(of_pools).await
     }
 
-    async fn sorted_problems(&self, of_pools: impl Iterator<Item = Problem>) -> Vec<Problem> {
+    pub(crate) async fn sorted_problems(&self, of_pools: impl Iterator<Item = Problem>) -> Vec<Problem> {
         let mut problems = self.problems();
         problems.extend(of_pools);
         problems.extend(self.schedule_problems());

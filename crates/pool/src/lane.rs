@@ -156,6 +156,13 @@ impl Lane {
         self.number
     }
 
+    /// Operations of this shard on each drive of the pool that have not ended, by drive index: those of all the pool's
+    /// lanes here.
+    pub fn drives_in_flight(&self) -> Vec<usize> {
+        let handles: Vec<_> = self.membership.borrow().members.iter().map(|member| member.handle).collect();
+        self.io.in_flight_on(&handles)
+    }
+
     /// Adopts a membership: drives have failed, come back, joined, or are being emptied. New segments use only online
     /// drives. What is on the other drives is written anew if there is space.
     pub fn set_membership(&self, membership: Membership) {

@@ -45,7 +45,7 @@ pub use counters::{DriveErrors, LaneCounters};
 pub use decision::decisions;
 pub use drives::create::{CreateOptions, PlannedPool, claim, create, wipe};
 pub use drives::evidence::Patience;
-pub use drives::latency::DriveLatency;
+pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
 pub use error::LaneError;

@@ -2,7 +2,7 @@
 
 use crate::counters::LaneCounters;
 use crate::drives::care::note_needed;
-use crate::drives::latency::DriveLatency;
+use crate::drives::latency::{DriveLatency, DriveTotals};
 use crate::drives::membership::Membership;
 use crate::integrity::loss;
 use crate::integrity::scrubber::ScrubStats;
@@ -12,6 +12,8 @@ use crate::space::shares::Shares;
 /// A lane's state in numbers. Blocks are of 4 KiB.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct LaneStats {
+    /// The lane's number in its pool.
+    pub lane: u16,
     pub counters: LaneCounters,
     /// Blocks that volumes can use.
     pub capacity_blocks: u64,
@@ -50,6 +52,14 @@ pub struct LaneStats {
     pub scrub: ScrubStats,
     /// By drive index.
     pub drive_latency: Vec<DriveLatency>,
+    /// What this lane has read and written, by drive index.
+    pub drive_totals: Vec<DriveTotals>,
+    /// Operations on drives that have not ended, by drive index, of all the pool's lanes on a shard: the first of them has
+    /// the count, the others have none.
+    pub drives_in_flight: Vec<usize>,
+    /// Entries that wait for a batch, and batches that are being written.
+    pub waiting_entries: usize,
+    pub batches_in_flight: usize,
     /// Memory for the map, in bytes.
     pub map_budget_bytes: usize,
     pub map_pages_cached: usize,
@@ -98,7 +108,9 @@ impl Lane {
             }
         }
         let shares = Shares::new(&segments, &map);
+        let log = self.log.borrow();
         LaneStats {
+            lane: self.number,
             counters: self.counters.borrow().clone(),
             capacity_blocks: shares.capacity_blocks,
             capacity_without: segments
@@ -121,6 +133,10 @@ impl Lane {
             lost_blocks: loss::lost_blocks(&segments),
             scrub: self.scrub_stats(),
             drive_latency: self.health.latencies(),
+            drive_totals: self.health.totals(),
+            drives_in_flight: Vec::new(),
+            waiting_entries: log.pending.len(),
+            batches_in_flight: log.in_flight.len(),
             map_budget_bytes: map.budget_bytes(),
             map_pages_cached: map.cached_pages(),
             map_pages_dirty: map.dirty_pages(),

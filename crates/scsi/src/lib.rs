@@ -31,6 +31,7 @@ mod rows;
 mod table;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod unit;
 
 pub use commands::copy::{CopyPart, CopyStretch, Naa, Peer};
@@ -39,6 +40,7 @@ pub use exercise::exercise;
 pub use identity::{Identity, PRODUCT, Target, TargetPort, VENDOR};
 pub use nexus::{Nexus, UnitAttention};
 pub use response::{Continuation, Response, Step};
+pub use traffic::Traffic;
 pub use unit::{
     Command, LogicalUnit, Space, command_name, no_auto_contingent_allegiance, no_room, no_such_lun,
     task_aborted,

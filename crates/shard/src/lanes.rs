@@ -137,7 +137,15 @@ impl Lanes {
     }
 
     pub fn stats(&self) -> Vec<(PoolId, LaneStats)> {
-        self.open.borrow().iter().map(|((pool, _), lane)| (*pool, lane.stats())).collect()
+        let mut all: Vec<(PoolId, LaneStats)> = Vec::new();
+        for ((pool, _), lane) in &*self.open.borrow() {
+            let mut stats = lane.stats();
+            if all.last().is_none_or(|(before, _)| before != pool) {
+                stats.drives_in_flight = lane.drives_in_flight();
+            }
+            all.push((*pool, stats));
+        }
+        all
     }
 
     /// How each lane of the pool uses a drive.

@@ -15,6 +15,7 @@
 //! | `context` | what the tasks of a shard share; calls to other shards |
 //! | `message` | the messages: calls, the room that carries out each, and answers |
 //! | `news` | values in messages: changes of reservations and access states, resets, space, copies |
+//! | `figures` | values in messages: what the sessions of a shard have done |
 //! | `names` | values in messages: the identity of a session, and the shard that serves it |
 //! | `mail` | calls under way, and queues to other shards |
 //! | `replica` | the array as every shard sees it |
@@ -29,6 +30,7 @@
 //! | `runners` | tasks that carry out one job after the other |
 
 mod context;
+mod figures;
 pub mod kept;
 mod lanes;
 mod mail;
@@ -45,6 +47,7 @@ mod runners;
 mod units;
 
 pub use context::{Context, Handler, MANAGER, Stage};
+pub use figures::FrontFigures;
 pub use lanes::{DriveUse, home, pool_layer, worst_exposed};
 pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};

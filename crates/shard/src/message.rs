@@ -14,6 +14,7 @@ use env::IoError;
 use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
 use reservation::Refusal;
 
+use crate::figures::FrontFigures;
 use crate::lanes::DriveUse;
 use crate::names::{Claim, SessionKey, SessionLimit, SessionPlace};
 use crate::news::{
@@ -123,6 +124,8 @@ pub enum FrontCall {
     Reset(Reset),
     /// → [`Answer::Sessions`]
     Sessions,
+    /// What the sessions have done, for monitoring. → [`Answer::Figures`]
+    Figures,
     /// From shard 0: stop serving hosts. Answered when no session is left. → [`Answer::Done`]
     Quiesce,
 }
@@ -171,6 +174,7 @@ pub enum Answer {
     /// The limit, the initiator, and how many logins were refused.
     RefusedLogins(Vec<(SessionLimit, String, u64)>),
     Sessions(Vec<SessionStatus>),
+    Figures(Box<FrontFigures>),
     Reserved(Result<(), Refusal>),
     /// `None`: the data has to be copied.
     CopyBegun(Option<CopyGrant>),

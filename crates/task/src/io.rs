@@ -166,6 +166,18 @@ impl Io {
         began.min()
     }
 
+    /// For each drive: its reads, writes and flushes that have not ended and that a task waits for.
+    pub fn in_flight_on(&self, drives: &[Option<DriveHandle>]) -> Vec<usize> {
+        let mut counts = vec![0; drives.len()];
+        for slot in &self.0.slots.borrow().slots {
+            let Slot::Waiting(_, Asked { drive: Some(drive), .. }) = slot else { continue };
+            if let Some(index) = drives.iter().position(|other| other == &Some(*drive)) {
+                counts[index] += 1;
+            }
+        }
+        counts
+    }
+
     /// Ends every read, write and flush of a drive for the waiting tasks, as on a drive that is gone. The environment still
     /// has the operations and their buffers, so they may change the drive later. Closing the handle waits for them. So the
     /// handle must be closed before anything relies on the content of the drive.

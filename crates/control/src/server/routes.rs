@@ -7,7 +7,7 @@ use std::time::Instant;
 use api::*;
 use axum::Router;
 use axum::extract::{Request, State as Shared};
-use axum::http::header;
+use axum::http::{HeaderMap, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
@@ -343,11 +343,14 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
 }
 
-/// Figures for Prometheus, in its text format.
+/// Figures for monitoring: in the text format of Prometheus, or as OpenMetrics if the client accepts that.
 #[utoipa::path(get, path = "/metrics", tag = "array", responses((status = 200, content_type = "text/plain"), (status = "default", body = CommandError)))]
-async fn prometheus(Shared(state): Shared<State>) -> Answer {
-    let text = metrics::render(&array_status(&state).await?);
-    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response())
+async fn prometheus(Shared(state): Shared<State>, headers: HeaderMap) -> Answer {
+    let accept = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    match state.array.call(Command::Metrics).await? {
+        Reply::Metrics(figures) => Ok(metrics::page(*figures, accept).await),
+        other => unreachable!("the array answered a command for metrics with {other:?}"),
+    }
 }
 
 /// The description of all of the above.

@@ -46,7 +46,7 @@ impl Fixture {
     }
 
     /// What comes back for raw bytes: head and body.
-    async fn raw(&self, request: &str) -> String {
+    pub(super) async fn raw(&self, request: &str) -> String {
         let mut stream = UnixStream::connect(self.socket()).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = Vec::new();
@@ -111,33 +111,6 @@ async fn status_and_lists() {
         let (code, list) = fixture.request("GET", path, "").await;
         assert_eq!((code, list[key].as_array().unwrap().len()), (200, length), "{path}");
     }
-    let missing =
-        DriveStatus { path: String::new(), state: DriveState::Missing, ..healthy().drives[0].clone() };
-    fixture.array.status.lock().unwrap().pools[0].drives.extend([missing.clone(), missing]);
-    let metrics = fixture.raw("GET /metrics HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n").await;
-    assert!(metrics.contains("\ntangelo_pool_used_bytes{pool=\"fast\"} 550000000000\n"), "{metrics}");
-    assert!(
-        metrics.contains("\ntangelo_pool_copied_by_reference_bytes{pool=\"fast\"} 85899345920\n"),
-        "{metrics}"
-    );
-    assert!(
-        metrics.contains("\ntangelo_pool_kept_for_references_bytes{pool=\"fast\"} 21474836480\n"),
-        "{metrics}"
-    );
-    assert!(metrics.contains("\n# TYPE tangelo_pool_moved_bytes_total counter\n"), "{metrics}");
-    assert!(metrics.contains("\ntangelo_pool_moved_bytes_total{pool=\"fast\"} 1099511627776\n"), "{metrics}");
-    assert!(
-        metrics
-            .contains("\ntangelo_drive_errors_total{drive=\"/dev/nvme0n1\",pool=\"fast\",kind=\"read\"} 0\n"),
-        "{metrics}"
-    );
-    assert!(metrics.contains("\ntangelo_pool_drives_out_of_service{pool=\"fast\"} 2\n"), "{metrics}");
-    let mut series: Vec<&str> =
-        metrics.lines().filter_map(|line| line.rsplit_once(' ').map(|(name, _)| name)).collect();
-    let count = series.len();
-    series.sort_unstable();
-    series.dedup();
-    assert_eq!(series.len(), count, "a series is given twice: {metrics}");
 }
 
 #[tokio::test]

@@ -11,10 +11,10 @@ use crate::lane::Lane;
 use crate::space::segments::{Segment, Segments};
 
 impl Lane {
-    /// Records how long a read or write of a drive took.
-    pub(crate) fn note_latency(&self, drive: u8, access: Access, began: Nanos) {
+    /// Records how long a read or write of so many bytes of a drive took.
+    pub(crate) fn note_latency(&self, drive: u8, access: Access, bytes: usize, began: Nanos) {
         let (now, patience) = (self.io.now(), self.options.get().patience);
-        self.health.note_latency(drive, access, now.saturating_sub(began), now, &patience);
+        self.health.note_latency(drive, (access, bytes), now.saturating_sub(began), now, &patience);
     }
 
     /// Reports a drive that does not answer; `true` when its absence is recorded and service can continue.

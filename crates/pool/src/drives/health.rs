@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use base::Nanos;
 
 use crate::drives::evidence::{Evidence, Fault, Patience};
-use crate::drives::latency::{Access, DriveLatency, Latencies};
+use crate::drives::latency::{Access, DriveLatency, DriveTotals, Latencies};
 
 #[derive(Default)]
 pub(crate) struct DriveHealth {
@@ -35,8 +35,23 @@ impl DriveHealth {
         self.evidence.borrow().recent(now, window)
     }
 
-    pub fn note_latency(&self, drive: u8, access: Access, took: Nanos, now: Nanos, patience: &Patience) {
-        self.latencies.borrow_mut().add(drive, access, took, now, patience);
+    /// Records a completed read or write: its bytes, and how long it took.
+    pub fn note_latency(
+        &self,
+        drive: u8,
+        (access, bytes): (Access, usize),
+        took: Nanos,
+        now: Nanos,
+        patience: &Patience,
+    ) {
+        let mut latencies = self.latencies.borrow_mut();
+        latencies.add(drive, access, took, now, patience);
+        latencies.count(drive, access, bytes, took);
+    }
+
+    /// By drive index.
+    pub fn totals(&self) -> Vec<DriveTotals> {
+        self.latencies.borrow().totals().to_vec()
     }
 
     /// The drive no longer counts as slow: its latencies are measured anew.

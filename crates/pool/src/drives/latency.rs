@@ -9,7 +9,7 @@
 //! A drive is slow in an interval if its median latency is above a floor and exceeds its siblings' medians by a factor.
 //! If all drives are slow together, none is slow in comparison. An interval with too few samples is ignored.
 
-use base::Nanos;
+use base::{LatencyHistogram, Nanos};
 
 use crate::drives::evidence::Patience;
 
@@ -39,6 +39,26 @@ pub struct DriveLatency {
     pub write: Option<Nanos>,
     /// How many times slower than its siblings it has been, if for long enough.
     pub slow: Option<u32>,
+}
+
+/// All reads and all writes of a drive since the lane was opened, failed ones among them.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct DriveTotals {
+    pub read_bytes: u64,
+    pub reads: LatencyHistogram,
+    pub written_bytes: u64,
+    pub writes: LatencyHistogram,
+}
+
+impl DriveTotals {
+    fn add(&mut self, access: Access, bytes: usize, time: Nanos) {
+        let (sum, histogram) = match access {
+            Access::Read => (&mut self.read_bytes, &mut self.reads),
+            Access::Write => (&mut self.written_bytes, &mut self.writes),
+        };
+        *sum += bytes as u64;
+        histogram.add(time);
+    }
 }
 
 #[derive(Clone, Default)]
@@ -95,6 +115,8 @@ struct Drive {
 #[derive(Default)]
 pub(crate) struct Latencies {
     drives: Vec<Drive>,
+    /// Nothing of these is forgotten.
+    totals: Vec<DriveTotals>,
     /// When the interval ends.
     until: Nanos,
 }
@@ -142,6 +164,19 @@ impl Latencies {
             }
             drive.accesses.iter_mut().for_each(Histogram::clear);
         }
+    }
+
+    /// Counts a completed read or write.
+    pub fn count(&mut self, drive: u8, access: Access, bytes: usize, time: Nanos) {
+        let index = usize::from(drive);
+        if self.totals.len() <= index {
+            self.totals.resize_with(index + 1, DriveTotals::default);
+        }
+        self.totals[index].add(access, bytes, time);
+    }
+
+    pub fn totals(&self) -> &[DriveTotals] {
+        &self.totals
     }
 
     /// Forgets the slow intervals of a drive.
@@ -258,5 +293,21 @@ mod tests {
             latencies.add(1, Access::Read, Nanos(MS / 5), now, &patience);
         }
         assert!(latencies.all().iter().all(|latency| latency.slow.is_none()));
+    }
+
+    #[test]
+    fn totals_are_of_all_and_are_not_forgotten() {
+        let (mut latencies, patience) = (Latencies::default(), Patience::default());
+        for tick in 0..10_000u64 {
+            let (access, time) = if tick % 4 == 0 { (Access::Read, MS) } else { (Access::Write, 2 * MS) };
+            latencies.add(2, access, Nanos(time), Nanos(tick * 25 * MS), &patience);
+            latencies.count(2, access, 4096, Nanos(time));
+        }
+        latencies.forget(2);
+        let [before, _, totals] = latencies.totals() else { panic!("three drives") };
+        assert_eq!(*before, DriveTotals::default());
+        assert_eq!((totals.reads.count(), totals.read_bytes), (2_500, 2_500 * 4096));
+        assert_eq!((totals.writes.count(), totals.written_bytes), (7_500, 7_500 * 4096));
+        assert_eq!((totals.reads.sum(), totals.writes.sum()), (Nanos(2_500 * MS), Nanos(15_000 * MS)));
     }
 }

@@ -12,6 +12,7 @@
 
 use std::rc::Rc;
 
+use bytes::Bytes;
 use env::IoError;
 use task::join_all;
 
@@ -105,7 +106,8 @@ impl Lane {
             let began = self.io.now();
             let durable = batch.durable.get();
             let written = self.io.drive_write(drive, offset_bytes, write.data.clone(), durable).await;
-            self.note_latency(column.drive, Access::Write, began);
+            let bytes = write.data.iter().map(Bytes::len).sum();
+            self.note_latency(column.drive, Access::Write, bytes, began);
             let Err(error) = written else { return Written::Done };
             self.counters.borrow_mut().failed_write(column.drive, error);
             match error {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use base::{AlignedBuffer, block_checksum};
+use base::{AlignedBuffer, BLOCK_BYTES, block_checksum};
 use env::IoError;
 use task::join_all;
 
@@ -41,7 +41,7 @@ impl Lane {
         let began = self.io.now();
         let (buffer, result) =
             self.io.drive_read(drive, offset_bytes, AlignedBuffer::uncleared(rows.len())).await;
-        self.note_latency(column.drive, Access::Read, began);
+        self.note_latency(column.drive, Access::Read, rows.len() * BLOCK_BYTES, began);
         match result {
             Ok(()) => Some(buffer),
             Err(error) => {

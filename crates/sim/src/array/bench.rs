@@ -24,6 +24,7 @@ use super::onlooker::Onlooker;
 use super::orders::Orders;
 use super::reserve::Holders;
 use super::set_up::{Administrator, Made, Started, ToArray};
+use super::tally::{Tally, compare};
 use super::visit::{Ready, Visit, open_session, set_up};
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::environment::SimEnv;
@@ -54,6 +55,8 @@ pub struct Who {
     pub rough: Rough,
     /// Drives of a second pool, if there is one; nothing happens to them but that their machine's power goes.
     pub second: Vec<DriveOptions>,
+    /// The figures for monitoring are compared with what hosts do.
+    pub tallies: bool,
 }
 
 /// See the module's words.
@@ -236,6 +239,8 @@ impl Bench for ArrayBench {
         self.process = Some(process);
         let mut lanes = Vec::new();
         let ready = Ready::default();
+        // what the last program counted went with it
+        let tally = self.who.tallies.then(Rc::<Tally>::default);
         for host in 0..self.who.hosts {
             let (client, shards, _) =
                 simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
@@ -253,6 +258,9 @@ impl Bench for ArrayBench {
                 );
                 let filler =
                     self.who.filler.as_ref().map(|records| full_bin::Filler::new(&io, &outside, records));
+                let comparing = tally
+                    .clone()
+                    .map(|tally| compare(io.clone(), outside.clone(), self.shared.clone(), tally));
                 io.spawn(async move {
                     let prepared = administrator.prepare().await;
                     if let (Some(filler), Ok(target)) = (filler, &prepared) {
@@ -261,6 +269,7 @@ impl Bench for ArrayBench {
                     }
                     if prepared.is_ok() {
                         tasks.spawn(growing);
+                        comparing.into_iter().for_each(|comparing| tasks.spawn(comparing));
                     }
                     *ready.borrow_mut() = Some(prepared);
                 });
@@ -276,10 +285,12 @@ impl Bench for ArrayBench {
                 holders: self.holders.clone(),
                 // what administrators do to drives has seeds of its own
                 // a batch that the full file system has kept back is written when there is room, aborted or not
-                interferes: (!self.orders.any() && !self.plan.has(Trouble::NoSpace))
+                // what was aborted may count or not
+                interferes: (!self.orders.any() && !self.plan.has(Trouble::NoSpace) && tally.is_none())
                     .then_some(self.who.rough),
                 ranges: self.who.ranges,
                 runs_full: self.plan.has(Trouble::NoSpace),
+                tally: tally.clone(),
             };
             io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);

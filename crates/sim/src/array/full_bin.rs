@@ -233,7 +233,7 @@ impl Filler {
     fn way(&self) -> Way {
         let session = self.session.borrow().clone().expect("it has logged in");
         let (host, holders, interferes) = (u16::MAX, Rc::default(), None);
-        Way { io: self.io.clone(), session, host, holders, interferes }
+        Way { io: self.io.clone(), session, host, holders, interferes, tally: None }
     }
 
     /// Writes a piece of a volume of which nobody asks what is in it.

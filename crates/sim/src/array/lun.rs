@@ -19,6 +19,7 @@ use wire::scsi::provisioning::{UnmapRange, emit_unmap};
 use super::notices::Code;
 use super::reserve::Holders;
 use super::session::{Ended, HostSession};
+use super::tally::Tally;
 use crate::counts::counted;
 use crate::oracle::{SECTOR_BYTES, SECTORS_PER_BLOCK};
 use crate::workload::{Answer, Request, Subject};
@@ -72,6 +73,8 @@ pub struct Way {
     pub holders: Rc<Holders>,
     /// Whether hosts abort and reset, and how often.
     pub interferes: Option<Rough>,
+    /// Takes note of what the host does, where that is compared with the array's figures.
+    pub tally: Option<Rc<Tally>>,
 }
 
 /// How rough hosts are with each other.
@@ -110,8 +113,11 @@ impl Way {
                 abort_at = abort_after(&self.io);
             }
             let sent = self.io.now();
+            self.tally.iter().for_each(|tally| tally.sent(self.host, &command));
             match self.session.command(command.clone(), abort_at).await {
                 Ended::Completed(completion) => {
+                    let done_well = self.tally.iter().filter(|_| completion.status == 0);
+                    done_well.for_each(|tally| tally.answered(self.host, &command));
                     let forbidden = |volume: u32| self.holders.forbid(volume, self.host, sent);
                     if completion.status == 0 && written.is_some_and(forbidden) {
                         return Answer::Failed("it was carried out under another's reservation".to_owned());

@@ -15,6 +15,7 @@ mod raw;
 mod reserve;
 mod session;
 mod set_up;
+mod tally;
 mod visit;
 
 use base::Nanos;
@@ -182,6 +183,15 @@ pub fn run_full_bin(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Resu
     }
 }
 
+/// Hosts whose connections break now and then, while the figures for monitoring are compared with what they do.
+pub fn run_figures(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    let rough = Rough { resets_permille: 0, reservations: 0, held_up_ns_max: 0 };
+    run(seed, plan, Load { rough: Some(rough), tallies: true, ..Load::of_hosts(2) }, prng, trace)
+}
+
 /// For the maps of a shard's lanes there is hardly any memory, less than they have pages, or enough.
 fn memory_of(seed: u64) -> Memory {
     let map_bytes = *Prng::new(seed ^ 0x6D65_6D6F_7279).pick(&[1 << 20, 4 << 20, 256 << 20]);
@@ -202,6 +212,7 @@ pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
         .chain(onlooker::Seen::counts())
         .chain(reserve::Seen::counts())
         .chain(full_bin::Seen::counts())
+        .chain(tally::Seen::counts())
 }
 
 /// Who is at work beside the hosts' reads and writes.
@@ -217,11 +228,21 @@ struct Load {
     rough: Option<Rough>,
     /// Drives of a second pool.
     second: Vec<DriveOptions>,
+    /// The figures for monitoring are compared with what hosts do.
+    tallies: bool,
 }
 
 impl Load {
     fn of_hosts(hosts: u16) -> Load {
-        Load { hosts, copies: None, ranges: None, fills: false, rough: None, second: Vec::new() }
+        Load {
+            hosts,
+            copies: None,
+            ranges: None,
+            fills: false,
+            rough: None,
+            second: Vec::new(),
+            tallies: false,
+        }
     }
 }
 
@@ -251,8 +272,15 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
     let filler = load.fills.then(|| full_bin::Records::new(&shared));
     let rough = load.rough.unwrap_or_default();
     let orders = if load.rough.is_some() { Orders::none() } else { Orders::draw(seed) };
-    let who =
-        Who { hosts: load.hosts, ranges: load.ranges, copies: records, filler, rough, second: load.second };
+    let who = Who {
+        hosts: load.hosts,
+        ranges: load.ranges,
+        copies: records,
+        filler,
+        rough,
+        second: load.second,
+        tallies: load.tallies,
+    };
     let mut bench = ArrayBench::new((plan, memory_of(seed)), &world, &shared, orders, who);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);

@@ -14,6 +14,7 @@ use super::lun::{LunSubject, Rough, Way};
 use super::reserve::{Holders, Locksmith};
 use super::session::HostSession;
 use super::set_up::initiator_name;
+use super::tally::Tally;
 use crate::workload::{Opening, Shared, Subject, VolumePlan};
 
 /// The target's name, when hosts can log in.
@@ -31,6 +32,7 @@ pub struct Visit {
     pub ranges: Option<Copies>,
     /// The file systems under drives run full.
     pub runs_full: bool,
+    pub tally: Option<Rc<Tally>>,
 }
 
 /// Waits until the array is set up.
@@ -45,7 +47,7 @@ pub async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full } = visit;
+    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full, tally } = visit;
     let target = match set_up(&io, &ready).await {
         Ok(target) => target,
         Err(why) => {
@@ -76,7 +78,7 @@ pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
         };
         io.spawn(locksmith.run());
     }
-    let way = Way { io: io.clone(), session, host, holders, interferes };
+    let way = Way { io: io.clone(), session, host, holders, interferes, tally };
     if let Some(ranges) = ranges {
         let (way, luns) = (way.clone(), luns.clone());
         let may_be_refused = interferes.is_some() || runs_full;

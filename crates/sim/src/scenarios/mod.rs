@@ -7,6 +7,7 @@ mod contended;
 mod copies;
 mod crashes;
 mod drives;
+mod figures;
 mod hung;
 mod kept;
 mod layers;
@@ -120,6 +121,7 @@ pub const ALL: &[Scenario] = &[
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
     raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
+    figures::FIGURES_ARE_WHAT_HOSTS_DID,
 ];
 
 #[cfg(test)]

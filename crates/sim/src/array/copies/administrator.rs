@@ -254,7 +254,7 @@ impl Administrator {
     pub fn way(&self) -> Way {
         let session = self.session.borrow().clone().expect("it has logged in");
         let (host, holders, interferes) = (u16::MAX, Rc::default(), None);
-        Way { io: self.io.clone(), session, host, holders, interferes }
+        Way { io: self.io.clone(), session, host, holders, interferes, tally: None }
     }
 
     /// At the end, nothing goes wrong any more: what is asked for is done before long.

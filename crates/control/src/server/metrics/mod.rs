@@ -1,0 +1,82 @@
+//! The figures of the array for Prometheus and whatever else reads OpenMetrics.
+//!
+//! ```text
+//!   Command::Metrics ─► api::Metrics ─► FAMILIES (one row: name, unit, type, help, samples) ─► prometheus-client ─► text
+//!                                          └────► docs/metrics.md
+//! ```
+//!
+//! A family is a row of a table in `array.rs`, `pools.rs` or `loads.rs`. What always holds: names are those of the
+//! conventions (base units, `_total` for counters); a series depends on what the array has, never on a session, so a host
+//! that logs in again makes no new series.
+
+mod array;
+#[cfg(test)]
+mod document;
+mod family;
+mod loads;
+mod pools;
+#[cfg(test)]
+mod tests;
+
+use api::Metrics;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use prometheus_client::encoding::{prometheus_text, text};
+use prometheus_client::registry::Registry;
+
+use self::family::{Family, Snapshot};
+
+/// All families, in the order of the page.
+fn families() -> impl Iterator<Item = &'static Family> {
+    [array::FAMILIES, pools::POOLS, pools::LANES, pools::DRIVES]
+        .into_iter()
+        .flatten()
+        .chain(loads::families())
+}
+
+/// A format that scrapers read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Format {
+    /// The text format of Prometheus, which every scraper reads.
+    Prometheus,
+    /// OpenMetrics, which names units.
+    OpenMetrics,
+}
+
+impl Format {
+    /// What the client accepts; Prometheus says that it accepts both.
+    fn accepted(accept: &str) -> Format {
+        match accept.contains("application/openmetrics-text") {
+            true => Format::OpenMetrics,
+            false => Format::Prometheus,
+        }
+    }
+
+    fn content_type(self) -> &'static str {
+        match self {
+            Format::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Format::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+/// The page for a client that accepts these formats.
+pub(super) async fn page(metrics: Metrics, accept: &str) -> Response {
+    let format = Format::accepted(accept);
+    // a thousand volumes are megabytes of text: other requests are served meanwhile
+    let text =
+        tokio::task::spawn_blocking(move || render(metrics, format)).await.expect("rendering does not panic");
+    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
+}
+
+fn render(metrics: Metrics, format: Format) -> String {
+    let mut registry = Registry::with_prefix("tangelo");
+    registry.register_collector(Box::new(Snapshot(metrics)));
+    let mut page = String::new();
+    let written = match format {
+        Format::Prometheus => prometheus_text::encode(&mut page, &registry),
+        Format::OpenMetrics => text::encode(&mut page, &registry),
+    };
+    written.expect("a string takes everything");
+    page
+}
