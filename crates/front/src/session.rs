@@ -19,11 +19,11 @@ use shard::{Context, Replica, SessionKey, SessionPlace};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
-use crate::events::{LoginRefusal, SessionEnd, SessionListener};
+use crate::events::Refusal;
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
-use api::{PortalOptions, SessionStatus};
+use api::{PortalOptions, SessionEnd, SessionStatus};
 
 /// The unit in which room for reads is counted.
 const ROOM_BYTES: usize = 4096;
@@ -114,14 +114,12 @@ pub(crate) struct Session {
     pub(crate) counters: Counters,
     /// Why the session ends, or why it could not log in; reported at its end.
     pub(crate) end_noted: Cell<Option<SessionEnd>>,
-    pub(crate) refusal_noted: Cell<Option<LoginRefusal>>,
-    pub(crate) listener: Option<SessionListener>,
+    pub(crate) refusal_noted: Cell<Option<Refusal>>,
 }
 
 impl Session {
     pub(crate) fn new(
         context: &Context,
-        listener: Option<SessionListener>,
         place: SessionPlace,
         handle: ConnectionHandle,
         addresses: (SocketAddr, SocketAddr),
@@ -158,7 +156,6 @@ impl Session {
             counters: Counters::default(),
             end_noted: Cell::new(None),
             refusal_noted: Cell::new(None),
-            listener,
         }
     }
 

@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `context` | what the tasks of a shard share; calls to other shards |
 //! | `message` | the messages: calls, the room that carries out each, and answers |
-//! | `news` | values in messages: changes of reservations and access states, resets, space, copies |
+//! | `news` | values in messages: changes of reservations and access states, resets, space, copies, events |
 //! | `names` | values in messages: the identity of a session, and the shard that serves it |
 //! | `mail` | calls under way, and queues to other shards |
 //! | `replica` | the array as every shard sees it |
@@ -26,11 +26,13 @@
 //! | `kept` | reservations and access states as the catalog keeps them |
 //! | `memory` | the array's memory, divided among the shards |
 //! | `refusals` | writes that recently found no space |
+//! | `reports`, `limiter` | events that the shard reports to shard 0; repetitions are counted |
 //! | `runners` | tasks that carry out one job after the other |
 
 mod context;
 pub mod kept;
 mod lanes;
+mod limiter;
 mod mail;
 mod memory;
 mod message;
@@ -41,6 +43,7 @@ mod pool_target;
 mod recipe;
 mod refusals;
 mod replica;
+mod reports;
 mod runners;
 mod units;
 
@@ -50,9 +53,11 @@ pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
 pub use names::{Claim, CommandPlace, SessionKey, SessionLimit, SessionPlace, Source};
 pub use news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, ReservationAsk, ReservationNews, Reset, Space, Spaces, Told,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Space, Spaces,
+    Told,
 };
 pub use patience::effective;
 pub use replica::Replica;
+pub use reports::Reports;
 pub use runners::Runners;
 pub use units::{Target, Unit, Units};

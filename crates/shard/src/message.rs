@@ -17,7 +17,7 @@ use reservation::Refusal;
 use crate::lanes::DriveUse;
 use crate::names::{Claim, SessionKey, SessionLimit, SessionPlace};
 use crate::news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, ReservationAsk, ReservationNews, Reset, Spaces,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Spaces,
 };
 use crate::replica::Replica;
 
@@ -141,6 +141,8 @@ pub enum ManagerCall {
     KeepReservations(VolumeId, Option<KeptReservations>),
     /// Make a volume's access states survive a restart. → [`Answer::Reserved`]
     KeepAccess(VolumeId, KeptAccesses),
+    /// Something has happened. → [`Answer::Done`]
+    Report(Report),
 }
 
 /// The answer to a call.
