@@ -6,7 +6,9 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{CopyOrder, GroupAccess, HostUpdate, Named, ScheduleOrder, Upkeep};
+use crate::{
+    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Named, ScheduleOrder, Subject, Upkeep,
+};
 
 /// A command from the administrator.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -64,6 +66,14 @@ pub enum Command {
     Problems,
     /// Figures for monitoring. Costs the array less than [`Command::Status`]. → [`crate::Reply::Metrics`]
     Metrics,
+    /// Events with a number above `after`, at most `limit` of them. With `wait`, the answer comes when there is one; after
+    /// half a minute without any, it is empty. → [`crate::Reply::Events`]
+    Events { after: u64, limit: usize, wait: bool },
+    /// Something has happened to the control plane, which shard 0 is to number and keep. → [`crate::Reply::Changed`]
+    Report { subject: Subject, facts: EventFacts, count: u64 },
+    /// Whether the control plane can keep events: why not. It is a problem as long as it cannot. →
+    /// [`crate::Reply::Changed`]
+    EventsKept(Result<(), JournalTrouble>),
     /// The head's file has changed: listen on these portals, look at these drives. → [`crate::Reply::Changed`]
     Reload { portals: Vec<PortalOptions>, drives: Vec<String> },
     /// Ends all sessions and I/O, writes checkpoints, then stops every shard. Answered when all of it is done.

@@ -7,6 +7,7 @@
 mod command;
 mod drives;
 mod error;
+mod event;
 mod metrics;
 mod names;
 mod pools;
@@ -14,12 +15,18 @@ mod problem;
 mod reply;
 mod settings;
 mod snapshots;
+#[cfg(test)]
+mod sources;
 mod status;
 mod upkeep;
 
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
 pub use error::{CommandError, CommandErrorKind};
+pub use event::{
+    AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
+    LoginRefusal, Origin, RepairKind, SessionEnd,
+};
 pub use metrics::{
     DriveOperations, LaneMetrics, Load, Metrics, Operations, PoolDriveMetrics, SessionsLoad, ShardMetrics,
     Traffic, VolumeMetrics,
@@ -28,8 +35,8 @@ pub use names::{HostUpdate, Named};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
     DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, Harm, IoErrorName,
-    KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, Problem, ProblemCode, ProblemFacts,
-    ProblemKey, ProblemRow, RefusedWrites, SpareObstacle, Subject,
+    JournalTrouble, KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, Problem, ProblemCode,
+    ProblemFacts, ProblemKey, ProblemRow, RefusedWrites, SpareObstacle, Subject,
 };
 pub use reply::{Caller, Change, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;

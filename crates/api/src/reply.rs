@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ArrayStatus, CommandError, DriveStatus, HostStatus, MappingStatus, Metrics, PoolStatus, Problem,
-    SnapshotStatus, VolumeStatus,
+    ArrayStatus, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics, Origin, PoolStatus,
+    Problem, SnapshotStatus, VolumeStatus,
 };
 
 /// The answer to a command that was carried out.
@@ -17,6 +17,7 @@ pub enum Reply {
     Status(Box<ArrayStatus>),
     Problems(Vec<Problem>),
     Metrics(Box<Metrics>),
+    Events(EventPage),
     Stopped,
 }
 
@@ -46,10 +47,24 @@ pub enum Made {
 /// How an answer finds its way back. Called once, on shard 0's thread; must not block.
 pub type ReplyChannel = Box<dyn FnOnce(Result<Reply, CommandError>) + Send>;
 
-/// Whether whoever asked has gone: a command that has changed nothing by then changes nothing.
-pub type Caller = Box<dyn Fn() -> bool + Send>;
+/// Who asks.
+pub struct Caller {
+    pub origin: Origin,
+    gone: Box<dyn Fn() -> bool + Send>,
+}
+
+impl Caller {
+    /// `gone` tells whether whoever asked has gone: a command that has changed nothing by then changes nothing.
+    pub fn new(origin: Origin, gone: impl Fn() -> bool + Send + 'static) -> Caller {
+        Caller { origin, gone: Box::new(gone) }
+    }
+
+    pub fn is_gone(&self) -> bool {
+        (self.gone)()
+    }
+}
 
 /// One that waits until it is answered.
 pub fn patient_caller() -> Caller {
-    Box::new(|| false)
+    Caller::new(Origin::Daemon, || false)
 }

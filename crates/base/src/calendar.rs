@@ -38,6 +38,41 @@ pub fn moment(ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}Z")
 }
 
+/// The same, to the second.
+pub fn moment_with_seconds(ms: u64) -> String {
+    let Date { year, month, day, hour, minute } = Date::of(ms);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{:02}Z", ms / 1000 % 60)
+}
+
+/// Reads a moment as people write it (UTC): `2026-11-27`, `2026-11-27 02:04`, `2026-11-27T02:04:05Z`. From 1970 to 9999.
+pub fn parse_moment(text: &str) -> Option<u64> {
+    let text = text.strip_suffix('Z').unwrap_or(text);
+    let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, "00:00"));
+    let numbers = |text: &str, separator: char| -> Option<Vec<u64>> {
+        let number = |part: &str| {
+            let digits = part.bytes().all(|byte| byte.is_ascii_digit()) && part.len() <= 4;
+            part.parse().ok().filter(|_| digits)
+        };
+        text.split(separator).map(number).collect()
+    };
+    let [year, month, day]: [u64; 3] = numbers(date, '-')?.try_into().ok()?;
+    let (hour, minute, second) = match numbers(time, ':')?.as_slice() {
+        [hour, minute] => (*hour, *minute, 0),
+        [hour, minute, second] => (*hour, *minute, *second),
+        _ => return None,
+    };
+    if !(1970..=9999).contains(&year) || month > 12 || hour > 23 || minute > 59 || second > 59 {
+        return None;
+    }
+    // days from the first of January 1970: a year that begins in March ends with its leap day
+    let (from_march, of_era) = if month > 2 { (month - 3, year) } else { (month + 9, year - 1) };
+    let days = 365 * of_era + of_era / 4 - of_era / 100 + of_era / 400 + (153 * from_march + 2) / 5 + day;
+    let ms = (days.checked_sub(719_469)? * 86_400 + hour * 3_600 + minute * 60 + second) * 1_000;
+    // what is not a date becomes another one
+    let wanted = Date { year, month, day, hour, minute };
+    (Date::of(ms) == wanted).then_some(ms)
+}
+
 /// What comes again and again, counted since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Period {
@@ -97,6 +132,34 @@ mod tests {
         for (ms, date) in cases {
             let Date { year, month, day, hour, minute } = Date::of(ms);
             assert_eq!((year, month, day, hour, minute), date);
+        }
+    }
+
+    #[test]
+    fn moments_are_read_as_they_are_written() {
+        let cases = [
+            ("1970-01-01", Some(0)),
+            ("2000-02-29 23:59", Some(951_868_740_000)),
+            ("2000-03-01", Some(951_868_800_000)),
+            ("2023-11-14T22:13:20Z", Some(MOMENT)),
+            ("2100-02-28 23:59:02", Some(4_107_542_342_000)),
+            ("2023-02-29", None),
+            ("2023-13-01", None),
+            ("2023-00-01", None),
+            ("2023-01-00", None),
+            ("1969-12-31", None),
+            ("2023-11-14 24:00", None),
+            ("2023-11", None),
+            ("", None),
+            ("+2023-11-14", None),
+            ("2023-11-14 1", None),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_moment(text), expected, "{text}");
+        }
+        for day in 0..100_000 {
+            let ms = day * DAY_MS + 1_000 * (day % 86_400);
+            assert_eq!(parse_moment(&moment_with_seconds(ms)), Some(ms));
         }
     }
 

@@ -140,6 +140,17 @@ pub const SPACE_WATCH_NS: u64 = 10_000_000_000;
 
 /// Commands waiting from the control plane to one shard.
 pub const CONTROL_QUEUE_MAX: usize = 256;
+/// Events that shard 0 holds for the control plane, and those of one answer.
+pub const EVENTS_HELD_MAX: usize = 4096;
+pub const EVENTS_AT_ONCE_MAX: usize = 512;
+/// Readers of events that shard 0 lets wait for the next one.
+pub const EVENT_READERS_MAX: usize = 8;
+/// Kinds of repeated events that a shard tells apart.
+pub const EVENTS_LIMITED_MAX: usize = 256;
+/// Events that the control plane holds for its clients, and the bytes of one file of the journal; there are two files.
+pub const EVENTS_KEPT_MAX: usize = 16_384;
+pub const JOURNAL_FILE_BYTES_MAX: u64 = 4 << 20;
+
 /// Messages waiting from one shard to another.
 pub const SHARD_QUEUE_MAX: usize = 4096;
 
@@ -149,7 +160,8 @@ const _: () = assert!(MAPPINGS_MAX >= VOLUMES_MAX);
 const _: () = assert!(SESSIONS_PER_HOST_MAX <= SESSIONS_PER_ADDRESS_MAX);
 const _: () = assert!(SESSIONS_PER_ADDRESS_MAX < SESSIONS_PER_SHARD_MAX);
 const _: () = assert!(CONFIGURED_DRIVES_MAX >= DRIVES_MAX);
-const _: () = assert!(2 * API_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
+const _: () = assert!(2 * API_REQUESTS_MAX + EVENT_READERS_MAX <= CONTROL_QUEUE_MAX);
+const _: () = assert!(EVENTS_AT_ONCE_MAX <= EVENTS_HELD_MAX && EVENTS_HELD_MAX <= EVENTS_KEPT_MAX);
 const _: () = assert!(SHARD_QUEUE_MAX >= COMMANDS_PER_SESSION_MAX as usize * SHARDS_MAX);
 const _: () = assert!(2 * COMPARE_AND_WRITE_BYTES_MAX <= TRANSFER_BYTES_MAX);
 const _: () = assert!(COPY_TARGETS_MAX * 32 + COPY_SEGMENTS_MAX * 28 <= COPY_DESCRIPTORS_BYTES_MAX);

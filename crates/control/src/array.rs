@@ -3,13 +3,18 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use api::{Command, CommandError, Reply};
+use api::{Command, CommandError, Origin, Reply};
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
 
 /// The array as the API reaches it. The real one passes commands to shard 0; tests have one of their own.
 pub trait Array: Send + Sync {
-    /// Carries out a command. One that was begun is finished even when nobody waits for the answer any more.
-    fn call(&self, command: Command) -> Answer;
+    /// Carries out a command for somebody. One that was begun is finished even when nobody waits for the answer any more.
+    fn call_for(&self, command: Command, origin: Origin) -> Answer;
+
+    /// The same for the daemon itself.
+    fn call(&self, command: Command) -> Answer {
+        self.call_for(command, Origin::Daemon)
+    }
 }

@@ -88,7 +88,10 @@ impl FakeArray {
             Command::Unmap { volume, host, dry_run } => {
                 changed(dry_run, vec![format!("unmap {volume} from {host}")], vec![host.clone()])
             }
-            Command::Reload { .. } => changed(false, vec![], vec![]),
+            Command::Events { .. } => Ok(Reply::Events(EventPage::default())),
+            Command::Reload { .. } | Command::Report { .. } | Command::EventsKept(_) => {
+                changed(false, vec![], vec![])
+            }
             Command::Shutdown => Ok(Reply::Stopped),
         }
     }
@@ -134,7 +137,7 @@ fn missing(kind: &str, name: &str) -> CommandError {
 }
 
 impl Array for FakeArray {
-    fn call(&self, command: Command) -> Answer {
+    fn call_for(&self, command: Command, _: Origin) -> Answer {
         self.asked.lock().expect("no test panics with it").push(command.clone());
         if self.silent.load(Ordering::Relaxed) {
             return Box::pin(std::future::pending());

@@ -11,6 +11,7 @@
 pub mod array;
 pub mod client;
 pub mod config;
+pub mod events;
 #[cfg(any(test, feature = "fake"))]
 pub mod fake;
 #[cfg(any(test, feature = "fake"))]

@@ -11,7 +11,6 @@
 mod dispatch;
 mod turn;
 
-pub use front::{LoginFault, LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
 pub use manager::{Saving, StartParameters, StartedHook};
-pub use shard::{Memory, SessionLimit, ShardMessage};
+pub use shard::{Memory, ShardMessage};
 pub use turn::Shard;

@@ -16,7 +16,6 @@ use base::{Nanos, ShardId};
 use env::{Env, Event, Operation, Token, Wait};
 use task::Executor;
 
-use front::SessionListener;
 use manager::StartParameters;
 use shard::{Context, Memory, ShardMessage, Stage};
 
@@ -43,11 +42,6 @@ impl Shard {
         let context = Context::new(executor.io(), shard, shards, memory);
         let rooms = Rooms::new(context, parameters);
         Shard { executor, rooms, events: Vec::new(), operations: Vec::new(), started: false }
-    }
-
-    /// Sets the listener that receives the events of this shard's sessions.
-    pub fn tell_sessions(&mut self, listener: SessionListener) {
-        self.rooms.front.tell_sessions(listener);
     }
 
     /// Runs one turn. With `may_wait` it waits for an event if there is nothing to do; otherwise it only processes what

@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use api::{Command, Reply};
+use api::{Caller, Command, Origin, Reply};
 use api::{CommandError, CommandErrorKind, NewBacking, NewHost, NewPool, NewVolume, Upkeep};
 use base::Nanos;
 use common::{Answer, Lab};
@@ -110,7 +110,10 @@ fn who_has_gone_gets_nothing() {
     let adds = lab.send_command(add(3));
     let gone = Arc::new(AtomicBool::new(false));
     let leaves = gone.clone();
-    let makes = lab.send_command_from(new_volume("disk"), Box::new(move || leaves.load(Ordering::Relaxed)));
+    let makes = lab.send_command_from(
+        new_volume("disk"),
+        Caller::new(Origin::Daemon, move || leaves.load(Ordering::Relaxed)),
+    );
     let patient = lab.send_command(new_volume("other"));
     pass(&mut lab, 5);
     gone.store(true, Ordering::Relaxed);

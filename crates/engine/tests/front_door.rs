@@ -3,20 +3,30 @@
 mod common;
 
 use api::Command;
-use api::{NewChap, NewHost};
+use api::{EventFacts, LoginRefusal, NewChap, NewHost, SessionEnd, Subject};
 use base::Nanos;
 use common::host::Host;
 use common::{Lab, portal};
-use engine::{LoginFault, LoginRefusal, SessionChange, SessionEnd};
 use iscsi::initiator::InitiatorParams;
 use iscsi::{Chap, Secret};
 use wire::iscsi::TaskManagementFunction;
 
-use SessionChange::{Ended, LoggedIn, Refused};
+use Change::{Ended, LoggedIn, Refused};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const GUARDED: &str = "iqn.2001-04.com.example:guarded";
 const STRANGER: &str = "iqn.2001-04.com.example:stranger";
+
+/// What a session's event tells.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Change {
+    LoggedIn,
+    Ended(SessionEnd),
+    Refused(LoginRefusal),
+}
+
+/// The initiator, the host if it is known, and what happened.
+type Told = (Option<String>, Option<String>, Change);
 
 fn array(seed: u64) -> Lab {
     let mut lab = Lab::new(seed, 2, &[]);
@@ -35,18 +45,27 @@ fn array(seed: u64) -> Lab {
 }
 
 /// The events since the last call: initiator, host, event.
-fn told(lab: &mut Lab) -> Vec<(Option<String>, Option<String>, SessionChange)> {
+fn told(lab: &mut Lab) -> Vec<Told> {
     lab.pass(Nanos::from_secs(3));
-    let told = std::mem::take(&mut *lab.told.lock().unwrap());
-    told.into_iter().map(|event| (event.initiator, event.host, event.change)).collect()
+    let session = |event: api::Event| {
+        let (initiator, change) = match event.facts {
+            EventFacts::SessionBegan { initiator, .. } => (Some(initiator), LoggedIn),
+            EventFacts::SessionEnded { initiator, end, .. } => (Some(initiator), Ended(end)),
+            EventFacts::LoginRefused { initiator, refusal, .. } => (initiator, Refused(refusal)),
+            _ => return None,
+        };
+        let host = match event.subject {
+            Subject::Host(host) => Some(host),
+            _ => None,
+        };
+        assert_eq!(event.count, 1, "each is told");
+        Some((initiator, host, change))
+    };
+    lab.events().into_iter().filter_map(session).collect()
 }
 
-fn of(initiator: &str, host: &str, change: SessionChange) -> (Option<String>, Option<String>, SessionChange) {
+fn of(initiator: &str, host: &str, change: Change) -> Told {
     (Some(initiator.to_owned()), (!host.is_empty()).then(|| host.to_owned()), change)
-}
-
-fn fault(fault: LoginFault) -> SessionChange {
-    Refused(LoginRefusal::Fault(fault))
 }
 
 #[test]
@@ -93,7 +112,7 @@ fn refusals_are_told_with_their_reasons() {
     let mut lab = array(2);
     let target = lab.status().target_name;
     Host::try_log_in(&mut lab, 0, STRANGER, 1);
-    assert_eq!(told(&mut lab), [of(STRANGER, "", fault(LoginFault::UnknownInitiator))]);
+    assert_eq!(told(&mut lab), [of(STRANGER, "", Refused(LoginRefusal::UnknownInitiator))]);
 
     let guarded = |lab: &mut Lab, target: &str, chap: Option<(&str, &str)>, mutual: bool| {
         let mut params = InitiatorParams::new(GUARDED, Some(target));
@@ -106,13 +125,15 @@ fn refusals_are_told_with_their_reasons() {
     };
     let right = Some(("user", "a long enough secret"));
     for (target, chap, mutual, expected) in [
-        ("iqn.2001-04.com.example:elsewhere", right, false, fault(LoginFault::UnknownTarget)),
-        (&target, None, false, fault(LoginFault::ChapNotOffered)),
-        (&target, Some(("user", "a wrong guess here")), false, fault(LoginFault::WrongSecret)),
-        (&target, Some(("somebody", "a long enough secret")), false, fault(LoginFault::WrongSecret)),
-        (&target, right, true, fault(LoginFault::NoMutualSecret)),
+        ("iqn.2001-04.com.example:elsewhere", right, false, Refused(LoginRefusal::UnknownTarget)),
+        (&target, None, false, Refused(LoginRefusal::ChapNotOffered)),
+        (&target, Some(("user", "a wrong guess here")), false, Refused(LoginRefusal::WrongSecret)),
+        (&target, Some(("somebody", "a long enough secret")), false, Refused(LoginRefusal::WrongSecret)),
+        (&target, right, true, Refused(LoginRefusal::NoMutualSecret)),
     ] {
         assert_eq!(guarded(&mut lab, target, chap, mutual), [of(GUARDED, "", expected)]);
+        // repetitions within a minute are counted
+        lab.pass(Nanos::from_secs(61));
     }
     assert_eq!(guarded(&mut lab, &target, right, false), [of(GUARDED, "guarded", LoggedIn)]);
 }

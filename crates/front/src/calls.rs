@@ -6,9 +6,9 @@ use shard::{Answer, FrontCall, Replica, Spaces, Stage};
 
 use crate::aborting::{Aborted, wait_for};
 use crate::door::Front;
-use crate::events::SessionEnd;
 use crate::session::Session;
 use crate::{access, listener, reservations, task_management};
+use api::SessionEnd;
 
 impl Front {
     /// Applies the new state of the array, after the shard's volumes have done so. Ends when the commands that have
@@ -90,5 +90,6 @@ impl Front {
         for session in sessions {
             session.gone.pass().await;
         }
+        self.context.report_held_back();
     }
 }

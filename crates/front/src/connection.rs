@@ -8,6 +8,7 @@
 use std::net::SocketAddr;
 use std::rc::Rc;
 
+use api::{LoginRefusal, PortalOptions, SessionEnd};
 use base::Nanos;
 use base::limits::RECEIVE_SEGMENT_BYTES_MAX;
 use bytes::BytesMut;
@@ -20,11 +21,10 @@ use wire::iscsi::LoginStatus;
 use crate::admission::Turn;
 use crate::directory::HostDirectory;
 use crate::door::Front;
-use crate::events::{LoginRefusal, SessionEnd};
+use crate::events::Refusal;
 use crate::register::key_of;
 use crate::session::{Login, Session};
 use crate::{reservations, scsi_command, task_management};
-use api::PortalOptions;
 
 /// Size of a receive buffer, unless a large PDU is expected.
 const RECEIVE_BYTES: usize = 64 << 10;
@@ -57,8 +57,7 @@ pub(crate) async fn serve(
         budget: front.context.budget.clone(),
     };
     let protocol = Connection::new(params, io.now());
-    let listener = front.listener.borrow().clone();
-    let session = Rc::new(Session::new(&front.context, listener, place, handle, addresses, portal, protocol));
+    let session = Rc::new(Session::new(&front.context, place, handle, addresses, portal, protocol));
     front.sessions.insert(&session);
     let sender = io.spawn_join(send(front.clone(), session.clone()));
     let ticker = io.spawn_join(tick(front.clone(), session.clone()));
@@ -76,7 +75,7 @@ pub(crate) async fn serve(
     }
     front.sessions.remove(place);
     front.sums.ended(&front.context.replica.borrow(), &session);
-    session.tell_end();
+    session.tell_end(&front.context);
     session.gone.open();
     sender.await;
     ticker.await;
@@ -88,7 +87,7 @@ async fn wait_for_turn(front: &Front, session: &Session) {
         Turn::Now => {}
         Turn::At(turn) => drop(race(front.context.io.sleep_until(turn), session.ending.pass()).await),
         Turn::Never => {
-            session.note_refusal(LoginRefusal::Guesses);
+            session.note_refusal(Refusal::Guesses);
             session.drop_now(SessionEnd::GaveWay);
         }
     }
@@ -195,7 +194,7 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
                     tsih
                 }
                 Err(limit) => {
-                    session.note_refusal(LoginRefusal::TooManySessions(limit));
+                    session.note_refusal(limit);
                     session.protocol.borrow_mut().refuse_login(LoginStatus::OutOfResources);
                     carry_out(&front, &session);
                     session.login_pending.set(false);
@@ -222,7 +221,7 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
                     front.sums.logged_in(&replica, &host, session.portal.borrow().address);
                 }
                 session.log_in(&replica, &front.units, Login { identity, host });
-                session.tell_login();
+                session.tell_login(&front.context);
                 session.protocol.borrow_mut().complete_login(tsih);
                 carry_out(&front, &session);
             }

@@ -12,7 +12,6 @@ use shard::{Context, Runners};
 use task::Semaphore;
 
 use crate::admission::Guesses;
-use crate::events::SessionListener;
 use crate::figures::Sums;
 use crate::register::Register;
 use crate::session::{LunNexus, RunningCommand, Session};
@@ -38,8 +37,6 @@ pub struct Front {
     pub(crate) reservation_turn: Semaphore,
     /// Volumes whose access states are changing, on shard 0.
     pub(crate) changing_access: RefCell<BTreeSet<VolumeId>>,
-    /// Receives the events of sessions.
-    pub(crate) listener: RefCell<Option<SessionListener>>,
 }
 
 impl Front {
@@ -54,14 +51,8 @@ impl Front {
             register: Register::new(&context.io),
             reservation_turn: Semaphore::new(&context.io, 1),
             changing_access: RefCell::default(),
-            listener: RefCell::default(),
             context: context.clone(),
         })
-    }
-
-    /// Sets the listener that receives the events of this shard's sessions.
-    pub fn tell_sessions(&self, listener: SessionListener) {
-        *self.listener.borrow_mut() = Some(listener);
     }
 }
 

@@ -1,92 +1,103 @@
-//! Events of logins and sessions, sent as values to the program that embeds the engine: who logged in, who was refused
-//! and why, whose session ended and why.
+//! Logins and sessions as events: who logged in, who was refused and why, whose session ended and why.
 //!
 //! Every connection that tries to log in leads to exactly one refusal, or to one login and later its end. A connection
 //! that closes without sending anything causes no event.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
+use api::{EventFacts, LoginLimit, LoginRefusal, SessionEnd, Subject};
 use iscsi::{CloseReason, LoginFault};
 use shard::SessionLimit;
 
-/// An event of a session.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SessionEvent {
-    pub peer: SocketAddr,
-    /// The local address.
-    pub local: SocketAddr,
-    /// The initiator's name as the peer gave it, if it has. Not verified before the login is complete.
-    pub initiator: Option<String>,
-    /// The host that the initiator belongs to, once it is logged in.
-    pub host: Option<String>,
-    pub discovery: bool,
-    pub change: SessionChange,
-}
-
+/// Why a connection does not become a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SessionChange {
-    LoggedIn,
-    Refused(LoginRefusal),
-    Ended(SessionEnd),
-}
-
-/// Why a login was refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LoginRefusal {
-    /// The protocol's reason.
-    Fault(LoginFault),
-    /// The portal is not for this host.
-    OtherPortal,
-    /// The host was removed during the login.
-    HostRemoved,
-    /// The login took too long.
-    TimedOut,
-    /// The peer violated the protocol.
-    ProtocolError,
-    /// A limit of sessions was reached.
-    TooManySessions(SessionLimit),
-    /// Too many wrong secrets came from that address.
+pub(crate) enum Refusal {
+    Login(LoginRefusal),
+    /// Too many wrong secrets came from its address.
     Guesses,
-    /// The connection was closed because many others tried to log in and it had not finished.
-    GaveWay,
 }
 
-/// Why a session ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SessionEnd {
-    LoggedOut,
-    /// The same initiator logged in anew.
-    Reinstated,
-    /// The initiator did not answer a NOP-In.
-    Unresponsive,
-    /// The connection was lost or closed.
-    ConnectionLost,
-    ProtocolError,
-    /// A header or data digest was wrong.
-    DigestError,
-    /// The host, its initiator or its portal was removed.
-    AccessTakenAway,
-    /// The host asked for a cold reset of the target.
-    TargetReset,
-    /// A discovery session was closed to make room for others.
-    GaveWay,
-    /// The array is shutting down.
-    Stopping,
+impl From<LoginRefusal> for Refusal {
+    fn from(refusal: LoginRefusal) -> Refusal {
+        Refusal::Login(refusal)
+    }
 }
 
-/// Called for every event, on the thread of the shard where it happened; must not block.
-pub type SessionListener = Arc<dyn Fn(SessionEvent) + Send + Sync>;
+impl From<LoginFault> for Refusal {
+    fn from(fault: LoginFault) -> Refusal {
+        Refusal::Login(match fault {
+            LoginFault::UnknownInitiator => LoginRefusal::UnknownInitiator,
+            LoginFault::UnknownTarget => LoginRefusal::UnknownTarget,
+            LoginFault::ChapNotOffered => LoginRefusal::ChapNotOffered,
+            LoginFault::WrongSecret => LoginRefusal::WrongSecret,
+            LoginFault::NoMutualSecret => LoginRefusal::NoMutualSecret,
+            LoginFault::Other { class, detail } => LoginRefusal::NotValid { class, detail },
+        })
+    }
+}
 
-impl SessionEnd {
-    /// `None`: the engine closed the session and knows the exact reason.
-    pub(crate) fn of(reason: CloseReason) -> Option<SessionEnd> {
-        match reason {
-            CloseReason::LoggedOut => Some(SessionEnd::LoggedOut),
-            CloseReason::Unresponsive => Some(SessionEnd::Unresponsive),
-            CloseReason::ProtocolError => Some(SessionEnd::ProtocolError),
-            CloseReason::HeaderDigestError | CloseReason::DataDigestError => Some(SessionEnd::DigestError),
-            CloseReason::LoginRefused { .. } | CloseReason::LoginTimedOut | CloseReason::Requested => None,
+impl From<SessionLimit> for Refusal {
+    fn from(limit: SessionLimit) -> Refusal {
+        Refusal::Login(LoginRefusal::TooManySessions(match limit {
+            SessionLimit::Host => LoginLimit::Host,
+            SessionLimit::Address => LoginLimit::Address,
+            SessionLimit::Shard => LoginLimit::Core,
+        }))
+    }
+}
+
+/// The reason that the protocol gives. `None`: the shard closed the session and knows the exact reason.
+pub(crate) fn session_end(reason: CloseReason) -> Option<SessionEnd> {
+    match reason {
+        CloseReason::LoggedOut => Some(SessionEnd::LoggedOut),
+        CloseReason::Unresponsive => Some(SessionEnd::Unresponsive),
+        CloseReason::ProtocolError => Some(SessionEnd::ProtocolError),
+        CloseReason::HeaderDigestError | CloseReason::DataDigestError => Some(SessionEnd::DigestError),
+        CloseReason::LoginRefused { .. } | CloseReason::LoginTimedOut | CloseReason::Requested => None,
+    }
+}
+
+/// What is known of the two ends of a connection.
+pub(crate) struct Ends {
+    /// Its host, once it is logged in.
+    pub(crate) host: Option<String>,
+    /// The initiator's name as the peer gave it. Not verified before the login is complete.
+    pub(crate) initiator: Option<String>,
+    pub(crate) peer: std::net::SocketAddr,
+    pub(crate) local: std::net::SocketAddr,
+}
+
+impl Ends {
+    fn subject(&self) -> Subject {
+        match (&self.host, &self.initiator) {
+            (Some(host), _) => Subject::Host(host.clone()),
+            (None, Some(initiator)) => Subject::Initiator(initiator.clone()),
+            (None, None) => Subject::Address(self.peer.ip().to_string()),
+        }
+    }
+
+    pub(crate) fn began(self) -> (Subject, EventFacts) {
+        let subject = self.subject();
+        let (peer, portal) = (self.peer.to_string(), self.local.to_string());
+        let initiator = self.initiator.unwrap_or_default();
+        (subject, EventFacts::SessionBegan { initiator, peer, portal })
+    }
+
+    pub(crate) fn ended(self, end: SessionEnd) -> (Subject, EventFacts) {
+        let subject = self.subject();
+        let (peer, portal) = (self.peer.to_string(), self.local.to_string());
+        let initiator = self.initiator.unwrap_or_default();
+        (subject, EventFacts::SessionEnded { initiator, peer, portal, end })
+    }
+
+    pub(crate) fn refused(self, refusal: Refusal) -> (Subject, EventFacts) {
+        let portal = self.local.to_string();
+        match refusal {
+            Refusal::Guesses => {
+                (Subject::Address(self.peer.ip().to_string()), EventFacts::AddressBlocked { portal })
+            }
+            Refusal::Login(refusal) => {
+                let (subject, peer) = (self.subject(), self.peer.to_string());
+                (subject, EventFacts::LoginRefused { initiator: self.initiator, peer, portal, refusal })
+            }
         }
     }
 }

@@ -10,9 +10,9 @@ use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
 use iscsi::SessionKind;
 use shard::Source;
 
-use crate::events::{LoginRefusal, SessionEnd};
 use crate::session::{Login, Session};
 use crate::sessions::Sessions;
+use api::{LoginRefusal, SessionEnd};
 
 /// Which of these connections, oldest first, is closed for a newcomer: the oldest one of the address that has most of
 /// them.

@@ -17,7 +17,7 @@
 //! | `task_set`, `running`, `aborting`, `task_management` | the order of commands, and how they are aborted |
 //! | `reservations`, `access` | reservations and access states: requested from shard 0, and announced to sessions |
 //! | `figures`, `scrape` | what commands have done, by volume, host and portal; how it is added up when it is asked for |
-//! | `events`, `telling` | logins, refusals and ends of sessions, reported to the log |
+//! | `events`, `telling` | logins, refusals and ends of sessions, reported as events |
 //!
 //! If something concerns sessions on several shards, a shard sends messages to the others: logins, reservations, access
 //! states, resets. Shard 0 owns this state. No management and no parity logic belongs here.
@@ -47,5 +47,3 @@ mod telling;
 mod units;
 
 pub use door::Front;
-pub use events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent, SessionListener};
-pub use iscsi::LoginFault;

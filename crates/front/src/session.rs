@@ -19,12 +19,12 @@ use shard::{Context, Replica, SessionKey, SessionPlace};
 use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
-use crate::events::{LoginRefusal, SessionEnd, SessionListener};
+use crate::events::Refusal;
 use crate::figures::{Arrival, Figures};
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
-use api::{PortalOptions, SessionStatus};
+use api::{PortalOptions, SessionEnd, SessionStatus};
 
 /// The unit in which room for reads is counted.
 const ROOM_BYTES: usize = 4096;
@@ -113,14 +113,12 @@ pub(crate) struct Session {
     pub(crate) figures: Figures,
     /// Why the session ends, or why it could not log in; reported at its end.
     pub(crate) end_noted: Cell<Option<SessionEnd>>,
-    pub(crate) refusal_noted: Cell<Option<LoginRefusal>>,
-    pub(crate) listener: Option<SessionListener>,
+    pub(crate) refusal_noted: Cell<Option<Refusal>>,
 }
 
 impl Session {
     pub(crate) fn new(
         context: &Context,
-        listener: Option<SessionListener>,
         place: SessionPlace,
         handle: ConnectionHandle,
         addresses: (SocketAddr, SocketAddr),
@@ -157,7 +155,6 @@ impl Session {
             figures: Figures::default(),
             end_noted: Cell::new(None),
             refusal_noted: Cell::new(None),
-            listener,
         }
     }
 

@@ -21,9 +21,9 @@ use wire::scsi::Lun;
 use crate::aborting::{Aborted, wait_for};
 use crate::connection::carry_out;
 use crate::door::Front;
-use crate::events::SessionEnd;
 use crate::reservations;
 use crate::session::{LunNexus, RunningCommand, Session};
+use api::SessionEnd;
 
 /// A task management request has arrived. Its commands are aborted before this returns; the answer follows.
 pub(crate) fn begin(front: &Rc<Front>, session: &Rc<Session>, request: TaskManagement) {

@@ -1,8 +1,12 @@
 //! How a session reports events.
 
-use iscsi::{CloseReason, SessionKind};
+use std::rc::Rc;
 
-use crate::events::{LoginRefusal, SessionChange, SessionEnd, SessionEvent};
+use api::{LoginRefusal, SessionEnd};
+use iscsi::{CloseReason, SessionKind};
+use shard::Context;
+
+use crate::events::{Ends, Refusal, session_end};
 use crate::session::Session;
 
 impl Session {
@@ -10,18 +14,23 @@ impl Session {
         self.login.borrow().is_some()
     }
 
+    fn is_discovery(&self) -> bool {
+        self.login.borrow().as_ref().is_some_and(|login| login.identity.kind == SessionKind::Discovery)
+    }
+
     /// The protocol ends the session.
     pub(crate) fn note_close(&self, reason: CloseReason) {
         if !self.is_logged_in() {
-            self.note_refusal(match reason {
-                CloseReason::LoginTimedOut => LoginRefusal::TimedOut,
-                CloseReason::LoginRefused { .. } => match self.protocol.borrow().login_fault() {
-                    Some(fault) => LoginRefusal::Fault(fault),
-                    None => return, // the engine refused it, and has noted why
-                },
-                _ => LoginRefusal::ProtocolError,
-            });
-        } else if let Some(end) = SessionEnd::of(reason) {
+            match reason {
+                CloseReason::LoginTimedOut => self.note_refusal(LoginRefusal::TimedOut),
+                CloseReason::LoginRefused { .. } => {
+                    let fault = self.protocol.borrow().login_fault();
+                    // without one, the shard refused it, and has noted why
+                    fault.into_iter().for_each(|fault| self.note_refusal(fault));
+                }
+                _ => self.note_refusal(LoginRefusal::ProtocolError),
+            }
+        } else if let Some(end) = session_end(reason) {
             self.note_end(end);
         }
     }
@@ -33,38 +42,43 @@ impl Session {
     }
 
     /// Records why the login is refused; the first reason counts.
-    pub(crate) fn note_refusal(&self, refusal: LoginRefusal) {
-        let first = self.refusal_noted.get().unwrap_or(refusal);
+    pub(crate) fn note_refusal(&self, refusal: impl Into<Refusal>) {
+        let first = self.refusal_noted.get().unwrap_or(refusal.into());
         self.refusal_noted.set(Some(first));
     }
 
-    pub(crate) fn tell_login(&self) {
-        self.tell(SessionChange::LoggedIn);
-    }
-
-    /// The session is over.
-    pub(crate) fn tell_end(&self) {
-        let initiator_known = self.protocol.borrow().claimed_initiator().is_some();
-        if self.is_logged_in() {
-            self.tell(SessionChange::Ended(self.end_noted.get().unwrap_or(SessionEnd::ConnectionLost)));
-        } else if let Some(refusal) = self.refusal_noted.get()
-            && (initiator_known || refusal != LoginRefusal::TimedOut)
-        {
-            self.tell(SessionChange::Refused(refusal));
+    /// Discovery that goes well is not reported: some hosts look for targets every few seconds.
+    pub(crate) fn tell_login(&self, context: &Rc<Context>) {
+        if !self.is_discovery() {
+            let (subject, facts) = self.ends().began();
+            context.report(subject, facts);
         }
     }
 
-    fn tell(&self, change: SessionChange) {
-        let Some(listener) = &self.listener else { return };
+    /// The session is over.
+    pub(crate) fn tell_end(&self, context: &Rc<Context>) {
+        let ends = self.ends();
+        let timed_out = Refusal::Login(LoginRefusal::TimedOut);
+        let event = if self.is_logged_in() {
+            let end = self.end_noted.get().unwrap_or(SessionEnd::ConnectionLost);
+            (!self.is_discovery()).then(|| ends.ended(end))
+        } else {
+            let refusal = self.refusal_noted.get();
+            let told = refusal.filter(|refusal| ends.initiator.is_some() || *refusal != timed_out);
+            told.map(|refusal| ends.refused(refusal))
+        };
+        if let Some((subject, facts)) = event {
+            context.report(subject, facts);
+        }
+    }
+
+    fn ends(&self) -> Ends {
         let login = self.login.borrow();
-        let protocol = self.protocol.borrow();
-        listener(SessionEvent {
+        Ends {
+            host: login.as_ref().map(|login| login.host.clone()).filter(|host| !host.is_empty()),
+            initiator: self.protocol.borrow().claimed_initiator().map(str::to_owned),
             peer: self.peer(),
             local: self.local(),
-            initiator: protocol.claimed_initiator().map(str::to_owned),
-            host: login.as_ref().map(|login| login.host.clone()).filter(|host| !host.is_empty()),
-            discovery: login.as_ref().is_some_and(|login| login.identity.kind == SessionKind::Discovery),
-            change,
-        });
+        }
     }
 }

@@ -16,7 +16,7 @@ use crate::change::Planned;
 use crate::manager::Manager;
 use crate::settings::period;
 use crate::words::given_back;
-use api::{BinnedStatus, CommandError, Problem, ProblemFacts, Reply, Subject};
+use api::{BinnedStatus, CommandError, EventFacts, Expiry, Problem, ProblemFacts, Reply, Subject};
 use base::units::size;
 
 /// When a pool is this full, volumes in its bin are deleted, the oldest first; a warning begins at the lower figure.
@@ -116,7 +116,7 @@ impl Manager {
     pub(crate) async fn keep_bin(&self, stats: &[(PoolId, LaneStats)]) -> bool {
         let mut gives_way = false;
         for name in self.overdue() {
-            self.clear(&name).await;
+            self.clear(&name, Expiry::Overdue).await;
         }
         let pools = self.state.borrow().online();
         for membership in pools {
@@ -138,7 +138,7 @@ impl Manager {
             };
             gives_way |= full;
             if let Some(name) = oldest {
-                self.clear(&name).await;
+                self.clear(&name, Expiry::PoolFull).await;
                 self.note_gone(id, &name);
             }
         }
@@ -172,10 +172,18 @@ impl Manager {
         state.catalog.bin().iter().filter(over).map(|binned| binned.volume.name.to_string()).collect()
     }
 
-    async fn clear(&self, name: &str) {
+    async fn clear(&self, name: &str, why: Expiry) {
         let _turn = self.changes.acquire(1).await;
+        let pool = {
+            let state = self.state.borrow();
+            let entry =
+                state.catalog.find_binned(name).and_then(|binned| state.catalog.pool(place(binned).0));
+            entry.map(|entry| entry.name.to_string()).unwrap_or_default()
+        };
         // somebody may have restored it meanwhile; what cannot be stored is tried again
-        let _ = self.eradicate(name, false).await;
+        if self.eradicate(name, false).await.is_ok() {
+            self.record(Subject::volume(name), EventFacts::VolumeExpired { pool, why });
+        }
     }
 
     pub(crate) async fn bin_statuses(&self) -> Vec<BinnedStatus> {

@@ -6,7 +6,7 @@ use base::{BLOCK_BYTES, DriveId, Nanos};
 use env::DriveHandle;
 use pool::{DriveErrors, DriveState, LaneStats, Membership};
 
-use api::{KeptInService, RepairStatus};
+use api::{EventFacts, KeptInService, RepairKind, RepairStatus};
 
 /// How long a drive's errors are shown.
 const ERRORS_SHOWN: Nanos = Nanos::from_secs(3600);
@@ -103,6 +103,8 @@ impl Care {
 pub(crate) struct Repair {
     /// Number of restored blocks when it began.
     began: Option<u64>,
+    /// The worst reason since it began.
+    kind: Option<RepairKind>,
     /// Times, and the number of blocks restored by then.
     samples: VecDeque<(Nanos, u64)>,
 }
@@ -127,22 +129,44 @@ impl Remaining {
             restored: lanes.iter().map(|lane| lane.counters.blocks_restored).sum(),
         }
     }
+
+    fn kind(&self, drains: bool) -> RepairKind {
+        match self.worst {
+            0 if drains => RepairKind::Emptying,
+            0 => RepairKind::Repairing,
+            _ => RepairKind::Rebuilding,
+        }
+    }
 }
 
 impl Repair {
-    /// Records the present progress; returns whether there is something to do.
-    pub(crate) fn sample(&mut self, now: Nanos, lanes: &[&LaneStats]) -> bool {
+    /// Records the present progress. Returns whether there is something to do, and what has begun or ended.
+    pub(crate) fn sample(
+        &mut self,
+        now: Nanos,
+        lanes: &[&LaneStats],
+        drains: bool,
+    ) -> (bool, Option<EventFacts>) {
         let remaining = Remaining::of(lanes);
+        let bytes = |blocks: u64| blocks * BLOCK_BYTES as u64;
         if remaining.blocks == 0 {
-            *self = Repair::default();
-            return false;
+            let Repair { began, kind, .. } = std::mem::take(self);
+            let ended = began.zip(kind).map(|(began, what)| EventFacts::RepairEnded {
+                what,
+                written_bytes: bytes(remaining.restored.saturating_sub(began)),
+            });
+            return (false, ended);
         }
+        let what = remaining.kind(drains);
+        let began = EventFacts::RepairBegan { what, bytes: bytes(remaining.blocks) };
+        let began = self.began.is_none().then_some(began);
         self.began.get_or_insert(remaining.restored);
+        self.kind = Some(self.kind.map_or(what, |before| before.min(what)));
         self.samples.push_back((now, remaining.restored));
         while self.samples.len() > 2 && self.samples[1].0 + RATE_OVER <= now {
             self.samples.pop_front();
         }
-        true
+        (true, began)
     }
 
     /// Whether nothing was restored in the whole measured period.
@@ -166,12 +190,7 @@ impl Repair {
             _ => 0,
         };
         Some(RepairStatus {
-            what: match remaining.worst {
-                0 if drains => "emptying",
-                0 => "repairing",
-                _ => "rebuilding",
-            }
-            .to_owned(),
+            what: remaining.kind(drains).word().to_owned(),
             done_bytes: bytes(done),
             total_bytes: bytes(done + remaining.blocks),
             bytes_per_second: rate,
@@ -207,9 +226,27 @@ mod tests {
     }
 
     #[test]
+    fn a_repair_begins_and_ends_once() {
+        let mut repair = Repair::default();
+        let mut sample = |blocks, worst: usize, restored| {
+            let mut lane = LaneStats::default();
+            lane.exposed_blocks[worst] = blocks;
+            lane.counters.blocks_restored = restored;
+            repair.sample(Nanos(restored), &[&lane], false).1
+        };
+        let (repairing, rebuilding) = (RepairKind::Repairing, RepairKind::Rebuilding);
+        assert_eq!(sample(0, 0, 100), None);
+        assert_eq!(sample(10, 0, 100), Some(EventFacts::RepairBegan { what: repairing, bytes: 40960 }));
+        assert_eq!(sample(20, 1, 105), None, "it goes on, and is worse than it was");
+        let ended = EventFacts::RepairEnded { what: rebuilding, written_bytes: 30 * 4096 };
+        assert_eq!(sample(0, 0, 130), Some(ended));
+        assert_eq!(sample(0, 0, 130), None);
+    }
+
+    #[test]
     fn what_cannot_end_has_no_time_left() {
         let samples = [(Nanos::from_secs(0), 0), (Nanos::from_secs(10), 1000)];
-        let repair = Repair { began: Some(0), samples: samples.into() };
+        let repair = Repair { began: Some(0), samples: samples.into(), ..Repair::default() };
         let said = |short_blocks, enough| {
             let remaining = Remaining { blocks: 6700, worst: 1, short_blocks, restored: 1000 };
             repair.status(&remaining, false, enough).unwrap().to_string()

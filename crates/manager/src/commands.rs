@@ -2,10 +2,12 @@
 
 use std::rc::Rc;
 
-use api::{Caller, Command, CommandError, CommandErrorKind, Reply, ReplyChannel, Upkeep};
+use api::{
+    Caller, Command, CommandError, CommandErrorKind, EventFacts, Reply, ReplyChannel, Subject, Upkeep,
+};
 use base::limits::CONTROL_QUEUE_MAX;
 
-use shard::{Answer, FrontCall, ManagerCall, ShardCall};
+use shard::{Answer, FrontCall, ManagerCall, Report, ShardCall};
 
 use crate::manager::Manager;
 use crate::{drive_commands, order};
@@ -13,6 +15,9 @@ use crate::{drive_commands, order};
 impl Manager {
     /// Begins a command; the reply follows when it is done. The queue of commands is bounded.
     pub fn on_command(self: Rc<Self>, command: Command, reply: ReplyChannel, caller: Caller) {
+        if let Command::Events { after, limit, wait } = command {
+            return self.context.io.clone().spawn(self.tell_events((after, limit, wait), reply, caller));
+        }
         if self.commands_waiting.get() >= CONTROL_QUEUE_MAX {
             let message = format!("{CONTROL_QUEUE_MAX} commands are waiting already");
             return reply(Err(CommandError::new(CommandErrorKind::Unavailable, message, "try again later")));
@@ -39,6 +44,15 @@ impl Manager {
                 Answer::Reserved(self.keep_reservations(volume, kept).await)
             }
             ManagerCall::KeepAccess(volume, kept) => Answer::Reserved(self.keep_access(volume, kept).await),
+            ManagerCall::Report(report) => {
+                let refused = matches!(&report.facts, EventFacts::LoginRefused { .. });
+                self.record_report(report);
+                if refused {
+                    // a limit of sessions may be reached
+                    self.problems_may_differ();
+                }
+                Answer::Done
+            }
         }
     }
 
@@ -55,6 +69,18 @@ impl Manager {
         }
         if command == Command::Metrics {
             return Ok(Reply::Metrics(Box::new(self.metrics().await)));
+        }
+        match command {
+            Command::Report { subject, facts, count } => {
+                self.record_report(Report { subject, facts, count });
+                return Ok(drive_commands::done(Vec::new(), false, None));
+            }
+            Command::EventsKept(kept) => {
+                *self.journal_trouble.borrow_mut() = kept.err();
+                self.problems_may_differ();
+                return Ok(drive_commands::done(Vec::new(), false, None));
+            }
+            _ => {}
         }
         self.ready.pass().await;
         if command == Command::Shutdown {
@@ -82,6 +108,9 @@ impl Manager {
             Command::Status
             | Command::Problems
             | Command::Metrics
+            | Command::Events { .. }
+            | Command::Report { .. }
+            | Command::EventsKept(_)
             | Command::Shutdown
             | Command::SnapshotList { .. } => unreachable!("answered above"),
             Command::Reload { portals, drives } => self.reload(portals, drives).await,
@@ -144,6 +173,9 @@ impl Manager {
         self.context.ask_all(|| FrontCall::Quiesce).await;
         self.close_pools().await;
         self.context.ask_others(|| ShardCall::Stop).await;
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.record(Subject::Array, EventFacts::DaemonStopped { version });
+        self.tell_last_events().await;
         let context = self.context.clone();
         // the reply goes out first: it is sent before this task runs
         self.context.io.spawn(async move { drop(context.ask(context.shard, ShardCall::Stop).await) });

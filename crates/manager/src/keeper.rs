@@ -9,6 +9,7 @@ use std::rc::Rc;
 use crate::manager::Manager;
 use crate::members::enough_online;
 use crate::probed::Probed;
+use api::Subject;
 use base::{DriveId, Nanos, PoolId};
 use pool::{Content, DriveState, LaneStats, Membership};
 use task::race;
@@ -30,6 +31,7 @@ impl Manager {
                 return;
             }
             pause = if self.keep_pools().await { BUSY } else { IDLE };
+            self.problems_may_differ();
         }
     }
 
@@ -82,7 +84,10 @@ impl Manager {
         if !lost {
             pool.unusable.clear();
         }
-        let repairs = pool.care.repair.sample(now, lanes);
+        let (repairs, event) = pool.care.repair.sample(now, lanes, drains);
+        if let Some(facts) = event {
+            self.context.report(Subject::pool(&pool.name), facts);
+        }
         repairs
             || drains
             || lost && !pool.care.repair.is_stuck()

@@ -19,6 +19,7 @@
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `status`, `pool_status`, `condition`, `words` | what administrators read |
+//! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;
@@ -33,8 +34,10 @@ mod commands;
 mod condition;
 mod copy_sources;
 mod drive_commands;
+mod drive_events;
 mod drives;
 mod error;
+mod events;
 mod fullness;
 mod hosts;
 mod identity;
@@ -77,6 +80,7 @@ mod state;
 mod status;
 mod turn;
 mod volumes;
+mod watch;
 mod wipe;
 mod words;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, PortalOptions};
+use api::{CommandError, JournalTrouble, PortalOptions};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal};
@@ -13,10 +13,12 @@ use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
 
+use crate::events::Events;
 use crate::probed::Unanswered;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
 use crate::state::{Copying, Late, Portal, State, Tried};
+use crate::watch::Watch;
 use crate::{clock, order};
 
 /// The parameters with which shard 0 starts the array.
@@ -35,6 +37,8 @@ pub struct StartParameters {
     /// thread before the reply to the command that changed it; must not block. The receiver forwards this reply when
     /// the copy is durable, and reports the result: changes by hosts wait for it.
     pub save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
+    /// The number of the newest event of earlier runs; 0 where there is none.
+    pub newest_event: u64,
     /// Called once: when hosts are served, or with the reason why they never will be.
     pub started: StartedHook,
 }
@@ -83,6 +87,10 @@ pub struct Manager {
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
     pub(crate) unanswered: Unanswered,
+    pub(crate) events: Events,
+    pub(crate) watch: Watch,
+    /// Why the control plane cannot keep events.
+    pub(crate) journal_trouble: RefCell<Option<JournalTrouble>>,
     pub(crate) state: RefCell<State>,
 }
 
@@ -124,6 +132,9 @@ impl Manager {
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
             unanswered: Unanswered::default(),
+            events: Events::new(io, parameters.newest_event),
+            watch: Watch::new(io),
+            journal_trouble: RefCell::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),
                 portals: Vec::new(),

@@ -5,8 +5,9 @@ use base::PoolId;
 use env::{DriveHandle, IoError};
 use pool::{DriveState, Membership, TooFewDrives};
 
+use crate::drive_events;
 use crate::manager::Manager;
-use api::PoolOffline;
+use api::{EventFacts, PoolOffline, Subject};
 use shard::{Answer, DriveUse, ShardCall};
 
 impl Manager {
@@ -20,21 +21,27 @@ impl Manager {
         let recording = self.state.borrow_mut().pool_mut(id).map(|pool| pool.recording.clone());
         let _turn = recording.ok_or(TooFewDrives)?.acquire(1).await;
         let known = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.membership.clone());
-        let mut membership = known.ok_or(TooFewDrives)?;
-        let before = membership.generation;
+        let before = known.ok_or(TooFewDrives)?;
+        let mut membership = before.clone();
         let result = change(&mut membership).await;
-        if result.is_ok() && membership.generation == before {
+        if result.is_ok() && membership.generation == before.generation {
             return result;
         }
+        let mut events = drive_events::between(&before, &membership);
         {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).ok_or(TooFewDrives)?;
             pool.membership = Some(membership.clone());
             pool.care.on_record(&membership, self.context.io.now());
             if result.is_err() {
-                pool.offline = Some(PoolOffline::TooManyFailed);
+                let why = PoolOffline::TooManyFailed;
+                if pool.offline.replace(why.clone()).is_none() {
+                    events.push((Subject::pool(&pool.name), EventFacts::PoolFailed { why }));
+                }
             }
         }
+        events.into_iter().for_each(|(subject, facts)| self.record(subject, facts));
+        self.problems_may_differ();
         if result.is_ok() {
             self.context.ask_all(|| ShardCall::Adopt(membership.clone())).await;
             self.wake_keeper.notify();

@@ -15,7 +15,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::start::decode;
 use crate::state::{Pool, Tried};
-use api::{CommandError, CommandErrorKind, DriveLoss, LostDrive, PoolOffline};
+use api::{CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, PoolOffline, Subject};
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Returns the newest catalog, of
@@ -137,13 +137,18 @@ impl Manager {
             for (handle, _) in &drives {
                 self.close_drive(*handle).await;
             }
-            let mut state = self.state.borrow_mut();
-            match error {
+            let why = match error {
                 // the pool does not exist: its drives can be used for another one
-                PoolError::Unfinished => state.pools.retain(|pool| pool.id != id),
-                _ if drives.is_empty() => state.set_offline(id, PoolOffline::NoUsableDrive),
-                error => state.set_offline(id, PoolOffline::CannotOpen { cause: error.to_string() }),
-            }
+                PoolError::Unfinished => {
+                    return self.state.borrow_mut().pools.retain(|pool| pool.id != id);
+                }
+                _ if drives.is_empty() => PoolOffline::NoUsableDrive,
+                error => PoolOffline::CannotOpen { cause: error.to_string() },
+            };
+            self.state.borrow_mut().set_offline(id, why.clone());
+            // it may be tried again and again
+            self.context.report(Subject::pool(&found.name), EventFacts::PoolFailed { why });
+            self.problems_may_differ();
         }
     }
 
@@ -180,6 +185,10 @@ impl Manager {
             return Err(error);
         }
         self.state.borrow_mut().pool_mut(id).expect("it is being opened").offline = None;
+        let lost_drives = membership.lost() as u64;
+        let drives = membership.members.iter().filter(|member| member.state.is_readable()).count() as u64;
+        self.record(Subject::pool(&membership.name), EventFacts::PoolOpened { drives, lost_drives });
+        self.problems_may_differ();
         Ok(())
     }
 
@@ -276,10 +285,21 @@ impl Manager {
         let (membership, closing) = {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).expect("a pool that is known");
-            pool.offline = Some(why);
+            let was_served = pool.offline.replace(why.clone()).is_none();
+            let subject = Subject::pool(&pool.name);
+            if was_served {
+                self.record(
+                    subject,
+                    match why {
+                        PoolOffline::Stopping | PoolOffline::Deleting => EventFacts::PoolClosed { why },
+                        why => EventFacts::PoolFailed { why },
+                    },
+                );
+            }
             // handles that are already being closed are closed by that task
             (pool.membership.take(), pool.care.closing.clone())
         };
+        self.problems_may_differ();
         self.context.ask_all(|| ShardCall::CloseLanes(id)).await;
         let handles = membership.iter().flat_map(|m| &m.members).filter_map(|member| member.handle);
         for handle in handles.filter(|handle| !closing.contains(handle)) {

@@ -11,8 +11,8 @@ use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 use crate::manager::Manager;
 use crate::state::{Late, Missed};
 use api::{
-    CommandError, CommandErrorKind, Keep, Problem, ProblemFacts, Reply, ScheduleOrder, ScheduleStatus,
-    Subject,
+    CommandError, CommandErrorKind, EventFacts, Keep, Problem, ProblemFacts, Reply, ScheduleOrder,
+    ScheduleStatus, Subject,
 };
 
 /// How long to wait after a failure.
@@ -100,6 +100,9 @@ impl Manager {
         let planned = self.plan(&run)?;
         let gone = self.kept_no_longer(name, &planned.next);
         self.take_snapshots(&volumes, &planned).await?;
+        let names = volumes.iter().map(|volume| volume.name.to_string()).collect();
+        let facts = EventFacts::SnapshotsTaken { volumes: names, expired: gone.len() as u64 };
+        self.record(Subject::Schedule(name.to_owned()), facts);
         for (pool, layer) in gone {
             self.drop_layer(pool, layer).await;
         }

@@ -9,7 +9,7 @@ use shard::ShardCall;
 
 use crate::drive_commands::done;
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, LastScrub, Reply, ScrubStatus};
+use api::{CommandError, CommandErrorKind, EventFacts, LastScrub, Reply, ScrubStatus, Subject};
 
 /// How long labels are read before a scrub continues without them.
 const LABELS_TIME_MAX: Nanos = Nanos::from_secs(5);
@@ -51,6 +51,9 @@ impl Manager {
         // set only now: a caller that sees it and then asks the lanes sees this scrub
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
             pool.care.scrubbing = Some(!begin);
+            if begin {
+                self.record(Subject::pool(&pool.name), EventFacts::ScrubBegan {});
+            }
         }
         self.wake_keeper.notify();
     }
@@ -113,6 +116,11 @@ impl Manager {
             repaired: labels + sum(|lane| lane.scrub.batches_repaired),
             unreadable: sum(|lane| lane.scrub.batches_unreadable),
         };
+        let ScrubRecord { complete, repaired, unreadable, .. } = record;
+        let subject = self.state.borrow_mut().pool_mut(id).map(|pool| Subject::pool(&pool.name));
+        if let Some(subject) = subject {
+            self.record(subject, EventFacts::ScrubEnded { complete, repaired, unreadable });
+        }
         let _turn = self.changes.acquire(1).await;
         if let Ok(planned) = self.plan(&Change::Scrubbed { pool: id, record }) {
             // if this cannot be stored, the pool reports why, and a scheduled scrub begins again

@@ -9,17 +9,21 @@ use bytes::Bytes;
 use catalog::Catalog;
 
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind};
+use api::{CommandError, CommandErrorKind, EventFacts, Subject};
 
 impl Manager {
     /// Starts the array, and reports the result.
     pub async fn start(self: Rc<Self>) {
         self.began.set(self.context.io.now());
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.record(Subject::Array, EventFacts::DaemonStarted { version });
+        self.context.io.spawn(self.clone().watch_problems());
         let result = self.bring_up().await;
         if let Err(error) = &result {
             *self.failure.borrow_mut() = Some(error.clone());
         }
         self.ready.open();
+        self.problems_may_differ();
         if result.is_ok() {
             self.context.io.spawn(self.clone().watch_space());
             self.context.io.spawn(self.clone().keep());

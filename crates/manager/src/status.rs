@@ -67,7 +67,7 @@ impl Manager {
         portals.collect()
     }
 
-    /// Only the problems, which are requested every few seconds.
+    /// Only the problems, which are worked out whenever something has changed.
     pub(crate) async fn all_problems(&self) -> Vec<Problem> {
         let of_pools = self.pool_statuses().await.into_iter().flat_map(|(_, problems)| problems);
         self.sorted_problems(of_pools).await
@@ -82,6 +82,7 @@ impl Manager {
         problems.extend(self.login_problems().await);
         problems.extend(self.remembered_problems());
         problems.extend(self.file_problems());
+        self.watch.date(&mut problems);
         Problem::sort(&mut problems);
         problems
     }
@@ -186,6 +187,10 @@ impl Manager {
             Some(Problem::new(Subject::drive(&drive.path), facts))
         }));
         problems.extend(self.raw_problems());
+        let trouble = self.journal_trouble.borrow().clone();
+        let not_kept =
+            trouble.map(|trouble| Problem::new(Subject::Array, ProblemFacts::EventsNotKept(trouble)));
+        problems.extend(not_kept);
         problems
     }
 }

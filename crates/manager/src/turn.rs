@@ -34,7 +34,12 @@ impl Manager {
     pub(crate) async fn answer(self: Rc<Self>, command: Command, reply: ReplyChannel, caller: Caller) {
         let order = Rc::new(Order::new(caller));
         let patient = command == Command::Shutdown;
-        let mut work = pin!(self.clone().carry_out(command, &order));
+        let asked = command.asked_change();
+        let mut work = pin!(async {
+            let result = self.clone().carry_out(command, &order).await;
+            self.record_change(asked, &order.caller.origin, &result);
+            result
+        });
         if patient {
             return reply(work.await);
         }

@@ -19,6 +19,7 @@ use crate::memory::Memory;
 use crate::message::{Answer, Call, CallId, ManagerCall, ShardCall};
 use crate::refusals::SpaceRefusals;
 use crate::replica::Replica;
+use crate::reports::Reports;
 use crate::runners::Runners;
 use crate::units::Units;
 
@@ -54,6 +55,8 @@ pub struct Context {
     pub budget: Rc<Budget>,
     /// Recent writes that found no space.
     pub space_refusals: SpaceRefusals,
+    /// Events that were reported lately.
+    pub reports: Reports,
     /// Requests of other shards to volumes and lanes whose home is this shard.
     serving: Rc<Runners<Served>>,
     handler: OnceCell<Weak<dyn Handler>>,
@@ -82,6 +85,7 @@ impl Context {
             replica: RefCell::new(Arc::new(Replica::empty())),
             budget: Budget::new(memory.data_bytes),
             space_refusals: SpaceRefusals::default(),
+            reports: Reports::default(),
             serving: Rc::default(),
             handler: OnceCell::new(),
         })

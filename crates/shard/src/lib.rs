@@ -14,7 +14,7 @@
 //! |---|---|
 //! | `context` | what the tasks of a shard share; calls to other shards |
 //! | `message` | the messages: calls, the room that carries out each, and answers |
-//! | `news` | values in messages: changes of reservations and access states, resets, space, copies |
+//! | `news` | values in messages: changes of reservations and access states, resets, space, copies, events |
 //! | `figures` | values in messages: what the sessions of a shard have done |
 //! | `names` | values in messages: the identity of a session, and the shard that serves it |
 //! | `mail` | calls under way, and queues to other shards |
@@ -27,12 +27,14 @@
 //! | `kept` | reservations and access states as the catalog keeps them |
 //! | `memory` | the array's memory, divided among the shards |
 //! | `refusals` | writes that recently found no space |
+//! | `reports`, `limiter` | events that the shard reports to shard 0; repetitions are counted |
 //! | `runners` | tasks that carry out one job after the other |
 
 mod context;
 mod figures;
 pub mod kept;
 mod lanes;
+mod limiter;
 mod mail;
 mod memory;
 mod message;
@@ -43,6 +45,7 @@ mod pool_target;
 mod recipe;
 mod refusals;
 mod replica;
+mod reports;
 mod runners;
 mod units;
 
@@ -53,9 +56,11 @@ pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
 pub use names::{Claim, CommandPlace, SessionKey, SessionLimit, SessionPlace, Source};
 pub use news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, ReservationAsk, ReservationNews, Reset, Space, Spaces, Told,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Space, Spaces,
+    Told,
 };
 pub use patience::effective;
 pub use replica::Replica;
+pub use reports::Reports;
 pub use runners::Runners;
 pub use units::{Target, Unit, Units};

@@ -18,7 +18,7 @@ use crate::figures::FrontFigures;
 use crate::lanes::DriveUse;
 use crate::names::{Claim, SessionKey, SessionLimit, SessionPlace};
 use crate::news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, ReservationAsk, ReservationNews, Reset, Spaces,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Spaces,
 };
 use crate::replica::Replica;
 
@@ -144,6 +144,8 @@ pub enum ManagerCall {
     KeepReservations(VolumeId, Option<KeptReservations>),
     /// Make a volume's access states survive a restart. → [`Answer::Reserved`]
     KeepAccess(VolumeId, KeptAccesses),
+    /// Something has happened. → [`Answer::Done`]
+    Report(Report),
 }
 
 /// The answer to a call.

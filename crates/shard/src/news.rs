@@ -1,7 +1,9 @@
-//! Announcements and questions between shards about volumes: reservations, access states, resets, space, copies.
+//! Announcements and questions between shards about volumes: reservations, access states, resets, space, copies; and
+//! reports of events.
 
 use std::sync::Arc;
 
+use api::{EventFacts, Subject};
 use base::{LayerId, PoolId, VolumeId};
 use reservation::{AccessState, AccessStates, Notice, Registrant, ReservationRequest, Reservations};
 
@@ -79,6 +81,15 @@ pub struct Spaces {
     pub pools: Vec<(PoolId, Space)>,
     /// Pools that have just crossed the threshold: their hosts are notified (38h/07h).
     pub crossed: Vec<PoolId>,
+}
+
+/// An event that has happened on a shard.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    pub subject: Subject,
+    pub facts: EventFacts,
+    /// How many occurrences it stands for.
+    pub count: u64,
 }
 
 /// A copy inside a pool that a shard requests to make by reference.

@@ -6,10 +6,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
 
 mod destruction;
+mod events;
 mod settings;
 mod volume;
 
 pub use destruction::Destruction;
+pub use events::Events;
 pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
@@ -102,6 +104,8 @@ pub enum Command {
     /// Which host sees which volume
     #[command(subcommand)]
     Mapping(Mapping),
+    /// What has happened: problems that began and ended, changes, logins, and what became of drives
+    Events(Events),
     /// Load drives and volumes, and see where the limit is
     #[command(subcommand)]
     Bench(Box<lab::cli::Bench>),

@@ -124,6 +124,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         array_name: "count".to_owned(),
         state: None,
         save_state: Box::new(|_| Saving::kept()),
+        newest_event: 0,
         started: Box::new(move |result| started.send(result).expect("we wait")),
     };
     let parameters = Arc::new(Mutex::new(Some(parameters)));

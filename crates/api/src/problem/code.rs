@@ -26,6 +26,7 @@ codes! {
     ArrayStarting,
     ArrayStopping,
     StartIncomplete,
+    EventsNotKept,
     PortalNotListening,
     LoginsRefused,
     ClockDoubted,

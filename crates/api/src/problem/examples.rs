@@ -28,6 +28,13 @@ fn of_the_array() -> Vec<Problem> {
         (Subject::Array, ArrayStopping {}),
         (Subject::Array, StartIncomplete { cause: cause(store, "`tangelo status` says what is wrong") }),
         (
+            Subject::Array,
+            EventsNotKept(JournalTrouble {
+                path: "/var/lib/tangelo/events.jsonl".to_owned(),
+                why: "No space left on device (os error 28)".to_owned(),
+            }),
+        ),
+        (
             Subject::Portal("10.0.0.1:3260".to_owned()),
             PortalNotListening { error: IoError::AddressNotAvailable },
         ),

@@ -21,6 +21,7 @@ pub enum ProblemFacts {
     StartIncomplete {
         cause: CommandError,
     },
+    EventsNotKept(JournalTrouble),
     PortalNotListening {
         #[serde(with = "IoErrorName")]
         #[schema(value_type = IoErrorName)]
@@ -145,7 +146,7 @@ impl ProblemFacts {
             };
         }
         code_of! {
-            ArrayFailed ArrayStarting ArrayStopping StartIncomplete PortalNotListening LoginsRefused ClockDoubted
+            ArrayFailed ArrayStarting ArrayStopping StartIncomplete EventsNotKept PortalNotListening LoginsRefused ClockDoubted
             SnapshotsFromFuture ScheduleFailed ScheduleIncomplete VolumeDeviceUnusable VolumeDeviceSmaller PoolOffline
             NoSpaceBelow PoolDegraded RebuildLacksDrives RebuildLacksSpace SegmentsIncomplete DataLost DataDoubted
             WritesRefused PoolNearlyFull PoolFilling RebuildWouldLackSpace BinGivesWay NoSpareLeft DriveGivenUp

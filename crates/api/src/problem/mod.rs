@@ -28,8 +28,8 @@ mod words_pools;
 pub use code::ProblemCode;
 pub use facts::ProblemFacts;
 pub use parts::{
-    DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, IoErrorName, KeptInService, LoginLimit,
-    LostDrive, PoolOffline, PoolRoom, RefusedWrites, SpareObstacle,
+    DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, IoErrorName, JournalTrouble,
+    KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, RefusedWrites, SpareObstacle,
 };
 pub use subject::Subject;
 pub use table::{DataSafety, Harm, ProblemRow};

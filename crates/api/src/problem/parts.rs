@@ -33,7 +33,7 @@ pub enum IoErrorName {
 }
 
 /// Which limit of sessions is reached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoginLimit {
     Host,
@@ -41,6 +41,15 @@ pub enum LoginLimit {
     Address,
     /// Of one core of the head.
     Core,
+}
+
+/// Why the control plane cannot keep events.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct JournalTrouble {
+    /// The file that cannot be written.
+    pub path: String,
+    /// The system's words for it.
+    pub why: String,
 }
 
 /// Why the device of a raw volume cannot be used.

@@ -1,11 +1,11 @@
-//! What a problem is about.
+//! What a problem or an event is about.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A thing that can have a problem: its kind, and what it is called.
+/// A thing that can have a problem, or to which something can happen: its kind, and what it is called.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", content = "name", rename_all = "kebab-case")]
 #[schema(as = ProblemSubject)]
@@ -17,9 +17,13 @@ pub enum Subject {
     /// By its path.
     Drive(String),
     Volume(String),
+    /// As volume@snapshot.
+    Snapshot(String),
     Host(String),
     /// An initiator of no known host.
     Initiator(String),
+    /// Of a peer on the network.
+    Address(String),
     /// By its address.
     Portal(String),
     Schedule(String),
@@ -46,8 +50,10 @@ impl Subject {
             Subject::Pool(name) => ("pool", name),
             Subject::Drive(path) => ("drive", path),
             Subject::Volume(name) => ("volume", name),
+            Subject::Snapshot(name) => ("snapshot", name),
             Subject::Host(name) => ("host", name),
             Subject::Initiator(name) => ("initiator", name),
+            Subject::Address(address) => ("address", address),
             Subject::Portal(address) => ("portal", address),
             Subject::Schedule(name) => ("schedule", name),
         }

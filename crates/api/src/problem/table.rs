@@ -122,6 +122,16 @@ const ARRAY: &[ProblemRow] = &[
         facts: &[CAUSE],
     },
     ProblemRow {
+        code: ProblemCode::EventsNotKept,
+        title: "Events are not kept",
+        health: Health::Degraded,
+        harm: Harm::Other,
+        data: DataSafety::Safe,
+        meaning: "The journal of events in the head's state directory cannot be written. Events are shown from memory, and are forgotten at the next start. It is tried again with each event, and every half minute.",
+        action: "make room for the file, or repair its file system",
+        facts: &[("path", "the file that cannot be written"), ("why", "the system's words for it")],
+    },
+    ProblemRow {
         code: ProblemCode::PortalNotListening,
         title: "A portal does not listen",
         health: Health::Degraded,

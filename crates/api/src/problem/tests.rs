@@ -1,11 +1,11 @@
 //! Every code has its words, its example, and a test that raises it.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use super::document::document;
 use super::examples::examples;
 use super::*;
+use crate::sources::{is_named, read_sources, top};
 
 #[test]
 fn each_code_has_a_row_and_an_example() {
@@ -79,10 +79,6 @@ fn a_problem_stays_the_same_while_its_numbers_change() {
     assert_ne!(degraded(vec![lost("a")]).key(), degraded(vec![lost("a"), lost("b")]).key());
 }
 
-fn top() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// `UPDATE_DOCS=1 cargo test -p api --lib` writes the page anew.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test may read and write files of the repository")]
@@ -99,32 +95,13 @@ fn the_page_about_problems_is_up_to_date() {
 /// Tests of the array that raise a problem name its code.
 #[test]
 fn each_code_is_raised_by_a_test() {
-    let mut sources = Vec::new();
-    for folder in ["crates/engine/tests", "crates/manager/src", "crates/tangelo/tests"] {
-        read_sources(&top().join(folder), &mut sources);
-    }
-    let untested: Vec<String> = ProblemCode::ALL
-        .iter()
-        .filter(|code| {
-            let name = format!("ProblemCode::{code:?}");
-            let follows = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
-            let names = |source: &String| source.split(name.as_str()).skip(1).any(follows);
-            // as tests of the whole program see it
-            let quoted = format!("\"{code}\"");
-            !sources.iter().any(|source| names(source) || source.contains(&quoted))
-        })
-        .map(|code| code.to_string())
-        .collect();
-    assert_eq!(untested, [""; 0], "no test raises these");
-}
-
-fn read_sources(folder: &Path, sources: &mut Vec<String>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            read_sources(&path, sources);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            sources.push(std::fs::read_to_string(&path).unwrap());
-        }
-    }
+    let sources = read_sources(&["crates/engine/tests", "crates/manager/src", "crates/tangelo/tests"]);
+    let raised = |code: &&ProblemCode| {
+        // as tests of the whole program see it
+        let quoted = format!("\"{code}\"");
+        is_named(&sources, &format!("ProblemCode::{code:?}"))
+            || sources.iter().any(|source| source.contains(&quoted))
+    };
+    let untested: Vec<&ProblemCode> = ProblemCode::ALL.iter().filter(|code| !raised(code)).collect();
+    assert_eq!(untested, [&ProblemCode::ArrayFailed; 0], "no test raises these");
 }

@@ -19,6 +19,7 @@ impl ProblemFacts {
             ArrayStarting {} => "it is starting".to_owned(),
             ArrayStopping {} => "the array is stopping".to_owned(),
             StartIncomplete { cause } => format!("at the start, {}", cause.message),
+            EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.why),
             PortalNotListening { error } => error.to_string(),
             LoginsRefused { initiator, logins, limit, sessions_max } => {
                 logins_refused(initiator, *logins, *limit, *sessions_max)
@@ -120,6 +121,7 @@ impl ProblemFacts {
             // the row says all
             ArrayStarting {}
             | ArrayStopping {}
+            | EventsNotKept(_)
             | PortalNotListening { .. }
             | LoginsRefused { .. }
             | ClockDoubted { .. }

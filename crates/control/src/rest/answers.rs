@@ -1,8 +1,8 @@
 //! Answers: what the array told, with the version of its shape.
 
 use api::{
-    ArrayStatus, BinnedStatus, Change, DriveStatus, Health, HostStatus, Made, MappingStatus, PoolStatus,
-    ScheduleStatus, SnapshotStatus, VolumeStatus,
+    ArrayStatus, BinnedStatus, Change, DriveStatus, Event, Health, HostStatus, Made, MappingStatus,
+    PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -94,6 +94,17 @@ pub struct SnapshotList {
 pub struct Bin {
     pub schema: u32,
     pub bin: Vec<BinnedStatus>,
+}
+
+/// Events, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct EventList {
+    pub schema: u32,
+    pub events: Vec<Event>,
+    /// Events before or between these that are not kept any more.
+    pub dropped: u64,
+    /// The number of the newest event that there is.
+    pub newest: u64,
 }
 
 /// Schedules, in order of their names.

@@ -1,9 +1,8 @@
-//! Who asks: each request carries it, for the log.
+//! Who asks: each request carries it, for the record of changes.
 
-use std::fmt;
 use std::net::SocketAddr;
 
-use api::{CommandError, Reply};
+use api::Origin;
 use axum::extract::Request;
 
 use super::connection::Work;
@@ -23,16 +22,13 @@ pub(super) enum Client {
     Tcp(SocketAddr),
 }
 
-impl fmt::Display for Client {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Client {
+    /// As events name it.
+    fn origin(&self) -> Origin {
         match self {
-            Client::Tcp(address) => write!(f, "{address}"),
+            Client::Tcp(address) => Origin::Remote { address: address.to_string() },
             Client::Local { user, process } => {
-                match user_name(*user) {
-                    Some(name) => write!(f, "{name}")?,
-                    None => write!(f, "user {user}")?,
-                }
-                process.map_or(Ok(()), |process| write!(f, " (process {process})"))
+                Origin::Local { user: *user, name: user_name(*user), process: *process }
             }
         }
     }
@@ -55,22 +51,16 @@ pub(super) struct Connected {
     pub(super) work: Work,
 }
 
-/// A request at work, for the log.
+/// A request at work.
 #[derive(Clone)]
 pub(super) struct Asking {
     /// Nobody in tests that have no connection.
     client: Option<Client>,
-    /// Method and path.
-    request: String,
-    dry_run: bool,
 }
 
 impl Asking {
     pub(super) fn new(request: &Request) -> Asking {
-        let client = request.extensions().get::<Connected>().map(|connected| connected.client.clone());
-        let options = request.uri().query().unwrap_or_default();
-        let request = format!("{} {}", request.method(), request.uri().path());
-        Asking { client, request, dry_run: options.split('&').any(|option| option == "dry_run=true") }
+        Asking { client: request.extensions().get::<Connected>().map(|connected| connected.client.clone()) }
     }
 
     /// Serves the request.
@@ -80,27 +70,12 @@ impl Asking {
 
     /// The one that is being served.
     pub(super) fn current() -> Asking {
-        ASKING.try_with(Clone::clone).unwrap_or(Asking {
-            client: None,
-            request: String::new(),
-            dry_run: false,
-        })
+        ASKING.try_with(Clone::clone).unwrap_or(Asking { client: None })
     }
 
-    /// A line for what was asked to be changed.
-    pub(super) fn log(&self, answer: &Result<Reply, CommandError>) {
-        let (Some(client), request) = (&self.client, &self.request) else { return };
-        match answer {
-            Ok(Reply::Changed(changed)) if !changed.dry_run => {
-                let hosts = match changed.hosts_affected.as_slice() {
-                    [] => String::new(),
-                    hosts => format!(" (hosts affected: {})", hosts.join(", ")),
-                };
-                tracing::info!("{client}, {request}: {}{hosts}", changed.lines.join("; "));
-            }
-            Err(error) if !self.dry_run => tracing::info!("{client}, {request}: refused: {}", error.message),
-            _ => {}
-        }
+    /// Who asks, and from where.
+    pub(super) fn origin(&self) -> Origin {
+        self.client.as_ref().map_or(Origin::Daemon, Client::origin)
     }
 }
 
@@ -110,9 +85,9 @@ mod tests {
 
     #[test]
     fn clients_in_words() {
-        let local = |user, process| Client::Local { user, process }.to_string();
+        let local = |user, process| Client::Local { user, process }.origin().to_string();
         assert_eq!(local(0, Some(12)), "root (process 12)");
         assert_eq!(local(4_000_000_000, None), "user 4000000000");
-        assert_eq!(Client::Tcp("[::1]:80".parse().unwrap()).to_string(), "[::1]:80");
+        assert_eq!(Client::Tcp("[::1]:80".parse().unwrap()).origin().to_string(), "[::1]:80");
     }
 }

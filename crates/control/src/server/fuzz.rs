@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use api::{Command, CommandError, CommandErrorKind};
+use api::{Command, CommandError, CommandErrorKind, Origin};
 use axum::Router;
 use axum::response::Response;
 use bytes::Bytes;
@@ -20,13 +20,14 @@ use super::extract::http_status;
 use super::{State, routes};
 use crate::array::{Answer, Array};
 use crate::client::path_piece;
+use crate::events::{Earlier, EventLog};
 
 /// Keeps the command that came last.
 #[derive(Default)]
 struct Refusing(Mutex<Option<Command>>);
 
 impl Array for Refusing {
-    fn call(&self, command: Command) -> Answer {
+    fn call_for(&self, command: Command, _: Origin) -> Answer {
         *self.0.lock().expect("nobody panics with it") = Some(command);
         Box::pin(async { Err(CommandError::new(CommandErrorKind::InUse, "refused", "")) })
     }
@@ -42,10 +43,17 @@ thread_local! {
     static SERVER: Cell<Option<Server>> = const { Cell::new(None) };
 }
 
+/// A log that has ended, so that a stream of it ends, too.
+fn no_events() -> Arc<EventLog> {
+    let log = EventLog::new(Earlier::default());
+    log.end();
+    Arc::new(log)
+}
+
 impl Server {
     fn new() -> Server {
         let array = Arc::new(Refusing::default());
-        let router = routes::router(State::new(array.clone(), "fuzz".into()));
+        let router = routes::router(State::new(array.clone(), no_events(), "fuzz".into()));
         let runtime = Builder::new_current_thread().enable_time().build().expect("it needs no descriptors");
         Server { runtime, router, array }
     }

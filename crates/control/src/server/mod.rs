@@ -9,6 +9,9 @@ mod connection;
 mod copies;
 #[cfg(test)]
 mod crowd_tests;
+#[cfg(test)]
+mod event_tests;
+mod events;
 mod extract;
 pub mod fuzz;
 mod listen;
@@ -31,6 +34,7 @@ pub use self::listen::{ListenError, Listeners, Token};
 pub use self::openapi::openapi_json;
 
 use crate::array::Array;
+use crate::events::EventLog;
 
 /// How long a client may take to send a request's head.
 const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
@@ -45,6 +49,7 @@ const STOP_TIME_MAX: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 struct State {
     array: Arc<dyn Array>,
+    events: Arc<EventLog>,
     /// Permits for requests at work.
     requests: Arc<Semaphore>,
     /// What `uname` calls this machine.
@@ -53,21 +58,26 @@ struct State {
 
 impl State {
     /// Of one socket.
-    fn new(array: Arc<dyn Array>, host_name: Arc<str>) -> State {
+    fn new(array: Arc<dyn Array>, events: Arc<EventLog>, host_name: Arc<str>) -> State {
         let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
-        State { array, requests, host_name }
+        State { array, events, requests, host_name }
     }
 }
 
 /// Serves the API until `stop` turns true; then lets the requests at work finish, for as long as they may take.
-pub async fn serve(listeners: Listeners, array: Arc<dyn Array>, stop: watch::Receiver<bool>) {
+pub async fn serve(
+    listeners: Listeners,
+    array: Arc<dyn Array>,
+    events: Arc<EventLog>,
+    stop: watch::Receiver<bool>,
+) {
     let host_name: Arc<str> = rustix::system::uname().nodename().to_string_lossy().into();
-    let router = || routes::router(State::new(array.clone(), host_name.clone()));
+    let router = || routes::router(State::new(array.clone(), events.clone(), host_name.clone()));
     let local = router();
     let local = connection::serve_socket(&listeners.unix, &local, stop.clone());
     let remote = async {
         let Some((listener, token)) = &listeners.tcp else { return JoinSet::new() };
-        let guarded = routes::behind_token(router(), token.clone());
+        let guarded = routes::behind_token(router(), token.clone(), array.clone());
         connection::serve_socket(listener, &guarded, stop.clone()).await
     };
     let (mut local, mut remote) = tokio::join!(local, remote);

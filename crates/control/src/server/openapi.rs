@@ -16,7 +16,7 @@ pub fn openapi_json() -> String {
 }
 
 /// What belongs together, in the order in which it is shown.
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("array", "The array as a whole"),
     ("drives", "Block devices and files that pools are made of"),
     ("pools", "Sets of drives with one protection"),
@@ -25,6 +25,7 @@ const TAGS: [(&str, &str); 8] = [
     ("bin", "Volumes that were deleted and can be brought back"),
     ("hosts", "Machines that use volumes"),
     ("mappings", "Which host sees which volume"),
+    ("events", "What has happened"),
 ];
 
 /// The name of the way in which clients over TCP say who they are.

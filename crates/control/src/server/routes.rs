@@ -15,7 +15,8 @@ use serde::Deserialize;
 
 use super::client::{Asking, Client, Connected};
 use super::extract::{Body, Options, Pieces, Refusal, json_response, with_whole_body};
-use super::{REQUEST_TIME_MAX, State, Token, copies, metrics, names, one, openapi_json, upkeep};
+use super::{REQUEST_TIME_MAX, State, Token, copies, events, metrics, names, one, openapi_json, upkeep};
+use crate::array::Array;
 use crate::repeats::Repeats;
 use crate::rest::*;
 use crate::summary;
@@ -28,6 +29,7 @@ pub(super) fn router(state: State) -> Router {
         .route("/v1/pools", get(list_pools).post(create_pool))
         .merge(upkeep::router())
         .merge(copies::router())
+        .merge(events::router())
         .merge(names::router())
         .merge(one::router())
         .route("/v1/volumes", get(list_volumes).post(create_volume))
@@ -46,8 +48,8 @@ pub(super) fn router(state: State) -> Router {
 }
 
 /// The same resources for who knows the token.
-pub(super) fn behind_token(router: Router, token: Token) -> Router {
-    let guard = Guard { token, strangers: Arc::default() };
+pub(super) fn behind_token(router: Router, token: Token, array: Arc<dyn Array>) -> Router {
+    let guard = Guard { token, array, strangers: Arc::default() };
     router.layer(middleware::from_fn_with_state(guard, check_token))
 }
 
@@ -55,21 +57,20 @@ pub(super) fn behind_token(router: Router, token: Token) -> Router {
 #[derive(Clone)]
 struct Guard {
     token: Token,
+    array: Arc<dyn Array>,
     strangers: Arc<Mutex<Repeats<IpAddr>>>,
 }
 
 impl Guard {
-    fn log_stranger(&self, request: &Request) {
+    fn report_stranger(&self, request: &Request) {
         let connected = request.extensions().get::<Connected>();
         let Some(Connected { client: Client::Tcp(address), .. }) = connected else { return };
         let said = self.strangers.lock().expect("nobody panics with it").say(address.ip(), Instant::now());
-        match said {
-            Some(0) => tracing::warn!("{address}: refused: no token, or a wrong one"),
-            Some(more) => {
-                tracing::warn!("{address}: refused: no token, or a wrong one ({more} times more from there)")
-            }
-            None => {}
-        }
+        let Some(more) = said else { return };
+        let (subject, count) = (Subject::Address(address.ip().to_string()), more + 1);
+        let report = Command::Report { subject, facts: EventFacts::ApiRefused {}, count };
+        // nobody waits for the answer
+        drop(tokio::spawn(self.array.call(report)));
     }
 }
 
@@ -82,7 +83,7 @@ async fn check_token(Shared(guard): Shared<Guard>, request: Request, next: Next)
     if known {
         return next.run(request).await;
     }
-    guard.log_stranger(&request);
+    guard.report_stranger(&request);
     let hint = "send `Authorization: Bearer TOKEN` with the content of the token_file";
     Refusal(CommandError::new(CommandErrorKind::Unauthorized, "no token, or a wrong one", hint))
         .into_response()
@@ -168,14 +169,9 @@ pub(super) async fn array_status(state: &State) -> Result<ArrayStatus, CommandEr
 }
 
 pub(super) async fn change(state: &State, command: Command) -> Answer {
-    let (asking, answer) = (Asking::current(), state.array.call(command));
-    // It is carried out, and logged, also where the client has gone meanwhile.
-    let logged = tokio::spawn(async move {
-        let answer = answer.await;
-        asking.log(&answer);
-        answer
-    });
-    match logged.await.expect("no request is given up by the server")? {
+    // It is carried out also where the client has gone meanwhile.
+    let carried_out = tokio::spawn(state.array.call_for(command, Asking::current().origin()));
+    match carried_out.await.expect("no request is given up by the server")? {
         Reply::Changed(change) => Ok(json_response(&Changed::from(change))),
         other => unreachable!("the array answered a change with {other:?}"),
     }
@@ -408,6 +404,8 @@ async fn prometheus(Shared(state): Shared<State>, headers: HeaderMap) -> Answer 
         copies::list_bin,
         copies::undelete_volume,
         copies::eradicate_volume,
+        events::list_events,
+        events::stream_events,
         list_hosts,
         create_host,
         delete_host,

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
-use api::{Command, CommandError, Reply};
+use api::{Command, CommandError, Event as ArrayEvent, EventFacts, Reply};
 use base::{Nanos, ShardId};
 use bytes::Bytes;
-use engine::{Memory, Saving, SessionEvent, Shard, ShardMessage, StartParameters};
+use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -98,7 +98,6 @@ impl Turn for EngineShard {
 pub type Answer = Arc<Mutex<Option<Result<Reply, CommandError>>>>;
 type Saved = Arc<Mutex<Option<Bytes>>>;
 pub type Slow = Arc<Mutex<Option<Vec<Saving>>>>;
-pub type Told = Arc<Mutex<Vec<SessionEvent>>>;
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 
 /// The machine of the array, and its environment.
@@ -112,8 +111,8 @@ pub struct Lab {
     /// If there is a list, saving a copy of the catalog takes until the test reports its result.
     pub slow: Slow,
     pub started: Started,
-    /// The events of sessions that the shards have reported.
-    pub told: Told,
+    /// The number of the last event that the test has seen: survives restarts.
+    pub newest_event: u64,
     drives: Vec<String>,
     shard_count: u16,
     memory: Memory,
@@ -146,9 +145,9 @@ impl Lab {
         let (_, mut sleepers, _) = simulation.start_task_process::<()>(2, 1, |_, _| Box::new(|_, ()| {}));
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
-        let (saved, slow, told) = (Saved::default(), Slow::default(), Told::default());
+        let (saved, slow) = (Saved::default(), Slow::default());
         let (started, process, outside, parts) =
-            start(&simulation.world, shards, (&drives, memory), (&saved, &slow, &told));
+            start(&simulation.world, shards, (&drives, memory), (&saved, &slow, 0));
         let mut lab = Lab {
             simulation,
             process,
@@ -157,7 +156,7 @@ impl Lab {
             saved,
             slow,
             started,
-            told,
+            newest_event: 0,
             drives,
             shard_count: shards,
             memory,
@@ -200,7 +199,7 @@ impl Lab {
             &self.simulation.world,
             self.shard_count,
             (&self.drives, self.memory),
-            (&self.saved, &self.slow, &self.told),
+            (&self.saved, &self.slow, self.newest_event),
         );
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
@@ -270,6 +269,24 @@ impl Lab {
             Ok(Reply::Changed(change)) => change,
             other => panic!("{command:?} gave {other:?}"),
         }
+    }
+
+    /// The events since the last call of this function.
+    pub fn events(&mut self) -> Vec<ArrayEvent> {
+        let mut all = Vec::new();
+        loop {
+            let ask = Command::Events { after: self.newest_event, limit: usize::MAX, wait: false };
+            let Ok(Reply::Events(page)) = self.command(ask) else { panic!("no events") };
+            assert_eq!(page.dropped, 0);
+            let Some(last) = page.events.last() else { return all };
+            self.newest_event = last.sequence;
+            all.extend(page.events);
+        }
+    }
+
+    /// What these events were, in order.
+    pub fn facts(&mut self) -> Vec<EventFacts> {
+        self.events().into_iter().map(|event| event.facts).collect()
     }
 
     pub fn status(&mut self) -> ArrayStatus {
@@ -354,7 +371,7 @@ fn start(
     world: &World,
     shards: u16,
     (drives, memory): (&[String], Memory),
-    (saved, slow, told): (&Saved, &Slow, &Told),
+    (saved, slow, newest_event): (&Saved, &Slow, u64),
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
     let started = Started::default();
@@ -372,12 +389,11 @@ fn start(
                 waiting.last().expect("just put there").clone()
             })
         }),
+        newest_event,
         started: Box::new(move |result| *place.lock().unwrap() = Some(result)),
     });
     let make = |environment: SimEnv<ShardMessage>| {
-        let mut shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
-        let told = told.clone();
-        shard.tell_sessions(Arc::new(move |event| told.lock().unwrap().push(event)));
+        let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
         Rc::new(RefCell::new(EngineShard {
             environment: PortPerShard(environment),
             shard,

@@ -19,6 +19,7 @@ use super::engine_shard::{EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
+use super::listener::{Known, Listener};
 use super::lun::Rough;
 use super::onlooker::Onlooker;
 use super::orders::Orders;
@@ -79,6 +80,8 @@ pub struct ArrayBench {
     orders: Orders,
     /// Orders that have not been answered.
     orders_given: Rc<Cell<u32>>,
+    /// What the array's events have told.
+    known: Rc<RefCell<Known>>,
 }
 
 impl ArrayBench {
@@ -115,6 +118,7 @@ impl ArrayBench {
             holders: Rc::default(),
             orders,
             orders_given: Rc::default(),
+            known: Rc::default(),
         }
     }
 
@@ -141,6 +145,7 @@ impl ArrayBench {
             // another server each time: nothing but the drives comes along
             state: None,
             save_state: Box::new(|_| Saving::kept()),
+            newest_event: self.known.borrow().newest,
             started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
         });
         for (index, environment) in environments.into_iter().enumerate() {
@@ -166,6 +171,20 @@ impl ArrayBench {
             onlooker: self.has_onlooker(),
             second: self.who.second.clone(),
         }
+    }
+
+    /// Somebody reads the array's events from its start on.
+    fn start_listener(&mut self, simulation: &mut Simulation, outside: &ToArray) {
+        let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let tasks = io.clone();
+        tasks.spawn(self.listener(io, outside.clone()).run());
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
+    }
+
+    fn listener(&self, io: Io, outside: ToArray) -> Listener {
+        Listener { io, outside, shared: self.shared.clone(), known: self.known.clone() }
     }
 
     /// The one who makes copies comes along with the first host.
@@ -296,6 +315,7 @@ impl Bench for ArrayBench {
             simulation.world.nudge(client, 0);
             lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });
         }
+        self.start_listener(simulation, &outside);
         self.start_copier(simulation, &outside, &ready);
         self.start_filler(simulation, &outside, &ready);
         self.start_onlooker(simulation, &ready);
@@ -351,10 +371,17 @@ impl Bench for ArrayBench {
 
     fn collect(&mut self, _: &Session) {}
 
-    fn audit(&mut self, _: &World, _: &Session) -> Vec<Rc<Cell<bool>>> {
-        let Some(records) = &self.who.copies else { return Vec::new() };
-        records.winding_up.set(true);
-        vec![records.wound_up.clone()]
+    fn audit(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
+        let mut audited = Vec::new();
+        if let Some((outside, io, shard)) = self.array.clone() {
+            let comparing = self.listener(io.clone(), outside).compare();
+            audited.push(spawn_flagged(world, session.lanes[0].process, shard, &io, comparing));
+        }
+        if let Some(records) = &self.who.copies {
+            records.winding_up.set(true);
+            audited.push(records.wound_up.clone());
+        }
+        audited
     }
 
     fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {

@@ -45,18 +45,28 @@ pub async fn command(
     outside: &Outside<ShardMessage>,
     command: Command,
 ) -> Result<Reply, CommandError> {
+    ask(io, outside, command, LOOK).await
+}
+
+/// The same for somebody who looks for the answer this often.
+pub async fn ask(
+    io: &Io,
+    outside: &Outside<ShardMessage>,
+    command: Command,
+    look: Nanos,
+) -> Result<Reply, CommandError> {
     let place: Arc<Mutex<Option<Result<Reply, CommandError>>>> = Arc::default();
     let answer = place.clone();
     let reply = Box::new(move |result| *answer.lock().expect("one thread") = Some(result));
     let mut message = ShardMessage::Control(command, reply, api::patient_caller());
     while let Err(returned) = outside.send(ShardId(0), message) {
         message = returned;
-        io.sleep(LOOK).await;
+        io.sleep(look).await;
     }
     loop {
         if let Some(result) = place.lock().expect("one thread").take() {
             return result;
         }
-        io.sleep(LOOK).await;
+        io.sleep(look).await;
     }
 }

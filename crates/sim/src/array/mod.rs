@@ -7,6 +7,7 @@ mod engine_shard;
 mod extended_copy;
 mod full_bin;
 mod growth;
+mod listener;
 mod lun;
 mod notices;
 mod onlooker;
@@ -207,6 +208,7 @@ pub fn hosts_reset(seed: u64) -> bool {
 pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
     copies::administration()
         .chain(extended_copy::Seen::counts())
+        .chain(listener::Heard::counts())
         .chain(lun::Seen::counts())
         .chain(notices::Seen::counts())
         .chain(onlooker::Seen::counts())

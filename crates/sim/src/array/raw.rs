@@ -346,6 +346,7 @@ impl Head {
                 *kept.lock().expect("one thread") = Some(bytes);
                 Saving::kept()
             }),
+            newest_event: 0,
             started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
         });
         for (index, environment) in environments.into_iter().enumerate() {

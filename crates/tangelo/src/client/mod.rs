@@ -2,6 +2,7 @@
 
 mod ask;
 mod copies;
+mod events;
 mod names;
 mod one;
 #[cfg(test)]
@@ -43,6 +44,11 @@ impl From<ClientError> for Failure {
 pub fn run(cli: &Cli, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let global = &cli.global;
+    if let cli::Command::Events(wanted @ cli::Events { follow: true, .. }) = &cli.command {
+        let server = server(global);
+        let failure = runtime.block_on(events::follow(wanted, &server, global.output, out))?;
+        return report(failure, global.output, out, errors);
+    }
     match runtime.block_on(answer(&cli.command, global)) {
         Ok(answer) => {
             match global.output {
@@ -140,6 +146,7 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let path = format!("/v1/hosts/{}?unmap={unmap}&dry_run={}", path_piece(name), change.dry_run);
             changed(server.delete(&path).await?)
         }
+        cli::Command::Events(events) => Ok(show(events::list(events, server).await?)),
         cli::Command::Map(map) => {
             let (volume, host) = (map.volume.clone(), map.host.clone());
             let mapping = NewMapping { volume, host, lun: map.lun, read_only: map.read_only };

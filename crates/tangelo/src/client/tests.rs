@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use control::config::Config;
+use control::events::{Earlier, EventLog};
 use control::fake::{FakeArray, degraded, healthy};
 use control::server::{Listeners, serve};
 use insta::assert_snapshot;
@@ -18,6 +19,7 @@ use crate::cli::Cli;
 struct Fixture {
     directory: tempfile::TempDir,
     array: Arc<FakeArray>,
+    events: Arc<EventLog>,
     _stop: watch::Sender<bool>,
     _runtime: tokio::runtime::Runtime,
 }
@@ -29,8 +31,9 @@ fn start(status: api::ArrayStatus) -> Fixture {
     let (stop, stopped) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listeners = runtime.block_on(Listeners::open(&config)).unwrap();
-    runtime.spawn(serve(listeners, array.clone(), stopped));
-    Fixture { directory, array, _stop: stop, _runtime: runtime }
+    let events = Arc::new(EventLog::new(Earlier::default()));
+    runtime.spawn(serve(listeners, array.clone(), events.clone(), stopped));
+    Fixture { directory, array, events, _stop: stop, _runtime: runtime }
 }
 
 impl Fixture {
@@ -282,6 +285,33 @@ fn refusals() {
         })
         .collect();
     assert_snapshot!(all);
+}
+
+#[test]
+fn events() {
+    let fixture = start(healthy());
+    let none = fixture.run("events");
+    let event = |sequence: u64, subject, facts| api::Event {
+        sequence,
+        time_ms: 1_700_000_000_000 + sequence * 1_000,
+        count: sequence % 3 + 1,
+        subject,
+        facts,
+    };
+    let facts = api::EventFacts::PoolFailed { why: api::PoolOffline::TooManyFailed };
+    let failed = event(7, api::Subject::pool("fast"), facts);
+    let joined = api::EventFacts::DriveJoined { pool: "fast".to_owned() };
+    let joined = event(10, api::Subject::drive("/dev/nvme4n1\u{1b}[2J"), joined);
+    fixture.events.publish(vec![failed, joined]);
+    let lines = [
+        "events",
+        "events -n 1",
+        "events --since 2023-11-14",
+        "events -n 1 -o json",
+        "events --since yesterday",
+    ];
+    let all: String = lines.iter().map(|line| format!("$ tangelo {line}\n{}\n", fixture.run(line))).collect();
+    assert_snapshot!(format!("$ tangelo events\n{none}\n{all}"));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use api::{Command, CommandError, CommandErrorKind, PortalOptions, Reply, Upkeep};
+use api::{
+    Caller, Command, CommandError, CommandErrorKind, Origin, PortalOptions, Reply, ReplyChannel, Upkeep,
+};
 use control::array::{Answer, Array};
 use engine::ShardMessage;
 use tokio::sync::oneshot;
@@ -26,34 +28,38 @@ impl EngineArray {
 
     /// Stops the array in order: hosts, pools, shards.
     pub async fn shut_down(&self) -> Result<(), String> {
-        match self.ask(Command::Shutdown).await {
+        match self.ask(Command::Shutdown, Origin::Daemon).await {
             Ok(Reply::Stopped) => Ok(()),
             Ok(other) => unreachable!("the array answered a shutdown with {other:?}"),
             Err(error) => Err(format!("the array did not stop in order: {}", error.message)),
         }
     }
 
-    /// Has the array take over what the head's file says now. Gives what has changed, in lines for people.
-    pub async fn reload(
-        &self,
-        portals: Vec<PortalOptions>,
-        drives: Vec<String>,
-    ) -> Result<Vec<String>, String> {
-        match self.ask(Command::Reload { portals, drives }).await {
-            Ok(Reply::Changed(change)) => Ok(change.lines),
+    /// Has the array take over what the head's file says now. An event says what has changed.
+    pub async fn reload(&self, portals: Vec<PortalOptions>, drives: Vec<String>) -> Result<(), String> {
+        match self.ask(Command::Reload { portals, drives }, Origin::Daemon).await {
+            Ok(Reply::Changed(_)) => Ok(()),
             Ok(other) => unreachable!("the array answered a reload with {other:?}"),
             Err(error) => Err(error.message),
         }
     }
 
     /// Sends at once. Where the future is dropped before the command has changed anything, it changes nothing.
-    fn ask(&self, command: Command) -> impl Future<Output = Result<Reply, CommandError>> + Send + 'static {
+    fn ask(
+        &self,
+        command: Command,
+        origin: Origin,
+    ) -> impl Future<Output = Result<Reply, CommandError>> + Send + 'static {
         let (to, from) = oneshot::channel();
         let asking = Arc::new(());
         let waits = Arc::downgrade(&asking);
-        let gone = Box::new(move || waits.strong_count() == 0);
-        let answer = self.keeper.answer(to, drives_to_remember(&command));
-        let sent = self.shard.try_send(ShardMessage::Control(command, answer, gone)).is_ok();
+        let caller = Caller::new(origin, move || waits.strong_count() == 0);
+        let answer: ReplyChannel = match &command {
+            // nothing has to be saved before it
+            Command::Events { .. } => Box::new(|outcome| drop(to.send(outcome))),
+            command => self.keeper.answer(to, drives_to_remember(command)),
+        };
+        let sent = self.shard.try_send(ShardMessage::Control(command, answer, caller)).is_ok();
         async move {
             let _asking = asking;
             let unavailable = |message: &str| {
@@ -68,7 +74,7 @@ impl EngineArray {
 }
 
 impl Array for EngineArray {
-    fn call(&self, command: Command) -> Answer {
+    fn call_for(&self, command: Command, origin: Origin) -> Answer {
         if let Err(refusal) = self.own_files.check(&command) {
             return Box::pin(async move { Err(refusal) });
         }
@@ -77,7 +83,7 @@ impl Array for EngineArray {
         {
             return Box::pin(async move { answer.map(Reply::Changed) });
         }
-        Box::pin(self.ask(command))
+        Box::pin(self.ask(command, origin))
     }
 }
 

@@ -3,7 +3,8 @@
 //! ```text
 //!   configuration, state directory (locked), API socket (locked)
 //!   shards ── ShardMessage::Control ◄── mailbox ◄── API server
-//!      └─ catalog, answers ─► keeper ─► state directory, then the API
+//!      ├─ catalog, answers ─► keeper ─► state directory, then the API
+//!      └─ events ─► follower ─► journal in the state directory, then the log and the API
 //! ```
 //!
 //! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
@@ -11,6 +12,8 @@
 
 mod check;
 mod cores;
+mod finder;
+mod follower;
 mod holders;
 mod keeper;
 mod locate;
@@ -19,8 +22,6 @@ mod mailbox;
 mod memory;
 mod notify;
 mod own_files;
-mod sessions;
-mod watcher;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex};
 use api::{ArrayStatus, Command, CommandError, DriveContent, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
+use control::events::{EventLog, Journal};
 use control::server::Listeners;
 use control::state::StateDirectory;
 use engine::{Shard, ShardMessage, StartParameters};
@@ -37,10 +39,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use uring::Shards;
 
+use self::finder::find_drives;
+use self::follower::Follower;
 use self::keeper::Keeper;
 use self::mailbox::EngineArray;
 use self::own_files::OwnFiles;
-use self::watcher::{Watcher, find_drives};
 use crate::cli;
 
 /// Why the daemon does not run, in a line or two for people.
@@ -81,6 +84,8 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
 
     holders::report(&drives);
     let (started, is_started) = oneshot::channel();
+    let (journal, earlier) = Journal::open(&config.state_dir);
+    let newest_event = earlier.newest;
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
         portals: config.iscsi.clone(),
@@ -89,12 +94,14 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),
         save_state: keeper.save_state(),
+        newest_event,
         started: keeper.after_saving(started),
     };
     let shards = start_shards(&config, parameters)?;
     let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper, OwnFiles::of(&config)));
     let head = Head { config, remembered, serve };
-    runtime.block_on(attend(&head, &drives, listeners, array, signals, is_started))?;
+    let events = Events { journal, log: Arc::new(EventLog::new(earlier)), newest: newest_event };
+    runtime.block_on(attend(&head, &drives, listeners, array, events, signals, is_started))?;
     for thread in shards.threads {
         thread.join().expect("a shard that panics ends the process");
     }
@@ -111,18 +118,24 @@ struct Head<'a> {
     serve: &'a cli::Serve,
 }
 
+/// The events of earlier runs, and where further ones go.
+struct Events {
+    journal: Journal,
+    log: Arc<EventLog>,
+    /// The number of the newest.
+    newest: u64,
+}
+
 /// Until a signal ends the daemon; one of them asks it to read its file again.
 async fn serve_until_stopped(
     head: &Head<'_>,
     drives: &[NamedDrive],
     array: &Arc<EngineArray>,
-    watcher: &mut Watcher,
     signals: &mut Signals,
 ) {
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.to_vec(), array.clone()));
     loop {
-        let reload = async { signals.next_or_reload().await };
-        if !watcher.until(&**array, reload).await {
+        if !signals.next_or_reload().await {
             finder.abort();
             return;
         }
@@ -153,9 +166,8 @@ async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Ve
     }
     let drives = config.expand_drives(&head.remembered)?;
     let paths = drives.iter().map(|drive| drive.path.clone()).collect();
-    let lines = array.reload(config.iscsi.clone(), paths).await.map_err(Failure)?;
+    array.reload(config.iscsi.clone(), paths).await.map_err(Failure)?;
     tracing::info!("the configuration has been read again");
-    lines.iter().for_each(|line| tracing::info!("{line}"));
     if let Ok(Reply::Status(status)) = array.call(Command::Status).await {
         report_portal_hosts(&status);
     }
@@ -168,6 +180,7 @@ async fn attend(
     drives: &[NamedDrive],
     listeners: Listeners,
     array: Arc<EngineArray>,
+    events: Events,
     mut signals: Signals,
     is_started: oneshot::Receiver<Result<(), CommandError>>,
 ) -> Result<(), Failure> {
@@ -177,17 +190,19 @@ async fn attend(
     if let Some(address) = listeners.tcp_address() {
         tracing::info!("API over TCP on {address}, without TLS");
     }
-    let api = tokio::spawn(control::server::serve(listeners, array.clone(), stopped));
-    let mut watcher = Watcher::default();
+    let Events { journal, log, newest } = events;
+    let follower = Follower { array: array.clone(), journal, log: log.clone(), stop: stopped.clone() };
+    let follower = tokio::spawn(follower.run(newest));
+    let api = tokio::spawn(control::server::serve(listeners, array.clone(), log, stopped));
     let started = tokio::select! {
-        started = watcher.until(&*array, is_started) => Some(started),
+        started = is_started => Some(started),
         () = signals.next() => None,
     };
     let result = match started {
         Some(Ok(Ok(()))) => {
-            report_start(&*array, &mut watcher, config, drives).await;
+            report_start(&*array, config, drives).await;
             notify::notify("READY=1");
-            serve_until_stopped(head, drives, &array, &mut watcher, &mut signals).await;
+            serve_until_stopped(head, drives, &array, &mut signals).await;
             Ok(())
         }
         Some(Ok(Err(error))) => Err(Failure::from(error)),
@@ -197,9 +212,9 @@ async fn attend(
     notify::notify("STOPPING=1");
     tracing::info!("stopping: sessions are closed and checkpoints written; another signal ends it at once");
     let _ = stop.send(true);
-    let orderly = async { tokio::join!(array.shut_down(), api) };
+    let orderly = async { tokio::join!(array.shut_down(), api, follower) };
     tokio::select! {
-        (shut_down, _) = orderly => shut_down.and(result.map_err(|failure| failure.0)).map_err(Failure),
+        (shut_down, ..) = orderly => shut_down.and(result.map_err(|failure| failure.0)).map_err(Failure),
         () = signals.next() => {
             tracing::warn!("ended at once; nothing acknowledged is lost");
             std::process::exit(1);
@@ -208,7 +223,7 @@ async fn attend(
 }
 
 /// Says what the array came up with, and what about the configured drives deserves a look.
-async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config, drives: &[NamedDrive]) {
+async fn report_start(array: &dyn Array, config: &Config, drives: &[NamedDrive]) {
     let Ok(Reply::Status(status)) = array.call(Command::Status).await else { return };
     for portal in &status.portals {
         match portal.error.as_str() {
@@ -217,7 +232,6 @@ async fn report_start(array: &dyn Array, watcher: &mut Watcher, config: &Config,
         }
     }
     report_portal_hosts(&status);
-    watcher.report(&status.problems);
     let file = config.file.as_deref().map(|path| path.display().to_string()).unwrap_or_default();
     for drive in &status.drives {
         let named = drives.iter().find(|named| named.path == drive.path);
@@ -258,7 +272,6 @@ fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<S
     let options = uring::Options { cores, ..uring::Options::new(count) };
     // Whichever thread turns out to be shard 0 takes them.
     let parameters = Arc::new(Mutex::new(Some(parameters)));
-    let sessions = sessions::listener();
     let shards = uring::spawn_shards(&options, move |mut env: uring::UringEnv<ShardMessage>| {
         use env::Env;
         let parameters = match env.shard().0 {
@@ -266,7 +279,6 @@ fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<S
             _ => None,
         };
         let mut shard = Shard::new(env.shard(), env.shards(), parameters, memory);
-        shard.tell_sessions(sessions.clone());
         while !shard.is_stopped() {
             shard.turn(&mut env, true);
         }

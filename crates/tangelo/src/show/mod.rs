@@ -1,8 +1,11 @@
 //! Answers of the array as people read them. What programs read is the answer's JSON itself.
 
+mod events;
 mod lists;
 mod one;
 mod status;
+
+pub use events::event_line;
 
 use api::Health;
 use base::calendar::moment;

@@ -1,21 +1,27 @@
 //! The API's client: one request on one connection, over the Unix socket or TCP.
 
+mod stream;
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::{CommandError, CommandErrorKind};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
-use hyper::{Method, Request, StatusCode};
+use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::task::JoinHandle;
 
 use crate::secret_file::{self, SecretFileError};
+
+pub use self::stream::{Message, Stream};
 
 /// How long an answer may take; longer than the server gives itself.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(150);
@@ -101,6 +107,19 @@ impl Server {
         self.call(Method::PATCH, path, body.into()).await
     }
 
+    /// Opens a stream of server-sent events.
+    pub async fn stream(&self, path: &str) -> Result<Stream, ClientError> {
+        let (response, connection) = self.exchange(Method::GET, path, Bytes::new()).await?;
+        if response.status().is_success() {
+            return Ok(Stream::new(response.into_body(), connection));
+        }
+        let (_, bytes) = self.whole(response, connection).await?;
+        Err(match serde_json::from_slice(&bytes) {
+            Ok(refusal) => ClientError::Refused(refusal),
+            Err(error) => ClientError::NotTangelo { place: self.place(), reason: error.to_string() },
+        })
+    }
+
     /// Removes something.
     pub async fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
         self.call(Method::DELETE, path, Bytes::new()).await
@@ -113,11 +132,14 @@ impl Server {
         body: Bytes,
     ) -> Result<T, ClientError> {
         let place = self.place();
-        let (status, bytes) =
-            match tokio::time::timeout(ANSWER_TIME_MAX, self.exchange(method, path, body)).await {
-                Ok(answer) => answer?,
-                Err(_) => return Err(ClientError::Broken { place, reason: "no answer in time".to_owned() }),
-            };
+        let exchange = async {
+            let (response, connection) = self.exchange(method, path, body).await?;
+            self.whole(response, connection).await
+        };
+        let (status, bytes) = match tokio::time::timeout(ANSWER_TIME_MAX, exchange).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(ClientError::Broken { place, reason: "no answer in time".to_owned() }),
+        };
         let not_ours =
             |error: serde_json::Error| ClientError::NotTangelo { place, reason: error.to_string() };
         if status.is_success() {
@@ -139,7 +161,7 @@ impl Server {
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ClientError> {
+    ) -> Result<(Response<Incoming>, JoinHandle<()>), ClientError> {
         let mut request =
             Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
         let unreachable = |error| ClientError::Unreachable { place: self.place(), error };
@@ -163,24 +185,34 @@ impl Server {
         stream: S,
         request: hyper::http::request::Builder,
         body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ClientError>
+    ) -> Result<(Response<Incoming>, JoinHandle<()>), ClientError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let broken = |error: &dyn std::fmt::Display| ClientError::Broken {
-            place: self.place(),
-            reason: error.to_string(),
-        };
+        let broken = |error: &dyn std::fmt::Display| self.broken(error);
         let request = request.body(Full::new(body)).map_err(|error| broken(&error))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
-        let driver = tokio::spawn(connection);
+        let driver = tokio::spawn(async move { drop(connection.await) });
         let response = sender.send_request(request).await.map_err(|error| broken(&error))?;
+        Ok((response, driver))
+    }
+
+    /// The whole answer; the connection is done with.
+    async fn whole(
+        &self,
+        response: Response<Incoming>,
+        connection: JoinHandle<()>,
+    ) -> Result<(StatusCode, Bytes), ClientError> {
         let status = response.status();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let bytes = body.map_err(|error| broken(&error))?.to_bytes();
-        driver.abort();
+        let bytes = body.map_err(|error| self.broken(&error))?.to_bytes();
+        connection.abort();
         Ok((status, bytes))
+    }
+
+    fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Broken { place: self.place(), reason: error.to_string() }
     }
 }
 

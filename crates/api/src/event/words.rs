@@ -1,0 +1,132 @@
+//! The words of each event. One match over all facts, without a wildcard.
+
+use base::units::size;
+
+use super::parts::Expiry;
+use super::{EventCode, EventFacts};
+use crate::{DriveTrouble, Problem, Subject};
+
+impl EventFacts {
+    /// The event in one line, where it is about `subject`.
+    pub fn text(&self, subject: &Subject) -> String {
+        use EventFacts::*;
+        match self {
+            ProblemBegan { problem } => problem_text(problem, ""),
+            ProblemChanged { before, problem } => {
+                problem_text(problem, &format!(" (before: {})", before.reason()))
+            }
+            ProblemEnded { problem } => format!("{subject}: no longer: {}", problem.reason()),
+            ChangeMade { origin, lines, hosts_affected, .. } => {
+                let hosts = match hosts_affected.as_slice() {
+                    [] => String::new(),
+                    hosts => format!(" (hosts affected: {})", hosts.join(", ")),
+                };
+                let lines = match lines.as_slice() {
+                    [] => "nothing was to change".to_owned(),
+                    lines => lines.join("; "),
+                };
+                format!("{origin}: {lines}{hosts}")
+            }
+            ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.message),
+            ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
+            SessionBegan { initiator, peer, portal } => {
+                format!("{}: logged in at {portal}", who(subject, Some(initiator), peer))
+            }
+            SessionEnded { initiator, peer, end, .. } => {
+                format!("{}: session ended: {end}", who(subject, Some(initiator), peer))
+            }
+            LoginRefused { initiator, peer, refusal, .. } => {
+                format!("{}: login refused: {refusal}", who(subject, initiator.as_ref(), peer))
+            }
+            AddressBlocked { portal } => {
+                format!("{subject}: not heard at {portal}: too many secrets were wrong from there")
+            }
+            EventsHeldBack { of } => held_back(*of),
+            DaemonStarted { version } => format!("tangelo {version} has started"),
+            DaemonStopped { version } => format!("tangelo {version} has stopped in order"),
+            PoolOpened { drives, lost_drives: 0 } => format!("{subject}: opened with {drives} drives"),
+            PoolOpened { drives, lost_drives } => {
+                format!("{subject}: opened with {drives} drives, without {lost_drives}")
+            }
+            PoolClosed { why } => format!("{subject}: closed: {why}"),
+            PoolFailed { why } => format!("{subject}: failed: {why}"),
+            DriveGivenUp { pool, trouble } => {
+                format!("{subject}: {}: pool {pool} goes on without it", lost(*trouble))
+            }
+            DriveReturned { pool } => format!("{subject}: is back in pool {pool}"),
+            DriveJoined { pool } => format!("{subject}: has joined pool {pool}"),
+            DriveEmptying { pool, slow: true } => {
+                format!("{subject}: much slower than its siblings: pool {pool} empties it")
+            }
+            DriveEmptying { pool, slow: false } => format!("{subject}: pool {pool} empties it"),
+            DriveKept { pool } => format!("{subject}: stays in pool {pool}, and is not emptied any more"),
+            DriveLeft { pool } => format!("{subject}: has left pool {pool}"),
+            RepairBegan { what, bytes } => {
+                format!("{subject}: {} has begun: {} to write anew", what.word(), size(*bytes))
+            }
+            RepairEnded { what, written_bytes } => {
+                format!("{subject}: {} has ended: {} written anew", what.word(), size(*written_bytes))
+            }
+            ScrubBegan {} => format!("{subject}: a scrub has begun"),
+            ScrubEnded { complete, repaired, unreadable } => {
+                let how = if *complete { "" } else { " before it was complete" };
+                let found = match (repaired, unreadable) {
+                    (0, 0) => "nothing wrong".to_owned(),
+                    (repaired, 0) => format!("{repaired} batches repaired"),
+                    (repaired, unreadable) => {
+                        format!("{repaired} batches repaired, {unreadable} unreadable")
+                    }
+                };
+                format!("{subject}: the scrub has ended{how}: {found}")
+            }
+            SnapshotsTaken { volumes, expired } => {
+                let expired = match expired {
+                    0 => String::new(),
+                    count => format!("; {count} older ones have expired"),
+                };
+                format!("{subject}: snapshots of {} taken{expired}", volumes.join(", "))
+            }
+            VolumeExpired { pool, why } => {
+                let why = match why {
+                    Expiry::Overdue => "its time in the bin was over",
+                    Expiry::PoolFull => "the pool was nearly full",
+                };
+                format!("{subject}: deleted for good from the bin of pool {pool}: {why}")
+            }
+        }
+    }
+}
+
+fn problem_text(problem: &Problem, before: &str) -> String {
+    let action = match problem.action() {
+        action if action.is_empty() => action,
+        action => format!("; {action}"),
+    };
+    format!("{}: {}{before}{action}", problem.subject, problem.reason())
+}
+
+/// `pve1 (iqn.1993-08.org.debian:01:abc, 10.0.0.7:40112)`.
+fn who(subject: &Subject, initiator: Option<&String>, peer: &str) -> String {
+    match (subject, initiator) {
+        (Subject::Host(host), Some(initiator)) => format!("{host} ({}, {peer})", visible(initiator)),
+        (_, Some(initiator)) => format!("{} ({peer})", visible(initiator)),
+        (_, None) => peer.to_owned(),
+    }
+}
+
+/// A peer may call itself anything.
+fn visible(name: &str) -> String {
+    name.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}
+
+fn held_back(code: EventCode) -> String {
+    format!("events of the code {code} were counted and not recorded one by one: too many at once")
+}
+
+fn lost(trouble: DriveTrouble) -> &'static str {
+    match trouble {
+        DriveTrouble::Failed => "was taken out for its errors",
+        DriveTrouble::Missing => "is missing",
+        DriveTrouble::Slow => "was much slower than its siblings",
+    }
+}

@@ -1,0 +1,155 @@
+//! Events: pages of them, and a stream that pushes each when it happens (server-sent events).
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use api::{CommandError, CommandErrorKind, Event, EventPage};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use base::limits::EVENTS_AT_ONCE_MAX;
+use bytes::Bytes;
+use hyper::body::Frame;
+use serde::Deserialize;
+use tokio::sync::mpsc;
+
+use super::State;
+use super::extract::{Options, json_response};
+use super::routes::Answer;
+use crate::events::{Begin, EventLog};
+use crate::rest::{EventList, SCHEMA};
+
+/// Events of a page where the client names no number.
+const PAGE: usize = 100;
+/// After so long without an event, a stream says that it is alive: who has gone is noticed.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+/// Pieces of a stream that wait for the client. While they do, its events stay in the log.
+const PIECES_WAITING: usize = 4;
+
+pub(super) fn router() -> Router<State> {
+    Router::new().route("/v1/events", get(list_events)).route("/v1/events/stream", get(stream_events))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct PageOptions {
+    /// Only events after this number. A page ends at the number of its last event.
+    after: Option<u64>,
+    /// Only events from this moment on, in milliseconds since 1970. Not beside `after`.
+    since_ms: Option<u64>,
+    /// At most so many; where it is not given, 100, and never more than 512.
+    limit: Option<usize>,
+}
+
+/// Lists events in their order. Without `after` and `since_ms`, the newest ones.
+#[utoipa::path(get, path = "/v1/events", tag = "events", params(PageOptions), responses((status = 200, body = EventList), (status = "default", body = CommandError)))]
+pub(super) async fn list_events(
+    Shared(state): Shared<State>,
+    Options(options): Options<PageOptions>,
+) -> Answer {
+    let from = match (options.after, options.since_ms) {
+        (None, None) => Begin::Newest,
+        (Some(after), None) => Begin::After(after),
+        (None, Some(ms)) => Begin::Moment(ms),
+        (Some(_), Some(_)) => {
+            let message = "\"after\" and \"since_ms\" cannot be used together";
+            return Err(CommandError::new(CommandErrorKind::Invalid, message, "").into());
+        }
+    };
+    let limit = options.limit.unwrap_or(PAGE).min(EVENTS_AT_ONCE_MAX);
+    let EventPage { events, dropped, newest } = state.events.page(from, limit);
+    Ok(json_response(&EventList { schema: SCHEMA, events, dropped, newest }))
+}
+
+#[derive(Deserialize, utoipa::IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct StreamOptions {
+    /// Begin after this number; where it is not given, with the next event. The header `Last-Event-ID` has precedence.
+    after: Option<u64>,
+}
+
+/// Pushes each event when it happens, as server-sent events. The data of a message is an event, its id is the event's number;
+/// the header `Last-Event-ID` resumes after it. A message of the type `dropped` says how many events were missed.
+#[utoipa::path(get, path = "/v1/events/stream", tag = "events", params(StreamOptions, ("Last-Event-ID" = Option<u64>, Header, description = "Begin after this number")), responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = CommandError)))]
+pub(super) async fn stream_events(
+    Shared(state): Shared<State>,
+    headers: HeaderMap,
+    Options(options): Options<StreamOptions>,
+) -> Answer {
+    let last = match headers.get("Last-Event-ID").map(|value| value.to_str().map(str::parse)) {
+        None => None,
+        Some(Ok(Ok(last))) => Some(last),
+        Some(_) => {
+            let message = "the header Last-Event-ID is not the number of an event";
+            return Err(CommandError::new(CommandErrorKind::Invalid, message, "").into());
+        }
+    };
+    let newest = state.events.progress().borrow().newest;
+    let after = last.or(options.after).unwrap_or(newest);
+    let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
+    tokio::spawn(push(state.events.clone(), after, pieces));
+    let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
+    let response: Response = (headers, Body::new(Pieces(waiting))).into_response();
+    Ok(response)
+}
+
+/// Until the client has gone or the daemon has stopped.
+async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Bytes>) {
+    let mut progress = log.progress();
+    // the head of the answer goes out at once
+    let mut piece = ": events\n\n".to_owned();
+    loop {
+        if pieces.send(Bytes::from(piece)).await.is_err() {
+            return;
+        }
+        piece = String::new();
+        let ended = progress.borrow_and_update().ended;
+        for event in log.page(Begin::After(after), EVENTS_AT_ONCE_MAX).events {
+            if event.sequence > after + 1 {
+                let dropped = event.sequence - after - 1;
+                piece.push_str(&format!("event: dropped\ndata: {{\"dropped\": {dropped}}}\n\n"));
+            }
+            after = event.sequence;
+            piece.push_str(&message(&event));
+        }
+        if !piece.is_empty() {
+            continue;
+        }
+        if ended {
+            return;
+        }
+        tokio::select! {
+            changed = progress.changed() => if changed.is_err() { return },
+            () = tokio::time::sleep(HEARTBEAT) => {}
+            () = pieces.closed() => return,
+        }
+        piece = ":\n\n".to_owned();
+    }
+}
+
+fn message(event: &Event) -> String {
+    let data = serde_json::to_string(event).expect("events can be said in JSON");
+    format!("id: {}\ndata: {data}\n\n", event.sequence)
+}
+
+/// A body that is made while it is sent.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl hyper::body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
