@@ -189,7 +189,7 @@ client_stop() {
     grep "no mismatch" /run/client.out | sed 's/^/        /' || { tail -n 3 /run/client.err; return 1; }
     grep -q " 0 refused" /run/client.out || { echo "hosts were refused"; return 1; }
     pause=$(sed -n 's/.* \([0-9]*\) ms longest pause.*/\1/p' /run/client.out)
-    [ "$pause" -lt $((${1:-10} * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
+    [ "$pause" -lt $((${1:-10} * slowness * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
 }
 
 # client_stop_refused: some of it was refused, because there was no space.
@@ -202,7 +202,7 @@ client_stop_refused() {
 
 # becomes SECONDS EXPRESSION [NAME]: what status says, as JSON, comes to be so within so many seconds; $path is that of NAME.
 becomes() {
-    local began now path=
+    local began now path= limit=$(($1 * slowness))
     [ $# -lt 3 ] || path=$(path "$3")
     began=$(seconds)
     while true; do
@@ -212,8 +212,8 @@ becomes() {
             awk "BEGIN { printf \"        %s %s: after %.1f s\n\", \"${3:-}\", \"$(tr -d '"\\' <<<"$2")\", $now - $began }"
             return 0
         fi
-        awk "BEGIN { exit !($now - $began > $1) }" || continue
-        echo "not within $1 s: $2 ${3:-}"
+        awk "BEGIN { exit !($now - $began > $limit) }" || continue
+        echo "not within $limit s: $2 ${3:-}"
         explain
         return 1
     done
