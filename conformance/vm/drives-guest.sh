@@ -243,6 +243,8 @@ def pool: .array.pools[0];
 def drive: pool.drives[] | select(.path == $path);
 def state: [drive | .state] | first // "none";
 def is($word): state == $word;
+# Given up for this reason. A pool that is soon rebuilt has let the drive go before anybody asks; what failed is remembered then.
+def given_up($word): is($word) or ([.array.problems[] | select(.code == "drive-given-up" and .about.name == $path and .facts.trouble == $word)] | length) > 0;
 def errors: drive | .errors | .read + .write + .checksum;
 def listed: [.array.drives[]? | select(.path == $path)] | first;
 def survives($n): pool.failures_survivable == $n;
