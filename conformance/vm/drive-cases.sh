@@ -50,7 +50,7 @@ others() {
 
 # A drive is gone: MISSING in ten seconds, hosts served, the spare in its place, and safe for any two more.
 lost_and_replaced='
-becomes 10 "is(\"missing\")" $victim
+becomes 10 "given_up(\"missing\")" $victim
 client_lives
 becomes 300 "is(\"none\") and whole(5)" $victim
 [ "$(status | jq "[.array.pools[0].drives[] | select(.errors.checksum > 0)] | length")" = 0 ]
@@ -106,7 +106,7 @@ fails_by() {
     local kind=$1 operation=$2
     step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; client_start; sleep 2"
     qmp_step "every $operation fails" inject "$kind-1" "\"iotype\":\"$operation\",\"errno\":5"
-    step "FAILED, spare joins, data safe" "becomes 60 'is(\"failed\")' $kind-1
+    step "FAILED, spare joins, data safe" "becomes 60 'given_up(\"failed\")' $kind-1
 client_lives
 becomes 90 'is(\"none\") and whole(5)' $kind-1"
     if [ "$operation" = flush ]; then qmp_step "well again" replug "$kind-1"; else qmp_step "well again" heal "$kind-1"; fi
@@ -135,7 +135,7 @@ hangs() {
     local kind=$1
     step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; patient $kind-1; client_start; sleep 2"
     qmp_step "it hangs" throttle "$kind-1" 1 0
-    step "MISSING, spare joins, data safe" "becomes 25 'is(\"missing\")' $kind-1
+    step "MISSING, spare joins, data safe" "becomes 25 'given_up(\"missing\")' $kind-1
 client_lives
 becomes 90 'is(\"none\") and whole(5)' $kind-1"
     step "no other drive is blamed" "sleep 30; becomes 1 'whole(5)'; [ \$(jq '[.array.pools[0].drives[].errors | .read + .write + .checksum] | add' /run/status) = 0 ]"
@@ -161,7 +161,7 @@ protected() {
     local kind=$1
     step "an array with a spare" "fresh parity-2 $kind-1 $(others "$kind" 4) -- $kind-2; client_start; sleep 2"
     step "write-protected: taken out, spare joins, data safe" "blockdev --setro \$(path $kind-1)
-becomes 60 'is(\"failed\") or is(\"missing\")' $kind-1
+becomes 60 'given_up(\"failed\") or given_up(\"missing\")' $kind-1
 client_lives
 becomes 90 'is(\"none\") and whole(5)' $kind-1"
     step "writable again, and taken as new" "victim=$kind-1; blockdev --setrw \$(path $kind-1)$back_and_taken"

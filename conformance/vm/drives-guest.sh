@@ -189,7 +189,7 @@ client_stop() {
     grep "no mismatch" /run/client.out | sed 's/^/        /' || { tail -n 3 /run/client.err; return 1; }
     grep -q " 0 refused" /run/client.out || { echo "hosts were refused"; return 1; }
     pause=$(sed -n 's/.* \([0-9]*\) ms longest pause.*/\1/p' /run/client.out)
-    [ "$pause" -lt $((${1:-10} * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
+    [ "$pause" -lt $((${1:-10} * slowness * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
 }
 
 # client_stop_refused: some of it was refused, because there was no space.
@@ -202,7 +202,7 @@ client_stop_refused() {
 
 # becomes SECONDS EXPRESSION [NAME]: what status says, as JSON, comes to be so within so many seconds; $path is that of NAME.
 becomes() {
-    local began now path=
+    local began now path= limit=$(($1 * slowness))
     [ $# -lt 3 ] || path=$(path "$3")
     began=$(seconds)
     while true; do
@@ -212,8 +212,8 @@ becomes() {
             awk "BEGIN { printf \"        %s %s: after %.1f s\n\", \"${3:-}\", \"$(tr -d '"\\' <<<"$2")\", $now - $began }"
             return 0
         fi
-        awk "BEGIN { exit !($now - $began > $1) }" || continue
-        echo "not within $1 s: $2 ${3:-}"
+        awk "BEGIN { exit !($now - $began > $limit) }" || continue
+        echo "not within $limit s: $2 ${3:-}"
         explain
         return 1
     done
@@ -243,6 +243,8 @@ def pool: .array.pools[0];
 def drive: pool.drives[] | select(.path == $path);
 def state: [drive | .state] | first // "none";
 def is($word): state == $word;
+# Given up for this reason. A pool that is soon rebuilt has let the drive go before anybody asks; what failed is remembered then.
+def given_up($word): is($word) or ([.array.problems[] | select(.code == "drive-given-up" and .about.name == $path and .facts.trouble == $word)] | length) > 0;
 def errors: drive | .errors | .read + .write + .checksum;
 def listed: [.array.drives[]? | select(.path == $path)] | first;
 def survives($n): pool.failures_survivable == $n;

@@ -41,7 +41,7 @@ becomes 60 whole"
 suspended() {
     step "an array with a spare" "$on_dm; sleep 3"
     step "it hangs: MISSING, spare joins, data safe" "dmsetup suspend --noflush --nolockfs dm-nvme-1
-victim=dm-nvme-1; becomes 25 'is(\"missing\")' \$victim$gone_well"
+victim=dm-nvme-1; becomes 25 'given_up(\"missing\")' \$victim$gone_well"
     step "it answers, is refused, and taken as new" "victim=dm-nvme-1; dmsetup resume dm-nvme-1$back_and_taken"
     step "everything acknowledged is read" "client_stop 25"
 }
@@ -199,7 +199,7 @@ becomes 20 'whole(4)'"
 }
 
 kernel_cases() {
-    local out='is("failed") or is("missing")' debugfs='d=$(echo /sys/kernel/debug/scsi_debug/*:0:0:0); '
+    local out='given_up("failed") or given_up("missing")' debugfs='d=$(echo /sys/kernel/debug/scsi_debug/*:0:0:0); '
     play "nvme: controller resets" resets nvme 'echo 1 >$of/device/reset_controller'
     play "scsi: resets of the unit" resets scsi 'sg_reset --no-escalate --device $g'
     play "megasas: resets of the host" resets megasas 'sg_reset --no-escalate --host $g'
@@ -230,13 +230,13 @@ kernel_cases() {
     play "scsi_debug: medium errors" debug "" "scrubbed: errors are counted, data safe" 'echo 2 >/sys/bus/pseudo/drivers/scsi_debug/opts
 t pool set p --repair-share 90; t pool scrub p; becomes 300 "pool.scrub.running == false and pool.scrub.last.complete"; becomes 60 whole'
     play "scsi_debug: commands time out" debug "every_nth=1" "MISSING, spare joins, data safe" 'echo 5 >/sys/block/$(device debug)/device/timeout; echo 4 >/sys/bus/pseudo/drivers/scsi_debug/opts
-becomes 60 "is(\"missing\") or is(\"failed\")" $victim'"$gone_well"
+becomes 60 "given_up(\"missing\") or given_up(\"failed\")" $victim'"$gone_well"
     play "scsi_debug: aborted commands" debug "every_nth=5" "borne, or taken out; data safe" 'echo 16 >/sys/bus/pseudo/drivers/scsi_debug/opts; sleep 20; client_lives; becomes 60 whole'
     play "scsi_debug: write-protected" debug "" "taken out, spare joins, data safe" 'echo 1 >/sys/module/scsi_debug/parameters/wp
-becomes 30 "is(\"missing\") or is(\"failed\")" $victim'"$gone_well"
+becomes 30 "given_up(\"missing\") or given_up(\"failed\")" $victim'"$gone_well"
     play "null_blk: bad blocks" null "borne, or taken out; data safe" 'echo "+0-262143" >$n/badblocks
 becomes 60 "is(\"failed\") or is(\"none\")" $victim'"$gone_well"
     play "null_blk: power off" null "MISSING, spare joins, data safe" 'echo 0 >$n/power
-becomes 10 "is(\"missing\")" $victim'"$gone_well"
+becomes 10 "given_up(\"missing\")" $victim'"$gone_well"
     play "null_blk: blocks of 4 KiB" null "in service" 'becomes 10 "whole(5)" $victim' 4096
 }
