@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    ArrayStatus, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics, Origin, PoolStatus,
-    Problem, SnapshotStatus, VolumeStatus,
+    ArrayStatus, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics, Origin,
+    PoolStatus, Problem, SnapshotStatus, VolumeStatus,
 };
 
 /// The answer to a command that was carried out.

@@ -1,5 +1,5 @@
 //! The sources of the workspace, for tests that look for a name in them.
-#![expect(clippy::disallowed_methods, reason = "a test may read files of the repository")]
+#![allow(clippy::disallowed_methods, reason = "a test may read files of the repository")]
 
 use std::path::{Path, PathBuf};
 

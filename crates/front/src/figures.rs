@@ -25,6 +25,11 @@ pub(crate) struct Arrival {
     at: Nanos,
 }
 
+#[cfg(test)]
+impl Arrival {
+    pub(crate) const SAMPLE: Arrival = Arrival { kind: scsi::Traffic::Other, at: Nanos(0) };
+}
+
 /// A command that was answered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answered {

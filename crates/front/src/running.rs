@@ -82,7 +82,7 @@ mod tests {
     #[test]
     fn its_own_initiator_decides_how_a_command_ends() {
         let end = |order: &[Abort]| {
-            let command = RunningCommand::new(TaskTag(1), VolumeId(1));
+            let command = RunningCommand::new(TaskTag(1), VolumeId(1), Arrival::SAMPLE);
             order.iter().for_each(|&how| command.abort(how));
             assert_eq!(command.stopped.get(), !order.is_empty());
             command.aborted()

@@ -50,14 +50,8 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
                 Copy { from: from.clone(), to: to.clone(), block_bytes: *block as usize, depth: *depth };
             let (bytes, seconds) = in_world(move |env| copy::copy(env, &copy))?;
             let rate = bytes as f64 / f64::from(1 << 20) / seconds;
-            say(
-                out,
-                &format!(
-                    "copied: {} in {} s, {rate:.0} MiB/s\n",
-                    base::units::size(bytes),
-                    units::short(seconds)
-                ),
-            )
+            let (bytes, seconds) = (base::units::size(bytes), units::short(seconds));
+            say(out, &format!("copied: {bytes} in {seconds} s, {rate:.0} MiB/s\n"))
         }
         Bench::Offload { from, to, bytes, block } => {
             let (Target::Iscsi(source), Target::Iscsi(destination)) = (from.clone(), to.clone()) else {

@@ -56,32 +56,34 @@ impl Manager {
         }
     }
 
+    /// What is answered without a turn, also while the array starts; any other command is given back.
+    async fn answer_at_once(&self, command: Command) -> Result<Reply, Command> {
+        match command {
+            Command::Status => Ok(Reply::Status(Box::new(self.status().await))),
+            Command::Problems => Ok(Reply::Problems(self.all_problems().await)),
+            Command::Metrics => Ok(Reply::Metrics(Box::new(self.metrics().await))),
+            Command::Report { subject, facts, count } => {
+                self.record_report(Report { subject, facts, count });
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
+            Command::EventsKept(kept) => {
+                *self.journal_trouble.borrow_mut() = kept.err();
+                self.problems_may_differ();
+                Ok(drive_commands::done(Vec::new(), false, None))
+            }
+            other => Err(other),
+        }
+    }
+
     pub(crate) async fn carry_out(
         self: Rc<Self>,
         command: Command,
         order: &Rc<order::Order>,
     ) -> Result<Reply, CommandError> {
-        if command == Command::Status {
-            return Ok(Reply::Status(Box::new(self.status().await)));
-        }
-        if command == Command::Problems {
-            return Ok(Reply::Problems(self.all_problems().await));
-        }
-        if command == Command::Metrics {
-            return Ok(Reply::Metrics(Box::new(self.metrics().await)));
-        }
-        match command {
-            Command::Report { subject, facts, count } => {
-                self.record_report(Report { subject, facts, count });
-                return Ok(drive_commands::done(Vec::new(), false, None));
-            }
-            Command::EventsKept(kept) => {
-                *self.journal_trouble.borrow_mut() = kept.err();
-                self.problems_may_differ();
-                return Ok(drive_commands::done(Vec::new(), false, None));
-            }
-            _ => {}
-        }
+        let command = match self.answer_at_once(command).await {
+            Ok(reply) => return Ok(reply),
+            Err(command) => command,
+        };
         self.ready.pass().await;
         if command == Command::Shutdown {
             return self.shut_down().await;

@@ -18,7 +18,7 @@
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
-//! | `status`, `pool_status`, `condition`, `words` | what administrators read |
+//! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
 //! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
 

@@ -175,19 +175,20 @@ mod tests {
 
     #[test]
     fn what_begins_changes_and_ends_is_told() {
+        use std::slice::from_ref;
         let (one, two) = (degraded(&["a"]), degraded(&["a", "b"]));
         let table: [(&[Problem], &[Problem], &[&str]); 7] = [
             (&[], &[], &[]),
             (&[], &[full(82)], &["pool-filling began"]),
             (&[full(82)], &[full(83)], &[]),
             (&[full(83)], &[full(91)], &["pool-filling became pool-nearly-full"]),
-            (&[one.clone()], &[two.clone()], &["pool-degraded became pool-degraded"]),
+            (from_ref(&one), from_ref(&two), &["pool-degraded became pool-degraded"]),
             (
                 &[one.clone(), full(91)],
                 &[two.clone(), two.clone()],
                 &["pool-nearly-full ended", "pool-degraded became pool-degraded"],
             ),
-            (&[one, full(91)], &[], &["pool-degraded ended", "pool-nearly-full ended"]),
+            (&[one.clone(), full(91)], &[], &["pool-degraded ended", "pool-nearly-full ended"]),
         ];
         for (before, after, expected) in table {
             let mut told = told(before, after);

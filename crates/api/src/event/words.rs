@@ -17,15 +17,7 @@ impl EventFacts {
             }
             ProblemEnded { problem } => format!("{subject}: no longer: {}", problem.reason()),
             ChangeMade { origin, lines, hosts_affected, .. } => {
-                let hosts = match hosts_affected.as_slice() {
-                    [] => String::new(),
-                    hosts => format!(" (hosts affected: {})", hosts.join(", ")),
-                };
-                let lines = match lines.as_slice() {
-                    [] => "nothing was to change".to_owned(),
-                    lines => lines.join("; "),
-                };
-                format!("{origin}: {lines}{hosts}")
+                format!("{origin}: {}", changed(lines, hosts_affected))
             }
             ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.message),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
@@ -70,14 +62,7 @@ impl EventFacts {
             ScrubBegan {} => format!("{subject}: a scrub has begun"),
             ScrubEnded { complete, repaired, unreadable } => {
                 let how = if *complete { "" } else { " before it was complete" };
-                let found = match (repaired, unreadable) {
-                    (0, 0) => "nothing wrong".to_owned(),
-                    (repaired, 0) => format!("{repaired} batches repaired"),
-                    (repaired, unreadable) => {
-                        format!("{repaired} batches repaired, {unreadable} unreadable")
-                    }
-                };
-                format!("{subject}: the scrub has ended{how}: {found}")
+                format!("{subject}: the scrub has ended{how}: {}", scrubbed(*repaired, *unreadable))
             }
             SnapshotsTaken { volumes, expired } => {
                 let expired = match expired {
@@ -87,13 +72,32 @@ impl EventFacts {
                 format!("{subject}: snapshots of {} taken{expired}", volumes.join(", "))
             }
             VolumeExpired { pool, why } => {
-                let why = match why {
-                    Expiry::Overdue => "its time in the bin was over",
-                    Expiry::PoolFull => "the pool was nearly full",
-                };
-                format!("{subject}: deleted for good from the bin of pool {pool}: {why}")
+                format!("{subject}: deleted for good from the bin of pool {pool}: {}", expired(*why))
             }
         }
+    }
+}
+
+fn changed(lines: &[String], hosts_affected: &[String]) -> String {
+    let lines = if lines.is_empty() { "nothing was to change".to_owned() } else { lines.join("; ") };
+    match hosts_affected {
+        [] => lines,
+        hosts => format!("{lines} (hosts affected: {})", hosts.join(", ")),
+    }
+}
+
+fn scrubbed(repaired: u64, unreadable: u64) -> String {
+    match (repaired, unreadable) {
+        (0, 0) => "nothing wrong".to_owned(),
+        (repaired, 0) => format!("{repaired} batches repaired"),
+        (repaired, unreadable) => format!("{repaired} batches repaired, {unreadable} unreadable"),
+    }
+}
+
+fn expired(why: Expiry) -> &'static str {
+    match why {
+        Expiry::Overdue => "its time in the bin was over",
+        Expiry::PoolFull => "the pool was nearly full",
     }
 }
 

@@ -248,6 +248,26 @@ impl ArrayBench {
     }
 }
 
+impl ArrayBench {
+    fn visit(&self, host: u16, tally: &Option<Rc<Tally>>) -> Visit {
+        Visit {
+            host,
+            volumes: self.volumes.clone(),
+            logins: self.logins.clone(),
+            shared: self.shared.clone(),
+            holders: self.holders.clone(),
+            // what administrators do to drives has seeds of its own
+            // a batch that the full file system has kept back is written when there is room, aborted or not
+            // what was aborted may count or not
+            interferes: (!self.orders.any() && !self.plan.has(Trouble::NoSpace) && tally.is_none())
+                .then_some(self.who.rough),
+            ranges: self.who.ranges,
+            runs_full: self.plan.has(Trouble::NoSpace),
+            tally: tally.clone(),
+        }
+    }
+}
+
 impl Bench for ArrayBench {
     fn start(&mut self, simulation: &mut Simulation, _: u32) -> Session {
         if !self.prepared.get() {
@@ -296,21 +316,7 @@ impl Bench for ArrayBench {
             }
             let opening = Opening::default();
             let (place, ready, tasks) = (opening.clone(), ready.clone(), io.clone());
-            let visit = Visit {
-                host,
-                volumes: self.volumes.clone(),
-                logins: self.logins.clone(),
-                shared: self.shared.clone(),
-                holders: self.holders.clone(),
-                // what administrators do to drives has seeds of its own
-                // a batch that the full file system has kept back is written when there is room, aborted or not
-                // what was aborted may count or not
-                interferes: (!self.orders.any() && !self.plan.has(Trouble::NoSpace) && tally.is_none())
-                    .then_some(self.who.rough),
-                ranges: self.who.ranges,
-                runs_full: self.plan.has(Trouble::NoSpace),
-                tally: tally.clone(),
-            };
+            let visit = self.visit(host, &tally);
             io.spawn(async move { open_session(tasks, visit, ready, place).await });
             simulation.world.nudge(client, 0);
             lanes.push(LaneSlot { process: client, shard: 0, io, opening, volumes: self.volumes.clone() });

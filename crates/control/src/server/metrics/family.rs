@@ -29,6 +29,7 @@ impl Unit {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn word(self) -> &'static str {
         match self {
             Unit::None => "",
@@ -55,6 +56,7 @@ impl Kind {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn word(self) -> &'static str {
         match self {
             Kind::Gauge => "gauge",
@@ -90,6 +92,7 @@ pub(super) enum Samples {
 
 impl Family {
     /// The name as queries use it: with prefix, unit and `_total`.
+    #[cfg(test)]
     pub(super) fn full_name(&self) -> String {
         let unit = if self.unit == Unit::None { "" } else { "_" };
         let total = if self.kind == Kind::Counter { "_total" } else { "" };
