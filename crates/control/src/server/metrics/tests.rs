@@ -60,7 +60,7 @@ tangelo_volume_command_bytes_total{volume=\"(other)\",operation=\"write\"} 0
         "tangelo_uptime_seconds 93784.0",
         "tangelo_pool_used_bytes{pool=\"fast\"} 550000000000",
         "tangelo_pool_copied_by_reference_bytes{pool=\"fast\"} 85899345920",
-        "tangelo_pool_repair_remaining_bytes{pool=\"fast\"} 40587440548",
+        "tangelo_pool_repair_remaining_bytes{pool=\"fast\"} 40587440948",
         "tangelo_pool_drives_out_of_service{pool=\"fast\"} 1",
         "tangelo_lane_host_written_bytes_total{pool=\"fast\",lane=\"1\"} 1099511627776",
         "tangelo_drive_errors_total{drive=\"/dev/nvme2n1\",pool=\"fast\",kind=\"checksum\"} 12",
