@@ -15,10 +15,8 @@ pub const FIGURES_ARE_WHAT_HOSTS_DID: Scenario = Scenario {
                never fall, and a host that logs in again goes on where it was",
     run: |seed, mut options| {
         let met = || {
-            [
-                counted("figures: exact after a write"),
-                counted("figures: compared after a host had logged in again"),
-            ]
+            ["figures: exact after a write", "figures: compared after a host had logged in again"]
+                .map(counted)
         };
         let before = met();
         for n in 0..RUNS_MAX {
@@ -27,9 +25,10 @@ pub const FIGURES_ARE_WHAT_HOSTS_DID: Scenario = Scenario {
             }
             run_figures(seed * 100 + n, plan(seed + n), options.trace.take())?;
         }
-        Err(Failure::Broken(format!(
-            "in {RUNS_MAX} runs the figures were never exact, or nobody logged in again"
-        )))
+        let compared = counted("figures: compared with what hosts did");
+        let message =
+            format!("in {RUNS_MAX} runs: {compared} comparisons; exact, after another login: {:?}", met());
+        Err(Failure::Broken(message))
     },
 };
 
@@ -41,7 +40,7 @@ fn plan(seed: u64) -> Plan {
     let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 5, 600);
     plan.volumes =
         (1..=2).map(|volume| VolumePlan { volume, blocks: 600, write_back: volume == 2 }).collect();
-    (plan.course.rounds, plan.course.requests, plan.course.depth) = (1, 150, 2);
+    (plan.course.rounds, plan.course.requests, plan.course.depth) = (1, 150, 1);
     if seed.is_multiple_of(2) {
         plan.troubles = vec![Trouble::Reset];
         plan.course.fault_interval = Some(Nanos::from_millis(3));
