@@ -116,8 +116,8 @@ impl Way {
             self.tally.iter().for_each(|tally| tally.sent(self.host, &command));
             match self.session.command(command.clone(), abort_at).await {
                 Ended::Completed(completion) => {
-                    let done_well = self.tally.iter().filter(|_| completion.status == 0);
-                    done_well.for_each(|tally| tally.answered(self.host, &command));
+                    let well = completion.status == 0;
+                    self.tally.iter().for_each(|tally| tally.ended(self.host, &command, well));
                     let forbidden = |volume: u32| self.holders.forbid(volume, self.host, sent);
                     if completion.status == 0 && written.is_some_and(forbidden) {
                         return Answer::Failed("it was carried out under another's reservation".to_owned());

@@ -4,7 +4,7 @@
 //!   bytes of answers that hosts have seen  ≤  bytes that the array counts  ≤  bytes of commands that hosts have sent
 //! ```
 //!
-//! A command that was aborted or whose answer was lost may count or not. As long as there is none and nothing is in flight,
+//! A command that was refused does not count. One that was aborted or whose answer was lost may count or not. As long as there is none and nothing is in flight,
 //! the array's count is exact. It never becomes smaller while the program runs.
 
 use std::cell::RefCell;
@@ -53,6 +53,11 @@ impl Bytes {
         self.written += other.written;
     }
 
+    fn remove(&mut self, other: Bytes) {
+        self.read -= other.read;
+        self.written -= other.written;
+    }
+
     fn is_within(self, other: Bytes) -> bool {
         self.read <= other.read && self.written <= other.written
     }
@@ -79,21 +84,30 @@ impl Tally {
         add(&mut self.sent.borrow_mut(), host, command);
     }
 
-    /// The command has ended well.
-    pub fn answered(&self, host: u16, command: &Request) {
-        add(&mut self.answered.borrow_mut(), host, command);
+    /// The command has ended. Unless it has ended well, it has read and written nothing.
+    pub fn ended(&self, host: u16, command: &Request, well: bool) {
+        match well {
+            true => add(&mut self.answered.borrow_mut(), host, command),
+            false => each(host, command, |whose, bytes| {
+                self.sent.borrow_mut().get_mut(&whose).expect("it was sent").remove(bytes);
+            }),
+        }
     }
 }
 
-pub fn host_name(host: u16) -> String {
+fn host_name(host: u16) -> String {
     format!("host{host}")
 }
 
 fn add(sums: &mut Sums, host: u16, command: &Request) {
+    each(host, command, |whose, bytes| sums.entry(whose).or_default().add(bytes));
+}
+
+/// Calls `act` with those whose sums the command belongs to, and its bytes.
+fn each(host: u16, command: &Request, mut act: impl FnMut(Whose, Bytes)) {
     let volume = Lun::parse(command.lun).expect("the host made it").number();
-    let bytes = bytes_of(command);
     for whose in [Whose::Host(host_name(host)), Whose::Volume(format!("volume{volume}"))] {
-        sums.entry(whose).or_default().add(bytes);
+        act(whose, bytes_of(command));
     }
 }
 
