@@ -172,16 +172,16 @@ becomes 30 'is(\"online\") and whole(5) and errors == 0' $kind-1"
     step "everything acknowledged is read" "client_stop 40"
 }
 
-# too_few: as many drives as the protection needs, one goes for a while, hosts write, it comes back: nothing to rebuild on before.
+# away KIND: of as few drives as the protection needs one goes for a while, hosts write, it comes back: nothing to rebuild on before.
 away() {
     local kind=$1
-    step "an array without a spare" "fresh parity-2 $kind-1 $(others "$kind" 3); client_start; sleep 2"
+    step "an array without a spare" "fresh parity-2 $kind-1 $(others "$kind" 2); client_start; sleep 2"
     step "gone: MISSING, served, and one more would be survived" "remove $kind-1
 becomes 10 'is(\"missing\") and survives(1)' $kind-1
 sleep 10; client_lives; becomes 1 'is(\"missing\") and survives(1) and .summary.data_safe' $kind-1"
     step "back: in service within seconds, and made whole" "rescan; within is_there $kind-1
 becomes 20 'is(\"online\")' $kind-1
-becomes 60 'whole(4)'"
+becomes 60 'whole(3)'"
     step "everything acknowledged is read" client_stop
 }
 

@@ -274,6 +274,47 @@ fn a_drive_that_hangs_holds_up_neither_its_spare_nor_whoever_asks() {
     }
 }
 
+/// The catalog takes its time to record that a spare has joined: until then the spare is no drive that is not there.
+#[test]
+fn a_spare_that_has_just_joined_is_no_problem() {
+    let mut bench = Bench::new(51, &[GIB]);
+    bench.spare(&[3], false).unwrap();
+    for &drive in &bench.drives {
+        bench.lab.simulation.world.set_latency(drive, Nanos::from_millis(300), Nanos::from_millis(500));
+    }
+    bench.lab.simulation.world.vanish(bench.drives[1], None, false);
+    for _ in 0..1200 {
+        bench.lab.pass(Nanos::from_millis(100));
+        let status = bench.lab.status();
+        let spare = status.problems.iter().find(|problem| problem.code() == ProblemCode::SpareUnusable);
+        assert_eq!(spare, None);
+    }
+    assert_eq!(bench.members(), [path(0), path(2), path(3)], "{:#?}", bench.pool());
+}
+
+/// One spare of two pools: the one that needs it first takes it, and the other says so.
+#[test]
+fn a_spare_that_another_pool_has_taken_is_said_to_be_in_it() {
+    let mut bench = Bench::new(52, &[GIB; 4]);
+    let pool = NewPool {
+        name: "slow".into(),
+        protection: "parity-1".into(),
+        width: None,
+        drives: (3..6).map(path).collect(),
+        force: Vec::new(),
+    };
+    bench.lab.change(Command::PoolCreate { pool, dry_run: false });
+    bench.spare(&[6], false).unwrap();
+    let upkeep = Upkeep::Spare { pool: "slow".into(), drives: vec![path(6)], release: false };
+    bench.lab.change(Command::Upkeep { upkeep, dry_run: false });
+    bench.vanish(1);
+    bench.pass(120);
+    assert_eq!(bench.members(), [path(0), path(2), path(6)]);
+    let said = problems(&mut bench);
+    let reason = "it is a spare of pool slow and could not join it: it holds a drive of pool fast";
+    assert!(said.contains(&format!("drive {}: {reason}", path(6))), "{said:#?}");
+}
+
 fn problems(bench: &mut Bench) -> Vec<String> {
     let problems = bench.lab.status().problems.into_iter();
     problems.map(|problem| format!("{}: {}", problem.subject, problem.reason())).collect()

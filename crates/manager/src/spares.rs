@@ -270,7 +270,13 @@ impl Manager {
             for path in &entry.spares.free {
                 let drive = state.drives.iter().find(|drive| drive.path == *path);
                 let looked = drive.is_some() || self.spares_seen.get().is_some();
-                let Some(why) = obstacle(&state, drive).filter(|_| looked) else { continue };
+                let why = match self.pool_of_drive(path) {
+                    // it has just joined; the record of spares follows
+                    Some(pool) if pool == entry.name.to_string() => None,
+                    Some(pool) => Some(SpareObstacle::Member { of: format!("pool {pool}") }),
+                    None => obstacle(&state, drive).filter(|_| looked),
+                };
+                let Some(why) = why else { continue };
                 let facts = ProblemFacts::SpareUnusable { pool: entry.name.to_string(), obstacle: why };
                 problems.push(Problem::new(Subject::drive(path), facts));
             }

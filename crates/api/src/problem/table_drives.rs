@@ -82,7 +82,7 @@ pub(super) const DRIVES: &[ProblemRow] = &[
         harm: Harm::Spare,
         data: DataSafety::Safe,
         meaning: "The drive is a spare of a pool, but it could not join if it were needed.",
-        action: "erase it (`tangelo drive wipe DRIVE`) if nobody needs what is on it, or name another drive as a spare",
+        action: "put it back if it is not there; erase it (`tangelo drive wipe DRIVE`) if nobody needs what is on it; or name another drive as a spare",
         facts: &[
             ("pool", "the pool whose spare it is"),
             (

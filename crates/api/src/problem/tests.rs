@@ -79,6 +79,20 @@ fn a_problem_stays_the_same_while_its_numbers_change() {
     assert_ne!(degraded(vec![lost("a")]).key(), degraded(vec![lost("a"), lost("b")]).key());
 }
 
+#[test]
+fn a_spare_that_is_not_there_is_not_to_be_erased() {
+    let action = |obstacle| {
+        let facts = ProblemFacts::SpareUnusable { pool: "fast".to_owned(), obstacle };
+        Problem::new(Subject::drive("/dev/sdd"), facts).action()
+    };
+    assert_eq!(
+        action(SpareObstacle::Absent),
+        "put it back, or name another; `tangelo drive spare fast /dev/sdd --release` has it be no spare"
+    );
+    assert!(!action(SpareObstacle::TooSmall { has_bytes: 4096 }).contains("wipe"));
+    assert!(action(SpareObstacle::Holds { what: "a swap area".to_owned() }).contains("drive wipe /dev/sdd"));
+}
+
 /// `UPDATE_DOCS=1 cargo test -p api --lib` writes the page anew.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test may read and write files of the repository")]

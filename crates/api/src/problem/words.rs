@@ -4,7 +4,7 @@ use base::calendar::moment;
 use base::units::size;
 
 use super::words_pools as pools;
-use super::{FileUse, LoginLimit, ProblemFacts, Subject};
+use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
 use crate::CommandError;
 
 const DATA_DOUBTED: &str =
@@ -115,8 +115,9 @@ impl ProblemFacts {
             DriveFileRemoved { used_by: FileUse::Pool(pool) } => {
                 format!("replace it before the array stops (`tangelo drive replace {pool} {name} NEW`)")
             }
-            SpareUnusable { pool, .. } => format!(
-                "erase it (`tangelo drive wipe {name}`) if nobody needs what is on it, or name another; `tangelo drive spare {pool} {name} --release` has it be no spare"
+            SpareUnusable { pool, obstacle } => format!(
+                "{}; `tangelo drive spare {pool} {name} --release` has it be no spare",
+                spare_action(obstacle, name)
             ),
             // the row says all
             ArrayStarting {}
@@ -142,6 +143,18 @@ impl ProblemFacts {
             | DriveOfAnotherArray { .. }
             | DriveFileRemoved { .. } => self.code().row().action.to_owned(),
         }
+    }
+}
+
+/// To erase it helps only where something is on it.
+fn spare_action(obstacle: &SpareObstacle, name: &str) -> String {
+    let erase =
+        || format!("erase it (`tangelo drive wipe {name}`) if nobody needs what is on it, or name another");
+    match obstacle {
+        SpareObstacle::Absent => "put it back, or name another".to_owned(),
+        SpareObstacle::GivenUp(_) | SpareObstacle::TooSmall { .. } => "name another".to_owned(),
+        SpareObstacle::Unreadable { .. } => format!("check the drive and its cabling; {}", erase()),
+        SpareObstacle::Member { .. } | SpareObstacle::Holds { .. } | SpareObstacle::OtherVersion => erase(),
     }
 }
 
