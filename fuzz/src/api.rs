@@ -122,8 +122,8 @@ mod tests {
             })
             .collect();
         for (method, path, _) in described() {
-            // the description asks nothing of the array
-            if path == "/v1/openapi.json" {
+            // these ask nothing of the array: the control plane has the answers
+            if ["/v1/openapi.json", "/v1/events", "/v1/events/stream"].contains(&path.as_str()) {
                 continue;
             }
             let is_it = |piece: &str, other: &str| piece == other || piece.starts_with('{');

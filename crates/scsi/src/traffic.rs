@@ -21,7 +21,7 @@ impl Traffic {
     pub fn of(cdb: &[u8]) -> Traffic {
         match cdb.first() {
             Some(0x08 | 0x28 | 0x88 | 0xA8) => Traffic::Read,
-            Some(0x0A | 0x2A | 0x2E | 0x8A | 0x8B | 0x8E | 0xAA) => Traffic::Write,
+            Some(0x0A | 0x2A | 0x2E | 0x8A | 0x8B | 0x8E | 0xAA | 0xAE) => Traffic::Write,
             Some(0x89) => Traffic::CompareAndWrite,
             _ => Traffic::Other,
         }
