@@ -47,13 +47,25 @@ pub(super) struct PageOptions {
     limit: Option<usize>,
 }
 
+/// A number as the description has it: below 2^63.
+fn number(what: &str, value: Option<u64>) -> Result<Option<u64>, CommandError> {
+    match value {
+        Some(value) if i64::try_from(value).is_err() => {
+            let message = format!("{what}: {value} is too large; numbers go up to {}", i64::MAX);
+            Err(CommandError::new(CommandErrorKind::Invalid, message, ""))
+        }
+        _ => Ok(value),
+    }
+}
+
 /// Lists events in their order. Without `after` and `since_ms`, the newest ones.
 #[utoipa::path(get, path = "/v1/events", tag = "events", params(PageOptions), responses((status = 200, body = EventList), (status = "default", body = CommandError)))]
 pub(super) async fn list_events(
     Shared(state): Shared<State>,
     Options(options): Options<PageOptions>,
 ) -> Answer {
-    let from = match (options.after, options.since_ms) {
+    let (after, since_ms) = (number("after", options.after)?, number("since_ms", options.since_ms)?);
+    let from = match (after, since_ms) {
         (None, None) => Begin::Newest,
         (Some(after), None) => Begin::After(after),
         (None, Some(ms)) => Begin::Moment(ms),
@@ -75,9 +87,21 @@ pub(super) struct StreamOptions {
     after: Option<u64>,
 }
 
+/// A message of the stream of events, as a client of server-sent events gets it.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "it describes what is written as text")]
+pub(super) struct StreamMessage {
+    /// An event as JSON; of a message of the type `dropped`: how many events were missed.
+    data: String,
+    /// The type: none, which is `message`, or `dropped`.
+    event: Option<String>,
+    /// The number of the event.
+    id: Option<String>,
+}
+
 /// Pushes each event when it happens, as server-sent events. The data of a message is an event, its id is the event's number;
 /// the header `Last-Event-ID` resumes after it. A message of the type `dropped` says how many events were missed.
-#[utoipa::path(get, path = "/v1/events/stream", tag = "events", params(StreamOptions, ("Last-Event-ID" = Option<u64>, Header, description = "Begin after this number")), responses((status = 200, content_type = "text/event-stream", body = String), (status = "default", body = CommandError)))]
+#[utoipa::path(get, path = "/v1/events/stream", tag = "events", params(StreamOptions, ("Last-Event-ID" = Option<u64>, Header, description = "Begin after this number")), responses((status = 200, content_type = "text/event-stream", body = StreamMessage), (status = "default", body = CommandError)))]
 pub(super) async fn stream_events(
     Shared(state): Shared<State>,
     headers: HeaderMap,
@@ -92,7 +116,8 @@ pub(super) async fn stream_events(
         }
     };
     let newest = state.events.progress().borrow().newest;
-    let after = last.or(options.after).unwrap_or(newest);
+    let after = number("after", options.after)?;
+    let after = number("Last-Event-ID", last)?.or(after).unwrap_or(newest);
     let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
     tokio::spawn(push(state.events.clone(), after, pieces));
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
