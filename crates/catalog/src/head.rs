@@ -43,13 +43,11 @@ impl Catalog {
         self.term
     }
 
-    /// The catalog with this head as the only one, if the array has no other ones. No change of its own: it goes with
-    /// the change that is stored.
-    pub fn served_by(mut self, head: &Head) -> Catalog {
+    /// Makes this head the only one, unless the array has two. No change of its own: it is stored with the next one.
+    pub fn set_served_by(&mut self, head: Head) {
         if self.heads.len() <= 1 {
-            self.heads = vec![head.clone()];
+            self.heads = vec![head];
         }
-        self
     }
 
     pub(crate) fn begin_term(&mut self, term: u64) -> Result<(), CatalogError> {

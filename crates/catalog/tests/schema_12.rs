@@ -22,6 +22,11 @@ fn head(id: u128, groups: &[u16]) -> Head {
     Head { id: HeadId(id), name: name("head"), portals: groups.iter().map(portal).collect() }
 }
 
+fn served_by(mut catalog: Catalog, head: Head) -> Catalog {
+    catalog.set_served_by(head);
+    catalog
+}
+
 fn decoded(catalog: &Catalog) -> Catalog {
     Catalog::decode(&catalog.encode()).unwrap()
 }
@@ -103,9 +108,9 @@ fn a_registration_is_of_a_nexus_or_of_an_nvme_host() {
 
 #[test]
 fn one_head_takes_the_place_of_another() {
-    let catalog = sample().served_by(&head(1, &[1, 2]));
+    let catalog = served_by(sample(), head(1, &[1, 2]));
     assert_eq!(decoded(&catalog), catalog);
-    let moved = catalog.clone().served_by(&head(2, &[1]));
+    let moved = served_by(catalog.clone(), head(2, &[1]));
     assert_eq!((moved.heads(), moved.version()), (&[head(2, &[1])][..], catalog.version()));
     for (from, to) in [("\"group\":2", "\"group\":33"), ("\"group\":2", "\"group\":0")] {
         assert!(matches!(broken(&catalog, from, to), CatalogError::Damaged { .. }), "{from} -> {to}");
@@ -124,7 +129,7 @@ fn one_head_takes_the_place_of_another() {
     };
     let both = with(&second(1, 2)).unwrap();
     assert_eq!(both.heads().len(), 2);
-    assert_eq!(both.clone().served_by(&head(9, &[1])), both, "a pair stays a pair");
+    assert_eq!(served_by(both.clone(), head(9, &[1])), both, "a pair stays a pair");
     assert!(with(&second(1, 1)).is_err(), "the group is the other head's");
     assert!(with(&second(3, 2)).is_err(), "out of order");
 }

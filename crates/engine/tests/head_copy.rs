@@ -67,7 +67,9 @@ fn what_a_host_has_changed_is_answered_when_it_is_kept() {
 #[test]
 fn the_catalog_names_the_head_and_its_portals() {
     let mut lab = Lab::new(3, 1, &[]);
+    lab.create_memory_volume("disk", 1 << 20);
     lab.create_host("alpha", ALPHA);
+    lab.map("disk", "alpha", 0, false);
     let kept = |lab: &Lab| catalog::Catalog::decode(lab.saved.lock().unwrap().as_ref().unwrap()).unwrap();
     let addresses = |lab: &Lab| -> Vec<(std::net::SocketAddr, u16)> {
         let catalog = kept(lab);
@@ -81,6 +83,11 @@ fn the_catalog_names_the_head_and_its_portals() {
     let second = PortalOptions { address, group: OTHER, hosts: Vec::new() };
     let portals = vec![PortalOptions::from(portal(0)), second];
     lab.change(Command::Reload { portals, drives: Vec::new() });
+    // the next change is stored with it, also that of a host
+    let host = Host::log_in(&mut lab, 0, ALPHA, 1);
+    host.settle(&mut lab, 0);
+    assert_eq!(host.run(&mut lab, set(Standby)).status, 0);
+    assert_eq!(addresses(&lab), [(portal(0), 1), (address, OTHER)]);
     lab.create_host("beta", "iqn.2001-04.com.example:beta");
     assert_eq!(addresses(&lab), [(portal(0), 1), (address, OTHER)]);
 }

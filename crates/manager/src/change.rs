@@ -32,7 +32,7 @@ impl Manager {
         let storing = self.storing.acquire(1).await;
         self.go_ahead()?;
         self.waits_for("it waits for the catalog to be stored in the pools");
-        let next = next.clone().after(&self.state.borrow().catalog).served_by(&self.head()?);
+        let next = next.clone().after(&self.state.borrow().catalog);
         self.store(next).await?;
         drop(storing);
         self.waits_for("it waits for all shards to take it over");

@@ -154,16 +154,14 @@ impl Manager {
         }
     }
 
-    /// This head, as the catalog records it.
-    pub(crate) fn head(&self) -> Result<Head, CommandError> {
-        let state = self.state.borrow();
-        let listening: Vec<&PortalOptions> = match state.portals.is_empty() {
-            true => self.parameters.portals.iter().collect(),
-            false => state.portals.iter().map(|portal| &portal.options).collect(),
-        };
-        let portal = |options: &&PortalOptions| HeadPortal { address: options.address, group: options.group };
-        let portals = listening.iter().map(portal).collect();
-        Ok(Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals })
+    /// Records in the catalog that this head serves the array, on these portals. Every change from now on is made to this
+    /// catalog, by administrators and by hosts, so what is stored next names the head.
+    pub(crate) fn record_head(&self, portals: &[PortalOptions]) -> Result<(), CommandError> {
+        let portal = |options: &PortalOptions| HeadPortal { address: options.address, group: options.group };
+        let portals = portals.iter().map(portal).collect();
+        let head = Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals };
+        self.state.borrow_mut().catalog.set_served_by(head);
+        Ok(())
     }
 
     /// The present state of the array for shards.

@@ -20,6 +20,7 @@ impl Manager {
     ) -> Result<Reply, CommandError> {
         self.go_ahead()?;
         self.waits_for("it waits for addresses and drives");
+        self.record_head(&portals)?;
         let mut lines = self.change_portals(portals).await;
         self.parameters.drives.replace(drives);
         lines.extend(self.open_found_pools().await?);

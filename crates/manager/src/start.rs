@@ -43,6 +43,7 @@ impl Manager {
             Some(catalog) => catalog,
             None => self.new_catalog()?,
         };
+        self.record_head(&self.parameters.portals)?;
         self.see_clock();
         self.name_missing();
         self.settle_pools().await?;
