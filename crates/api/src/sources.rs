@@ -1,9 +1,9 @@
-//! The sources of the workspace, for tests that look for a name in them.
-#![allow(clippy::disallowed_methods, reason = "a test may read files of the repository")]
+//! The sources and pages of the workspace, for tests that look for a name in them or compare a page with what it is made of.
+#![allow(clippy::disallowed_methods, reason = "a test may read and write files of the repository")]
 
 use std::path::{Path, PathBuf};
 
-pub fn top() -> PathBuf {
+fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -29,4 +29,14 @@ fn read_folder(folder: &Path, sources: &mut Vec<String>) {
 pub fn is_named(sources: &[String], name: &str) -> bool {
     let follows = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_alphanumeric());
     sources.iter().any(|source| source.split(name).skip(1).any(follows))
+}
+
+/// Demands that a page of the documentation is what is `made` now; writes it anew if `UPDATE_DOCS` is set.
+pub fn check_page(page: &str, made: &str) {
+    let path = top().join(page);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, made).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(there == made, "{page} is out of date: UPDATE_DOCS=1 cargo test -p api --lib");
 }

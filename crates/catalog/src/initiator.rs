@@ -5,7 +5,7 @@ use std::str::FromStr;
 use base::limits::{ISCSI_NAME_BYTES_MAX, NVME_NAME_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 
-use crate::name::{NameError, text_newtype};
+use crate::name::{NameError, text_type};
 
 /// What a host logs in as.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -48,31 +48,7 @@ impl FromStr for Initiator {
     }
 }
 
-impl TryFrom<String> for Initiator {
-    type Error = NameError;
-
-    fn try_from(text: String) -> Result<Initiator, NameError> {
-        text.parse()
-    }
-}
-
-impl From<Initiator> for String {
-    fn from(initiator: Initiator) -> String {
-        initiator.as_str().to_owned()
-    }
-}
-
-impl std::fmt::Display for Initiator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl std::fmt::Debug for Initiator {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:?}", self.as_str())
-    }
-}
+text_type!(Initiator);
 
 /// An initiator's iSCSI name (RFC 7143 §4.2.7) in `iqn.`, `eui.` or `naa.` format, in lower case.
 ///
@@ -181,8 +157,8 @@ impl FromStr for NvmeName {
         Ok(NvmeName(text.to_owned()))
     }
 }
-text_newtype!(NvmeName);
-text_newtype!(IscsiName);
+text_type!(NvmeName);
+text_type!(IscsiName);
 
 /// The World Wide Port Name of a Fibre Channel port, as `10:00:00:90:fa:12:34:56`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -53,8 +53,8 @@ impl FromStr for Name {
     }
 }
 
-/// Texts that are valid by construction, as JSON and for people.
-macro_rules! text_newtype {
+/// What a type needs that is a text, valid by construction: JSON, and words for people.
+macro_rules! text_type {
     ($name:ident) => {
         impl TryFrom<String> for $name {
             type Error = $crate::name::NameError;
@@ -65,25 +65,25 @@ macro_rules! text_newtype {
 
         impl From<$name> for String {
             fn from(name: $name) -> String {
-                name.0
+                name.as_str().to_owned()
             }
         }
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(&self.0)
+                f.write_str(self.as_str())
             }
         }
 
         impl std::fmt::Debug for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{:?}", self.0)
+                write!(f, "{:?}", self.as_str())
             }
         }
     };
 }
-pub(crate) use text_newtype;
-text_newtype!(Name);
+pub(crate) use text_type;
+text_type!(Name);
 
 #[cfg(test)]
 mod tests {

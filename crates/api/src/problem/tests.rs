@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::document::document;
 use super::examples::examples;
 use super::*;
-use crate::sources::{is_named, read_sources, top};
+use crate::sources::{check_page, is_named, read_sources};
 
 #[test]
 fn each_code_has_a_row_and_an_example() {
@@ -95,15 +95,8 @@ fn a_spare_that_is_not_there_is_not_to_be_erased() {
 
 /// `UPDATE_DOCS=1 cargo test -p api --lib` writes the page anew.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a test may read and write files of the repository")]
 fn the_page_about_problems_is_up_to_date() {
-    let path = top().join("docs/problems.md");
-    let made = document();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &made).unwrap();
-    }
-    let there = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == made, "docs/problems.md is out of date: UPDATE_DOCS=1 cargo test -p api --lib");
+    check_page("docs/problems.md", &document());
 }
 
 /// Tests of the array that raise a problem name its code.
