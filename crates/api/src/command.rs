@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Named, ScheduleOrder, Subject, Upkeep,
+    CopyOrder, EventFacts, GroupAccess, HostUpdate, JournalTrouble, Lease, Named, ScheduleOrder, Subject,
+    TransferId, TransferOrder, Upkeep,
 };
 
 /// A command from the administrator.
@@ -38,6 +39,11 @@ pub enum Command {
     VolumeDelete { name: String, unmap: bool, eradicate: bool, dry_run: bool },
     /// Snapshots, clones, and what is in the bin. → [`crate::Reply::Changed`]
     Copy { order: CopyOrder, dry_run: bool },
+    /// Begins to move the content of a volume, as long as the lease is held. A dry run of an import says what it would
+    /// replace. → [`crate::Reply::TransferBegan`], or [`crate::Reply::Changed`] of a dry run
+    TransferBegin { order: TransferOrder, lease: Lease, dry_run: bool },
+    /// Everything of an import is written: it becomes the content of the volume `volume`. → [`crate::Reply::Changed`]
+    TransferComplete { transfer: TransferId, volume: String },
     /// Snapshots that are taken by themselves. → [`crate::Reply::Changed`]
     Schedule { order: ScheduleOrder, dry_run: bool },
     /// Of a volume, or of all. → [`crate::Reply::Snapshots`]

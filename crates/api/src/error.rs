@@ -91,6 +91,8 @@ impl From<CatalogError> for CommandError {
             | VolumeMapped { .. }
             | VolumeHasSnapshots { .. }
             | RollbackMapped { .. }
+            | ReplaceMapped { .. }
+            | ReplaceResized { .. }
             | RefreshMapped { .. }
             | HostMapped { .. }
             | OriginInBin { .. }

@@ -18,6 +18,7 @@ mod snapshots;
 #[cfg(test)]
 mod sources;
 mod status;
+mod transfer;
 mod upkeep;
 
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
@@ -47,5 +48,9 @@ pub use snapshots::{
 pub use status::{
     ArrayStatus, GroupAccess, Health, HostStatus, MappingStatus, PortalStatus, SessionStatus, VolumeBacking,
     VolumeStatus,
+};
+pub use transfer::{
+    Bulk, BulkError, BulkOutput, BulkReply, BulkRequest, BulkResult, Credit, Extents, Lease, LeaseHolder,
+    TransferGrant, TransferId, TransferOrder,
 };
 pub use upkeep::{LastScrub, RepairStatus, ScrubStatus, Upkeep};

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ArrayStatus, CommandError, DriveStatus, EventPage, HostStatus, MappingStatus, Metrics, Origin,
-    PoolStatus, Problem, SnapshotStatus, VolumeStatus,
+    PoolStatus, Problem, SnapshotStatus, TransferGrant, VolumeStatus,
 };
 
 /// The answer to a command that was carried out.
@@ -18,6 +18,7 @@ pub enum Reply {
     Problems(Vec<Problem>),
     Metrics(Box<Metrics>),
     Events(EventPage),
+    TransferBegan(TransferGrant),
     Stopped,
 }
 

@@ -151,6 +151,18 @@ pub const EVENTS_LIMITED_MAX: usize = 256;
 pub const EVENTS_KEPT_MAX: usize = 16_384;
 pub const JOURNAL_FILE_BYTES_MAX: u64 = 4 << 20;
 
+/// Transfers of volumes by the control plane, at once.
+pub const TRANSFERS_MAX: usize = 16;
+/// One request of a transfer, and what one transfer holds of a shard's data budget.
+pub const BULK_BYTES_MAX: usize = 1 << 20;
+pub const TRANSFER_BYTES_MAX_HELD: usize = 4 << 20;
+/// Requests of all transfers at one shard.
+pub const BULK_REQUESTS_MAX: usize = 64;
+/// Ranges in one answer of which ranges hold data.
+pub const BULK_EXTENTS_MAX: usize = 128;
+const _: () = assert!(BULK_BYTES_MAX <= TRANSFER_BYTES_MAX_HELD && BULK_BYTES_MAX <= TRANSFER_BYTES_MAX);
+const _: () = assert!(BULK_REQUESTS_MAX <= CONTROL_QUEUE_MAX);
+
 /// Messages waiting from one shard to another.
 pub const SHARD_QUEUE_MAX: usize = 4096;
 

@@ -162,6 +162,15 @@ pub enum Change {
         pool: PoolId,
         layers: Vec<LayerId>,
     },
+    /// Hands out a layer that no volume has yet. A start drops it.
+    SetLayerAside,
+    /// A layer that was set aside becomes the content of a volume, with nothing below it. Refused while the volume is mapped,
+    /// or has another size.
+    ReplaceContent {
+        volume: String,
+        layer: LayerId,
+        size_bytes: u64,
+    },
     RenameSnapshot {
         volume: String,
         snapshot: String,
@@ -278,6 +287,7 @@ impl Catalog {
                 next.keep_layer(*pool, *layer, *volume, *since_ms)?
             }
             Change::ForgetLayers { pool, layers } => next.forget_layers(*pool, layers),
+            Change::SetLayerAside | Change::ReplaceContent { .. } => next.set_content(change)?,
             Change::CreateSchedule { name, volumes, keep } => next.create_schedule(name, volumes, *keep)?,
             Change::DeleteSchedule { schedule } => next.delete_schedule(schedule)?,
             Change::RunSchedule { schedule, volumes, now_ms, keep_all } => {

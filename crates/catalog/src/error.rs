@@ -58,6 +58,10 @@ pub enum CatalogError {
     VolumeHasSnapshots { volume: Name, snapshots: usize },
     #[error("volume \"{volume}\" is mapped to {}, which would not know what has happened to its data", named_hosts(.hosts))]
     RollbackMapped { volume: Name, hosts: Vec<Name> },
+    #[error("volume \"{volume}\" is mapped to {}, which would not know what has happened to its data", named_hosts(.hosts))]
+    ReplaceMapped { volume: Name, hosts: Vec<Name> },
+    #[error("volume \"{volume}\" was resized since its import began")]
+    ReplaceResized { volume: Name },
     #[error("a schedule that keeps no snapshot takes none")]
     KeepsNothing,
     #[error("there is a volume called \"{volume}\" in the bin")]
@@ -159,6 +163,8 @@ impl CatalogError {
             SnapshotCount { .. } | SnapshotTwice { .. } => "bad_snapshot",
             VolumeHasSnapshots { .. } => "volume_has_snapshots",
             RollbackMapped { .. } => "rollback_mapped",
+            ReplaceMapped { .. } => "replace_mapped",
+            ReplaceResized { .. } => "replace_resized",
             RefreshMapped { .. } => "refresh_mapped",
             CannotRefresh { .. } => "cannot_refresh",
             NotInPool { .. } => "not_in_pool",
@@ -208,7 +214,7 @@ impl CatalogError {
             VolumeHasSnapshots { volume, .. } => {
                 format!("delete them first: `tangelo snapshot list {volume}` shows them")
             }
-            RollbackMapped { volume, .. } => format!("unmap it first: `tangelo unmap {volume} HOST`"),
+            RollbackMapped { volume, .. } | ReplaceMapped { volume, .. } => format!("unmap it first: `tangelo unmap {volume} HOST`"),
             HostMapped { host, .. } => {
                 format!("unmap them first (`tangelo unmap VOLUME {host}`), or use --unmap")
             }

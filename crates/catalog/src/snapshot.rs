@@ -7,7 +7,7 @@ use base::limits::{SNAPSHOTS_AT_ONCE_MAX, SNAPSHOTS_MAX, VOLUMES_MAX};
 use base::{LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use crate::change::check_room;
+use crate::change::{Change, check_room};
 use crate::error::CatalogError;
 use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Volume, VolumeKind};
@@ -152,6 +152,37 @@ impl Catalog {
         self.volumes[index].backing = VolumeKind::Pool { pool, layer };
         self.volumes[index].stands_on = Some(below);
         self.volumes[index].become_as_large(size_bytes);
+        Ok(())
+    }
+
+    /// Sets a layer aside, or makes one that was set aside the content of a volume.
+    pub(crate) fn set_content(&mut self, change: &Change) -> Result<(), CatalogError> {
+        match change {
+            Change::SetLayerAside => self.hand_out_layer().map(drop),
+            Change::ReplaceContent { volume, layer, size_bytes } => {
+                self.replace_content(volume, *layer, *size_bytes)
+            }
+            other => unreachable!("{other:?} is no change of a volume's content"),
+        }
+    }
+
+    /// A layer that was set aside becomes the volume's content. Its blocks are dealt to lanes as those of the volume were.
+    fn replace_content(&mut self, volume: &str, layer: LayerId, size_bytes: u64) -> Result<(), CatalogError> {
+        let (index, pool, before) = self.place_of(volume)?;
+        let hosts: Vec<Name> =
+            self.mappings_of(self.volumes[index].id).map(|mapping| mapping.host.clone()).collect();
+        let of = &mut self.volumes[index];
+        if !hosts.is_empty() {
+            return Err(CatalogError::ReplaceMapped { volume: of.name.clone(), hosts });
+        }
+        if of.size_bytes != size_bytes {
+            return Err(CatalogError::ReplaceResized { volume: of.name.clone() });
+        }
+        assert!(layer.0 < self.next_layer_id, "the layer was set aside");
+        of.dealt_as.get_or_insert(before);
+        of.backing = VolumeKind::Pool { pool, layer };
+        (of.first_size_bytes, of.untrimmed) = (None, false);
+        (of.stands_on, of.clone_of) = (None, None);
         Ok(())
     }
 

@@ -119,6 +119,37 @@ fn snapshots_keep_the_layer_and_volumes_go_on_in_another() {
 }
 
 #[test]
+fn a_layer_that_was_set_aside_becomes_the_content_of_a_volume() {
+    let taken = after(sample(), &[snapshot("vm-01", "mon"), clone("vm-01", "mon", "copy")]);
+    let aside = taken.next_layer();
+    let with_layer = after(taken.clone(), &[Change::SetLayerAside]);
+    let size_bytes = taken.find_volume("vm-01").unwrap().size_bytes;
+    let replace =
+        |volume: &str, size_bytes| Change::ReplaceContent { volume: volume.into(), layer: aside, size_bytes };
+    let code = |change: &Change| with_layer.apply(change).unwrap_err().code();
+    assert_eq!(code(&replace("vm-01", size_bytes)), "replace_mapped");
+    assert_eq!(code(&replace("copy", size_bytes + 4096)), "replace_resized");
+    assert_eq!(code(&replace("old-lun", size_bytes)), "not_in_pool");
+    assert_eq!(code(&replace("none", size_bytes)), "not_found");
+    // blocks stay dealt as they were, and snapshots stay
+    for (volume, snapshots) in [("vm-01", 1), ("copy", 0)] {
+        let dealt_as = |catalog: &Catalog| {
+            let volume = catalog.find_volume(volume).unwrap();
+            volume.dealt_as.unwrap_or(layer(catalog, volume.name.as_str()))
+        };
+        let free = after(with_layer.clone(), &[unmap("vm-01", "pve1")]);
+        let replaced = after(free.clone(), &[replace(volume, size_bytes)]);
+        let now = replaced.find_volume(volume).unwrap();
+        assert_eq!((layer(&replaced, volume), now.stands_on, &now.clone_of), (aside, None, &None));
+        assert_eq!(dealt_as(&replaced), dealt_as(&free));
+        assert_eq!(replaced.snapshots_of(now.id).count(), snapshots);
+        assert_eq!(Catalog::decode(&replaced.encode()).unwrap(), replaced);
+        let back = Change::RollBack { volume: "vm-01".into(), snapshot: "mon".into() };
+        assert!(Catalog::decode(&after(replaced, &[back]).encode()).is_ok());
+    }
+}
+
+#[test]
 fn copies_that_cannot_be() {
     let taken = after(sample(), &[snapshot("vm-01", "mon")]);
     let code = |change: &Change| taken.apply(change).unwrap_err().code();

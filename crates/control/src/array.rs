@@ -3,17 +3,23 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use api::{Command, CommandError, Origin, Reply};
+use api::{Bulk, BulkResult, Command, CommandError, Origin, Reply};
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
+
+/// The answer to a request of a transfer, on its way.
+pub type BulkAnswer = Pin<Box<dyn Future<Output = BulkResult> + Send>>;
 
 /// The array as the API reaches it. The real one passes commands to shard 0; tests have one of their own.
 pub trait Array: Send + Sync {
     /// Carries out a command for somebody. One that was begun is finished even when nobody waits for the answer any more.
     fn call_for(&self, command: Command, origin: Origin) -> Answer;
 
-    /// The same for the daemon itself.
+    /// Sends a request of a transfer to a shard, at once.
+    fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer;
+
+    /// The same as [`Array::call_for`] for the daemon itself.
     fn call(&self, command: Command) -> Answer {
         self.call_for(command, Origin::Daemon)
     }

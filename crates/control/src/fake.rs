@@ -1,12 +1,15 @@
 //! An array that is not there: answers from a status it holds, and remembers what it was asked. For tests of
 //! everything that stands before the array.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::*;
+use base::BLOCK_BYTES;
+use bytes::Bytes;
 
-use crate::array::{Answer, Array};
+use crate::array::{Answer, Array, BulkAnswer};
 use crate::fake_metrics::metrics;
 
 /// See the module's page.
@@ -16,6 +19,21 @@ pub struct FakeArray {
     pub asked: Mutex<Vec<Command>>,
     /// No command is answered any more.
     pub silent: AtomicBool,
+    /// What imports have written, by its offset.
+    pub written: Mutex<BTreeMap<u64, Bytes>>,
+    /// From this byte on, nothing can be read.
+    pub unreadable_from: Mutex<u64>,
+}
+
+/// The size of what is exported, and where it holds data.
+pub const IMAGE_BYTES: u64 = 8 << 20;
+pub const IMAGE_EXTENTS: [std::ops::Range<u64>; 2] = [0..3 << 19, 5 << 20..(5 << 20) + 8192];
+
+/// The whole image that is exported.
+pub fn image() -> Vec<u8> {
+    let holds = |block: u64| IMAGE_EXTENTS.iter().any(|range| range.contains(&(block * BLOCK_BYTES as u64)));
+    let byte = |block: u64| if holds(block) { 1 + (block % 251) as u8 } else { 0 };
+    (0..IMAGE_BYTES / BLOCK_BYTES as u64).flat_map(|block| [byte(block); BLOCK_BYTES]).collect()
 }
 
 impl FakeArray {
@@ -24,6 +42,8 @@ impl FakeArray {
             status: Mutex::new(status),
             asked: Mutex::new(Vec::new()),
             silent: AtomicBool::new(false),
+            written: Mutex::default(),
+            unreadable_from: Mutex::new(u64::MAX),
         }
     }
 
@@ -72,6 +92,7 @@ impl FakeArray {
                 changed(dry_run, vec![format!("volume {name}: {access:?}")], vec![])
             }
             Command::VolumeDelete { name, unmap, dry_run, .. } => deleted(&status, &name, unmap, dry_run),
+            Command::TransferBegin { .. } | Command::TransferComplete { .. } => transfer(&status, command),
             Command::Copy { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
             Command::Schedule { order, dry_run } => changed(dry_run, vec![format!("{order:?}")], vec![]),
             Command::SnapshotList { volume } => listed(&status, volume),
@@ -99,6 +120,30 @@ impl FakeArray {
 
 fn changed(dry_run: bool, lines: Vec<String>, hosts_affected: Vec<String>) -> Result<Reply, CommandError> {
     Ok(Reply::Changed(Change { dry_run, lines, hosts_affected, made: None }))
+}
+
+fn transfer(status: &ArrayStatus, command: Command) -> Result<Reply, CommandError> {
+    let (order, dry_run) = match command {
+        Command::TransferBegin { order, dry_run, .. } => (order, dry_run),
+        Command::TransferComplete { volume, .. } => {
+            return changed(false, vec![format!("import volume {volume}")], vec![]);
+        }
+        other => unreachable!("{other:?} is not about transfers"),
+    };
+    let (TransferOrder::Export { volume, .. } | TransferOrder::Import { volume, .. }) = &order;
+    if !status.volumes.iter().any(|known| known.name == *volume) {
+        return Err(missing("volume", volume));
+    }
+    if dry_run {
+        return changed(true, vec![format!("fill volume {volume}")], vec![]);
+    }
+    Ok(Reply::TransferBegan(TransferGrant {
+        transfer: TransferId(1),
+        shard: 0,
+        size_bytes: IMAGE_BYTES,
+        content: "5eed-7".to_owned(),
+        can_resume: matches!(order, TransferOrder::Export { snapshot: Some(_), .. }),
+    }))
 }
 
 fn deleted(status: &ArrayStatus, name: &str, unmap: bool, dry_run: bool) -> Result<Reply, CommandError> {
@@ -143,6 +188,35 @@ impl Array for FakeArray {
             return Box::pin(std::future::pending());
         }
         let answer = self.answer(command);
+        Box::pin(async { answer })
+    }
+
+    fn bulk(&self, _: u16, bulk: Bulk) -> BulkAnswer {
+        let answer = match bulk.request {
+            BulkRequest::Extents { from_bytes } => {
+                let ranges = IMAGE_EXTENTS.into_iter().filter(|range| range.end > from_bytes);
+                let ranges = ranges.map(|range| range.start.max(from_bytes)..range.end).collect();
+                Ok(BulkOutput::Extents(Extents { ranges, until_bytes: IMAGE_BYTES }))
+            }
+            BulkRequest::Read { offset_bytes, .. }
+                if offset_bytes >= *self.unreadable_from.lock().expect("no test panics with it") =>
+            {
+                Err(BulkError::Medium { offset_bytes })
+            }
+            BulkRequest::Read { offset_bytes, length_bytes } => {
+                let data =
+                    Bytes::from(image()).slice(offset_bytes as usize..offset_bytes as usize + length_bytes);
+                Ok(BulkOutput::Data(vec![data.slice(..4096), data.slice(4096..)]))
+            }
+            BulkRequest::Credit { .. } => Ok(BulkOutput::Credit(Credit::new().0)),
+            BulkRequest::Write { offset_bytes, data, .. } => {
+                self.written
+                    .lock()
+                    .expect("no test panics with it")
+                    .insert(offset_bytes, data.concat().into());
+                Ok(BulkOutput::Written)
+            }
+        };
         Box::pin(async { answer })
     }
 }

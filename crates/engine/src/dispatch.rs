@@ -35,6 +35,7 @@ impl Rooms {
     pub(crate) fn on_message(self: &Rc<Rooms>, message: ShardMessage) {
         match message {
             ShardMessage::Answer { id, answer } => self.context.mail.on_answer(id, answer),
+            ShardMessage::Bulk(bulk, reply) => self.context.serve_bulk(bulk, reply),
             ShardMessage::Call { from, id, call: call @ (Call::Block(..) | Call::Lane(..)) } => {
                 self.context.serve_blocks(from, id, call);
             }

@@ -74,6 +74,11 @@ impl Shard {
         self.rooms.context.stage.get() == Stage::Stopped && !self.rooms.context.mail.is_backlogged()
     }
 
+    /// Bytes of memory that transfers of the control plane hold, for those who check that they are bounded.
+    pub fn bulk_held_bytes(&self) -> usize {
+        self.rooms.context.bulk_held_bytes()
+    }
+
     /// How long the next poll may wait.
     fn wait(&self) -> Wait {
         if !self.started || self.executor.has_ready() || self.rooms.context.mail.is_backlogged() {

@@ -130,6 +130,7 @@ impl Manager {
                 self.delete_volume(&name, unmap, eradicate, dry_run).await
             }
             Command::Copy { order, dry_run } => self.copy(order, dry_run).await,
+            Command::TransferBegin { .. } | Command::TransferComplete { .. } => self.transfer(command).await,
             Command::Schedule { order, dry_run } => self.schedule(order, dry_run).await,
             Command::HostCreate { host, dry_run } => self.create_host(host, dry_run).await,
             Command::HostUpdate { name, update, dry_run } => self.update_host(&name, &update, dry_run).await,

@@ -199,7 +199,10 @@ impl Manager {
         let Some(sums) = self.referred(membership).await else { return Vec::new() };
         let state = self.state.borrow();
         let kept = state.catalog.copied_from().iter().filter(|kept| kept.pool == membership.pool);
-        kept.map(|kept| kept.layer).filter(|layer| !sums.contains_key(&pool_layer(*layer))).collect()
+        let is_free = |layer: &LayerId| {
+            !sums.contains_key(&pool_layer(*layer)) && !self.is_exported(membership.pool, *layer)
+        };
+        kept.map(|kept| kept.layer).filter(is_free).collect()
     }
 
     async fn forget_in_turn(&self, membership: &Membership) {

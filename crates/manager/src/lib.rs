@@ -11,6 +11,7 @@
 //! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
+//! | `transfers` | exports and imports of whole volumes |
 //! | `hosts`, `access`, `rename` | hosts, mappings, access states, names |
 //! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
@@ -78,6 +79,7 @@ mod spares;
 mod start;
 mod state;
 mod status;
+mod transfers;
 mod turn;
 mod volumes;
 mod watch;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, JournalTrouble, PortalOptions};
+use api::{CommandError, JournalTrouble, PortalOptions, TransferId};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal};
@@ -18,6 +18,7 @@ use crate::probed::Unanswered;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
 use crate::state::{Copying, Late, Portal, State, Tried};
+use crate::transfers::Moving;
 use crate::watch::Watch;
 use crate::{clock, order};
 
@@ -83,6 +84,9 @@ pub struct Manager {
     /// The shutdown has begun.
     pub(crate) stopping: Cell<bool>,
     pub(crate) copying: RefCell<Copying>,
+    pub(crate) transfers: RefCell<BTreeMap<TransferId, Moving>>,
+    /// The number of the newest transfer.
+    pub(crate) last_transfer: Cell<u64>,
     /// Number of drives that blink.
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
@@ -129,6 +133,8 @@ impl Manager {
             wake_keeper: Notify::new(io),
             stopping: Cell::new(false),
             copying: RefCell::default(),
+            transfers: RefCell::default(),
+            last_transfer: Cell::new(0),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
             unanswered: Unanswered::default(),
@@ -166,6 +172,7 @@ impl Manager {
 
     /// The present state of the array for shards.
     pub(crate) fn replica(&self) -> Arc<Replica> {
+        let transfers = self.transfers_now();
         let state = self.state.borrow();
         let raw = state.raw.iter().filter_map(|raw| {
             let (drive, info) = raw.drive.as_ref().ok()?;
@@ -177,6 +184,7 @@ impl Manager {
             groups: state.groups(),
             raw: raw.collect(),
             pools: state.online().iter().map(|m| (m.pool, m.lanes, m.epoch)).collect(),
+            transfers,
         })
     }
 

@@ -106,7 +106,12 @@ impl Manager {
     }
 
     /// Whether a volume holds data behind this size; `unmap`: it is unmapped.
-    async fn beyond(&self, volume: &Volume, size_bytes: u64, unmap: bool) -> Result<bool, CommandError> {
+    pub(crate) async fn beyond(
+        &self,
+        volume: &Volume,
+        size_bytes: u64,
+        unmap: bool,
+    ) -> Result<bool, CommandError> {
         let Some((pool, layer)) = volume.place() else { return Ok(false) };
         let Some(membership) = self.state.borrow().online_pool(pool) else { return Err(offline()) };
         let dealt_as = pool_layer(volume.dealt_as.unwrap_or(layer));

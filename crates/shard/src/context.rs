@@ -13,6 +13,7 @@ use pool::LaneHost;
 use reservation::Refusal;
 use task::{Io, OneshotReceiver, join_all};
 
+use crate::bulk::BulkDesk;
 use crate::lanes::Lanes;
 use crate::mail::Mail;
 use crate::memory::Memory;
@@ -53,6 +54,8 @@ pub struct Context {
     pub lanes: Rc<Lanes>,
     /// Limits the data that the commands of all sessions may hold.
     pub budget: Rc<Budget>,
+    /// Requests of transfers.
+    pub(crate) bulk: BulkDesk,
     /// Recent writes that found no space.
     pub space_refusals: SpaceRefusals,
     /// Events that were reported lately.
@@ -83,6 +86,7 @@ impl Context {
             mail,
             stage: Cell::new(Stage::Serving),
             replica: RefCell::new(Arc::new(Replica::empty())),
+            bulk: BulkDesk::default(),
             budget: Budget::new(memory.data_bytes),
             space_refusals: SpaceRefusals::default(),
             reports: Reports::default(),

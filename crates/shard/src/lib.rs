@@ -23,6 +23,7 @@
 //! | `recipe` | what the place of a volume's blocks depends on |
 //! | `pool_target` | a volume in a pool: writes wait while its layer changes |
 //! | `lanes` | the lanes of pools on a shard, and the way to other lanes |
+//! | `transfers`, `bulk` | layers that the control plane reads and writes; its requests and their credit |
 //! | `patience` | a pool's settings as lanes use them |
 //! | `kept` | reservations and access states as the catalog keeps them |
 //! | `memory` | the array's memory, divided among the shards |
@@ -30,6 +31,7 @@
 //! | `reports`, `limiter` | events that the shard reports to shard 0; repetitions are counted |
 //! | `runners` | tasks that carry out one job after the other |
 
+mod bulk;
 mod context;
 mod figures;
 pub mod kept;
@@ -47,6 +49,7 @@ mod refusals;
 mod replica;
 mod reports;
 mod runners;
+mod transfers;
 mod units;
 
 pub use context::{Context, Handler, MANAGER, Stage};
@@ -60,7 +63,7 @@ pub use news::{
     Told,
 };
 pub use patience::effective;
-pub use replica::Replica;
+pub use replica::{Replica, Transfer};
 pub use reports::Reports;
 pub use runners::Runners;
 pub use units::{Target, Unit, Units};

@@ -6,7 +6,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use api::{Caller, Command, PortalOptions, ReplyChannel, SessionStatus};
+use api::{Bulk, BulkReply, Caller, Command, PortalOptions, ReplyChannel, SessionStatus};
 use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult, Payload};
 use catalog::{KeptAccesses, KeptReservations};
@@ -26,6 +26,8 @@ use crate::replica::Replica;
 pub enum ShardMessage {
     /// From the control plane, to shard 0 only.
     Control(Command, ReplyChannel, Caller),
+    /// From the control plane, to the shard that a transfer was given.
+    Bulk(Bulk, BulkReply),
     /// From a shard that waits for the answer.
     Call { from: ShardId, id: CallId, call: Call },
     /// To the shard that called.

@@ -3,11 +3,24 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
-use base::{ArrayId, Epoch, PoolId, VolumeId};
+use base::{ArrayId, Epoch, LayerId, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo};
 
-use api::PortalOptions;
+use api::{PortalOptions, TransferId};
+
+/// A transfer of the control plane.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transfer {
+    pub id: TransferId,
+    pub pool: PoolId,
+    /// By the pool's ids, as `dealt_as`.
+    pub layer: LayerId,
+    pub dealt_as: LayerId,
+    pub size_bytes: u64,
+    /// It writes the layer, which exists in this epoch of the pool only. Otherwise it reads.
+    pub writes: Option<Epoch>,
+}
 
 /// What a shard needs to know to serve hosts.
 #[derive(Debug)]
@@ -21,6 +34,7 @@ pub struct Replica {
     pub raw: Vec<(VolumeId, DriveHandle, DriveInfo)>,
     /// Pools in service, with their number of lanes and the epoch in which they were opened.
     pub pools: Vec<(PoolId, u16, Epoch)>,
+    pub transfers: Vec<Transfer>,
 }
 
 impl Replica {
@@ -33,6 +47,7 @@ impl Replica {
             groups: BTreeSet::new(),
             raw: Vec::new(),
             pools: Vec::new(),
+            transfers: Vec::new(),
         }
     }
 

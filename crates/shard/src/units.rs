@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
+use api::TransferId;
 use base::{LayerId, Nanos, PoolId, ShardId, VolumeId};
 use block::{BlockError, BlockRequest, BlockResult, BlockTarget, Geometry, Memory, Null, Raw};
 use pool::PoolVolume;
@@ -21,7 +22,8 @@ use crate::message::{Answer, Call};
 use crate::news::Space;
 use crate::pool_target::PoolTarget;
 use crate::recipe::{Recipe, Source};
-use crate::replica::Replica;
+use crate::replica::{Replica, Transfer};
+use crate::transfers::Transfers;
 
 /// A volume as this shard serves it.
 pub struct Unit {
@@ -130,6 +132,7 @@ pub struct Units {
     spaces: RefCell<BTreeMap<PoolId, Space>>,
     /// All targets of each layer that a volume or a command has here.
     ways: RefCell<Vec<(PoolId, LayerId, Weak<PoolVolume>)>>,
+    transfers: Transfers,
 }
 
 /// How often to check whether commands have left a layer.
@@ -138,7 +141,9 @@ const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
 impl Units {
     pub fn new(io: &Io, mail: &Rc<Mail>, lanes: &Rc<Lanes>, shard: ShardId, shards: u16) -> Units {
         let (by_id, spaces, ways) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Units { io: io.clone(), mail: mail.clone(), lanes: lanes.clone(), shard, shards, by_id, spaces, ways }
+        let transfers = Transfers::default();
+        let (io, mail, lanes) = (io.clone(), mail.clone(), lanes.clone());
+        Units { io, mail, lanes, shard, shards, by_id, spaces, ways, transfers }
     }
 
     pub fn get(&self, volume: VolumeId) -> Option<Rc<Unit>> {
@@ -186,6 +191,24 @@ impl Units {
             by_id.insert(volume.id, unit);
         }
         old.values().for_each(|unit| unit.retire());
+        self.transfers.follow(replica, |transfer, lanes| {
+            let lanes = self.lanes.references(&self.mail, (self.shard, self.shards), transfer.pool, lanes)?;
+            let volume = PoolVolume::new(lanes, transfer.layer, transfer.geometry());
+            let volume = Rc::new(volume.dealt_as(transfer.dealt_as));
+            self.note_way(transfer.pool, transfer.layer, &volume);
+            Some(volume)
+        });
+    }
+
+    /// A transfer that goes on, and the way to its layer; no way if its pool is not open.
+    pub(crate) fn transfer(&self, id: TransferId) -> Option<(Transfer, Option<Rc<PoolVolume>>)> {
+        self.transfers.get(id)
+    }
+
+    fn note_way(&self, pool: PoolId, layer: LayerId, way: &Rc<PoolVolume>) {
+        let mut ways = self.ways.borrow_mut();
+        ways.retain(|(.., way)| way.strong_count() > 0);
+        ways.push((pool, layer, Rc::downgrade(way)));
     }
 
     /// A volume that existed before. It keeps its target if its blocks are in the same place.
@@ -231,7 +254,7 @@ impl Units {
                 match self.lanes.references(&self.mail, place, pool, lanes) {
                     Some(lanes) => {
                         let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
-                        self.ways.borrow_mut().push((pool, layer, Rc::downgrade(&pool_volume)));
+                        self.note_way(pool, layer, &pool_volume);
                         // running commands stay with the volume, whatever its next layer is
                         Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
                             Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {

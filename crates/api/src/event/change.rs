@@ -28,6 +28,7 @@ pub enum CommandKind {
     VolumePromote,
     VolumeUndelete,
     VolumeEradicate,
+    VolumeImport,
     SnapshotCreate,
     SnapshotDelete,
     SnapshotRollBack,
@@ -60,6 +61,7 @@ impl Command {
             Command::DriveList
             | Command::DrivesFound(_)
             | Command::SnapshotList { .. }
+            | Command::TransferBegin { .. }
             | Command::Status
             | Command::Problems
             | Command::Metrics
@@ -82,6 +84,7 @@ impl Command {
                 let (kind, subject) = order.asked_change();
                 (*dry_run, kind, subject)
             }
+            Command::TransferComplete { volume: name, .. } => (false, VolumeImport, volume(name)),
             Command::Schedule { order, dry_run } => match order {
                 ScheduleOrder::Create { name, .. } => {
                     (*dry_run, ScheduleCreate, Subject::Schedule(name.clone()))

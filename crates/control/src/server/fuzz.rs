@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
-use api::{Command, CommandError, CommandErrorKind, Origin};
+use api::{Bulk, BulkError, Command, CommandError, CommandErrorKind, Origin};
 use axum::Router;
 use axum::response::Response;
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::extract::http_status;
 use super::{State, routes};
-use crate::array::{Answer, Array};
+use crate::array::{Answer, Array, BulkAnswer};
 use crate::client::path_piece;
 use crate::events::{Earlier, EventLog};
 
@@ -30,6 +30,10 @@ impl Array for Refusing {
     fn call_for(&self, command: Command, _: Origin) -> Answer {
         *self.0.lock().expect("nobody panics with it") = Some(command);
         Box::pin(async { Err(CommandError::new(CommandErrorKind::InUse, "refused", "")) })
+    }
+
+    fn bulk(&self, _: u16, _: Bulk) -> BulkAnswer {
+        Box::pin(async { Err(BulkError::Ended) })
     }
 }
 

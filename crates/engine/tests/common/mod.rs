@@ -264,6 +264,20 @@ impl Lab {
         answer
     }
 
+    /// Sends a request of a transfer to a shard.
+    pub fn send_bulk(&mut self, shard: u16, bulk: api::Bulk, reply: api::BulkReply) {
+        let mut message = ShardMessage::Bulk(bulk, reply);
+        while let Err(returned) = self.outside.send(ShardId(shard), message) {
+            message = returned;
+            assert!(self.simulation.step(), "the queue to the shard stays full");
+        }
+    }
+
+    /// Bytes of memory that transfers hold on all shards.
+    pub fn bulk_held_bytes(&self) -> usize {
+        self.shards.iter().map(|shard| shard.borrow().shard.bulk_held_bytes()).sum()
+    }
+
     pub fn change(&mut self, command: Command) -> Change {
         match self.command(command.clone()) {
             Ok(Reply::Changed(change)) => change,

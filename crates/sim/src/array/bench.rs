@@ -21,10 +21,11 @@ use super::full_bin;
 use super::growth::grow;
 use super::listener::{Known, Listener};
 use super::lun::Rough;
+use super::mover::{self, Mover};
 use super::onlooker::Onlooker;
 use super::orders::Orders;
 use super::reserve::Holders;
-use super::set_up::{Administrator, Made, Started, ToArray};
+use super::set_up::{Administrator, Made, POOL, Started, ToArray};
 use super::tally::{Tally, compare};
 use super::visit::{Ready, Visit, open_session, set_up};
 use crate::drive::{DriveNumber, DriveOptions};
@@ -58,6 +59,8 @@ pub struct Who {
     pub second: Vec<DriveOptions>,
     /// The figures for monitoring are compared with what hosts do.
     pub tallies: bool,
+    /// What is known of transfers, where somebody exports and imports volumes.
+    pub moves: Option<Rc<mover::Records>>,
 }
 
 /// See the module's words.
@@ -73,6 +76,7 @@ pub struct ArrayBench {
     prepared: Rc<Cell<bool>>,
     clients: Vec<ProcessId>,
     array: Option<(ToArray, Io, u16)>,
+    shards: Vec<Rc<RefCell<EngineShard>>>,
     process: Option<ProcessId>,
     /// Who has reserved what.
     holders: Rc<Holders>,
@@ -113,6 +117,7 @@ impl ArrayBench {
             prepared: Rc::default(),
             clients: Vec::new(),
             array: None,
+            shards: Vec::new(),
             process: None,
             logins: Rc::default(),
             holders: Rc::default(),
@@ -127,8 +132,9 @@ impl ArrayBench {
         self.logins.get()
     }
 
-    fn start_array(&self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
+    fn start_array(&mut self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
         let (shards, memory) = (self.plan.shards, self.memory);
+        self.shards.clear();
         let (process, environments, outside) = simulation.world.start_process::<ShardMessage>(ARRAY, shards);
         let started = Started::default();
         let place = started.clone();
@@ -152,6 +158,7 @@ impl ArrayBench {
             let environment: SimEnv<ShardMessage> = environment;
             let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
             let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
+            self.shards.push(shard.clone());
             simulation.attach(process, index as u16, shard);
         }
         (process, Rc::new(outside), started)
@@ -226,6 +233,29 @@ impl ArrayBench {
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
             onlooker.run(PORTAL.parse().expect("an address"), target).await;
+        });
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
+    }
+
+    fn start_mover(&mut self, simulation: &mut Simulation, outside: &ToArray, ready: &Ready) {
+        let Some(records) = self.who.moves.clone() else { return };
+        let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        let io = shards[0].borrow().io().clone();
+        let mover = Mover {
+            io: io.clone(),
+            outside: outside.clone(),
+            shared: self.shared.clone(),
+            volumes: self.volumes.clone(),
+            records,
+            shards: self.shards.clone(),
+            pool: POOL,
+        };
+        let (ready, tasks) = (ready.clone(), io.clone());
+        tasks.spawn(async move {
+            if set_up(&io, &ready).await.is_ok() {
+                mover.run().await;
+            }
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -325,6 +355,7 @@ impl Bench for ArrayBench {
         self.start_copier(simulation, &outside, &ready);
         self.start_filler(simulation, &outside, &ready);
         self.start_onlooker(simulation, &ready);
+        self.start_mover(simulation, &outside, &ready);
         Session { process, lanes }
     }
 

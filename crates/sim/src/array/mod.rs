@@ -9,6 +9,7 @@ mod full_bin;
 mod growth;
 mod listener;
 mod lun;
+mod mover;
 mod notices;
 mod onlooker;
 mod orders;
@@ -18,6 +19,8 @@ mod session;
 mod set_up;
 mod tally;
 mod visit;
+
+use std::rc::Rc;
 
 use base::Nanos;
 use copies::Records;
@@ -63,6 +66,7 @@ pub fn run_array_seed(seed: u64, options: Options) -> Result<Report, Failure> {
     if load.copies.is_none() && options.trim.volumes.is_none() {
         load.second = draw_second_pool(seed, &mut plan);
     }
+    load.moves = load.copies.is_none() && Prng::new(seed ^ 0x6D6F_7665_7273).chance(500);
     run(seed, plan, load, prng, options.trace)
 }
 
@@ -193,6 +197,14 @@ pub fn run_figures(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Resul
     run(seed, plan, Load { rough: Some(rough), tallies: true, ..Load::of_hosts(2) }, prng, trace)
 }
 
+/// Whole volumes are exported and imported while hosts write to them, connections break and the power goes.
+pub fn run_transfers(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    run(seed, plan, Load { moves: true, ..Load::of_hosts(2) }, prng, trace)
+}
+
 /// For the maps of a shard's lanes there is hardly any memory, less than they have pages, or enough.
 fn memory_of(seed: u64) -> Memory {
     let map_bytes = *Prng::new(seed ^ 0x6D65_6D6F_7279).pick(&[1 << 20, 4 << 20, 256 << 20]);
@@ -210,6 +222,7 @@ pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
         .chain(extended_copy::Seen::counts())
         .chain(listener::Heard::counts())
         .chain(lun::Seen::counts())
+        .chain(mover::Seen::counts())
         .chain(notices::Seen::counts())
         .chain(onlooker::Seen::counts())
         .chain(reserve::Seen::counts())
@@ -232,6 +245,8 @@ struct Load {
     second: Vec<DriveOptions>,
     /// The figures for monitoring are compared with what hosts do.
     tallies: bool,
+    /// Somebody exports and imports volumes.
+    moves: bool,
 }
 
 impl Load {
@@ -244,6 +259,7 @@ impl Load {
             rough: None,
             second: Vec::new(),
             tallies: false,
+            moves: false,
         }
     }
 }
@@ -282,8 +298,13 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
         rough,
         second: load.second,
         tallies: load.tallies,
+        moves: load.moves.then(Rc::default),
     };
-    let mut bench = ArrayBench::new((plan, memory_of(seed)), &world, &shared, orders, who);
+    let mut memory = memory_of(seed);
+    if load.moves {
+        memory.data_bytes = mover::DATA_BYTES;
+    }
+    let mut bench = ArrayBench::new((plan, memory), &world, &shared, orders, who);
     let mut runner =
         Runner::new(Simulation::new(world.clone()), shared.clone(), &mut bench, course, profile, prng);
     runner.run()?;

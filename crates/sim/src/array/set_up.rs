@@ -20,7 +20,7 @@ use crate::environment::Outside;
 use crate::seed::Plan;
 use crate::workload::{Shared, VolumePlan};
 
-const POOL: &str = "pool";
+pub const POOL: &str = "pool";
 const SECOND_POOL: &str = "second";
 
 pub type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;

@@ -19,6 +19,7 @@ mod script;
 mod sealed;
 mod slots;
 mod space;
+mod transfers;
 
 use crate::seed::Options;
 use crate::workload::Failure;
@@ -122,6 +123,7 @@ pub const ALL: &[Scenario] = &[
     copies::BIN_GIVES_WAY,
     raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
     figures::FIGURES_ARE_WHAT_HOSTS_DID,
+    transfers::TRANSFERS_ARE_WHOLE_AND_BOUNDED,
 ];
 
 #[cfg(test)]

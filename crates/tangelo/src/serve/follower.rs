@@ -111,6 +111,10 @@ mod tests {
             };
             Box::pin(async { answer })
         }
+
+        fn bulk(&self, _: u16, _: api::Bulk) -> control::array::BulkAnswer {
+            unreachable!("the follower moves no volumes")
+        }
     }
 
     fn page(events: &[(u64, EventFacts)], dropped: u64) -> Result<EventPage, CommandError> {

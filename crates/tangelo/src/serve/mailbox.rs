@@ -1,11 +1,13 @@
-//! The array as the control plane reaches it: commands go into shard 0's mailbox, each with the way back for its answer.
+//! The array as the control plane reaches it: commands go into shard 0's mailbox, and requests of transfers into that of
+//! their shard, each with the way back for its answer.
 
 use std::sync::Arc;
 
 use api::{
-    Caller, Command, CommandError, CommandErrorKind, Origin, PortalOptions, Reply, ReplyChannel, Upkeep,
+    Bulk, BulkError, BulkReply, Caller, Command, CommandError, CommandErrorKind, Origin, PortalOptions,
+    Reply, ReplyChannel, Upkeep,
 };
-use control::array::{Answer, Array};
+use control::array::{Answer, Array, BulkAnswer};
 use engine::ShardMessage;
 use tokio::sync::oneshot;
 use uring::Mailbox;
@@ -14,16 +16,17 @@ use super::keeper::Keeper;
 use super::locate;
 use super::own_files::OwnFiles;
 
-/// The array, as shard 0's mailbox.
+/// The array, as its shards' mailboxes.
 pub struct EngineArray {
-    shard: Mailbox<ShardMessage>,
+    /// Of every shard; shard 0 takes the commands.
+    shards: Vec<Mailbox<ShardMessage>>,
     keeper: Keeper,
     own_files: OwnFiles,
 }
 
 impl EngineArray {
-    pub fn new(shard: Mailbox<ShardMessage>, keeper: Keeper, own_files: OwnFiles) -> EngineArray {
-        EngineArray { shard, keeper, own_files }
+    pub fn new(shards: Vec<Mailbox<ShardMessage>>, keeper: Keeper, own_files: OwnFiles) -> EngineArray {
+        EngineArray { shards, keeper, own_files }
     }
 
     /// Stops the array in order: hosts, pools, shards.
@@ -59,7 +62,7 @@ impl EngineArray {
             Command::Events { .. } => Box::new(|outcome| drop(to.send(outcome))),
             command => self.keeper.answer(to, drives_to_remember(command)),
         };
-        let sent = self.shard.try_send(ShardMessage::Control(command, answer, caller)).is_ok();
+        let sent = self.shards[0].try_send(ShardMessage::Control(command, answer, caller)).is_ok();
         async move {
             let _asking = asking;
             let unavailable = |message: &str| {
@@ -84,6 +87,18 @@ impl Array for EngineArray {
             return Box::pin(async move { answer.map(Reply::Changed) });
         }
         Box::pin(self.ask(command, origin))
+    }
+
+    fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {
+        let (to, from) = oneshot::channel();
+        let reply: BulkReply = Box::new(|result| drop(to.send(result)));
+        let mailbox = self.shards.get(usize::from(shard));
+        let sent = mailbox.is_some_and(|shard| shard.try_send(ShardMessage::Bulk(bulk, reply)).is_ok());
+        Box::pin(async move {
+            // a shard that ends drops what it has not answered
+            let answer = if sent { from.await.ok() } else { None };
+            answer.unwrap_or(Err(BulkError::Unavailable))
+        })
     }
 }
 

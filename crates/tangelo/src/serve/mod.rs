@@ -98,7 +98,7 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
         started: keeper.after_saving(started),
     };
     let shards = start_shards(&config, parameters)?;
-    let array = Arc::new(EngineArray::new(shards.mailboxes[0].clone(), keeper, OwnFiles::of(&config)));
+    let array = Arc::new(EngineArray::new(shards.mailboxes.clone(), keeper, OwnFiles::of(&config)));
     let head = Head { config, remembered, serve };
     let events = Events { journal, log: Arc::new(EventLog::new(earlier)), newest: newest_event };
     runtime.block_on(attend(&head, &drives, listeners, array, events, signals, is_started))?;
