@@ -23,3 +23,4 @@ pub mod server;
 pub mod size;
 pub mod state;
 pub mod summary;
+pub mod transfer;

@@ -110,7 +110,7 @@ fn kind_of(noun: &str, verb: &str, argument: &str) -> Option<Kind> {
     Some(match (noun, verb, argument) {
         (_, "create", "name") | (_, _, "new_name") | ("volume", "clone" | "copy", "name") => return None,
         ("volume", "undelete" | "eradicate", "name") => Kind::Binned,
-        ("volume", "clone", "from") | ("volume", "refresh", "to" | "clones_of") => Kind::Snapshot,
+        ("volume", "clone" | "export", "from") | ("volume", "refresh", "to" | "clones_of") => Kind::Snapshot,
         ("snapshot", "show" | "rename" | "delete" | "rollback", "snapshot") => Kind::Snapshot,
         ("pool", _, "name") | (_, _, "pool") => Kind::Pool,
         ("volume", _, "name") | ("volume", "copy", "from") | (_, _, "volume" | "volumes") => Kind::Volume,
@@ -150,6 +150,8 @@ mod tests {
             ("volume undelete", Some(Kind::Binned)),
             ("volume clone", Some(Kind::Snapshot)),
             ("volume clone a@b", None),
+            ("volume export", Some(Kind::Snapshot)),
+            ("volume import /x", Some(Kind::Volume)),
             ("volume refresh a@b --clones-of", Some(Kind::Snapshot)),
             ("snapshot rollback", Some(Kind::Snapshot)),
             ("schedule create nightly --daily 7", Some(Kind::Volume)),

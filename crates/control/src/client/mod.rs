@@ -1,15 +1,17 @@
 //! The API's client: one request on one connection, over the Unix socket or TCP.
 
 mod stream;
+mod transfer;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use api::{CommandError, CommandErrorKind};
 use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST, HeaderName};
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
@@ -22,11 +24,15 @@ use tokio::task::JoinHandle;
 use crate::secret_file::{self, SecretFileError};
 
 pub use self::stream::{Message, Stream};
+pub use self::transfer::{Download, Outgoing, Upload};
 
 /// How long an answer may take; longer than the server gives itself.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(150);
 /// Bytes that an answer may have: the status of the largest array is a few megabytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// The body of a request.
+type Sent = UnsyncBoxBody<Bytes, std::io::Error>;
 
 /// Where the array's API is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -109,15 +115,24 @@ impl Server {
 
     /// Opens a stream of server-sent events.
     pub async fn stream(&self, path: &str) -> Result<Stream, ClientError> {
-        let (response, connection) = self.exchange(Method::GET, path, Bytes::new()).await?;
+        let (response, connection) =
+            self.exchange(Method::GET, path, whole_body(Bytes::new()), &[JSON]).await?;
         if response.status().is_success() {
             return Ok(Stream::new(response.into_body(), connection));
         }
-        let (_, bytes) = self.whole(response, connection).await?;
-        Err(match serde_json::from_slice(&bytes) {
+        Err(self.refusal(response, connection).await)
+    }
+
+    /// What the array says in an answer that is none.
+    async fn refusal(&self, response: Response<Incoming>, connection: JoinHandle<()>) -> ClientError {
+        let bytes = match self.whole(response, connection).await {
+            Ok((_, bytes)) => bytes,
+            Err(error) => return error,
+        };
+        match serde_json::from_slice(&bytes) {
             Ok(refusal) => ClientError::Refused(refusal),
             Err(error) => ClientError::NotTangelo { place: self.place(), reason: error.to_string() },
-        })
+        }
     }
 
     /// Removes something.
@@ -133,7 +148,7 @@ impl Server {
     ) -> Result<T, ClientError> {
         let place = self.place();
         let exchange = async {
-            let (response, connection) = self.exchange(method, path, body).await?;
+            let (response, connection) = self.exchange(method, path, whole_body(body), &[JSON]).await?;
             self.whole(response, connection).await
         };
         let (status, bytes) = match tokio::time::timeout(ANSWER_TIME_MAX, exchange).await {
@@ -160,10 +175,13 @@ impl Server {
         &self,
         method: Method,
         path: &str,
-        body: Bytes,
+        body: Sent,
+        headers: &[(HeaderName, &str)],
     ) -> Result<(Response<Incoming>, JoinHandle<()>), ClientError> {
-        let mut request =
-            Request::builder().method(method).uri(path).header(CONTENT_TYPE, "application/json");
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
         let unreachable = |error| ClientError::Unreachable { place: self.place(), error };
         match self {
             Server::Socket(socket) => {
@@ -184,13 +202,13 @@ impl Server {
         &self,
         stream: S,
         request: hyper::http::request::Builder,
-        body: Bytes,
+        body: Sent,
     ) -> Result<(Response<Incoming>, JoinHandle<()>), ClientError>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let broken = |error: &dyn std::fmt::Display| self.broken(error);
-        let request = request.body(Full::new(body)).map_err(|error| broken(&error))?;
+        let request = request.body(body).map_err(|error| broken(&error))?;
         let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| broken(&error))?;
         let driver = tokio::spawn(async move { drop(connection.await) });
@@ -214,6 +232,12 @@ impl Server {
     fn broken(&self, error: &dyn std::fmt::Display) -> ClientError {
         ClientError::Broken { place: self.place(), reason: error.to_string() }
     }
+}
+
+const JSON: (HeaderName, &str) = (CONTENT_TYPE, "application/json");
+
+fn whole_body(bytes: Bytes) -> Sent {
+    Full::new(bytes).map_err(|never| match never {}).boxed_unsync()
 }
 
 fn read_token(path: &Path) -> Result<String, ClientError> {

@@ -39,6 +39,18 @@ pub struct Status {
     pub snapshots: Option<Vec<SnapshotStatus>>,
 }
 
+/// What the command line exported; the API answers with the content itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Exported {
+    pub schema: u32,
+    /// VOLUME or VOLUME@SNAPSHOT.
+    pub source: String,
+    pub file: String,
+    pub size_bytes: u64,
+    /// What came over the connection; the rest is zeros, or was there.
+    pub data_bytes: u64,
+}
+
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriveList {
     pub schema: u32,

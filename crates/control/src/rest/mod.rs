@@ -9,8 +9,8 @@ mod bodies;
 mod one;
 
 pub use answers::{
-    Bin, Changed, DriveList, EventList, HostList, MappingList, PoolList, ScheduleList, SnapshotList, Status,
-    Summary, VolumeList,
+    Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, PoolList, ScheduleList,
+    SnapshotList, Status, Summary, VolumeList,
 };
 pub use bodies::{
     DriveClear, DriveRemoval, DriveReplacement, DriveWipe, Locating, NewClone, NewDrives, NewMapping,

@@ -9,6 +9,9 @@ mod connection;
 mod copies;
 #[cfg(test)]
 mod crowd_tests;
+mod data;
+#[cfg(test)]
+mod data_tests;
 #[cfg(test)]
 mod event_tests;
 mod events;

@@ -54,7 +54,7 @@ fn description() -> utoipa::openapi::OpenApi {
     api.security =
         Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new()), SecurityRequirement::default()]);
     for path in api.paths.paths.values_mut() {
-        let operations = [&mut path.get, &mut path.post, &mut path.patch, &mut path.delete];
+        let operations = [&mut path.get, &mut path.put, &mut path.post, &mut path.patch, &mut path.delete];
         operations.into_iter().flatten().for_each(finish);
     }
     api
@@ -76,7 +76,7 @@ fn finish(operation: &mut Operation) {
     }
     for (code, response) in responses {
         if let utoipa::openapi::RefOr::T(response) = response {
-            let words = if code == "200" {
+            let words = if code.starts_with('2') {
                 "It is so"
             } else {
                 "It was refused; nothing was changed, except as the code says"

@@ -15,7 +15,9 @@ use serde::Deserialize;
 
 use super::client::{Asking, Client, Connected};
 use super::extract::{Body, Options, Pieces, Refusal, json_response, with_whole_body};
-use super::{REQUEST_TIME_MAX, State, Token, copies, events, metrics, names, one, openapi_json, upkeep};
+use super::{
+    REQUEST_TIME_MAX, State, Token, copies, data, events, metrics, names, one, openapi_json, upkeep,
+};
 use crate::array::Array;
 use crate::repeats::Repeats;
 use crate::rest::*;
@@ -44,6 +46,7 @@ pub(super) fn router(state: State) -> Router {
         .fallback(no_such_resource)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(state.clone(), bounded))
+        .merge(data::router())
         .with_state(state)
 }
 
@@ -390,6 +393,9 @@ async fn prometheus(Shared(state): Shared<State>, headers: HeaderMap) -> Answer 
         update_volume,
         set_access,
         delete_volume,
+        data::export_volume,
+        data::import_volume,
+        data::export_snapshot,
         copies::list_snapshots,
         copies::create_snapshots,
         copies::delete_snapshot,

@@ -59,6 +59,10 @@ pub enum Volume {
         #[command(flatten)]
         change: Change,
     },
+    /// Write what a snapshot is, or what a volume is now, to a file: a raw image; what holds no data is a hole in it
+    Export(VolumeExport),
+    /// Give a volume the content of a raw image. It must not be mapped; until all of it is there, it is what it was
+    Import(VolumeImport),
     /// Make clones of an image clones of a newer one, all at once; they keep their names, identities and mappings
     ///
     /// What was written to them is lost; their own snapshots stay. Nothing may be running from them.
@@ -215,6 +219,31 @@ fn snapshot_of(text: &str) -> Result<SnapshotOf, String> {
     let parts = text.split_once('@').filter(|(volume, snapshot)| !volume.is_empty() && !snapshot.is_empty());
     let (volume, snapshot) = parts.ok_or("give a snapshot as VOLUME@SNAPSHOT, such as disk@monday")?;
     Ok(SnapshotOf { volume: volume.to_owned(), snapshot: snapshot.to_owned() })
+}
+
+#[derive(Args, Debug)]
+pub struct VolumeExport {
+    /// An export of a snapshot that broke off goes on where it was, if it is given again. Hosts may use the volume meanwhile
+    #[arg(value_name = "VOLUME[@SNAPSHOT]")]
+    pub from: String,
+    /// The file, a block device, or `-` for standard output
+    pub file: PathBuf,
+    /// Also if the file exists, or is a block device: it is overwritten
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct VolumeImport {
+    /// The raw image, or `-` for standard input
+    pub file: PathBuf,
+    /// The volume, in a pool; it may be larger than the image
+    pub name: String,
+    /// Also if the volume holds data, which is replaced; its snapshots stay
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub change: Destruction,
 }
 
 #[derive(Args, Debug)]

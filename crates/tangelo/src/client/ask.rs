@@ -46,16 +46,26 @@ impl Ask {
     pub(super) async fn destroy(&self, how: &cli::Destruction, server: &Server) -> Result<Shown, Failure> {
         if !how.dry_run && !how.yes {
             if !std::io::stdin().is_terminal() {
-                let message =
-                    "there is no undo for this: add --yes to do it, or --dry-run to see what it would do";
-                return Err(Failure::Usage(message.to_owned()));
+                return Err(Failure::Usage(NOBODY_TO_ASK.to_owned()));
             }
-            let preview = self.send(true, server).await?;
-            if !confirmed(&preview) {
-                return Err(Failure::Usage("nothing was changed".to_owned()));
-            }
+            must_confirm(&self.send(true, server).await?)?;
         }
         Ok(show(self.send(how.dry_run, server).await?))
+    }
+}
+
+/// What is said where a change cannot be undone, and there is no terminal.
+pub(super) const NOBODY_TO_ASK: &str =
+    "there is no undo for this: add --yes to do it, or --dry-run to see what it would do";
+
+/// Asks at the terminal, where there is one.
+pub(super) fn must_confirm(preview: &Changed) -> Result<(), Failure> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::Usage(NOBODY_TO_ASK.to_owned()));
+    }
+    match confirmed(preview) {
+        true => Ok(()),
+        false => Err(Failure::Usage("nothing was changed".to_owned())),
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn schedule(schedule: &cli::Schedule, server: &Server) -> Resul
         }
         cli::Schedule::List => Ok(show(server.get::<ScheduleList>("/v1/schedules").await?)),
         cli::Schedule::Show { .. } => unreachable!("it has been shown"),
-        cli::Schedule::Rename(_) => unreachable!("it is carried out elsewhere"),
+        cli::Schedule::Rename(rename) => super::names::rename("schedules", rename, server).await,
         cli::Schedule::Delete { name, change } => {
             let path = format!("/v1/schedules/{}", path_piece(name));
             changed(server.delete(&change_path(&path, change)).await?)

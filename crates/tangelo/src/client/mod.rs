@@ -7,6 +7,9 @@ mod names;
 mod one;
 #[cfg(test)]
 mod tests;
+mod transfer;
+#[cfg(test)]
+mod transfer_tests;
 mod upkeep;
 
 use std::io::{self, Write};
@@ -32,6 +35,8 @@ enum Failure {
     Client(ClientError),
     /// What was typed cannot be asked.
     Usage(String),
+    /// A file here could not be read or written.
+    File(String),
 }
 
 impl From<ClientError> for Failure {
@@ -64,6 +69,7 @@ pub fn run(cli: &Cli, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result
 fn report(failure: Failure, output: Output, out: &mut dyn Write, errors: &mut dyn Write) -> io::Result<u8> {
     let (code, message, hint, exit_code) = match &failure {
         Failure::Usage(message) => (json!("usage"), message.clone(), "", 2),
+        Failure::File(message) => (json!("file"), message.clone(), "", 2),
         Failure::Client(error) => {
             let (code, exit_code) = match error {
                 ClientError::Refused(refusal) => {
@@ -128,10 +134,10 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Volume(cli::Volume::Clone { from, name, change }) => {
             copies::clone(from, name, change, server).await
         }
-        cli::Command::Volume(cli::Volume::Rename(rename)) => names::rename("volumes", rename, server).await,
-        cli::Command::Schedule(cli::Schedule::Rename(rename)) => {
-            names::rename("schedules", rename, server).await
+        cli::Command::Volume(volume @ (cli::Volume::Export(_) | cli::Volume::Import(_))) => {
+            transfer::volume(volume, global.output, server).await
         }
+        cli::Command::Volume(cli::Volume::Rename(rename)) => names::rename("volumes", rename, server).await,
         cli::Command::Host(cli::Host::Rename(rename)) => names::rename("hosts", rename, server).await,
         cli::Command::Host(cli::Host::Set(set)) => names::set_host(set, server).await,
         cli::Command::Volume(volume) => copies::volume(volume, server).await,

@@ -16,15 +16,15 @@ use tokio::sync::watch;
 use crate::cli::Cli;
 
 /// A server for one test, stopped when it is dropped.
-struct Fixture {
-    directory: tempfile::TempDir,
-    array: Arc<FakeArray>,
+pub(super) struct Fixture {
+    pub(super) directory: tempfile::TempDir,
+    pub(super) array: Arc<FakeArray>,
     events: Arc<EventLog>,
     _stop: watch::Sender<bool>,
     _runtime: tokio::runtime::Runtime,
 }
 
-fn start(status: api::ArrayStatus) -> Fixture {
+pub(super) fn start(status: api::ArrayStatus) -> Fixture {
     let directory = tempfile::tempdir().unwrap();
     let config = Config { socket: directory.path().join("t.sock"), ..Config::default() };
     let array = Arc::new(FakeArray::new(status));
@@ -38,7 +38,7 @@ fn start(status: api::ArrayStatus) -> Fixture {
 
 impl Fixture {
     /// The command's exit code and everything it printed.
-    fn run(&self, line: &str) -> String {
+    pub(super) fn run(&self, line: &str) -> String {
         let socket = self.directory.path().join("t.sock");
         let mut words = vec!["tangelo", "--socket", socket.to_str().unwrap()];
         words.extend(line.split_whitespace());

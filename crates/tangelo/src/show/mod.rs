@@ -9,7 +9,8 @@ pub use events::event_line;
 
 use api::Health;
 use base::calendar::moment;
-use control::rest::Changed;
+use base::units::size;
+use control::rest::{Changed, Exported};
 use serde::Serialize;
 
 /// An answer that can be shown.
@@ -28,6 +29,13 @@ fn health_word(health: Health) -> &'static str {
         Health::Healthy => "healthy",
         Health::Degraded => "DEGRADED",
         Health::Offline => "OFFLINE",
+    }
+}
+
+impl Show for Exported {
+    fn text(&self) -> String {
+        let Exported { source, file, size_bytes, data_bytes, .. } = self;
+        format!("exported {source} to {file}: {}, {} moved\n", size(*size_bytes), size(*data_bytes))
     }
 }
 
