@@ -38,7 +38,7 @@ const MET: [&str; 10] = [
     "transfers: an import abandoned",
     "transfers: all credit came back",
 ];
-const RUNS: u64 = 8;
+const RUNS: u64 = 4;
 const RUNS_MAX: u64 = 60;
 
 /// Two volumes, larger than what one transfer may hold. In every other run the power goes.
