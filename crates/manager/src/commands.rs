@@ -63,7 +63,7 @@ impl Manager {
             Command::Problems => Ok(Reply::Problems(self.all_problems().await)),
             Command::Metrics => Ok(Reply::Metrics(Box::new(self.metrics().await))),
             Command::Report { subject, facts, count } => {
-                self.record_report(Report { subject, facts, count });
+                self.record_command(Report { subject, facts, count });
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
             Command::EventsKept(kept) => {

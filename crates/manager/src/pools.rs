@@ -160,7 +160,7 @@ impl Manager {
     ) -> Result<(), PoolError> {
         let opening =
             Pool::offline(&self.context.io, membership.pool, &membership.name, PoolOffline::Opening);
-        self.state.borrow_mut().pools.push(Pool { infos, ..opening });
+        self.state.borrow_mut().pools.push(Pool { infos, is_being_made: true, ..opening });
         self.open_lanes(membership).await
     }
 
@@ -184,7 +184,11 @@ impl Manager {
             }
             return Err(error);
         }
-        self.state.borrow_mut().pool_mut(id).expect("it is being opened").offline = None;
+        {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).expect("it is being opened");
+            (pool.offline, pool.is_being_made) = (None, false);
+        }
         let lost_drives = membership.lost() as u64;
         let drives = membership.members.iter().filter(|member| member.state.is_readable()).count() as u64;
         self.record(Subject::pool(&membership.name), EventFacts::PoolOpened { drives, lost_drives });

@@ -134,14 +134,26 @@ impl Manager {
             // when this ends, no shard uses the missing devices any more
             self.broadcast().await;
         }
-        for handle in gone {
-            self.close_drive(handle).await;
-        }
+        self.close_in_time(gone).await;
         for &(volume, handle, seen) in all {
             if let Seen::EndsAt(end) = seen {
                 self.grow_with_device(volume, handle, end).await;
             }
         }
+    }
+
+    /// Closes devices that are gone. One that does not answer is closed when it does: others may have their turn.
+    async fn close_in_time(&self, gone: Vec<DriveHandle>) {
+        let io = &self.context.io;
+        let close = |handle| {
+            let closing = io.clone();
+            // an error while closing a device still closes it
+            io.spawn_join(async move {
+                let _ = closing.drive_close(handle).await;
+            })
+        };
+        let closed = join_all(gone.into_iter().map(close).collect::<Vec<_>>());
+        let _ = race(closed, io.sleep(ANSWER_TIME_MAX)).await;
     }
 
     /// The catalog changes first: a crash must not take back what a host was told.

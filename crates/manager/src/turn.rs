@@ -15,7 +15,7 @@ use crate::order::Order;
 use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 
 /// How long a command may take before its caller gets an answer.
-const TIME_MAX: Nanos = Nanos::from_secs(50);
+pub(crate) const COMMAND_TIME_MAX: Nanos = Nanos::from_secs(50);
 
 /// The turn of changes, held for a command. Without a command, it is held for the array itself.
 pub(crate) struct Turn<'a> {
@@ -43,7 +43,7 @@ impl Manager {
         if patient {
             return reply(work.await);
         }
-        match race(work.as_mut(), self.context.io.sleep(TIME_MAX)).await {
+        match race(work.as_mut(), self.context.io.sleep(COMMAND_TIME_MAX)).await {
             Ok(result) => reply(result),
             Err(()) => {
                 reply(Err(self.give_up_order(&order)));
@@ -56,7 +56,7 @@ impl Manager {
     /// Nobody waits for the command any more; returns the answer.
     fn give_up_order(&self, order: &Rc<Order>) -> CommandError {
         order.given_up.set(true);
-        let seconds = TIME_MAX.0 / 1_000_000_000;
+        let seconds = COMMAND_TIME_MAX.0 / 1_000_000_000;
         let mut why = order.waits_for.borrow().clone();
         let other = self.order.borrow().clone();
         if let Some(other) = other.filter(|other| !Rc::ptr_eq(other, order)) {

@@ -14,11 +14,11 @@
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
 //! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `care`), for being slow (`latency`), for hanging (`watch`); where a drive is full (`full`) |
 //! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
-//! | `format`                        | the bytes on a drive |
-//! | `volume`                        | a volume over the lanes of a pool, as a block target |
+//! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`) |
+//! | `volume`                        | a volume over the lanes of a pool, as a block target; which blocks are mapped (`mapped`); copies by references (`copy`), and following them to other lanes (`elsewhere`) |
 //! | `error`                         | why a request to a lane, or making or opening a pool, failed |
 //! | `counters`, `stats`, `decision` | counters, statistics, and how often each rare decision was taken |
-//! | `fuzz`                          | entry points for fuzzing |
+//! | `fuzz`                          | entry points for fuzzing: structures that are changed and sealed again (`sealed`, `table`), with unlikely numbers (`numbers`) |
 
 mod checkpoint;
 mod cleaning;

@@ -3,7 +3,11 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{Command, CopyOrder, Named, ScheduleOrder, Subject, Upkeep};
+use super::{EventFacts, Origin};
+use crate::{Command, CommandError, CopyOrder, Named, Reply, ScheduleOrder, Subject, Upkeep};
+
+/// Lines of a change, and hosts affected, that an event holds.
+const LINES_MAX: usize = 32;
 
 /// The kind of a command that changes something.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
@@ -49,6 +53,27 @@ pub enum CommandKind {
 pub struct AskedChange {
     pub kind: CommandKind,
     pub subject: Subject,
+}
+
+impl AskedChange {
+    /// The event of the change, when it was made or refused; `None` where the command has only answered.
+    pub fn event(
+        self,
+        origin: &Origin,
+        result: &Result<Reply, CommandError>,
+    ) -> Option<(Subject, EventFacts)> {
+        let (command, origin) = (self.kind, origin.clone());
+        let first = |texts: &[String]| texts.iter().take(LINES_MAX).cloned().collect();
+        let facts = match result {
+            Ok(Reply::Changed(change)) => {
+                let (lines, hosts_affected) = (first(&change.lines), first(&change.hosts_affected));
+                EventFacts::ChangeMade { command, origin, lines, hosts_affected }
+            }
+            Ok(_) => return None,
+            Err(cause) => EventFacts::ChangeRefused { command, origin, cause: cause.clone() },
+        };
+        Some((self.subject, facts))
+    }
 }
 
 impl Command {
