@@ -1,13 +1,13 @@
 //! The manager of the array, on shard 0: what the array contains, how it starts, changes and stops.
 //!
-//! Changes take turns. Each change is checked against the catalog, made durable, announced to every shard, and answered
+//! Changes are made one at a time, under the change lock. Each change is checked against the catalog, made durable, announced to every shard, and answered
 //! when every shard has adopted it. Only durable changes are announced. Other shards ask the manager only by a
 //! [`shard::ManagerCall`].
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `manager`, `state` | the manager, and what it knows of the array |
-//! | `commands`, `order`, `turn` | commands: carried out, abandoned, taking turns |
+//! | `commands`, `order`, `change_lock` | commands: carried out, abandoned, changing one at a time |
 //! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
@@ -28,6 +28,7 @@ mod at_stake;
 mod bin;
 mod care;
 mod change;
+mod change_lock;
 mod clock;
 mod clock_watch;
 mod commands;
@@ -78,7 +79,6 @@ mod spares;
 mod start;
 mod state;
 mod status;
-mod turn;
 mod volumes;
 mod watch;
 mod wipe;

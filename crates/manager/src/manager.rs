@@ -67,11 +67,11 @@ pub struct Manager {
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
     pub(crate) leftover: RefCell<Vec<(PoolId, LayerId)>>,
-    /// The turn of changes.
+    /// The change lock.
     pub(crate) changes: Semaphore,
-    /// The command that has the turn.
+    /// The command that holds the change lock.
     pub(crate) order: RefCell<Option<Rc<order::Order>>>,
-    /// The turn to store the catalog; nobody who holds it waits for a command.
+    /// The lock for storing the catalog; nobody who holds it waits for a command.
     pub(crate) storing: Semaphore,
     pub(crate) commands_waiting: Cell<usize>,
     /// When spares were last looked at.

@@ -11,9 +11,9 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::change_lock::COMMAND_TIME_MAX;
 use crate::manager::Manager;
 use crate::probed::Probed;
-use crate::turn::COMMAND_TIME_MAX;
 use base::Nanos;
 use env::IoError;
 use task::{Io, race};
@@ -27,7 +27,7 @@ const COMMAND_TIME: Nanos = Nanos::from_secs(40);
 /// How long everybody waits at the start, when no host is served yet.
 const START_TIME: Nanos = Nanos::from_secs(35);
 
-// the caller learns which drive does not answer, and the next command has its turn
+// the caller learns which drive does not answer, and the next command gets the change lock
 const _: () = assert!(COMMAND_TIME.0 < COMMAND_TIME_MAX.0);
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -85,7 +85,7 @@ struct View<'a> {
 
 /// Counts that were wrong: caused by an error of the program or of this machine's memory, and corrected.
 fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
-    let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_mended).sum();
+    let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_corrected).sum();
     (counts > 0).then(|| {
         format!(
             "counts of used blocks were wrong and have been corrected ({counts} since the start). A program or \

@@ -58,7 +58,7 @@ pub use geometry::reference::Reference;
 pub use integrity::scrubber::ScrubStats;
 pub use lane::{Lane, LaneHost, LaneOptions};
 pub use layers::names::CATALOG_LAYER;
-pub use layers::references::{Elsewhere, Known, Speaker, Spoken};
+pub use layers::references::{BlockOwner, Elsewhere, Known, OwnedRun};
 pub use layers::usage::LayerSpace;
 pub use requests::holds::HoldId;
 pub use requests::request::{LaneOutput, LaneRequest, LaneResult};

@@ -350,8 +350,8 @@ impl Bench for PoolBench {
         for lane in self.lanes() {
             let stats = lane.stats();
             self.totals.add(&stats);
-            if stats.counters.counts_mended > 0 && !self.shared.lenient.get() {
-                let what = format!("lane {}: counts were wrong, and have been mended", lane.number());
+            if stats.counters.counts_corrected > 0 && !self.shared.lenient.get() {
+                let what = format!("lane {}: counts were wrong, and have been corrected", lane.number());
                 self.shared.fail(crate::workload::Failure::Broken(what));
             }
             if stats.failed && !self.shared.lenient.get() {

@@ -17,13 +17,13 @@ use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 /// How long a command may take before its caller gets an answer.
 pub(crate) const COMMAND_TIME_MAX: Nanos = Nanos::from_secs(50);
 
-/// The turn of changes, held for a command. Without a command, it is held for the array itself.
-pub(crate) struct Turn<'a> {
+/// The change lock, held for a command. Without a command, it is held for the array itself.
+pub(crate) struct ChangeLock<'a> {
     array: &'a Manager,
     _permit: task::SemaphorePermit,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ChangeLock<'_> {
     fn drop(&mut self) {
         self.array.order.borrow_mut().take();
     }
@@ -76,14 +76,14 @@ impl Manager {
         }
     }
 
-    /// Waits for the turn of changes.
-    pub(crate) async fn take_turn(&self, order: &Rc<Order>) -> Result<Turn<'_>, CommandError> {
+    /// Waits for the change lock.
+    pub(crate) async fn lock_changes(&self, order: &Rc<Order>) -> Result<ChangeLock<'_>, CommandError> {
         *order.waits_for.borrow_mut() = "it waits for an earlier change".to_owned();
         let permit = self.changes.acquire(1).await;
         order.check()?;
         *order.waits_for.borrow_mut() = "it waits for the pools' drives".to_owned();
         *self.order.borrow_mut() = Some(order.clone());
-        Ok(Turn { array: self, _permit: permit })
+        Ok(ChangeLock { array: self, _permit: permit })
     }
 
     /// Records what the running command waits for from now on, for people to read.
