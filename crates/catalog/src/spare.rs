@@ -13,7 +13,7 @@ pub struct Spares {
     /// Absolute paths of drives that hold nothing, not even a label, until they join.
     pub free: Vec<String>,
     /// Members that the pool has lost, for each of which a spare is to join.
-    #[serde(rename = "owed", with = "crate::encode::drives", skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "owed", with = "crate::fields::drives", skip_serializing_if = "Vec::is_empty")]
     pub awaiting: Vec<DriveId>,
     /// Those that have joined, until the pool has got over the loss.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -27,7 +27,7 @@ pub struct Joined {
     /// As it was a spare.
     pub path: String,
     /// The member in whose place it joined.
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub instead_of: DriveId,
 }
 
