@@ -15,9 +15,10 @@
 //! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
-//! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
+//! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
+//! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
 //! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
@@ -39,6 +40,7 @@ mod drive_events;
 mod drives;
 mod error;
 mod events;
+mod failure;
 mod fullness;
 mod hosts;
 mod identity;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, JournalTrouble, PortalOptions};
+use api::{CommandError, JournalTrouble, PortalOptions, StoreFailure};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal};
@@ -59,7 +59,7 @@ pub struct Manager {
     pub(crate) late: RefCell<Vec<Late>>,
     pub(crate) clock: clock::Clock,
     /// Errors of writes that failed at the start, which continued without them.
-    pub(crate) unsettled: RefCell<Vec<CommandError>>,
+    pub(crate) unsettled: RefCell<Vec<StoreFailure>>,
     /// What was found of pools when they were last tried.
     pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
     pub(crate) raw_looks: Looks,

@@ -15,6 +15,7 @@
 use base::limits::DRIVE_BYTES_MIN;
 use base::{DriveId, Nanos, PoolId};
 use catalog::{CatalogError, Change, Joined, Spares};
+use env::IoError;
 use pool::{DriveState, Member, Membership};
 
 use crate::drive_commands::done;
@@ -276,7 +277,7 @@ impl Manager {
                 let why = match self.pool_of_drive(path) {
                     // it has just joined; the record of spares follows
                     Some(pool) if pool == entry.name.to_string() => None,
-                    Some(pool) => Some(SpareObstacle::Member { of: format!("pool {pool}") }),
+                    Some(pool) => Some(SpareObstacle::Member { pool }),
                     None => obstacle(&state, drive).filter(|_| looked),
                 };
                 let Some(why) = why else { continue };
@@ -303,16 +304,20 @@ fn obstacle(state: &State, drive: Option<&Drive>) -> Option<SpareObstacle> {
     if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
         return Some(SpareObstacle::GivenUp(failed.into()));
     }
-    let detail = drive.detail.clone();
     match drive.content {
         DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => {
             Some(SpareObstacle::TooSmall { has_bytes: drive.size_bytes() })
         }
         DriveContent::Blank => None,
-        DriveContent::Foreign => Some(SpareObstacle::Holds { what: detail }),
-        DriveContent::Member => Some(SpareObstacle::Member { of: detail }),
+        DriveContent::Foreign => Some(SpareObstacle::Holds { what: drive.detail.clone() }),
+        DriveContent::Member => {
+            Some(SpareObstacle::Member { pool: drive.pool_name.clone().unwrap_or_default() })
+        }
         DriveContent::FutureVersion => Some(SpareObstacle::OtherVersion),
-        DriveContent::Damaged | DriveContent::Unreadable => Some(SpareObstacle::Unreadable { why: detail }),
+        DriveContent::Damaged => Some(SpareObstacle::Damaged),
+        DriveContent::Unreadable => {
+            Some(SpareObstacle::Unreadable { error: drive.error.unwrap_or(IoError::Gone) })
+        }
     }
 }
 

@@ -117,6 +117,8 @@ pub(crate) struct Drive {
     pub(crate) path: String,
     pub(crate) info: Option<DriveInfo>,
     pub(crate) content: DriveContent,
+    /// Why it is unreadable.
+    pub(crate) error: Option<IoError>,
     /// Details if its content is foreign, damaged or unreadable.
     pub(crate) detail: String,
     /// The pool that its label names, and that pool's array.

@@ -1,52 +1,10 @@
 //! Which commands change something, and what.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
-use super::{EventFacts, Origin};
+use super::{CommandKind, EventFacts, Origin};
 use crate::{Command, CommandError, CopyOrder, Named, Reply, ScheduleOrder, Subject, Upkeep};
 
 /// Lines of a change, and hosts affected, that an event holds.
 const LINES_MAX: usize = 32;
-
-/// The kind of a command that changes something.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CommandKind {
-    PoolCreate,
-    PoolDelete,
-    PoolScrub,
-    PoolSet,
-    DriveAdd,
-    DriveRemove,
-    DriveReplace,
-    DriveSpare,
-    DriveLocate,
-    DriveWipe,
-    DriveClear,
-    VolumeCreate,
-    VolumeResize,
-    VolumeAccess,
-    VolumeDelete,
-    VolumeCopy,
-    VolumePromote,
-    VolumeUndelete,
-    VolumeEradicate,
-    SnapshotCreate,
-    SnapshotDelete,
-    SnapshotRollBack,
-    SnapshotClone,
-    SnapshotRefresh,
-    ScheduleCreate,
-    ScheduleDelete,
-    HostCreate,
-    HostSet,
-    HostDelete,
-    Rename,
-    Map,
-    Unmap,
-    Reload,
-}
 
 /// What a command would change.
 #[derive(Clone, PartialEq, Eq, Debug)]
