@@ -5,7 +5,6 @@ use utoipa::ToSchema;
 
 /// A drive: a block device or a file.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Drive)]
 pub struct DriveStatus {
     pub path: String,
     pub size_bytes: u64,
@@ -66,7 +65,6 @@ pub enum DriveState {
 /// What a drive was found to hold.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = Content)]
 pub enum DriveContent {
     /// Nothing that is known.
     Blank,

@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 /// Why a request was not carried out. Nothing was changed, except as `unfinished` says.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = ApiError)]
 pub struct CommandError {
     #[serde(rename = "code")]
     pub kind: CommandErrorKind,
@@ -22,7 +21,6 @@ pub struct CommandError {
 /// A word for programs; each has one HTTP status.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = ErrorCode)]
 pub enum CommandErrorKind {
     /// 400: the request makes no sense.
     Invalid,

@@ -8,6 +8,7 @@ mod command;
 mod drives;
 mod error;
 mod event;
+mod health;
 mod metrics;
 mod names;
 mod pools;
@@ -28,6 +29,7 @@ pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
     LoginRefusal, Origin, RepairKind, SessionEnd,
 };
+pub use health::Health;
 pub use metrics::{
     DriveOperations, LaneMetrics, Load, Metrics, Operations, PoolDriveMetrics, SessionsLoad, ShardMetrics,
     Traffic, VolumeMetrics,
@@ -35,9 +37,10 @@ pub use metrics::{
 pub use names::{HostUpdate, Named};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
-    DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, Harm, IoErrorName,
-    JournalTrouble, KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, Problem, ProblemCode,
-    ProblemFacts, ProblemKey, ProblemRow, RefusedWrites, SpareObstacle, Subject,
+    Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, Harm,
+    IoErrorName, JournalTrouble, KeptInService, LaneFailure, LanePart, LoginLimit, LostDrive, NotStored,
+    PoolFailure, PoolOffline, PoolRoom, Problem, ProblemCode, ProblemFacts, ProblemKey, ProblemRow,
+    RefusedWrites, SpareObstacle, StoreFailure, Subject,
 };
 pub use reply::{Caller, Change, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
@@ -46,7 +49,7 @@ pub use snapshots::{
     BinnedStatus, CopyOrder, CopySpace, Keep, ScheduleOrder, ScheduleStatus, SnapshotStatus,
 };
 pub use status::{
-    ArrayStatus, GroupAccess, Health, HostStatus, MappingStatus, PortalStatus, SessionStatus, VolumeBacking,
+    ArrayStatus, GroupAccess, HostStatus, MappingStatus, PortalStatus, SessionStatus, VolumeBacking,
     VolumeStatus,
 };
 pub use transfer::{

@@ -7,7 +7,6 @@ use crate::{DriveStatus, Health, PoolSettings, RepairStatus, ScrubStatus};
 
 /// A pool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Pool)]
 pub struct PoolStatus {
     pub name: String,
     /// 32 hexadecimal digits.

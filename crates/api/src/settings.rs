@@ -17,7 +17,6 @@ macro_rules! asked_and_told {
 
         /// What holds for a pool, set or not.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-        #[schema(as = Settings)]
         pub struct PoolSettings {
             $($(#[$doc])* pub $name: $answer,)*
         }

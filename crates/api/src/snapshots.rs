@@ -54,7 +54,6 @@ pub enum CopyOrder {
 
 /// A volume in the bin.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Binned)]
 pub struct BinnedStatus {
     pub name: String,
     /// The name of its pool.
@@ -72,7 +71,6 @@ pub struct BinnedStatus {
 
 /// What a volume was at one moment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Snapshot)]
 pub struct SnapshotStatus {
     pub volume: String,
     pub name: String,
@@ -139,7 +137,6 @@ pub struct Keep {
 
 /// A schedule.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Schedule)]
 pub struct ScheduleStatus {
     pub name: String,
     /// Without those in the bin, of which none are taken.

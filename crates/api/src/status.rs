@@ -3,19 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{AccessState, BinnedStatus, CopySpace, DriveStatus, PoolStatus, Problem, ScheduleStatus};
-
-/// How well something is; later is worse.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Health {
-    /// All is well.
-    Healthy,
-    /// Served, with less protection or less space than there should be.
-    Degraded,
-    /// Not served.
-    Offline,
-}
+use crate::{AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus};
 
 /// The whole array as it is now.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -54,7 +42,6 @@ impl ArrayStatus {
 
 /// A volume.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Volume)]
 pub struct VolumeStatus {
     pub id: u32,
     pub name: String,
@@ -86,7 +73,6 @@ pub struct VolumeStatus {
 /// Where a volume's blocks are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-#[schema(as = Backing)]
 pub enum VolumeBacking {
     /// In the pool of this name.
     Pool(String),
@@ -107,7 +93,6 @@ pub struct GroupAccess {
 
 /// A host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Host)]
 pub struct HostStatus {
     pub name: String,
     pub initiators: Vec<String>,
@@ -119,7 +104,6 @@ pub struct HostStatus {
 
 /// A volume at a LUN of a host.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Mapping)]
 pub struct MappingStatus {
     pub volume: String,
     pub host: String,
@@ -129,7 +113,6 @@ pub struct MappingStatus {
 
 /// A session of an initiator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Session)]
 pub struct SessionStatus {
     pub initiator: String,
     /// Name of its host; empty for a discovery session of a stranger.
@@ -146,7 +129,6 @@ pub struct SessionStatus {
 
 /// An address that is listened on.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Portal)]
 pub struct PortalStatus {
     pub address: String,
     /// The iSCSI portal group, which is a SCSI target port and a target port group.

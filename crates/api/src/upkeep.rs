@@ -50,7 +50,6 @@ pub enum Upkeep {
 
 /// Data that is being written anew.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Repair)]
 pub struct RepairStatus {
     /// `rebuilding`: it lacks redundancy; `repairing`: something in it is damaged; `emptying`: its drive is to go.
     pub what: String,
@@ -87,7 +86,6 @@ fn time(seconds: u64) -> String {
 
 /// A pool's scrubs.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize, ToSchema)]
-#[schema(as = Scrub)]
 pub struct ScrubStatus {
     pub running: bool,
     /// Of the one that runs.

@@ -121,7 +121,7 @@ pub const SESSIONS_PER_ADDRESS_MAX: usize = 768;
 /// Sessions on one shard. Beyond this number, only hosts without a session are admitted.
 pub const SESSIONS_PER_SHARD_MAX: usize = CONNECTIONS_PER_SHARD_MAX - LOGINS_PER_SHARD_MAX;
 /// Addresses with wrong CHAP secrets that a shard remembers.
-pub const GUESSERS_MAX: usize = 1024;
+pub const FAILED_SOURCES_MAX: usize = 1024;
 pub const LOGIN_NS_MAX: u64 = 15_000_000_000;
 /// Idle time after which an initiator is probed with NOP-In, and after which it is given up.
 pub const NOP_IDLE_NS: u64 = 15_000_000_000;

@@ -4,7 +4,7 @@ use base::limits::{DELETED_POOLS_MAX, HOSTS_MAX, INITIATORS_PER_HOST_MAX, POOLS_
 use base::{LayerId, PoolId, VolumeId};
 
 use crate::drive::DriveChange;
-use crate::error::CatalogError;
+use crate::error::{CatalogError, check_room};
 use crate::mapping::WantedNumber;
 use crate::model::{Catalog, DeletedPool, Host, PoolEntry, Volume};
 use crate::name::Name;
@@ -421,10 +421,6 @@ impl Catalog {
         self.hosts.remove(index);
         Ok(())
     }
-}
-
-pub(crate) fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
-    if count < max { Ok(()) } else { Err(CatalogError::TooMany { kind, max }) }
 }
 
 impl Host {

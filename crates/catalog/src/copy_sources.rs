@@ -7,20 +7,19 @@ use base::limits::{COPIED_FROM_MAX, COPIED_FROM_PER_VOLUME_MAX};
 use base::{HashSet, LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use crate::change::check_room;
-use crate::error::CatalogError;
+use crate::error::{CatalogError, check_room};
 use crate::model::{Catalog, VolumeKind};
 
 /// A layer to which something may refer.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopiedFrom {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub pool: PoolId,
-    #[serde(with = "crate::encode::layer")]
+    #[serde(with = "crate::fields::layer")]
     pub layer: LayerId,
     /// The volume that was copied from; it may be gone.
-    #[serde(with = "crate::encode::volume")]
+    #[serde(with = "crate::fields::volume")]
     pub volume: VolumeId,
     /// Wall clock, milliseconds since 1970.
     pub since_ms: u64,

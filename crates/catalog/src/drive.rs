@@ -42,7 +42,7 @@ pub enum Trouble {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KnownDrive {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub id: DriveId,
     pub name: DriveName,
     /// What is wrong with it now.
@@ -54,7 +54,7 @@ pub struct KnownDrive {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FailedDrive {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub id: DriveId,
     pub name: DriveName,
     pub pool: Name,

@@ -1,23 +1,16 @@
 //! The catalog as JSON bytes. A decoded catalog is checked as a whole, because stored bytes are not trusted.
 
 use base::BLOCK_BYTES;
+use base::HashSet;
 use base::limits::{
     CATALOG_BYTES_MAX, DELETED_POOLS_MAX, FREED_LUNS_MAX, HOSTS_MAX, MAPPINGS_MAX, POOLS_MAX, SCHEDULES_MAX,
     SNAPSHOTS_MAX, VOLUME_BYTES_MAX, VOLUMES_MAX,
 };
-use base::{HashSet, LayerId, VolumeId};
 use serde::Deserialize;
 
 use crate::error::CatalogError;
-use crate::model::{Catalog, VolumeKind};
+use crate::model::{Catalog, SCHEMA_VERSION, VolumeKind};
 
-/// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
-/// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
-/// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
-/// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered. 10: how long volumes have been in the bin,
-/// when the clock was last believed, and what drives are called and did.
-/// 11: the bays of drives. 12: initiators, mappings and registrations of NVMe; heads and the term of ownership.
-pub const SCHEMA_VERSION: u32 = 12;
 const SCHEMA_VERSION_MIN: u32 = 1;
 
 const _: () = assert!(CATALOG_BYTES_MAX >= 1024 * BLOCK_BYTES);
@@ -158,87 +151,4 @@ fn unreadable(error: serde_json::Error) -> CatalogError {
         _ => "not JSON",
     };
     damaged(format!("{what} at line {}, column {}", error.line(), error.column()))
-}
-
-/// 128-bit ids as 32 hexadecimal digits.
-pub(crate) mod hexadecimal {
-    use std::fmt::Display;
-    use std::str::FromStr;
-
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<T: Display, S: Serializer>(id: &T, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(id)
-    }
-
-    pub fn deserialize<'de, T: FromStr, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let digits = text.len() == 32 && text.bytes().all(|b| b.is_ascii_hexdigit());
-        let id = text.parse().ok().filter(|_| digits);
-        id.ok_or_else(|| D::Error::custom("not an id of 32 hexadecimal digits"))
-    }
-}
-
-macro_rules! number_id {
-    ($module:ident, $id:ident) => {
-        pub(crate) mod $module {
-            use super::$id;
-            use serde::{Deserialize, Deserializer, Serializer};
-
-            pub fn serialize<S: Serializer>(id: &$id, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_u32(id.0)
-            }
-
-            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$id, D::Error> {
-                u32::deserialize(deserializer).map($id)
-            }
-        }
-    };
-}
-number_id!(volume, VolumeId);
-number_id!(layer, LayerId);
-
-/// Some volumes.
-pub(crate) mod volumes {
-    use super::VolumeId;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    pub fn serialize<S: Serializer>(ids: &[VolumeId], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(ids.iter().map(|id| id.0))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<VolumeId>, D::Error> {
-        Vec::<u32>::deserialize(deserializer).map(|ids| ids.into_iter().map(VolumeId).collect())
-    }
-}
-
-/// Some drives of a pool.
-pub(crate) mod drives {
-    use base::DriveId;
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[derive(Deserialize)]
-    struct Id(#[serde(with = "super::hexadecimal")] DriveId);
-
-    pub fn serialize<S: Serializer>(ids: &[DriveId], serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(ids.iter().map(DriveId::to_string))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<DriveId>, D::Error> {
-        Vec::<Id>::deserialize(deserializer).map(|ids| ids.into_iter().map(|Id(id)| id).collect())
-    }
-}
-
-/// A layer that may be missing.
-pub(crate) mod some_layer {
-    use super::LayerId;
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub fn serialize<S: Serializer>(id: &Option<LayerId>, serializer: S) -> Result<S::Ok, S::Error> {
-        id.map(|id| id.0).serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LayerId>, D::Error> {
-        Option::<u32>::deserialize(deserializer).map(|id| id.map(LayerId))
-    }
 }

@@ -7,8 +7,8 @@ use base::limits::{
 };
 use thiserror::Error;
 
-use crate::mapping::UnitNumber;
 use crate::name::{Name, NameError};
+use crate::number::UnitNumber;
 
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CatalogError {
@@ -254,3 +254,7 @@ const _: () = assert!(VOLUME_BYTES_MAX == 1 << 50);
 const _: () = assert!(
     HOSTS_MAX > 0 && MAPPINGS_MAX > 0 && POOLS_MAX > 0 && VOLUMES_MAX > 0 && INITIATORS_PER_HOST_MAX > 0
 );
+
+pub(crate) fn check_room(kind: &'static str, count: usize, max: usize) -> Result<(), CatalogError> {
+    if count < max { Ok(()) } else { Err(CatalogError::TooMany { kind, max }) }
+}

@@ -7,10 +7,10 @@
 use base::VolumeId;
 use base::limits::FREED_LUNS_MAX;
 
-use crate::change::check_room;
-use crate::error::CatalogError;
-use crate::mapping::{Mapping, UnitNumber};
+use crate::error::{CatalogError, check_room};
+use crate::mapping::Mapping;
 use crate::model::Catalog;
+use crate::number::UnitNumber;
 
 /// The highest LUN that every client can address: default numbers stay below as long as any is free.
 const LUN_EVERYBODY_KNOWS_MAX: u16 = 255;

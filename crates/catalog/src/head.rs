@@ -17,7 +17,7 @@ use crate::name::Name;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub id: HeadId,
     pub name: Name,
     /// Where it listens, as its file says.

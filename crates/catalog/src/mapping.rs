@@ -3,22 +3,13 @@
 //! What always holds: a number of a host is one volume; a volume has at most one LUN and one namespace identifier for each host.
 
 use base::VolumeId;
-use base::limits::{LUN_MAX, MAPPINGS_MAX, NAMESPACE_MAX};
+use base::limits::MAPPINGS_MAX;
 use serde::{Deserialize, Serialize};
 
-use crate::change::check_room;
-use crate::error::CatalogError;
+use crate::error::{CatalogError, check_room};
 use crate::model::Catalog;
 use crate::name::Name;
-
-/// The number by which a host addresses a volume.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum UnitNumber {
-    /// SCSI: a logical unit number, 0 to [`LUN_MAX`].
-    Lun(u16),
-    /// NVMe: a namespace identifier, 1 to [`NAMESPACE_MAX`].
-    Namespace(u32),
-}
+use crate::number::UnitNumber;
 
 /// A number that is asked for; none: the one that the volume had, or the lowest that no volume of the host has or had.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +37,7 @@ struct Stored {
     lun: Option<u16>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     namespace: Option<u32>,
-    #[serde(with = "crate::encode::volume")]
+    #[serde(with = "crate::fields::volume")]
     volume: VolumeId,
     read_only: bool,
 }
@@ -81,37 +72,6 @@ impl Mapping {
         match self.number {
             UnitNumber::Lun(lun) => Some((lun, self)),
             UnitNumber::Namespace(_) => None,
-        }
-    }
-}
-
-impl UnitNumber {
-    pub fn is_possible(self) -> bool {
-        match self {
-            UnitNumber::Lun(lun) => lun <= LUN_MAX,
-            UnitNumber::Namespace(namespace) => (1..=NAMESPACE_MAX).contains(&namespace),
-        }
-    }
-
-    /// Whether both are LUNs, or both namespace identifiers.
-    pub(crate) fn is_like(self, other: UnitNumber) -> bool {
-        matches!(self, UnitNumber::Lun(_)) == matches!(other, UnitNumber::Lun(_))
-    }
-
-    /// All possible numbers of this kind, the lowest first.
-    pub(crate) fn all(like: UnitNumber) -> Box<dyn Iterator<Item = UnitNumber>> {
-        match like {
-            UnitNumber::Lun(_) => Box::new((0..=LUN_MAX).map(UnitNumber::Lun)),
-            UnitNumber::Namespace(_) => Box::new((1..=NAMESPACE_MAX).map(UnitNumber::Namespace)),
-        }
-    }
-}
-
-impl std::fmt::Display for UnitNumber {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            UnitNumber::Lun(lun) => write!(f, "LUN {lun}"),
-            UnitNumber::Namespace(namespace) => write!(f, "namespace {namespace}"),
         }
     }
 }

@@ -21,15 +21,23 @@ use crate::settings::{PoolSettings, ScrubRecord};
 use crate::snapshot::Snapshot;
 use crate::spare::Spares;
 
+/// The schema that this program writes. A higher one is refused, untouched; a lower one is read. 2: volumes keep
+/// reservations. 3: pools have settings and the result of their last scrub. 4: volumes keep access states.
+/// 5: volumes have snapshots and schedules, and go into a bin. 6: layers stay that copies refer to. 7: pools have hot spares.
+/// 8: pools that were deleted are remembered. 9: LUN numbers that were freed are remembered. 10: how long volumes have been in the bin,
+/// when the clock was last believed, and what drives are called and did.
+/// 11: the bays of drives. 12: initiators, mappings and registrations of NVMe; heads and the term of ownership.
+pub const SCHEMA_VERSION: u32 = 12;
+
 /// Where a volume's blocks are.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum VolumeKind {
     /// Thin, in a pool.
     Pool {
-        #[serde(with = "crate::encode::hexadecimal")]
+        #[serde(with = "crate::fields::hexadecimal")]
         pool: PoolId,
-        #[serde(with = "crate::encode::layer")]
+        #[serde(with = "crate::fields::layer")]
         layer: LayerId,
     },
     /// An existing block device or file, exported as it is.
@@ -44,7 +52,7 @@ pub enum VolumeKind {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Volume {
-    #[serde(with = "crate::encode::volume")]
+    #[serde(with = "crate::fields::volume")]
     pub id: VolumeId,
     pub name: Name,
     pub backing: VolumeKind,
@@ -73,13 +81,13 @@ pub struct Volume {
     pub untrimmed: bool,
     /// The layer by whose id its blocks are dealt to the pool's lanes, where that is not its own: the one that it was
     /// made with, or that of the volume that it is a clone of.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::fields::some_layer")]
     pub dealt_as: Option<LayerId>,
     /// The snapshot that it began as, VOLUME@SNAPSHOT as they were called then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clone_of: Option<String>,
     /// The layer of the nearest snapshot below it, its own or another volume's.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::fields::some_layer")]
     pub stands_on: Option<LayerId>,
 }
 
@@ -100,7 +108,7 @@ pub struct Host {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PoolEntry {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub id: PoolId,
     pub name: Name,
     #[serde(default, skip_serializing_if = "PoolSettings::is_default")]
@@ -119,7 +127,7 @@ pub struct PoolEntry {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeletedPool {
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub id: PoolId,
     pub name: Name,
 }
@@ -129,7 +137,7 @@ pub struct DeletedPool {
 #[serde(deny_unknown_fields)]
 pub struct Catalog {
     pub(crate) schema: u32,
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub(crate) array: ArrayId,
     pub(crate) name: Name,
     pub(crate) target: IscsiName,
@@ -185,7 +193,7 @@ impl Catalog {
     /// An array with nothing in it, at version 1. `array` is random.
     pub fn new(array: ArrayId, name: Name) -> Catalog {
         Catalog {
-            schema: crate::SCHEMA_VERSION,
+            schema: SCHEMA_VERSION,
             array,
             name,
             target: target_name(array).parse().expect("our own target name is an iSCSI name"),

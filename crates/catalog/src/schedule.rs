@@ -10,8 +10,7 @@ use base::calendar::{CLOCK_STEP_MS, Date, Period};
 use base::limits::{NAME_BYTES_MAX, SCHEDULE_KEEPS_MAX, SCHEDULES_MAX, SNAPSHOTS_AT_ONCE_MAX};
 use serde::{Deserialize, Serialize};
 
-use crate::change::check_room;
-use crate::error::CatalogError;
+use crate::error::{CatalogError, check_room};
 use crate::model::{Catalog, Volume};
 use crate::name::Name;
 use crate::snapshot::Snapshot;
@@ -36,7 +35,7 @@ pub struct Retention {
 pub struct Schedule {
     pub name: Name,
     /// In order, each once.
-    #[serde(with = "crate::encode::volumes")]
+    #[serde(with = "crate::fields::volumes")]
     pub volumes: Vec<VolumeId>,
     pub keep: Retention,
     /// When snapshots were last taken: wall clock, milliseconds since 1970.

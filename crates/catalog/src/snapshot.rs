@@ -7,8 +7,8 @@ use base::limits::{SNAPSHOTS_AT_ONCE_MAX, SNAPSHOTS_MAX, VOLUMES_MAX};
 use base::{LayerId, PoolId, VolumeId};
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Change, check_room};
-use crate::error::CatalogError;
+use crate::change::Change;
+use crate::error::{CatalogError, check_room};
 use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Volume, VolumeKind};
 use crate::name::Name;
@@ -17,14 +17,14 @@ use crate::name::Name;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Snapshot {
-    #[serde(with = "crate::encode::volume")]
+    #[serde(with = "crate::fields::volume")]
     pub volume: VolumeId,
     /// Unique among those of the volume.
     pub name: Name,
-    #[serde(with = "crate::encode::layer")]
+    #[serde(with = "crate::fields::layer")]
     pub layer: LayerId,
     /// The layer of the snapshot that the volume stood on when it was taken, or of the nearest one below that is left.
-    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::encode::some_layer")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::fields::some_layer")]
     pub stands_on: Option<LayerId>,
     /// The volume's then.
     pub size_bytes: u64,

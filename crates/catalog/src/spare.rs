@@ -13,8 +13,8 @@ pub struct Spares {
     /// Absolute paths of drives that hold nothing, not even a label, until they join.
     pub free: Vec<String>,
     /// Members that the pool has lost, for each of which a spare is to join.
-    #[serde(with = "crate::encode::drives", skip_serializing_if = "Vec::is_empty")]
-    pub owed: Vec<DriveId>,
+    #[serde(rename = "owed", with = "crate::fields::drives", skip_serializing_if = "Vec::is_empty")]
+    pub awaiting: Vec<DriveId>,
     /// Those that have joined, until the pool has got over the loss.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub joined: Vec<Joined>,
@@ -27,7 +27,7 @@ pub struct Joined {
     /// As it was a spare.
     pub path: String,
     /// The member in whose place it joined.
-    #[serde(with = "crate::encode::hexadecimal")]
+    #[serde(with = "crate::fields::hexadecimal")]
     pub instead_of: DriveId,
 }
 
@@ -50,7 +50,7 @@ impl Spares {
                 return Err(CatalogError::SpareTwice { path: path.clone() });
             }
         }
-        match self.owed.len().max(self.joined.len()) <= DRIVES_MAX {
+        match self.awaiting.len().max(self.joined.len()) <= DRIVES_MAX {
             true => Ok(()),
             false => Err(CatalogError::TooMany { kind: "lost drive", max: DRIVES_MAX }),
         }
@@ -71,7 +71,7 @@ mod tests {
         let set = |spares: Spares| Change::SetSpares { pool: "fast".into(), spares };
         let free = |paths: &[&str]| paths.iter().copied().map(str::to_owned).collect::<Vec<_>>();
         let joined = vec![Joined { path: "/dev/sdi".into(), instead_of: DriveId(5) }];
-        let spares = Spares { free: free(&["/dev/sdh"]), owed: vec![DriveId(7)], joined };
+        let spares = Spares { free: free(&["/dev/sdh"]), awaiting: vec![DriveId(7)], joined };
         let catalog = empty.apply(&attach).unwrap().apply(&set(spares.clone())).unwrap();
         assert_eq!(Catalog::decode(&catalog.encode()).unwrap().pools()[0].spares, spares);
         for (wrong, code) in [

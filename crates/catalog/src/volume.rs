@@ -4,8 +4,8 @@ use base::limits::{VOLUME_BYTES_MAX, VOLUME_GROWTH_MAX, VOLUMES_MAX};
 use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
 
 use crate::access::KeptAccesses;
-use crate::change::{Change, NewVolume, check_room};
-use crate::error::CatalogError;
+use crate::change::{Change, NewVolume};
+use crate::error::{CatalogError, check_room};
 use crate::identity::{Naa, serial};
 use crate::model::{Catalog, Volume, VolumeKind};
 use crate::name::Name;

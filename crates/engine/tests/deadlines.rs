@@ -59,22 +59,25 @@ fn refusal(answer: &Answer) -> CommandError {
     taken(answer).expect("it is answered in time").expect_err("it could not be done")
 }
 
-/// A drive that does not open delays the command that needs it and the next one, for a limited time. Both get the
-/// reason, and neither takes effect when the drive opens at last.
+/// Drives that do not open delay the commands that need them and the next one, for a limited time. All get the
+/// reason, and none takes effect when the drives open at last.
 #[test]
 fn what_was_given_up_does_not_happen_later() {
     let (mut lab, drives) = bench(1);
-    lab.simulation.world.stick(drives[3], Nanos::from_secs(200));
-    let adds = lab.send_command(add(3));
+    drives[3..].iter().for_each(|&drive| lab.simulation.world.stick(drive, Nanos::from_secs(200)));
+    let adds = [lab.send_command(add(3)), lab.send_command(add(4))];
     pass(&mut lab, 1);
     let makes = lab.send_command(new_volume("disk"));
-    pass(&mut lab, 40);
-    assert!(taken(&adds).is_none() && taken(&makes).is_none());
+    pass(&mut lab, 38);
+    assert!(adds.iter().chain([&makes]).all(|answer| answer.lock().unwrap().is_none()));
     pass(&mut lab, 15);
-    let (first, second) = (refusal(&adds), refusal(&makes));
-    assert_eq!((first.kind, second.kind), (CommandErrorKind::TimedOut, CommandErrorKind::TimedOut));
-    assert!(first.message.contains("opened and looked at: /dev/sdd"), "{first}");
-    assert!(second.message.contains("an earlier change; that one says: it waits for drives"), "{second}");
+    let [first, second] = adds.each_ref().map(refusal);
+    assert_eq!((first.kind, second.kind), (CommandErrorKind::Io, CommandErrorKind::TimedOut));
+    assert!(first.message.contains("/dev/sdd"), "a drive that does not answer is named in time: {first}");
+    assert!(second.message.contains("opened and looked at: /dev/sde"), "{second}");
+    let third = refusal(&makes);
+    assert_eq!(third.kind, CommandErrorKind::TimedOut);
+    assert!(third.message.contains("an earlier change; that one says: it waits for drives"), "{third}");
     pass(&mut lab, 200);
     let status = lab.status();
     assert!(status.volumes.is_empty(), "{:?}", status.volumes);

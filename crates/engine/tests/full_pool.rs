@@ -3,14 +3,13 @@
 
 mod common;
 
-use api::Command;
-use api::{Health, NewBacking, NewPool, NewVolume};
+use api::{Command, EventFacts, Health, NewBacking, NewPool, NewVolume, ProblemCode};
 use base::Nanos;
 use base::limits::SPACE_THRESHOLD_PERCENT;
 use common::Lab;
 use common::host::{Host, cdb, sense, write_10};
 use iscsi::initiator::Request;
-use sim::{DriveOptions, World};
+use sim::{DriveNumber, DriveOptions, World};
 
 const ALPHA: &str = "iqn.2001-04.com.example:alpha";
 const BETA: &str = "iqn.2001-04.com.example:beta";
@@ -22,18 +21,13 @@ const PIECE_BLOCKS: u32 = 1024;
 /// The provisioned size of the volume: four times that of its pool.
 const VOLUME_PIECES: u32 = 1024;
 
-fn array(seed: u64, shards: u16) -> Lab {
+fn array(seed: u64, shards: u16, protection: &str, count: usize) -> (Lab, Vec<DriveNumber>) {
     let world = World::new(seed, None);
-    let path = "/dev/nvme0n1";
-    world.add_drive(DriveOptions::new(path, 1 << 30));
-    let mut lab = Lab::in_world(world, shards, &[path]);
-    let pool = NewPool {
-        name: "fast".to_owned(),
-        protection: "stripe".to_owned(),
-        width: None,
-        drives: vec![path.to_owned()],
-        force: Vec::new(),
-    };
+    let drives: Vec<String> = (0..count).map(|n| format!("/dev/nvme{n}n1")).collect();
+    let numbers = drives.iter().map(|path| world.add_drive(DriveOptions::new(path, 1 << 30))).collect();
+    let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
+    let protection = protection.to_owned();
+    let pool = NewPool { name: "fast".to_owned(), protection, width: None, drives, force: Vec::new() };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     let volume = NewVolume {
         name: "thin".to_owned(),
@@ -47,7 +41,23 @@ fn array(seed: u64, shards: u16) -> Lab {
         lab.create_host(name, initiator);
         lab.map("thin", name, 0, false);
     }
-    lab
+    (lab, numbers)
+}
+
+/// The problems now.
+fn codes(lab: &mut Lab) -> Vec<ProblemCode> {
+    lab.status().problems.iter().map(|problem| problem.code()).collect()
+}
+
+/// The problems that have begun since the last call.
+fn begun(lab: &mut Lab) -> Vec<ProblemCode> {
+    let began = |facts| match facts {
+        EventFacts::ProblemBegan { problem } | EventFacts::ProblemChanged { problem, .. } => {
+            Some(problem.code())
+        }
+        _ => None,
+    };
+    lab.facts().into_iter().filter_map(began).collect()
 }
 
 fn content(piece: u32) -> Vec<u8> {
@@ -105,7 +115,7 @@ fn unmap(lab: &mut Lab, host: &Host, pieces: std::ops::Range<u32>) {
 #[test]
 fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
     for (seed, shards) in [(1, 1), (2, 3)] {
-        let mut lab = array(seed, shards);
+        let (mut lab, _) = array(seed, shards, "stripe", 1);
         let alpha = Host::log_in(&mut lab, 0, ALPHA, 1);
         let beta = Host::log_in(&mut lab, shards - 1, BETA, 1);
         alpha.settle(&mut lab, 0);
@@ -123,15 +133,22 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         }
         assert_eq!(write(&mut lab, &beta, full, &mut warnings), Err(SPACE_ALLOCATION_FAILED));
 
+        let begun = begun(&mut lab);
+        for code in [ProblemCode::PoolFilling, ProblemCode::PoolNearlyFull] {
+            assert!(begun.contains(&code), "{code} is not in {begun:?}");
+        }
+
         // the status names the affected hosts, as long as they are affected
         let status = lab.status();
         let pool = &status.pools[0];
         let said =
             "writes are refused for want of space: of host alpha to volume thin, host beta to volume thin";
         assert!(pool.health == Health::Degraded && pool.reason.contains(said), "{}", pool.reason);
+        assert_eq!(status.problems[0].code(), ProblemCode::WritesRefused);
         assert_eq!(pool.provisioned_bytes, 4 << 30);
         lab.pass(Nanos::from_secs(31));
         let pool = lab.status().pools.remove(0);
+        assert_eq!(codes(&mut lab), [ProblemCode::PoolNearlyFull]);
         assert!(pool.health == Health::Degraded && pool.reason.contains("38h/07h"), "{}", pool.reason);
         assert!(!pool.reason.contains("writes are refused"), "{}", pool.reason);
 
@@ -149,4 +166,29 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         assert_eq!(beta.settle(&mut lab, 0), [THRESHOLD_CROSSED]);
         assert!(read(&mut lab, &beta, full) == content(full));
     }
+}
+
+/// A pool warns before a drive fails that its data would not fit on the others, and reports it when one has failed.
+#[test]
+fn the_space_for_a_rebuild_is_missed_before_and_after_a_drive_fails() {
+    let (mut lab, drives) = array(3, 2, "mirror-2", 3);
+    let alpha = Host::log_in(&mut lab, 0, ALPHA, 1);
+    alpha.settle(&mut lab, 0);
+    let would_lack = |lab: &mut Lab| codes(lab).contains(&ProblemCode::RebuildWouldLackSpace);
+    let mut warnings = 0;
+    let mut piece = 0;
+    while !would_lack(&mut lab) {
+        for _ in 0..16 {
+            assert_eq!(write(&mut lab, &alpha, piece, &mut warnings), Ok(()), "piece {piece}");
+            piece += 1;
+        }
+    }
+    lab.simulation.world.vanish(drives[0], None, false);
+    let lacks = |lab: &mut Lab| codes(lab).contains(&ProblemCode::RebuildLacksSpace);
+    let seconds = (0..60).find(|_| {
+        lab.pass(Nanos::from_secs(1));
+        lacks(&mut lab)
+    });
+    assert!(seconds.is_some(), "{:#?}", lab.status().problems);
+    assert!(!would_lack(&mut lab), "it is so already");
 }

@@ -133,7 +133,7 @@ pub enum DriveIdentity {
 }
 
 /// Why an operation failed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum IoError {
     /// No such file or device.
     NotFound,

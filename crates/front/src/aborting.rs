@@ -38,8 +38,8 @@ impl Session {
         drop(protocol);
         lun.tasks.fence();
         self.output.notify();
-        let owed = !told && (collecting || !commands.is_empty());
-        (commands, owed)
+        let attention_due = !told && (collecting || !commands.is_empty());
+        (commands, attention_due)
     }
 
     /// Stops copies that were sent to another volume and have reached this one. They are answered. Their initiator gets

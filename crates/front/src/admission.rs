@@ -7,7 +7,9 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use base::Nanos;
-use base::limits::{GUESSERS_MAX, SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX};
+use base::limits::{
+    FAILED_SOURCES_MAX, SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX,
+};
 
 use shard::{SessionLimit, Source};
 
@@ -54,7 +56,7 @@ pub(crate) enum Turn {
 }
 
 #[derive(Clone, Copy)]
-struct Guesser {
+struct FailedLogins {
     failures: u32,
     last: Nanos,
     /// When the next connection may send its login.
@@ -64,35 +66,35 @@ struct Guesser {
 /// Addresses that have sent a wrong secret, on one shard. Each further connection from such an address waits for its
 /// turn, longer after each failure, so opening many connections at once gains nothing. Other addresses are not delayed.
 #[derive(Default)]
-pub(crate) struct Guesses(RefCell<BTreeMap<Source, Guesser>>);
+pub(crate) struct LoginBackoff(RefCell<BTreeMap<Source, FailedLogins>>);
 
-impl Guesses {
+impl LoginBackoff {
     pub(crate) fn note_failure(&self, source: Source, now: Nanos) {
-        let mut guessers = self.0.borrow_mut();
-        guessers.retain(|_, guesser| now.saturating_sub(guesser.last) < FORGET_AFTER);
-        if guessers.len() >= GUESSERS_MAX && !guessers.contains_key(&source) {
-            let oldest = guessers.iter().min_by_key(|(_, guesser)| guesser.last).map(|(&source, _)| source);
-            oldest.map(|source| guessers.remove(&source));
+        let mut sources = self.0.borrow_mut();
+        sources.retain(|_, failed| now.saturating_sub(failed.last) < FORGET_AFTER);
+        if sources.len() >= FAILED_SOURCES_MAX && !sources.contains_key(&source) {
+            let oldest = sources.iter().min_by_key(|(_, failed)| failed.last).map(|(&source, _)| source);
+            oldest.map(|source| sources.remove(&source));
         }
-        let guesser = guessers.entry(source).or_insert(Guesser { failures: 0, last: now, next: now });
-        guesser.failures = guesser.failures.saturating_add(1);
-        guesser.last = now;
-        guesser.next = guesser.next.max(now + delay(guesser.failures));
+        let failed = sources.entry(source).or_insert(FailedLogins { failures: 0, last: now, next: now });
+        failed.failures = failed.failures.saturating_add(1);
+        failed.last = now;
+        failed.next = failed.next.max(now + delay(failed.failures));
     }
 
     /// The turn of a connection that arrives now.
     pub(crate) fn turn(&self, source: Source, now: Nanos) -> Turn {
-        let mut guessers = self.0.borrow_mut();
-        let Some(guesser) = guessers.get_mut(&source) else { return Turn::Now };
-        let delay = delay(guesser.failures);
-        if delay == Nanos(0) || now.saturating_sub(guesser.last) >= FORGET_AFTER {
+        let mut sources = self.0.borrow_mut();
+        let Some(failed) = sources.get_mut(&source) else { return Turn::Now };
+        let delay = delay(failed.failures);
+        if delay == Nanos(0) || now.saturating_sub(failed.last) >= FORGET_AFTER {
             return Turn::Now;
         }
-        let turn = guesser.next.max(now);
+        let turn = failed.next.max(now);
         if turn.saturating_sub(now) > WAIT_MAX {
             return Turn::Never;
         }
-        guesser.next = turn + delay;
+        failed.next = turn + delay;
         if turn == now { Turn::Now } else { Turn::At(turn) }
     }
 }
@@ -132,13 +134,13 @@ mod tests {
     }
 
     #[test]
-    fn guesses_come_one_after_the_other_and_ever_slower() {
-        let guesses = Guesses::default();
+    fn failed_logins_come_one_after_the_other_and_ever_slower() {
+        let backoff = LoginBackoff::default();
         let (mut now, mut tried) = (Nanos::from_secs(1), 0);
         let end = now + Nanos::from_secs(600);
         // hundred connections at once, again and again
         while now < end {
-            let turns: Vec<Turn> = (0..100).map(|_| guesses.turn(source(1), now)).collect();
+            let turns: Vec<Turn> = (0..100).map(|_| backoff.turn(source(1), now)).collect();
             for turn in turns {
                 let at = match turn {
                     Turn::Now => now,
@@ -146,30 +148,30 @@ mod tests {
                     Turn::Never => continue,
                 };
                 now = now.max(at);
-                guesses.note_failure(source(1), now);
+                backoff.note_failure(source(1), now);
                 tried += 1;
             }
             now = now + Nanos::from_millis(1);
         }
         // those of the first moment, and one each five seconds
         assert!((100..=100 + 600 / 5 + 10).contains(&tried), "{tried}");
-        assert_eq!(guesses.turn(source(2), now), Turn::Now, "another address is not held up");
-        assert_eq!(guesses.turn(source(1), now + FORGET_AFTER), Turn::Now, "forgotten");
+        assert_eq!(backoff.turn(source(2), now), Turn::Now, "another address is not held up");
+        assert_eq!(backoff.turn(source(1), now + FORGET_AFTER), Turn::Now, "forgotten");
     }
 
     #[test]
     fn few_mistakes_cost_nothing_and_few_are_remembered() {
-        let (guesses, now) = (Guesses::default(), Nanos::from_secs(1));
+        let (backoff, now) = (LoginBackoff::default(), Nanos::from_secs(1));
         for _ in 0..FREE_FAILURES {
-            guesses.note_failure(source(1), now);
-            assert_eq!(guesses.turn(source(1), now), Turn::Now);
+            backoff.note_failure(source(1), now);
+            assert_eq!(backoff.turn(source(1), now), Turn::Now);
         }
-        guesses.note_failure(source(1), now);
-        assert_eq!(guesses.turn(source(1), now), Turn::At(now + FIRST_DELAY));
-        for number in 0..2 * GUESSERS_MAX as u32 {
+        backoff.note_failure(source(1), now);
+        assert_eq!(backoff.turn(source(1), now), Turn::At(now + FIRST_DELAY));
+        for number in 0..2 * FAILED_SOURCES_MAX as u32 {
             let address = std::net::IpAddr::from((0x0B00_0000 + number).to_be_bytes());
-            guesses.note_failure(Source::of(address), now + Nanos(u64::from(number)));
+            backoff.note_failure(Source::of(address), now + Nanos(u64::from(number)));
         }
-        assert_eq!(guesses.0.borrow().len(), GUESSERS_MAX);
+        assert_eq!(backoff.0.borrow().len(), FAILED_SOURCES_MAX);
     }
 }

@@ -83,11 +83,11 @@ pub(crate) async fn serve(
 
 /// Delays a connection from an address that has sent wrong secrets.
 async fn wait_for_turn(front: &Front, session: &Session) {
-    match front.guesses.turn(Source::of(session.peer().ip()), front.context.io.now()) {
+    match front.backoff.turn(Source::of(session.peer().ip()), front.context.io.now()) {
         Turn::Now => {}
         Turn::At(turn) => drop(race(front.context.io.sleep_until(turn), session.ending.pass()).await),
         Turn::Never => {
-            session.note_refusal(Refusal::Guesses);
+            session.note_refusal(Refusal::TooManyFailures);
             session.drop_now(SessionEnd::GaveWay);
         }
     }
@@ -172,7 +172,7 @@ fn carry_out_one(front: &Rc<Front>, session: &Rc<Session>, effect: Effect) {
         }
         Effect::Close(reason) => {
             session.note_close(reason);
-            note_guess(front, session, reason);
+            note_failed_login(front, session, reason);
             session.end();
         }
     }
@@ -237,10 +237,10 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
 }
 
 /// Records a login that failed because of a wrong secret: it delays the next login from that address.
-fn note_guess(front: &Front, session: &Session, reason: CloseReason) {
+fn note_failed_login(front: &Front, session: &Session, reason: CloseReason) {
     let (class, detail) = LoginStatus::AuthenticationFailed.codes();
     if reason == (CloseReason::LoginRefused { class, detail }) {
-        front.guesses.note_failure(Source::of(session.peer().ip()), front.context.io.now());
+        front.backoff.note_failure(Source::of(session.peer().ip()), front.context.io.now());
     }
 }
 

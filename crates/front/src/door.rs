@@ -11,7 +11,7 @@ use scsi::Step;
 use shard::{Context, Runners};
 use task::Semaphore;
 
-use crate::admission::Guesses;
+use crate::admission::LoginBackoff;
 use crate::figures::Sums;
 use crate::register::Register;
 use crate::session::{LunNexus, RunningCommand, Session};
@@ -30,7 +30,7 @@ pub struct Front {
     /// The listeners, with the addresses that they are bound to.
     pub(crate) listeners: RefCell<Vec<(PortalOptions, ListenerHandle)>>,
     /// Sources of wrong secrets.
-    pub(crate) guesses: Guesses,
+    pub(crate) backoff: LoginBackoff,
     /// Which initiators are logged in where; only shard 0's register counts.
     pub(crate) register: Register,
     /// Changes of reservations take turns, on shard 0.
@@ -47,7 +47,7 @@ impl Front {
             sums: Sums::default(),
             runners: Rc::default(),
             listeners: RefCell::new(Vec::new()),
-            guesses: Guesses::default(),
+            backoff: LoginBackoff::default(),
             register: Register::new(&context.io),
             reservation_turn: Semaphore::new(&context.io, 1),
             changing_access: RefCell::default(),

@@ -12,7 +12,7 @@ use shard::SessionLimit;
 pub(crate) enum Refusal {
     Login(LoginRefusal),
     /// Too many wrong secrets came from its address.
-    Guesses,
+    TooManyFailures,
 }
 
 impl From<LoginRefusal> for Refusal {
@@ -91,7 +91,7 @@ impl Ends {
     pub(crate) fn refused(self, refusal: Refusal) -> (Subject, EventFacts) {
         let portal = self.local.to_string();
         match refusal {
-            Refusal::Guesses => {
+            Refusal::TooManyFailures => {
                 (Subject::Address(self.peer.ip().to_string()), EventFacts::AddressBlocked { portal })
             }
             Refusal::Login(refusal) => {

@@ -92,8 +92,8 @@ fn abort(
         lun.tasks.fence();
         commands
     } else {
-        let (commands, owed) = session.abort_for_another(number, lun);
-        if owed {
+        let (commands, attention_due) = session.abort_for_another(number, lun);
+        if attention_due {
             lun.nexus.borrow_mut().raise(UnitAttention::CommandsCleared);
         }
         commands

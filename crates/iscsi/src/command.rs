@@ -6,12 +6,13 @@ use bytes::Bytes;
 use wire::iscsi::{AdditionalHeaders, RESERVED_TAG, RejectReason, ScsiCommand};
 
 use crate::api::{Command, Effect, TaskAttribute, TaskTag};
-use crate::data_out::Collecting;
+use crate::failure::Failure;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
 use crate::link::Link;
-use crate::session::{Failure, Session};
-use crate::tasks::{Transfer, Work};
+use crate::session::Session;
+use crate::tasks::Work;
+use crate::transfer::{Collecting, Transfer};
 use block::Held;
 
 /// Sizes that a command announces. Bytes.

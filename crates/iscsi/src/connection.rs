@@ -5,9 +5,6 @@
 //!     └──────────────────────────── refused, timed out, closed ──────────────────────────┴──► Closed
 //! ```
 
-use std::net::SocketAddr;
-use std::rc::Rc;
-
 use base::{Nanos, limits};
 use bytes::{Bytes, BytesMut};
 use wire::iscsi::{AsyncEvent, AsyncMessage, Lengths, LoginStatus, RejectReason};
@@ -18,19 +15,8 @@ use crate::api::{
 use crate::frame::{Assembler, FrameError, Pdu};
 use crate::link::Link;
 use crate::login::{self, LOGIN_SEGMENT_BYTES, Login, LoginStep, ReadyLogin};
+use crate::params::ConnectionParams;
 use crate::session::Session;
-use block::Budget;
-
-/// Where a connection came in.
-#[derive(Clone, Debug)]
-pub struct ConnectionParams {
-    /// Our end of the socket.
-    pub local_address: SocketAddr,
-    /// Of the portal that accepted it.
-    pub portal_group_tag: u16,
-    /// What the commands of all connections of this shard may hold.
-    pub budget: Rc<Budget>,
-}
 
 enum Phase {
     Login(Box<Login>),

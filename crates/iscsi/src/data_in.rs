@@ -7,7 +7,8 @@ use wire::iscsi::{DataIn, DataInStatus, Lengths, RESERVED_TAG, Residual, ScsiRes
 use crate::api::{CommandResponse, TaskTag};
 use crate::link::Link;
 use crate::session::Session;
-use crate::tasks::{Transfer, Work};
+use crate::tasks::Work;
+use crate::transfer::Transfer;
 
 /// Sense data is at most this long (SPC-4 §4.5).
 const SENSE_BYTES_MAX: usize = 252;

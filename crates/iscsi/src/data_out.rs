@@ -8,99 +8,18 @@
 //! sent only for a command that has room for all of its data in the session's write budget. So commands
 //! never wait for each other in a circle. Data for a task that does not exist (any more) is dropped.
 
-use std::collections::VecDeque;
-
 use base::limits;
 use block::Payload;
-use wire::iscsi::{DataOut, R2t, RESERVED_TAG, RejectReason, task_tag};
+use wire::iscsi::{DataOut, R2t, RejectReason, task_tag};
 
 use crate::api::{Command, Effect, TaskTag};
+use crate::failure::Failure;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
 use crate::link::Link;
-use crate::session::{Failure, Session};
-use crate::tasks::{Transfer, Work};
-
-/// A write command whose data is not all there.
-pub(crate) struct Collecting {
-    command: Command,
-    pub transfer: Transfer,
-    /// How much is to be collected; never more than `TRANSFER_BYTES_MAX`.
-    wanted: usize,
-    received: usize,
-    /// How far it has been asked for, or came unasked.
-    asked: usize,
-    data: Payload,
-    /// The next DataSN of the unsolicited data, while more of it may come.
-    unsolicited: Option<u32>,
-    bursts: VecDeque<Burst>,
-    /// A piece was damaged on its way; the rest is awaited, then the command fails (RFC 7143 §7.8).
-    damaged: bool,
-}
-
-/// An R2T that is not (fully) answered.
-struct Burst {
-    target_tag: u32,
-    data_sn: u32,
-    end: usize,
-}
-
-impl Collecting {
-    pub fn new(
-        command: Command,
-        transfer: Transfer,
-        wanted: usize,
-        data: Payload,
-        more_unsolicited: bool,
-    ) -> Collecting {
-        Collecting {
-            command,
-            transfer,
-            wanted,
-            received: data.len(),
-            asked: data.len(),
-            data,
-            unsolicited: more_unsolicited.then_some(0),
-            bursts: VecDeque::new(),
-            damaged: false,
-        }
-    }
-
-    /// Takes note of a Data-Out of `length` bytes, which must be exactly what comes next.
-    fn on_data(&mut self, pdu: &DataOut, length: usize, parameters: &Parameters) -> Result<(), Failure> {
-        let in_place = pdu.offset_bytes as usize == self.received;
-        let end = self.received + length;
-        if pdu.target_tag == RESERVED_TAG {
-            let Some(data_sn) = self.unsolicited else { return Err(Failure::UnexpectedUnsolicitedData) };
-            let most = self.transfer.expected_out.min(parameters.first_burst_bytes) as usize;
-            if !in_place || pdu.data_sn != data_sn || end > most {
-                return Err(Failure::IncorrectAmountOfData);
-            }
-            let ended = pdu.is_final || end == most;
-            self.unsolicited = (!ended).then_some(data_sn.wrapping_add(1));
-            (self.received, self.asked) = (end, end);
-            return Ok(());
-        }
-        let Some(burst) = self.bursts.front_mut().filter(|burst| burst.target_tag == pdu.target_tag) else {
-            return Err(Failure::IncorrectAmountOfData);
-        };
-        let last = end == burst.end;
-        if !in_place || pdu.data_sn != burst.data_sn || end > burst.end || last != pdu.is_final {
-            return Err(Failure::IncorrectAmountOfData);
-        }
-        burst.data_sn = burst.data_sn.wrapping_add(1);
-        self.received = end;
-        if last {
-            self.bursts.pop_front();
-        }
-        Ok(())
-    }
-
-    /// Nothing that was asked for, or announced, is on its way.
-    fn is_quiet(&self) -> bool {
-        self.unsolicited.is_none() && self.bursts.is_empty()
-    }
-}
+use crate::session::Session;
+use crate::tasks::Work;
+use crate::transfer::{Burst, Collecting};
 
 impl Session {
     pub fn on_data_out(&mut self, link: &mut Link, pdu: Pdu) {

@@ -10,9 +10,10 @@ use bytes::{Bytes, BytesMut};
 use wire::iscsi::{self as pdu, HEADER_BYTES, Header, Lengths};
 
 use crate::api::{CommandResponse, Directory, Effect, HostAccess, TaskManagementResponse, TaskTag};
-use crate::connection::{Connection, ConnectionParams};
+use crate::connection::Connection;
 use crate::initiator::{Event, Initiator, InitiatorParams};
 use crate::keys::Parameters;
+use crate::params::ConnectionParams;
 
 const TARGET: &str = "iqn.2026-11.org.tangelo:fuzz";
 const HOST: &str = "iqn.2026-11.org.tangelo:host";

@@ -10,6 +10,7 @@ mod command;
 mod connection;
 mod data_in;
 mod data_out;
+mod failure;
 mod frame;
 #[doc(hidden)]
 pub mod fuzz;
@@ -18,12 +19,14 @@ mod keys;
 mod link;
 mod login;
 mod output;
+mod params;
 mod security;
 mod serial;
 mod session;
 mod task_management;
 mod tasks;
 mod text;
+mod transfer;
 
 /// What a connection is made with.
 pub use block::Budget;
@@ -33,5 +36,6 @@ pub use api::{
     SessionIdentity, SessionKind, TaskAttribute, TaskManagement, TaskManagementFunction,
     TaskManagementResponse, TaskTag,
 };
-pub use connection::{Connection, ConnectionParams};
+pub use connection::Connection;
 pub use keys::Parameters;
+pub use params::ConnectionParams;

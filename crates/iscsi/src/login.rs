@@ -14,10 +14,10 @@ use wire::iscsi::{
 };
 
 use crate::api::{CloseReason, Directory, LoginFault, SessionIdentity, SessionKind};
-use crate::connection::ConnectionParams;
 use crate::frame::Pdu;
 use crate::keys::{self, Answer, KEYS, Parameters};
 use crate::link::{Link, Window};
+use crate::params::ConnectionParams;
 use crate::security::{Security, SecurityKeys};
 
 /// MaxRecvDataSegmentLength of both ends until they agree on another (RFC 7143 §13.12).

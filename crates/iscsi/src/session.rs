@@ -8,20 +8,30 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use base::limits;
+use bytes::Bytes;
 use wire::iscsi::{
     Header, Lengths, LogoutReason, LogoutRequest, LogoutResponse, LogoutResult, NopIn, NopOut, Opcode,
     RESERVED_TAG, RejectReason, Residual, ScsiResponse, ServiceResponse, is_immediate,
 };
 
 use crate::api::{CloseReason, Directory, SessionIdentity, SessionKind, TaskTag};
-use crate::connection::ConnectionParams;
+use crate::failure::Failure;
 use crate::frame::Pdu;
 use crate::keys::Parameters;
 use crate::link::{Link, Window};
+use crate::params::ConnectionParams;
 use crate::serial;
 use crate::tasks::{Task, Tasks};
-use crate::text::TextExchange;
 use block::Budget;
+
+/// An exchange of text that is not over.
+pub(crate) struct TextExchange {
+    pub initiator_tag: u32,
+    pub target_tag: u32,
+    pub received: Vec<u8>,
+    /// What is left of the answer.
+    pub answer: Bytes,
+}
 
 pub(crate) struct Session {
     pub identity: SessionIdentity,
@@ -266,29 +276,3 @@ impl Session {
 pub(crate) const CHECK_CONDITION: u8 = 0x02;
 const BUSY: u8 = 0x08;
 const TASK_SET_FULL: u8 = 0x28;
-
-/// Conditions of iSCSI's own (RFC 7143 §11.4.7.2), all with sense key ABORTED COMMAND.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Failure {
-    UnexpectedUnsolicitedData,
-    IncorrectAmountOfData,
-    ServiceCrc,
-}
-
-impl Failure {
-    /// Sense length and fixed-format sense data.
-    pub fn sense(self) -> [u8; 20] {
-        let (asc, ascq) = match self {
-            Failure::UnexpectedUnsolicitedData => (0x0c, 0x0c),
-            Failure::IncorrectAmountOfData => (0x0c, 0x0d),
-            Failure::ServiceCrc => (0x47, 0x05),
-        };
-        let mut sense = [0; 20];
-        sense[1] = 18;
-        sense[2] = 0x70;
-        sense[4] = 0x0b;
-        sense[9] = 10;
-        (sense[14], sense[15]) = (asc, ascq);
-        sense
-    }
-}

@@ -7,26 +7,13 @@ use base::limits;
 use wire::iscsi::RESERVED_TAG;
 
 use crate::api::{TaskManagementFunction, TaskTag};
-use crate::data_out::Collecting;
+use crate::transfer::{Collecting, Transfer};
 use block::Held;
 
 /// Slots: every command of the window, and immediate ones.
 const TASKS_MAX: usize = (limits::COMMANDS_PER_SESSION_MAX + limits::IMMEDIATE_COMMANDS_MAX) as usize;
 const SLOT_BITS: u32 = 8;
 const _: () = assert!(TASKS_MAX <= 1 << SLOT_BITS);
-
-/// What is needed to answer a command.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Transfer {
-    pub read: bool,
-    pub write: bool,
-    pub expected_in: u32,
-    pub expected_out: u32,
-    /// DataSN and R2TSN, which share one count (RFC 7143 §4.2.2.4).
-    pub data_sn: u32,
-    /// Of the session's write budget; given back with the answer.
-    pub reserved_bytes: usize,
-}
 
 pub(crate) enum Work {
     /// A write whose data is not all there.

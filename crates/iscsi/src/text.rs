@@ -11,20 +11,11 @@ use bytes::Bytes;
 use wire::iscsi::{Lengths, RESERVED_TAG, RejectReason, TextPairs, TextRequest, TextResponse, emit_pair};
 
 use crate::api::{Directory, SessionKind};
-use crate::connection::ConnectionParams;
 use crate::frame::Pdu;
 use crate::keys::{self, Answer, Parameters, Rule};
 use crate::link::Link;
-use crate::session::Session;
-
-/// An exchange that is not over.
-pub(crate) struct TextExchange {
-    initiator_tag: u32,
-    target_tag: u32,
-    received: Vec<u8>,
-    /// What is left of the answer.
-    answer: Bytes,
-}
+use crate::params::ConnectionParams;
+use crate::session::{Session, TextExchange};
 
 impl Session {
     pub fn on_text_request(

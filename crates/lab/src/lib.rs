@@ -32,6 +32,7 @@ mod measure;
 mod more;
 mod offload;
 mod place;
+mod plan;
 mod profile;
 mod progress;
 mod result;

@@ -6,9 +6,10 @@ use crate::cli::{Common, FioArgs, GridArgs, SteadyArgs, SweepArgs};
 use crate::command::{Form, fill_target, finish, look, plan, results, say};
 use crate::grid;
 use crate::job::Job;
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{Results, median};
-use crate::run::{self, Plan};
+use crate::run;
 use crate::target::Target;
 use crate::{fio, settings, steady, sweep, table, units};
 

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write, stderr};
 use std::time::Instant;
 
 use crate::job::Limit;
-use crate::run::Plan;
+use crate::plan::Plan;
 use crate::units;
 
 const BAR: usize = 24;

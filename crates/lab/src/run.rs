@@ -13,28 +13,14 @@ use uring::{Options, spawn_shards};
 
 use crate::bottleneck::{self, Evidence};
 use crate::cpu::{self, Sample};
-use crate::job::Job;
 use crate::measure::{Tally, freezes};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::Run;
 use crate::settings;
 use crate::target::Target;
 use crate::watch::{self, Pause, Watch};
 use crate::worker::{Finished, Retried, Shared, Worker, World, retry};
-
-/// What to run, where, and on which cores.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// What the target is called in tables.
-    pub name: String,
-    pub target: Target,
-    pub job: Job,
-    pub round: u32,
-    /// Cores of the generator; wherever the system likes where there is none.
-    pub cores: Vec<usize>,
-    /// The process that serves, where it runs on this machine and is not found by its port.
-    pub target_process: Option<u32>,
-}
 
 /// How long a thread looks for answers before it sleeps, at most: whoever is asleep costs the one who wakes it, which on one
 /// machine is the target.

@@ -6,9 +6,10 @@ use std::str::FromStr;
 use crate::cli::Common;
 use crate::command::plan;
 use crate::job::{Job, Limit, Pattern};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{Results, cpu_ratio, median};
-use crate::run::{self, Plan};
+use crate::run;
 use crate::target::Target;
 use crate::{profile, table, units};
 

@@ -1,7 +1,7 @@
 //! Opens pools whose drives appear after the start, and devices of raw volumes that come back, without a command.
 //!
-//! Probing and opening a faulty drive may take long, so both are done outside the turn of changes. Only the result is
-//! taken over within a turn.
+//! Probing and opening a faulty drive may take long, so both are done outside the change lock. Only the result is
+//! taken over under the lock.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -67,7 +67,7 @@ impl Manager {
         let due: BTreeMap<PoolId, Found> = ours.into_iter().filter(|(id, _)| promising(id)).collect();
         // a running change may involve these drives: next time
         if !due.is_empty()
-            && let Some(_turn) = self.changes.try_acquire(1)
+            && let Some(_lock) = self.changes.try_acquire(1)
             && !self.stopping.get()
         {
             // a pool that cannot be settled is closed again, with the reason
@@ -145,8 +145,8 @@ impl Manager {
         if taken.is_empty() {
             return;
         }
-        let turn = self.changes.try_acquire(1).filter(|_| !self.stopping.get());
-        if turn.is_some() {
+        let lock = self.changes.try_acquire(1).filter(|_| !self.stopping.get());
+        if lock.is_some() {
             for (volume, drive) in taken.drain(..) {
                 let waits = |raw: &&mut RawDevice| raw.volume == volume && raw.drive.is_err();
                 let taken_over =
@@ -162,10 +162,10 @@ impl Manager {
         }
     }
 
-    /// Closes missing devices of raw volumes, and adopts those that are there. Must be called within the turn of
-    /// changes. Returns what has changed.
+    /// Closes missing devices of raw volumes, and adopts those that are there. Must be called under the change
+    /// lock. Returns what has changed.
     pub(crate) async fn renew_raw_devices(&self) -> Vec<String> {
-        self.see_raw_devices().await;
+        self.check_raw_devices().await;
         let mut lines = Vec::new();
         for (volume, path, size_bytes) in self.absent_raw_devices() {
             let drive = self.open_raw_device(volume, &path, size_bytes).await;

@@ -173,7 +173,7 @@ impl Manager {
     }
 
     async fn clear(&self, name: &str, why: Expiry) {
-        let _turn = self.changes.acquire(1).await;
+        let _lock = self.changes.acquire(1).await;
         let pool = {
             let state = self.state.borrow();
             let entry =

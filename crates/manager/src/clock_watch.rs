@@ -31,7 +31,7 @@ impl Manager {
         self.see_clock();
         let now = self.context.io.uptime();
         let Some(change) = self.worth_noting(now) else { return };
-        let _turn = self.changes.acquire(1).await;
+        let _lock = self.changes.acquire(1).await;
         // if this cannot be stored, the array reports why; volumes stay in the bin longer
         if let Ok(planned) = self.plan(&change)
             && self.commit(&planned.next).await.is_ok()

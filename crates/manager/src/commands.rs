@@ -1,4 +1,4 @@
-//! Commands of the control plane: they wait, take turns, and are answered.
+//! Commands of the control plane: they wait, change one at a time, and are answered.
 
 use std::rc::Rc;
 
@@ -56,14 +56,14 @@ impl Manager {
         }
     }
 
-    /// What is answered without a turn, also while the array starts; any other command is given back.
+    /// What is answered without the change lock, also while the array starts; any other command is given back.
     async fn answer_at_once(&self, command: Command) -> Result<Reply, Command> {
         match command {
             Command::Status => Ok(Reply::Status(Box::new(self.status().await))),
             Command::Problems => Ok(Reply::Problems(self.all_problems().await)),
             Command::Metrics => Ok(Reply::Metrics(Box::new(self.metrics().await))),
             Command::Report { subject, facts, count } => {
-                self.record_report(Report { subject, facts, count });
+                self.record_command(Report { subject, facts, count });
                 Ok(drive_commands::done(Vec::new(), false, None))
             }
             Command::EventsKept(kept) => {
@@ -95,9 +95,9 @@ impl Manager {
             // counting takes long if there are many; changes need not wait for it
             return self.list_snapshots(volume).await;
         }
-        let turn = self.take_turn(order).await?;
+        let lock = self.lock_changes(order).await?;
         if let Command::DriveLocate { path, seconds } = &command {
-            drop(turn);
+            drop(lock);
             return self.clone().locate_drive(path, *seconds).await;
         }
         match command {
@@ -172,7 +172,7 @@ impl Manager {
         }
         *self.failure.borrow_mut() = Some(stopping);
         drop(self.keeping.acquire(1).await);
-        let _turn = self.changes.acquire(1).await;
+        let _lock = self.changes.acquire(1).await;
         self.context.ask_all(|| FrontCall::Quiesce).await;
         self.close_pools().await;
         self.context.ask_others(|| ShardCall::Stop).await;

@@ -9,8 +9,8 @@
 //! ```
 //!
 //! What always holds: while a copy of a pool is counted, nothing of this pool is forgotten; a layer is forgotten within
-//! the turn of changes, and no copy begins without this turn. A copy never waits for the turn, because the holder of the
-//! turn may be waiting for the command: if the turn is taken, the data is copied instead.
+//! the change lock, and no copy begins without it. A copy never waits for the lock, because the holder of the
+//! lock may be waiting for the command: if the lock is taken, the data is copied instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -55,7 +55,7 @@ impl Manager {
     }
 
     async fn prepare_copy(&self, ask: &CopyAsk) -> Option<CopyGrant> {
-        let _turn = self.changes.try_acquire(1)?;
+        let _lock = self.changes.try_acquire(1)?;
         if self.failure.borrow().is_some() || self.stopping.get() {
             return None;
         }
@@ -183,13 +183,13 @@ impl Manager {
         self.copying.borrow_mut().looked = Some(now);
         for pool in pools {
             let Some(membership) = self.state.borrow().online_pool(pool) else { continue };
-            // a first check without the turn: mostly there is nothing to do
+            // a first check without the lock: mostly there is nothing to do
             if self.copies_are_at_work(pool) || self.unreferred(&membership).await.is_empty() {
                 continue;
             }
-            let _turn = self.changes.acquire(1).await;
+            let _lock = self.changes.acquire(1).await;
             if !self.copies_are_at_work(pool) {
-                self.forget_in_turn(&membership).await;
+                self.forget_under_lock(&membership).await;
             }
         }
     }
@@ -205,7 +205,7 @@ impl Manager {
         kept.map(|kept| kept.layer).filter(is_free).collect()
     }
 
-    async fn forget_in_turn(&self, membership: &Membership) {
+    async fn forget_under_lock(&self, membership: &Membership) {
         let (pool, layers) = (membership.pool, self.unreferred(membership).await);
         if layers.is_empty() {
             return;

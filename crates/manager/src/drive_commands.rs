@@ -8,6 +8,7 @@ use pool::{DriveState, Member, Membership, PoolError, TooFewDrives};
 use shard::DriveUse;
 
 use crate::error::DriveRefusal;
+use crate::failure::pool_failure;
 use crate::manager::Manager;
 use crate::probed::{Probed, without_contents};
 use api::{Change, CommandError, CommandErrorKind, Made, PoolOffline, Reply};
@@ -110,7 +111,7 @@ impl Manager {
                 }
                 Ok(Err(error)) => {
                     self.give_up(&drives[position..]).await;
-                    error.to_string()
+                    pool_failure(error).to_string()
                 }
                 Err(TooFewDrives) => {
                     self.give_up(&drives[position + 1..]).await;

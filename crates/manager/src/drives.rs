@@ -34,8 +34,16 @@ impl Manager {
                     IoError::TimedOut => "it does not answer".to_owned(),
                     error => error.to_string(),
                 };
-                let content = DriveContent::Unreadable;
-                Drive { path, info: None, content, detail: why, member_of: None, pool_name: None, id: None }
+                Drive {
+                    path,
+                    info: None,
+                    content: DriveContent::Unreadable,
+                    error: Some(error),
+                    detail: why,
+                    member_of: None,
+                    pool_name: None,
+                    id: None,
+                }
             }
             Ok(Probed { handle, info, content }) => {
                 self.close_drive(handle).await;
@@ -46,8 +54,12 @@ impl Manager {
                 let member_of = label.map(|label| (label.pool, label.array));
                 let pool_name = label.map(|label| label.pool_name.clone());
                 let id = label.map(|label| label.drive);
+                let error = match &content {
+                    Content::Unreadable(error) => Some(*error),
+                    _ => None,
+                };
                 let (content, detail) = describe(&content);
-                Drive { path, info: Some(info), content, detail, member_of, pool_name, id }
+                Drive { path, info: Some(info), content, error, detail, member_of, pool_name, id }
             }
         }
     }

@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use api::{
-    AskedChange, Caller, CommandError, CommandErrorKind, Event, EventFacts, EventPage, Origin, Reply,
-    ReplyChannel, Subject,
+    AskedChange, Caller, CommandError, CommandErrorKind, Event, EventCode, EventFacts, EventPage, Origin,
+    Reply, ReplyChannel, Subject,
 };
 use base::Nanos;
 use base::limits::{EVENT_READERS_MAX, EVENTS_AT_ONCE_MAX, EVENTS_HELD_MAX};
@@ -23,8 +23,6 @@ use crate::manager::Manager;
 const WAIT_MAX: Nanos = Nanos::from_secs(30);
 /// How long a stop waits for the reader of the last events.
 const LAST_WAIT_MAX: Nanos = Nanos::from_secs(2);
-/// Lines of a change that an event holds.
-const LINES_MAX: usize = 32;
 
 /// The newest events, by number.
 #[derive(Default)]
@@ -100,21 +98,19 @@ impl Manager {
         origin: &Origin,
         result: &Result<Reply, CommandError>,
     ) {
-        let Some(AskedChange { kind: command, subject }) = asked else { return };
-        let origin = origin.clone();
-        match result {
-            Ok(Reply::Changed(change)) => {
-                let lines = change.lines.iter().take(LINES_MAX).cloned().collect();
-                let hosts_affected = change.hosts_affected.iter().take(LINES_MAX).cloned().collect();
-                self.record(subject, EventFacts::ChangeMade { command, origin, lines, hosts_affected });
-            }
-            Ok(_) => {}
-            Err(cause) => {
-                let cause = cause.clone();
-                self.context.report(subject, EventFacts::ChangeRefused { command, origin, cause });
-            }
+        let Some(asked) = asked else { return };
+        if let Some((subject, facts)) = asked.event(origin, result) {
+            self.record_command(Report { subject, facts, count: 1 });
         }
         self.problems_may_differ();
+    }
+
+    /// Records what a command has done. Refusals may come as often as somebody likes.
+    pub(crate) fn record_command(&self, report: Report) {
+        match report.facts.code() {
+            EventCode::ChangeRefused => self.context.report(report.subject, report.facts),
+            _ => self.record_report(report),
+        }
     }
 
     /// Gives the reader of events the time to fetch the last ones before the shard stops.

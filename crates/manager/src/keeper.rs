@@ -2,7 +2,7 @@
 //! drives without segments from their pool, takes missing drives back, lets spares join, records errors, begins and
 //! ends scrubs, takes scheduled snapshots, and empties the bin.
 //!
-//! It must not hold the turn of changes while it holds a pool's turn, and it must hold neither while it waits.
+//! It must not hold the change lock while it holds a pool's lock, and it must hold neither while it waits.
 
 use std::rc::Rc;
 
@@ -58,7 +58,7 @@ impl Manager {
             self.record_errors(id, ERRORS_RECORDED_EVERY).await;
         }
         if !self.leftover.borrow().is_empty() {
-            let _turn = self.changes.acquire(1).await;
+            let _lock = self.changes.acquire(1).await;
             self.drop_leftover().await;
         }
         self.see_to_spares().await;
@@ -116,7 +116,7 @@ impl Manager {
     async fn forget_handle(&self, id: PoolId, index: usize, handle: env::DriveHandle) {
         let recording = self.state.borrow_mut().pool_mut(id).map(|pool| pool.recording.clone());
         let Some(recording) = recording else { return };
-        let _turn = recording.acquire(1).await;
+        let _lock = recording.acquire(1).await;
         let mut state = self.state.borrow_mut();
         let Some(pool) = state.pool_mut(id) else { return };
         pool.care.closing.remove(&handle);

@@ -12,8 +12,9 @@ use task::{join_all, race};
 
 use shard::{Answer, Call, ShardCall, pool_layer};
 
+use crate::failure::lane_failure;
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind};
+use api::{CommandError, CommandErrorKind, NotStored, PoolFailure, StoreFailure};
 
 /// How long to wait for commands that began in a layer that is to be dropped.
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(60);
@@ -44,7 +45,7 @@ impl Manager {
     ) -> Result<(), CommandError> {
         let Some(membership) = self.state.borrow().online_pool(id) else { return Err(offline()) };
         let request = create(layer, parent, size_bytes, membership.lanes);
-        self.ask_lanes(&membership, request).await.map_err(|error| cannot_take(&membership, error))
+        self.ask_lanes(&membership, request).await.map_err(|error| not_taken(&membership, error).into())
     }
 
     /// Refuses if a lane waits for space on its drives: the layers made in the other lanes would have to be dropped
@@ -52,7 +53,7 @@ impl Manager {
     pub(crate) async fn check_takes_writes(&self, id: PoolId) -> Result<(), CommandError> {
         let Some(membership) = self.state.borrow().online_pool(id) else { return Err(offline()) };
         let answer = self.ask_lanes(&membership, LaneRequest::Flush).await;
-        answer.map_err(|error| cannot_take(&membership, error))
+        answer.map_err(|error| not_taken(&membership, error).into())
     }
 
     /// Whether a lane of one of these pools waits for space on its drives. A lane that does not answer soon waits for
@@ -119,7 +120,7 @@ impl Manager {
 
     /// Gives every volume of the pool its layer, and drops layers that no volume has. If a layer with data is newer
     /// than the catalog, it belongs to a volume that this catalog is too old to know: then this is refused.
-    pub(crate) async fn settle_layers(&self, membership: &Membership) -> Result<(), CommandError> {
+    pub(crate) async fn settle_layers(&self, membership: &Membership) -> Result<(), PoolFailure> {
         let (wanted, next) = self.layers_wanted(membership.pool);
         let present = self.layer_spaces(membership.pool).await;
         self.check_referred(membership).await?;
@@ -128,21 +129,17 @@ impl Manager {
                 continue;
             }
             if layer >= next && space.own_blocks > 0 {
-                let message =
-                    format!("pool {} holds a volume that is newer than every catalog found", membership.name);
-                let hint =
-                    "bring back the drives of the other pools and the head's state directory, and restart";
-                return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
+                return Err(PoolFailure::VolumesNewerThanCatalog);
             }
             // if this fails, the next start does it
             let _ = self.ask_lanes(membership, LaneRequest::DropLayer { layer }).await;
         }
         for (layer, request) in wanted {
             if present.get(&layer).is_none_or(|(lanes, _)| *lanes < membership.lanes) {
-                let Some(request) = request else { return Err(lacks_layer(membership)) };
+                let Some(request) = request else { return Err(PoolFailure::LayerMissing) };
                 // a pool that accepts no writes now still serves its data
                 if let Err(error) = self.ask_lanes(membership, request).await {
-                    self.unsettled.borrow_mut().push(cannot_take(membership, error));
+                    self.unsettled.borrow_mut().push(not_taken(membership, error));
                 }
             }
         }
@@ -151,26 +148,16 @@ impl Manager {
 
     /// The catalog names a layer before the first reference to it is made. So a referred layer that the catalog does
     /// not know is newer than the catalog, and using this catalog for the pool could be wrong.
-    async fn check_referred(&self, membership: &Membership) -> Result<(), CommandError> {
+    async fn check_referred(&self, membership: &Membership) -> Result<(), PoolFailure> {
         let id = membership.pool;
-        let referred = self.referred(membership).await.ok_or_else(|| {
-            let message = format!("pool {} does not say what copies in it refer to", membership.name);
-            CommandError::new(
-                CommandErrorKind::Unavailable,
-                message,
-                "reload (`systemctl reload tangelo`) tries again; `tangelo status` says what is wrong",
-            )
-        })?;
+        let referred = self.referred(membership).await.ok_or(PoolFailure::ReferencesUnknown)?;
         let state = self.state.borrow();
         let kept = state.catalog.copied_from().iter().filter(|kept| kept.pool == id);
         let kept: BTreeSet<LayerId> = kept.map(|kept| pool_layer(kept.layer)).collect();
         if referred.keys().all(|layer| kept.contains(layer)) {
             return Ok(());
         }
-        let message =
-            format!("pool {} holds copies that are newer than every catalog found", membership.name);
-        let hint = "bring back the drives of the other pools and the head's state directory, and restart";
-        Err(CommandError::new(CommandErrorKind::Unavailable, message, hint))
+        Err(PoolFailure::CopiesNewerThanCatalog)
     }
 
     /// The layers that the catalog requires in a pool, with the requests that create those that may be created anew,
@@ -203,18 +190,11 @@ fn create(layer: LayerId, parent: Option<LayerId>, size_bytes: u64, lanes: u16) 
     LaneRequest::CreateLayer { layer: pool_layer(layer), parent: parent.map(pool_layer), blocks }
 }
 
-fn lacks_layer(membership: &Membership) -> CommandError {
-    let message =
-        format!("pool {} lacks a layer of a volume that has snapshots, or is a clone", membership.name);
-    let hint = "it is left as it is: bring back the drives that are missing, of this pool and others, and reload (`systemctl reload tangelo`)";
-    CommandError::new(CommandErrorKind::Unavailable, message, hint)
-}
-
 pub(crate) fn offline() -> CommandError {
     CommandError::new(CommandErrorKind::Unavailable, "the pool is offline", "`tangelo status` says why")
 }
 
-fn cannot_take(membership: &Membership, error: LaneError) -> CommandError {
-    let message = format!("pool {} cannot take the volume: {error}", membership.name);
-    CommandError::new(CommandErrorKind::Unavailable, message, "`tangelo status` says what is wrong")
+fn not_taken(membership: &Membership, error: LaneError) -> StoreFailure {
+    let (pool, error) = (membership.name.clone(), lane_failure(error));
+    StoreFailure { pool, what: NotStored::Layer, error }
 }

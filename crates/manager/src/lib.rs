@@ -1,13 +1,13 @@
 //! The manager of the array, on shard 0: what the array contains, how it starts, changes and stops.
 //!
-//! Changes take turns. Each change is checked against the catalog, made durable, announced to every shard, and answered
+//! Changes are made one at a time, under the change lock. Each change is checked against the catalog, made durable, announced to every shard, and answered
 //! when every shard has adopted it. Only durable changes are announced. Other shards ask the manager only by a
 //! [`shard::ManagerCall`].
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `manager`, `state` | the manager, and what it knows of the array |
-//! | `commands`, `order`, `turn` | commands: carried out, abandoned, taking turns |
+//! | `commands`, `order`, `change_lock` | commands: carried out, abandoned, changing one at a time |
 //! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
@@ -16,9 +16,10 @@
 //! | `schedules`, `clock`, `clock_watch` | work that depends on the time, and whether the clock is trusted |
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
-//! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe`, `error` | drives |
+//! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
 //! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
+//! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
 //! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
@@ -29,6 +30,7 @@ mod at_stake;
 mod bin;
 mod care;
 mod change;
+mod change_lock;
 mod clock;
 mod clock_watch;
 mod commands;
@@ -39,6 +41,7 @@ mod drive_events;
 mod drives;
 mod error;
 mod events;
+mod failure;
 mod fullness;
 mod hosts;
 mod identity;
@@ -80,7 +83,6 @@ mod start;
 mod state;
 mod status;
 mod transfers;
-mod turn;
 mod volumes;
 mod watch;
 mod wipe;

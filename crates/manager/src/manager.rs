@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, JournalTrouble, PortalOptions, TransferId};
+use api::{CommandError, JournalTrouble, PortalOptions, StoreFailure, TransferId};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
 use catalog::{Catalog, Head, HeadPortal};
@@ -60,7 +60,7 @@ pub struct Manager {
     pub(crate) late: RefCell<Vec<Late>>,
     pub(crate) clock: clock::Clock,
     /// Errors of writes that failed at the start, which continued without them.
-    pub(crate) unsettled: RefCell<Vec<CommandError>>,
+    pub(crate) unsettled: RefCell<Vec<StoreFailure>>,
     /// What was found of pools when they were last tried.
     pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
     pub(crate) raw_looks: Looks,
@@ -68,11 +68,11 @@ pub struct Manager {
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
     /// Layers of plans that could not be made durable.
     pub(crate) leftover: RefCell<Vec<(PoolId, LayerId)>>,
-    /// The turn of changes.
+    /// The change lock.
     pub(crate) changes: Semaphore,
-    /// The command that has the turn.
+    /// The command that holds the change lock.
     pub(crate) order: RefCell<Option<Rc<order::Order>>>,
-    /// The turn to store the catalog; nobody who holds it waits for a command.
+    /// The lock for storing the catalog; nobody who holds it waits for a command.
     pub(crate) storing: Semaphore,
     pub(crate) commands_waiting: Cell<usize>,
     /// When spares were last looked at.

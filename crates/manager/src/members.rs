@@ -19,7 +19,7 @@ impl Manager {
         change: impl AsyncFnOnce(&mut Membership) -> Result<T, TooFewDrives>,
     ) -> Result<T, TooFewDrives> {
         let recording = self.state.borrow_mut().pool_mut(id).map(|pool| pool.recording.clone());
-        let _turn = recording.ok_or(TooFewDrives)?.acquire(1).await;
+        let _lock = recording.ok_or(TooFewDrives)?.acquire(1).await;
         let known = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.membership.clone());
         let before = known.ok_or(TooFewDrives)?;
         let mut membership = before.clone();
@@ -94,7 +94,7 @@ impl Manager {
     pub(crate) async fn retire_if_empty(&self, id: PoolId, drive: u8) -> Option<DriveHandle> {
         let io = &self.context.io;
         let retired = self.alter(id, async |membership| {
-            // every lane has known its state since before this turn: nothing new is written to it
+            // every lane has known its state since before the lock was taken: nothing new is written to it
             let lanes = self.drive_use(membership, drive, None).await;
             if !lanes.is_some_and(|lanes| may_retire(membership, drive, &lanes)) {
                 return Ok(None);

@@ -11,6 +11,7 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
+use crate::change_lock::COMMAND_TIME_MAX;
 use crate::manager::Manager;
 use crate::probed::Probed;
 use base::Nanos;
@@ -21,10 +22,13 @@ use task::{Io, race};
 const LOOK_TIME: Nanos = Nanos::from_secs(5);
 /// How long the keeper waits for a drive that is to be used.
 const TAKE_TIME: Nanos = Nanos::from_secs(10);
-/// How long a command waits at most; the command itself is abandoned before that.
-const ORDER_TIME: Nanos = Nanos::from_secs(60);
-/// The same at the start, when no host is served yet: the kernel's own time limit for a command is 30 s.
+/// How long a command waits for a drive. The kernel's own time limit for a request to a drive is 30 s.
+const COMMAND_TIME: Nanos = Nanos::from_secs(40);
+/// How long everybody waits at the start, when no host is served yet.
 const START_TIME: Nanos = Nanos::from_secs(35);
+
+// the caller learns which drive does not answer, and the next command gets the change lock
+const _: () = assert!(COMMAND_TIME.0 < COMMAND_TIME_MAX.0);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum How {
@@ -43,7 +47,7 @@ impl Manager {
 
     /// Opens a drive for writing and probes it. The caller closes it.
     pub(crate) async fn open_and_probe(&self, path: &str) -> Result<Probed, IoError> {
-        let time = if self.order.borrow().is_some() { ORDER_TIME } else { TAKE_TIME };
+        let time = if self.order.borrow().is_some() { COMMAND_TIME } else { TAKE_TIME };
         self.open_within(path, How::Take, time).await
     }
 

@@ -1,10 +1,10 @@
-//! A command that is running or waits for its turn.
+//! A command that is running or waits for the change lock.
 
 use std::cell::{Cell, RefCell};
 
 use api::{Caller, CommandError, CommandErrorKind};
 
-/// A command that is running, or waits for its turn.
+/// A command that is running, or waits for the change lock.
 pub(crate) struct Order {
     pub(crate) caller: Caller,
     /// It has changed something, or is about to.

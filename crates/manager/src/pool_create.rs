@@ -9,6 +9,7 @@ use task::join_all;
 
 use crate::change::Planned;
 use crate::error::{DriveRefusal, drive_error};
+use crate::failure::pool_failure;
 use crate::manager::Manager;
 use crate::probed::{Probed, without_contents};
 use api::{CommandError, CommandErrorKind, Made, NewPool, Reply};
@@ -220,5 +221,5 @@ fn pool_error(name: &str, error: PoolError) -> CommandError {
         PoolError::Io { .. } | PoolError::TooManyFailed => CommandErrorKind::Io,
         _ => CommandErrorKind::Invalid,
     };
-    CommandError::new(kind, format!("pool {name} cannot be made: {error}"), "")
+    CommandError::new(kind, format!("pool {name} cannot be made: {}", pool_failure(error)), "")
 }

@@ -23,7 +23,7 @@ use api::{
 use base::units::size;
 
 impl Manager {
-    /// Every pool, with its problems.
+    /// Every pool, with its problems. A pool that is being made is not one yet.
     pub(crate) async fn pool_statuses(&self) -> Vec<(PoolStatus, Vec<Problem>)> {
         let stats = self.lane_stats().await;
         self.describe_pools(stats).await
@@ -49,7 +49,7 @@ impl Manager {
             problems.extend(bin::problem(&state.catalog, pool.id, &pool.name, &lanes));
             (status, problems)
         };
-        state.pools.iter().map(&mut describe).collect()
+        state.pools.iter().filter(|pool| !pool.is_being_made).map(&mut describe).collect()
     }
 
     /// The statistics of every open lane, with its pool.
@@ -85,7 +85,7 @@ struct View<'a> {
 
 /// Counts that were wrong: caused by an error of the program or of this machine's memory, and corrected.
 fn corrected_counts(lanes: &[&LaneStats]) -> Option<String> {
-    let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_mended).sum();
+    let counts: u64 = lanes.iter().map(|lane| lane.counters.counts_corrected).sum();
     (counts > 0).then(|| {
         format!(
             "counts of used blocks were wrong and have been corrected ({counts} since the start). A program or \

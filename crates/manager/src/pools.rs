@@ -11,11 +11,15 @@ use task::join_all;
 
 use shard::{Answer, ShardCall};
 
+use crate::failure::{lane_failure, pool_failure};
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::start::decode;
 use crate::state::{Pool, Tried};
-use api::{CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, PoolOffline, Subject};
+use api::{
+    CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline, StoreFailure,
+    Subject,
+};
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Returns the newest catalog, of
@@ -47,7 +51,7 @@ impl Manager {
             let bytes = match lane.load_catalog().await {
                 Ok(bytes) => bytes,
                 Err(error) => {
-                    let why = PoolOffline::CatalogUnreadable { cause: error.to_string() };
+                    let why = PoolOffline::CatalogUnreadable { cause: lane_failure(error) };
                     self.close_pool(membership.pool, why).await;
                     continue;
                 }
@@ -143,7 +147,7 @@ impl Manager {
                     return self.state.borrow_mut().pools.retain(|pool| pool.id != id);
                 }
                 _ if drives.is_empty() => PoolOffline::NoUsableDrive,
-                error => PoolOffline::CannotOpen { cause: error.to_string() },
+                error => PoolOffline::CannotOpen { cause: pool_failure(error) },
             };
             self.state.borrow_mut().set_offline(id, why.clone());
             // it may be tried again and again
@@ -160,7 +164,7 @@ impl Manager {
     ) -> Result<(), PoolError> {
         let opening =
             Pool::offline(&self.context.io, membership.pool, &membership.name, PoolOffline::Opening);
-        self.state.borrow_mut().pools.push(Pool { infos, ..opening });
+        self.state.borrow_mut().pools.push(Pool { infos, is_being_made: true, ..opening });
         self.open_lanes(membership).await
     }
 
@@ -184,7 +188,11 @@ impl Manager {
             }
             return Err(error);
         }
-        self.state.borrow_mut().pool_mut(id).expect("it is being opened").offline = None;
+        {
+            let mut state = self.state.borrow_mut();
+            let pool = state.pool_mut(id).expect("it is being opened");
+            (pool.offline, pool.is_being_made) = (None, false);
+        }
         let lost_drives = membership.lost() as u64;
         let drives = membership.members.iter().filter(|member| member.state.is_readable()).count() as u64;
         self.record(Subject::pool(&membership.name), EventFacts::PoolOpened { drives, lost_drives });
@@ -209,8 +217,8 @@ impl Manager {
         self.settle_names().await;
         let online = self.state.borrow().online();
         for membership in online {
-            if let Err(error) = self.settle_layers(&membership).await {
-                let why = PoolOffline::CannotOpen { cause: error.to_string() };
+            if let Err(cause) = self.settle_layers(&membership).await {
+                let why = PoolOffline::CannotOpen { cause };
                 self.close_pool(membership.pool, why).await;
             }
         }
@@ -245,7 +253,7 @@ impl Manager {
     }
 
     /// Makes the catalog durable in every pool in service.
-    pub(crate) async fn store_catalog(&self, bytes: &Bytes) -> Result<(), CommandError> {
+    pub(crate) async fn store_catalog(&self, bytes: &Bytes) -> Result<(), StoreFailure> {
         let online = self.state.borrow().online();
         let store = |membership: &Membership| {
             let lane = self.context.lanes.get(membership.pool, 0).expect("lane 0 lives on shard 0");
@@ -254,16 +262,12 @@ impl Manager {
         };
         let results = join_all(online.iter().map(store).collect::<Vec<_>>()).await;
         let mut errors = online.iter().zip(&results).filter_map(|(membership, result)| {
-            let error = result.as_ref().err()?;
-            Some(format!("pool {} cannot store the change: {error}", membership.name))
+            let error = lane_failure(*result.as_ref().err()?);
+            Some(StoreFailure { pool: membership.name.clone(), what: NotStored::Catalog, error })
         });
         match errors.next() {
             // if one pool has it, it is the newest at the next start
-            Some(message) if results.iter().all(|result| result.is_err()) => Err(CommandError::new(
-                CommandErrorKind::Unavailable,
-                message,
-                "`tangelo status` says what is wrong",
-            )),
+            Some(failure) if results.iter().all(|result| result.is_err()) => Err(failure),
             _ => Ok(()),
         }
     }

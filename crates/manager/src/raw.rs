@@ -6,7 +6,7 @@
 //!                              └► smaller: the volume keeps its size; blocks behind the end give a medium error
 //! ```
 //!
-//! A check may take long if a device hangs, so checks are done outside the turn of changes.
+//! A check may take long if a device hangs, so checks are done outside the change lock.
 
 use std::rc::Rc;
 
@@ -36,25 +36,25 @@ impl Manager {
             if self.stopping.get() {
                 continue;
             }
-            let seen = self.look_at_raw_devices().await;
+            let seen = self.measure_raw_devices().await;
             if seen.iter().any(|&(volume, handle, seen)| self.is_news(volume, handle, seen)) {
-                let _turn = self.changes.acquire(1).await;
+                let _lock = self.changes.acquire(1).await;
                 if !self.stopping.get() {
-                    self.believe(&seen).await;
+                    self.act_on_checks(&seen).await;
                 }
             }
         }
     }
 
     /// Checks every open device, all at once.
-    async fn look_at_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, Seen)> {
+    async fn measure_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, Seen)> {
         let open: Vec<_> = {
             let state = self.state.borrow();
             let open = state.raw.iter().filter_map(|raw| Some((raw.volume, raw.drive.clone().ok()?)));
             open.collect()
         };
         let looks = open.into_iter().map(|(volume, (handle, info))| {
-            let look = self.look_at_device(handle, info.size_bytes);
+            let look = self.measure_device(handle, info.size_bytes);
             async move { (volume, handle, look.await) }
         });
         join_all(looks.collect::<Vec<_>>()).await
@@ -62,7 +62,7 @@ impl Manager {
 
     /// Measures a device, and reads its last known block: a device that exists only by name has only a size. Both begin
     /// at once, while the handle is open.
-    fn look_at_device(&self, handle: DriveHandle, read_end: u64) -> impl Future<Output = Seen> + use<> {
+    fn measure_device(&self, handle: DriveHandle, read_end: u64) -> impl Future<Output = Seen> + use<> {
         let io = self.context.io.clone();
         let look = self.raw_looks.borrow_mut().insert(handle).then(|| {
             let measured = io.drive_measure(handle);
@@ -104,14 +104,14 @@ impl Manager {
         (size_bytes > volume.size_bytes).then_some(size_bytes)
     }
 
-    /// Checks every open device and acts on the results. Must be called within the turn of changes.
-    pub(crate) async fn see_raw_devices(&self) {
-        let seen = self.look_at_raw_devices().await;
-        self.believe(&seen).await;
+    /// Checks every open device and acts on the results. Must be called under the change lock.
+    pub(crate) async fn check_raw_devices(&self) {
+        let seen = self.measure_raw_devices().await;
+        self.act_on_checks(&seen).await;
     }
 
-    /// Acts on the results for devices that are still open. Must be called within the turn of changes.
-    async fn believe(&self, all: &[(VolumeId, DriveHandle, Seen)]) {
+    /// Acts on the results for devices that are still open. Must be called under the change lock.
+    async fn act_on_checks(&self, all: &[(VolumeId, DriveHandle, Seen)]) {
         let (mut gone, mut changed) = (Vec::new(), false);
         for &(volume, handle, seen) in all {
             if !self.is_news(volume, handle, seen) {
@@ -134,14 +134,26 @@ impl Manager {
             // when this ends, no shard uses the missing devices any more
             self.broadcast().await;
         }
-        for handle in gone {
-            self.close_drive(handle).await;
-        }
+        self.close_in_time(gone).await;
         for &(volume, handle, seen) in all {
             if let Seen::EndsAt(end) = seen {
                 self.grow_with_device(volume, handle, end).await;
             }
         }
+    }
+
+    /// Closes devices that are gone. One that does not answer is closed when it does: others may have their turn.
+    async fn close_in_time(&self, gone: Vec<DriveHandle>) {
+        let io = &self.context.io;
+        let close = |handle| {
+            let closing = io.clone();
+            // an error while closing a device still closes it
+            io.spawn_join(async move {
+                let _ = closing.drive_close(handle).await;
+            })
+        };
+        let closed = join_all(gone.into_iter().map(close).collect::<Vec<_>>());
+        let _ = race(closed, io.sleep(ANSWER_TIME_MAX)).await;
     }
 
     /// The catalog changes first: a crash must not take back what a host was told.

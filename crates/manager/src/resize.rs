@@ -12,6 +12,7 @@ use pool::{LaneOutput, LaneRequest, PoolVolume};
 use shard::{Answer, Call, ShardCall, pool_layer};
 
 use crate::change::Planned;
+use crate::failure::lane_failure;
 use crate::layers::offline;
 use crate::manager::Manager;
 use api::{CommandError, CommandErrorKind, Reply};
@@ -123,7 +124,8 @@ impl Manager {
             match self.context.ask(shard::home(lane, self.context.shards), call).await {
                 Answer::Lane(Ok(LaneOutput::Beyond(found))) => mapped |= found,
                 Answer::Lane(Err(error)) => {
-                    let message = format!("what volume {} holds cannot be told: {error}", volume.name);
+                    let message =
+                        format!("what volume {} holds cannot be told: {}", volume.name, lane_failure(error));
                     let hint = "`tangelo status` says what is wrong";
                     return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
                 }

@@ -43,7 +43,7 @@ impl Manager {
     /// Takes due snapshots, and deletes those whose time is over.
     pub(crate) async fn keep_schedules(&self) {
         let now_ms = self.context.io.wall_clock_ms();
-        // the turn of changes is taken only if there is something to do
+        // the change lock is taken only if there is something to do
         let due: Vec<String> = {
             let state = self.state.borrow();
             let schedules = state.catalog.schedules();

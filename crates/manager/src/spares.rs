@@ -5,8 +5,8 @@
 //! when it is needed. If it is not blank then, it is never erased.
 //!
 //! ```text
-//!   lost ─► owed (a spare is needed), on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
-//!             └─ the drive is back ─► no longer owed
+//!   lost ─► awaiting (a spare is needed), on record ─► due ─► a spare joins ─► joined, on record ─► the loss is repaired: forgotten
+//!             └─ the drive is back ─► no longer awaiting
 //! ```
 //!
 //! The pool records the need before a spare is due. So neither a quick repair nor a restart makes the array forget it.
@@ -15,6 +15,7 @@
 use base::limits::DRIVE_BYTES_MIN;
 use base::{DriveId, Nanos, PoolId};
 use catalog::{CatalogError, Change, Joined, Spares};
+use env::IoError;
 use pool::{DriveState, Member, Membership};
 
 use crate::drive_commands::done;
@@ -61,7 +62,7 @@ fn plan(mut spares: Spares, members: &[(DriveId, &str, Condition)]) -> Plan {
         members.iter().filter(|(.., is)| matches!(is, Away | Lost)).map(|&(id, ..)| id).collect();
     // the pool has repaired the loss: from now on the spare is an ordinary drive
     spares.joined.retain(|joined| gone.contains(&joined.instead_of));
-    spares.owed.retain(|&id| is(id) != Serves);
+    spares.awaiting.retain(|&id| is(id) != Serves);
     let covered = |spares: &Spares, id| spares.joined.iter().any(|joined| joined.instead_of == id);
     // it has joined, and is not recorded yet; or it was added by command
     let member_at = |path: &String| members.iter().any(|(_, at, is)| at == path && *is != Left);
@@ -69,19 +70,22 @@ fn plan(mut spares: Spares, members: &[(DriveId, &str, Condition)]) -> Plan {
     spares.free = free;
     for path in joined {
         let uncovered = gone.iter().copied().find(|&id| !covered(&spares, id));
-        if let Some(instead_of) = spares.owed.first().copied().or(uncovered) {
-            spares.owed.retain(|&id| id != instead_of);
+        if let Some(instead_of) = spares.awaiting.first().copied().or(uncovered) {
+            spares.awaiting.retain(|&id| id != instead_of);
             if is(instead_of) != Left {
                 spares.joined.push(Joined { path, instead_of });
             }
         }
     }
     for id in gone {
-        if !covered(&spares, id) && !spares.owed.contains(&id) && spares.owed.len() < spares.free.len() {
-            spares.owed.push(id);
+        if !covered(&spares, id)
+            && !spares.awaiting.contains(&id)
+            && spares.awaiting.len() < spares.free.len()
+        {
+            spares.awaiting.push(id);
         }
     }
-    let due = spares.owed.iter().copied().find(|&id| is(id) != Away).filter(|_| !spares.free.is_empty());
+    let due = spares.awaiting.iter().copied().find(|&id| is(id) != Away).filter(|_| !spares.free.is_empty());
     Plan { spares, due }
 }
 
@@ -234,7 +238,7 @@ impl Manager {
             if self.join_one(&membership, &path).await {
                 let mut spares = self.spares_of(id);
                 spares.free.retain(|free| *free != path);
-                spares.owed.retain(|&owed| owed != lost);
+                spares.awaiting.retain(|&awaiting| awaiting != lost);
                 spares.joined.push(Joined { path, instead_of: lost });
                 // if this is not recorded now, the next round finds the spare among the members
                 let _ = self.record_spares(id, spares).await;
@@ -273,7 +277,7 @@ impl Manager {
                 let why = match self.pool_of_drive(path) {
                     // it has just joined; the record of spares follows
                     Some(pool) if pool == entry.name.to_string() => None,
-                    Some(pool) => Some(SpareObstacle::Member { of: format!("pool {pool}") }),
+                    Some(pool) => Some(SpareObstacle::Member { pool }),
                     None => obstacle(&state, drive).filter(|_| looked),
                 };
                 let Some(why) = why else { continue };
@@ -300,16 +304,20 @@ fn obstacle(state: &State, drive: Option<&Drive>) -> Option<SpareObstacle> {
     if let Some(failed) = failed.filter(|_| drive.content == DriveContent::Blank) {
         return Some(SpareObstacle::GivenUp(failed.into()));
     }
-    let detail = drive.detail.clone();
     match drive.content {
         DriveContent::Blank if drive.size_bytes() < DRIVE_BYTES_MIN => {
             Some(SpareObstacle::TooSmall { has_bytes: drive.size_bytes() })
         }
         DriveContent::Blank => None,
-        DriveContent::Foreign => Some(SpareObstacle::Holds { what: detail }),
-        DriveContent::Member => Some(SpareObstacle::Member { of: detail }),
+        DriveContent::Foreign => Some(SpareObstacle::Holds { what: drive.detail.clone() }),
+        DriveContent::Member => {
+            Some(SpareObstacle::Member { pool: drive.pool_name.clone().unwrap_or_default() })
+        }
         DriveContent::FutureVersion => Some(SpareObstacle::OtherVersion),
-        DriveContent::Damaged | DriveContent::Unreadable => Some(SpareObstacle::Unreadable { why: detail }),
+        DriveContent::Damaged => Some(SpareObstacle::Damaged),
+        DriveContent::Unreadable => {
+            Some(SpareObstacle::Unreadable { error: drive.error.unwrap_or(IoError::Gone) })
+        }
     }
 }
 
@@ -322,24 +330,24 @@ mod tests {
     const B: DriveId = DriveId(2);
     const C: DriveId = DriveId(3);
 
-    fn spares(free: &[&str], owed: &[DriveId], joined: &[(&str, DriveId)]) -> Spares {
+    fn spares(free: &[&str], awaiting: &[DriveId], joined: &[(&str, DriveId)]) -> Spares {
         let joined = joined.iter().map(|&(path, instead_of)| Joined { path: path.to_owned(), instead_of });
         let free = free.iter().copied().map(str::to_owned).collect();
-        Spares { free, owed: owed.to_vec(), joined: joined.collect() }
+        Spares { free, awaiting: awaiting.to_vec(), joined: joined.collect() }
     }
 
     #[test]
     fn one_spare_joins_for_each_drive_that_is_lost_for_good() {
         let two = || spares(&["/s", "/t"], &[], &[]);
-        let one_owed = |owed| spares(&["/s", "/t"], &[owed], &[]);
+        let one_awaiting = |awaiting| spares(&["/s", "/t"], &[awaiting], &[]);
         let in_use = || spares(&["/t"], &[], &[("/s", A)]);
         #[rustfmt::skip]
         let cases = [
             ("nothing is lost", two(), vec![(A, "/a", Serves)], two(), None),
-            ("it may come back", two(), vec![(A, "", Away)], one_owed(A), None),
-            ("it is back", one_owed(A), vec![(A, "/a", Serves)], two(), None),
-            ("it is lost", two(), vec![(A, "", Lost), (B, "/b", Serves)], one_owed(A), Some(A)),
-            ("the pool got over it before", one_owed(A), vec![(A, "", Left)], one_owed(A), Some(A)),
+            ("it may come back", two(), vec![(A, "", Away)], one_awaiting(A), None),
+            ("it is back", one_awaiting(A), vec![(A, "/a", Serves)], two(), None),
+            ("it is lost", two(), vec![(A, "", Lost), (B, "/b", Serves)], one_awaiting(A), Some(A)),
+            ("the pool got over it before", one_awaiting(A), vec![(A, "", Left)], one_awaiting(A), Some(A)),
             ("it left long ago", two(), vec![(A, "", Left)], two(), None),
             ("one has joined for it", in_use(), vec![(A, "", Lost), (C, "/s", Serves)], in_use(), None),
             ("and is lost, too", in_use(), vec![(A, "", Lost), (C, "", Lost)],
@@ -348,8 +356,8 @@ mod tests {
                 spares(&["/t"], &[], &[]), None),
             ("it has come back after all", in_use(), vec![(A, "/a", Serves), (C, "/s", Serves)],
                 spares(&["/t"], &[], &[]), None),
-            ("joined, and then the power went", one_owed(A), vec![(A, "", Away), (C, "/s", Serves)], in_use(), None),
-            ("the same, and the pool got over it", one_owed(A), vec![(A, "", Left), (C, "/s", Serves)],
+            ("joined, and then the power went", one_awaiting(A), vec![(A, "", Away), (C, "/s", Serves)], in_use(), None),
+            ("the same, and the pool got over it", one_awaiting(A), vec![(A, "", Left), (C, "/s", Serves)],
                 spares(&["/t"], &[], &[]), None),
             ("added by hand", two(), vec![(A, "/a", Serves), (C, "/s", Serves)], spares(&["/t"], &[], &[]), None),
             ("there is none left", spares(&[], &[], &[("/s", A)]), vec![(A, "", Lost), (B, "", Lost), (C, "/s", Serves)],

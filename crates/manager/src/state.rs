@@ -62,6 +62,8 @@ pub(crate) struct Pool {
     pub(crate) infos: Vec<DriveInfo>,
     /// Why it is not in service; `None` if it is.
     pub(crate) offline: Option<PoolOffline>,
+    /// It is not there before it has been opened: nobody is told of it.
+    pub(crate) is_being_made: bool,
     /// Drives with its label that could not be used when it was opened.
     pub(crate) unusable: Vec<LostDrive>,
     /// Failed drives are recorded one at a time.
@@ -77,6 +79,7 @@ impl Pool {
             membership: None,
             infos: Vec::new(),
             offline: Some(why),
+            is_being_made: false,
             unusable: Vec::new(),
             recording: Semaphore::new(io, 1),
             care: Care::default(),
@@ -114,6 +117,8 @@ pub(crate) struct Drive {
     pub(crate) path: String,
     pub(crate) info: Option<DriveInfo>,
     pub(crate) content: DriveContent,
+    /// Why it is unreadable.
+    pub(crate) error: Option<IoError>,
     /// Details if its content is foreign, damaged or unreadable.
     pub(crate) detail: String,
     /// The pool that its label names, and that pool's array.

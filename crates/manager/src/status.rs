@@ -12,7 +12,7 @@ use shard::{Answer, FrontCall, pool_layer};
 use crate::manager::Manager;
 use api::{
     ArrayStatus, CommandError, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
-    ProblemFacts, SessionStatus, Subject, VolumeBacking, VolumeStatus,
+    ProblemFacts, SessionStatus, StoreFailure, Subject, VolumeBacking, VolumeStatus,
 };
 
 impl Manager {
@@ -200,7 +200,7 @@ fn array_problems(
     stopping: bool,
     failure: Option<&CommandError>,
     ready: bool,
-    unsettled: &[CommandError],
+    unsettled: &[StoreFailure],
 ) -> Vec<ProblemFacts> {
     let state = match failure {
         _ if stopping => Some(ProblemFacts::ArrayStopping {}),
@@ -228,15 +228,16 @@ pub(crate) fn mapping_status(catalog: &Catalog, lun: u16, mapping: &Mapping) -> 
 
 #[cfg(test)]
 mod tests {
-    use api::{CommandErrorKind, ProblemCode};
+    use api::{CommandErrorKind, LaneFailure, NotStored, ProblemCode};
 
     use super::*;
 
     #[test]
     fn the_state_of_the_array_comes_before_what_the_start_left_undone() {
-        let cause =
-            CommandError::new(CommandErrorKind::Unavailable, "pool fast takes no writes", "make room");
-        let codes = |stopping, failure, ready, unsettled: &[CommandError]| {
+        let cause = CommandError::new(CommandErrorKind::Unavailable, "no pool has the catalog", "");
+        let gap =
+            StoreFailure { pool: "fast".to_owned(), what: NotStored::Layer, error: LaneFailure::OutOfSpace };
+        let codes = |stopping, failure, ready, unsettled: &[StoreFailure]| {
             let problems = array_problems(stopping, failure, ready, unsettled);
             problems.iter().map(ProblemFacts::code).collect::<Vec<_>>()
         };
@@ -244,11 +245,11 @@ mod tests {
         assert_eq!(codes(false, None, false, &[]), [ProblemCode::ArrayStarting]);
         assert_eq!(codes(false, Some(&cause), true, &[]), [ProblemCode::ArrayFailed]);
         assert_eq!(codes(true, Some(&cause), true, &[]), [ProblemCode::ArrayStopping]);
-        let undone = std::slice::from_ref(&cause);
+        let undone = std::slice::from_ref(&gap);
         assert_eq!(codes(false, None, true, undone), [ProblemCode::StartIncomplete]);
         assert_eq!(
             array_problems(false, None, true, undone),
-            [ProblemFacts::StartIncomplete { cause: cause.clone() }]
+            [ProblemFacts::StartIncomplete { cause: gap.clone() }]
         );
     }
 }

@@ -45,7 +45,7 @@ pub struct LaneCounters {
     /// Recovery: conditional entries that no longer applied.
     pub moves_stale: u64,
     /// Counts of what is in use that were wrong and have been corrected.
-    pub counts_mended: u64,
+    pub counts_corrected: u64,
 }
 
 impl LaneCounters {

@@ -1,12 +1,7 @@
-//! Why a request to a lane failed, and why making or opening a pool failed.
+//! Why a request to a lane failed, and why making or opening a pool failed: values. Whoever shows them has the words.
 
-use std::fmt;
-
-use base::limits::SHARDS_MAX;
 use base::{DriveId, Lba};
 
-use crate::format::FORMAT_VERSION;
-use crate::format::label::NAME_BYTES_MAX;
 use crate::geometry::protection::WidthOutOfRange;
 
 /// Why a request to a lane was not carried out.
@@ -27,22 +22,6 @@ pub enum LaneError {
     /// Too many drives have failed, or the lane is closed.
     Unavailable,
 }
-
-impl fmt::Display for LaneError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LaneError::OutOfSpace => f.write_str("the pool is full"),
-            LaneError::Unreadable { block } => write!(f, "block {block} can neither be read nor rebuilt"),
-            LaneError::Miscompare { offset_bytes } => write!(f, "the data differs at byte {offset_bytes}"),
-            LaneError::NoSuchLayer => f.write_str("there is no such layer"),
-            LaneError::Frozen => f.write_str("something stands on the layer"),
-            LaneError::Elsewhere => f.write_str("a block is elsewhere"),
-            LaneError::Unavailable => f.write_str("too many drives have failed, or the lane is closed"),
-        }
-    }
-}
-
-impl std::error::Error for LaneError {}
 
 /// Translates a lane's error into the error of a block request. `lba_of` turns a lane's block into the volume's.
 pub(crate) fn block_error(error: LaneError, lba_of: impl Fn(u64) -> Lba) -> block::BlockError {
@@ -106,12 +85,12 @@ pub enum PoolError {
     },
     Damaged {
         lane: u16,
-        what: &'static str,
+        part: LanePart,
     },
     /// A structure is whole, but does not fit the pool, or contradicts itself.
     Misfit {
         lane: u16,
-        what: &'static str,
+        what: Misfit,
     },
     Recovery {
         lane: u16,
@@ -123,60 +102,42 @@ pub enum PoolError {
     },
 }
 
-impl fmt::Display for PoolError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            PoolError::Drives { have, min, max } => {
-                write!(f, "{have} drives given; this protection takes {min} to {max}")
-            }
-            PoolError::Width(range) => {
-                write!(
-                    f,
-                    "the width must be {} to {} with these drives and this protection",
-                    range.min, range.max
-                )
-            }
-            PoolError::Name => write!(f, "a pool's name has 1 to {NAME_BYTES_MAX} bytes"),
-            PoolError::Lanes => write!(f, "a pool has 1 to {SHARDS_MAX} lanes"),
-            PoolError::TooSmall { path, size_bytes, min_bytes } => {
-                write!(f, "{path} has {size_bytes} bytes; the smallest drive has {min_bytes}")
-            }
-            PoolError::NoLabel => f.write_str("none of these drives belongs to a pool"),
-            PoolError::Unfinished => {
-                f.write_str("it was never finished, and nothing has been stored in it: make it again")
-            }
-            PoolError::FutureVersion { path, version } => write!(
-                f,
-                "{path} was written by another Tangelo (format version {version}, and this one reads {FORMAT_VERSION}); it is left untouched: install that version"
-            ),
-            PoolError::TooManyMissing { missing, allowed } => {
-                write!(f, "{} drives are missing and only {allowed} may be:", missing.len())?;
-                missing.iter().try_for_each(|drive| write!(f, " {drive}"))
-            }
-            PoolError::TooManyOutdated { outdated, missing, allowed } => {
-                write!(
-                    f,
-                    "{} drives hold an older state of the pool, {missing} are missing, and only {allowed} may; \
-                     bring back those that were there last; of an older state are:",
-                    outdated.len()
-                )?;
-                outdated.iter().try_for_each(|drive| write!(f, " {drive}"))
-            }
-            PoolError::Held { held } => {
-                write!(f, "another process has {held} of its drives and may be serving it")
-            }
-            PoolError::TooManyFailed => f.write_str("too many drives refused to be written"),
-            PoolError::NoRoot { lane } => write!(f, "lane {lane} has no checkpoint that can be read"),
-            PoolError::Damaged { lane, what } => {
-                write!(f, "{what} of lane {lane} can neither be read nor rebuilt")
-            }
-            PoolError::Misfit { lane, what } => {
-                write!(f, "the checkpoint of lane {lane} is whole, and names {what}: it is not believed")
-            }
-            PoolError::Recovery { lane, error } => write!(f, "lane {lane} could not be recovered: {error}"),
-            PoolError::Io { path, error } => write!(f, "{path}: {error}"),
-        }
-    }
+/// What of a lane can neither be read nor rebuilt.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LanePart {
+    CheckpointTable,
+    Map,
+    LogEnd,
 }
 
-impl std::error::Error for PoolError {}
+/// How structures that are whole contradict each other, or the pool.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Misfit {
+    /// A drive has more chunks than it has room for.
+    ChunksBeyondDrive,
+    /// A segment is on a drive or a chunk that the pool does not have, or twice on one drive.
+    SegmentOnNoDrive,
+    /// A chunk is in two segments.
+    ChunkTwice,
+    /// A segment has more rows or blocks than it can hold.
+    SegmentOverfull,
+    /// The map of a layer is in no segment.
+    LayerWithoutMap,
+    /// Nothing has counted up to a number.
+    CountTooHigh,
+    SegmentIdsExhausted,
+    /// A segment is in the tail twice.
+    TailTwice,
+    LayerTwice,
+    /// The layer below a layer, or the one that it is merged into, is not there.
+    LayerOnNone,
+    LayerNameTwice,
+    /// A layer maps more than its map can name.
+    LayerOverfull,
+    /// Layers are below each other.
+    LayersInCircle,
+    /// A layer is merged into one that is not beside it.
+    MergeApart,
+    /// A batch writes beyond the end of a layer.
+    BatchBeyondLayer,
+}

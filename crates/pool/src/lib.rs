@@ -14,11 +14,11 @@
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
 //! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `care`), for being slow (`latency`), for hanging (`watch`); where a drive is full (`full`) |
 //! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
-//! | `format`                        | the bytes on a drive |
-//! | `volume`                        | a volume over the lanes of a pool, as a block target |
+//! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`) |
+//! | `volume`                        | a volume over the lanes of a pool, as a block target; which blocks are mapped (`mapped`); copies by references (`copy`), and following them to other lanes (`elsewhere`) |
 //! | `error`                         | why a request to a lane, or making or opening a pool, failed |
 //! | `counters`, `stats`, `decision` | counters, statistics, and how often each rare decision was taken |
-//! | `fuzz`                          | entry points for fuzzing |
+//! | `fuzz`                          | entry points for fuzzing: structures that are changed and sealed again (`sealed`, `table`), with unlikely numbers (`numbers`) |
 
 mod checkpoint;
 mod cleaning;
@@ -48,8 +48,7 @@ pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
-pub use error::LaneError;
-pub use error::PoolError;
+pub use error::{LaneError, LanePart, Misfit, PoolError};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
 pub use geometry::position::{Position, SegmentId};
@@ -58,7 +57,7 @@ pub use geometry::reference::Reference;
 pub use integrity::scrubber::ScrubStats;
 pub use lane::{Lane, LaneHost, LaneOptions};
 pub use layers::names::CATALOG_LAYER;
-pub use layers::references::{Elsewhere, Known, Speaker, Spoken};
+pub use layers::references::{BlockOwner, Elsewhere, Known, OwnedRun};
 pub use layers::usage::LayerSpace;
 pub use requests::holds::HoldId;
 pub use requests::request::{LaneOutput, LaneRequest, LaneResult};

@@ -110,7 +110,7 @@ impl Progress {
         let data = Payload::from(AlignedBuffer::zeroed(blocks as usize).into_bytes());
         let request = LaneRequest::Write { layer: LAYER, block, data, durable: true };
         if let Err(error) = self.lane.execute(request).await {
-            self.failure.borrow_mut().get_or_insert(format!("writing block {block}: {error}"));
+            self.failure.borrow_mut().get_or_insert(format!("writing block {block}: {error:?}"));
         }
     }
 
@@ -161,7 +161,7 @@ pub fn measure(steady: &Steady, seed: u64, options: Options) -> Result<Outcome, 
     script.run_long("filling", async move {
         let create = LaneRequest::CreateLayer { layer: LAYER, parent: None, blocks: filling.blocks };
         if let Err(error) = filling.lane.execute(create).await {
-            filling.failure.borrow_mut().get_or_insert(error.to_string());
+            filling.failure.borrow_mut().get_or_insert(format!("{error:?}"));
         }
         for block in (0..filling.blocks).step_by(64) {
             filling.write(block, 64.min(filling.blocks - block)).await;

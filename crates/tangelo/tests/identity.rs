@@ -68,6 +68,18 @@ fn the_heads_own_files_are_no_drives() {
         let refusal = said(&head, &format!("volume create stolen --raw {}", head.path(name).display()));
         assert!(refusal.contains("of Tangelo's own"), "{name}: {refusal}");
     }
+    let is_refusal = |event: &&Value| event["code"] == "change-refused";
+    let refusals = || {
+        let answer = head.done("events --since 1970-01-01");
+        let refusals = answer["events"].as_array().unwrap().iter().filter(is_refusal).cloned();
+        refusals.collect::<Vec<Value>>()
+    };
+    let began = Instant::now();
+    while refusals().is_empty() {
+        assert!(began.elapsed() < PATIENCE, "a refusal leaves an event");
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert_eq!(refusals()[0]["facts"]["command"], "volume-create");
     daemon.stop();
 }
 

@@ -8,7 +8,7 @@ mod mutations;
 mod rust;
 mod words;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::shell::{self, Result};
 
@@ -30,7 +30,7 @@ pub fn run() -> Result {
     let files = shell::files()?;
     for file in &files {
         let Ok(text) = std::fs::read_to_string(shell::tree().join(file)) else { continue };
-        complaints.extend(check_file(file, &text));
+        complaints.extend(check_file(file, &text, &files));
     }
     complaints.extend(check_changelog());
     complaints.extend(layers::check(&files)?);
@@ -47,13 +47,13 @@ pub fn run() -> Result {
     }
 }
 
-fn check_file(path: &Path, text: &str) -> Vec<Complaint> {
+fn check_file(path: &Path, text: &str, files: &[PathBuf]) -> Vec<Complaint> {
     let name = path.to_string_lossy().into_owned();
     let mut found: Vec<(usize, String)> = Vec::new();
     if path.extension().is_some_and(|extension| extension == "rs") {
         let unsafe_room = ["crates/parity/", "crates/uring/"].iter().any(|room| name.starts_with(room));
         found.extend(rust::check(text, unsafe_room));
-        found.extend(maps::check(path, text));
+        found.extend(maps::check(path, text, files));
     }
     found.extend(words::check(path, text));
     found.into_iter().map(|(line, what)| Complaint { file: name.clone(), line, what }).collect()

@@ -1,55 +1,37 @@
 //! Which commands change something, and what.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use super::{CommandKind, EventFacts, Origin};
+use crate::{Command, CommandError, CopyOrder, Named, Reply, ScheduleOrder, Subject, Upkeep};
 
-use crate::{Command, CopyOrder, Named, ScheduleOrder, Subject, Upkeep};
-
-/// The kind of a command that changes something.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CommandKind {
-    PoolCreate,
-    PoolDelete,
-    PoolScrub,
-    PoolSet,
-    DriveAdd,
-    DriveRemove,
-    DriveReplace,
-    DriveSpare,
-    DriveLocate,
-    DriveWipe,
-    DriveClear,
-    VolumeCreate,
-    VolumeResize,
-    VolumeAccess,
-    VolumeDelete,
-    VolumeCopy,
-    VolumePromote,
-    VolumeUndelete,
-    VolumeEradicate,
-    VolumeImport,
-    SnapshotCreate,
-    SnapshotDelete,
-    SnapshotRollBack,
-    SnapshotClone,
-    SnapshotRefresh,
-    ScheduleCreate,
-    ScheduleDelete,
-    HostCreate,
-    HostSet,
-    HostDelete,
-    Rename,
-    Map,
-    Unmap,
-    Reload,
-}
+/// Lines of a change, and hosts affected, that an event holds.
+const LINES_MAX: usize = 32;
 
 /// What a command would change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AskedChange {
     pub kind: CommandKind,
     pub subject: Subject,
+}
+
+impl AskedChange {
+    /// The event of the change, when it was made or refused; `None` where the command has only answered.
+    pub fn event(
+        self,
+        origin: &Origin,
+        result: &Result<Reply, CommandError>,
+    ) -> Option<(Subject, EventFacts)> {
+        let (command, origin) = (self.kind, origin.clone());
+        let first = |texts: &[String]| texts.iter().take(LINES_MAX).cloned().collect();
+        let facts = match result {
+            Ok(Reply::Changed(change)) => {
+                let (lines, hosts_affected) = (first(&change.lines), first(&change.hosts_affected));
+                EventFacts::ChangeMade { command, origin, lines, hosts_affected }
+            }
+            Ok(_) => return None,
+            Err(cause) => EventFacts::ChangeRefused { command, origin, cause: cause.clone() },
+        };
+        Some((self.subject, facts))
+    }
 }
 
 impl Command {

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::table::{EventRow, TABLE};
-
 macro_rules! codes {
     ($($code:ident,)*) => {
         /// What has happened, as a word for programs. `docs/events.md` explains each.
@@ -50,18 +48,6 @@ codes! {
     ScrubEnded,
     SnapshotsTaken,
     VolumeExpired,
-}
-
-const _: () = assert!(TABLE.0.len() + TABLE.1.len() == EventCode::ALL.len());
-
-impl EventCode {
-    pub fn row(self) -> &'static EventRow {
-        let index = self as usize;
-        match index.checked_sub(TABLE.0.len()) {
-            None => &TABLE.0[index],
-            Some(rest) => &TABLE.1[rest],
-        }
-    }
 }
 
 impl std::fmt::Display for EventCode {

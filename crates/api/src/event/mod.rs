@@ -11,6 +11,7 @@
 
 mod change;
 mod code;
+mod command_kind;
 #[cfg(test)]
 mod document;
 #[cfg(test)]
@@ -18,15 +19,17 @@ mod examples;
 mod facts;
 mod json;
 mod parts;
+mod row;
 mod table;
 mod table_array;
 mod words;
 
-pub use change::{AskedChange, CommandKind};
+pub use change::AskedChange;
 pub use code::EventCode;
+pub use command_kind::CommandKind;
 pub use facts::EventFacts;
 pub use parts::{EventPage, Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
-pub use table::EventRow;
+pub use row::EventRow;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

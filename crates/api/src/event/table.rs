@@ -1,22 +1,23 @@
 //! The table of events: one row for each code, in the order of [`EventCode`]. Here are the rows about problems, changes
 //! and sessions.
 
+use super::row::EventRow;
 use super::table_array::ARRAY;
 use super::{EventCode, EventSeverity};
 
-/// What is always true of a code.
-#[derive(Clone, Copy, Debug)]
-pub struct EventRow {
-    pub code: EventCode,
-    /// `None`: it follows from the facts.
-    pub severity: Option<EventSeverity>,
-    /// When it is recorded.
-    pub meaning: &'static str,
-    /// Each fact with its meaning and unit.
-    pub facts: &'static [(&'static str, &'static str)],
-}
+const TABLE: (&[EventRow], &[EventRow]) = (PEOPLE, ARRAY);
 
-pub(super) const TABLE: (&[EventRow], &[EventRow]) = (PEOPLE, ARRAY);
+const _: () = assert!(TABLE.0.len() + TABLE.1.len() == EventCode::ALL.len());
+
+impl EventCode {
+    pub fn row(self) -> &'static EventRow {
+        let index = self as usize;
+        match index.checked_sub(TABLE.0.len()) {
+            None => &TABLE.0[index],
+            Some(rest) => &TABLE.1[rest],
+        }
+    }
+}
 
 const PROBLEM: (&str, &str) = ("problem", "the problem, as `docs/problems.md` describes it");
 const COMMAND: (&str, &str) = ("command", "the kind of the command, such as `volume-create`");

@@ -1,6 +1,6 @@
 //! The table of events: rows about the daemon, pools, drives, snapshots and the bin.
 
-use super::table::EventRow;
+use super::row::EventRow;
 use super::{EventCode, EventSeverity};
 
 const VERSION: (&str, &str) = ("version", "the version of the program");

@@ -3,8 +3,6 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::table::{ProblemRow, TABLE};
-
 macro_rules! codes {
     ($($code:ident,)*) => {
         /// What is wrong, as a word for programs. `docs/problems.md` explains each.
@@ -55,21 +53,6 @@ codes! {
     DriveOfAnotherArray,
     DriveFileRemoved,
     SpareUnusable,
-}
-
-const _: () = assert!(TABLE.0.len() + TABLE.1.len() + TABLE.2.len() == ProblemCode::ALL.len());
-
-impl ProblemCode {
-    pub fn row(self) -> &'static ProblemRow {
-        let mut index = self as usize;
-        for part in [TABLE.0, TABLE.1, TABLE.2] {
-            match index.checked_sub(part.len()) {
-                None => return &part[index],
-                Some(rest) => index = rest,
-            }
-        }
-        unreachable!("the table has a row for each code");
-    }
 }
 
 impl std::fmt::Display for ProblemCode {

@@ -21,12 +21,13 @@ fn of_the_array() -> Vec<Problem> {
     let schedule = || Subject::Schedule("nightly".to_owned());
     let offline =
         "what describes the array is in pool fast, which is offline: none of its drives can be used";
-    let store = "pool fast cannot store the change: there is no space";
+    let not_stored =
+        StoreFailure { pool: "fast".to_owned(), what: NotStored::Catalog, error: LaneFailure::OutOfSpace };
     let all = [
         (Subject::Array, ArrayFailed { cause: cause(offline, "bring its drives back, and restart") }),
         (Subject::Array, ArrayStarting {}),
         (Subject::Array, ArrayStopping {}),
-        (Subject::Array, StartIncomplete { cause: cause(store, "`tangelo status` says what is wrong") }),
+        (Subject::Array, StartIncomplete { cause: not_stored }),
         (
             Subject::Array,
             EventsNotKept(JournalTrouble {

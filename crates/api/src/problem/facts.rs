@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ProblemCode;
+use super::failure::StoreFailure;
+use super::io_error::IoErrorName;
 use super::parts::*;
 use crate::{CommandError, RepairStatus};
 
@@ -19,7 +21,7 @@ pub enum ProblemFacts {
     ArrayStarting {},
     ArrayStopping {},
     StartIncomplete {
-        cause: CommandError,
+        cause: StoreFailure,
     },
     EventsNotKept(JournalTrouble),
     PortalNotListening {

@@ -16,8 +16,11 @@ mod document;
 #[cfg(test)]
 mod examples;
 mod facts;
+mod failure;
+mod io_error;
 mod json;
 mod parts;
+mod row;
 mod subject;
 mod table;
 mod table_drives;
@@ -27,12 +30,14 @@ mod words_pools;
 
 pub use code::ProblemCode;
 pub use facts::ProblemFacts;
+pub use failure::{Contradiction, LaneFailure, LanePart, NotStored, PoolFailure, StoreFailure};
+pub use io_error::IoErrorName;
 pub use parts::{
-    DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, IoErrorName, JournalTrouble,
-    KeptInService, LoginLimit, LostDrive, PoolOffline, PoolRoom, RefusedWrites, SpareObstacle,
+    DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, JournalTrouble, KeptInService, LoginLimit,
+    LostDrive, PoolOffline, PoolRoom, RefusedWrites, SpareObstacle,
 };
+pub use row::{DataSafety, Harm, ProblemRow};
 pub use subject::Subject;
-pub use table::{DataSafety, Harm, ProblemRow};
 
 use std::cmp::Reverse;
 

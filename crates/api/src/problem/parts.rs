@@ -9,28 +9,8 @@ use env::IoError;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// The names of [`IoError`]'s values.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(remote = "IoError", rename_all = "kebab-case")]
-#[schema(as = IoError)]
-pub enum IoErrorName {
-    NotFound,
-    PermissionDenied,
-    Busy,
-    NotADrive,
-    NoSpace,
-    Media,
-    Gone,
-    ReadOnly,
-    Closed,
-    Refused,
-    AddressInUse,
-    AddressNotAvailable,
-    TimedOut,
-    TooMany,
-    /// The number of the system's error.
-    Other(i32),
-}
+use super::failure::{LaneFailure, PoolFailure};
+use super::io_error::IoErrorName;
 
 /// Which limit of sessions is reached.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize, ToSchema)]
@@ -97,10 +77,10 @@ pub enum PoolOffline {
     NoUsableDrive,
     TooManyFailed,
     CatalogUnreadable {
-        cause: String,
+        cause: LaneFailure,
     },
     CannotOpen {
-        cause: String,
+        cause: PoolFailure,
     },
 }
 
@@ -117,7 +97,7 @@ impl fmt::Display for PoolOffline {
             PoolOffline::NoUsableDrive => f.write_str("none of its drives can be used"),
             PoolOffline::TooManyFailed => f.write_str("more drives have failed than its protection allows"),
             PoolOffline::CatalogUnreadable { cause } => write!(f, "its catalog cannot be read: {cause}"),
-            PoolOffline::CannotOpen { cause } => f.write_str(cause),
+            PoolOffline::CannotOpen { cause } => cause.fmt(f),
         }
     }
 }
@@ -291,13 +271,18 @@ pub enum SpareObstacle {
     Holds {
         what: String,
     },
-    /// It is a drive of this pool or array.
+    /// It has the label of this pool.
     Member {
-        of: String,
+        pool: String,
     },
     OtherVersion,
+    /// It has a label that cannot be read.
+    Damaged,
+    /// It could not be opened or read.
     Unreadable {
-        why: String,
+        #[serde(with = "IoErrorName")]
+        #[schema(value_type = IoErrorName)]
+        error: IoError,
     },
 }
 
@@ -310,9 +295,11 @@ impl fmt::Display for SpareObstacle {
                 write!(f, "it has {}, the smallest drive has {}", size(*has_bytes), size(DRIVE_BYTES_MIN))
             }
             SpareObstacle::Holds { what } => write!(f, "it holds {what}"),
-            SpareObstacle::Member { of } => write!(f, "it holds a drive of {of}"),
+            SpareObstacle::Member { pool } => write!(f, "it holds a drive of pool {pool}"),
             SpareObstacle::OtherVersion => f.write_str("it holds a drive of another Tangelo's pool"),
-            SpareObstacle::Unreadable { why } => f.write_str(why),
+            SpareObstacle::Damaged => f.write_str("neither of its labels can be read"),
+            SpareObstacle::Unreadable { error: IoError::TimedOut } => f.write_str("it does not answer"),
+            SpareObstacle::Unreadable { error } => error.fmt(f),
         }
     }
 }

@@ -1,82 +1,28 @@
 //! The table of problems: one row for each code, in the order of [`ProblemCode`]. Here are the rows about the array and
 //! what is not a pool or a drive.
 
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
-
 use super::ProblemCode;
+use super::row::{DataSafety, Harm, ProblemRow};
 use super::table_drives::DRIVES;
 use super::table_pools::POOLS;
 use crate::Health;
 
-/// What is always true of a code.
-#[derive(Clone, Copy, Debug)]
-pub struct ProblemRow {
-    pub code: ProblemCode,
-    /// The code in a few words.
-    pub title: &'static str,
-    pub health: Health,
-    pub harm: Harm,
-    pub data: DataSafety,
-    /// When it is reported and when it ends.
-    pub meaning: &'static str,
-    /// What to do, where the facts do not say more.
-    pub action: &'static str,
-    /// Each fact with its meaning and unit.
-    pub facts: &'static [(&'static str, &'static str)],
-}
+const TABLE: (&[ProblemRow], &[ProblemRow], &[ProblemRow]) = (ARRAY, POOLS, DRIVES);
 
-/// What a problem does to data and hosts. Ordered: what does most harm comes first.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Harm {
-    /// Nothing is served or managed.
-    Array,
-    /// A pool is not served.
-    Offline,
-    /// Data is gone, or may be.
-    Lost,
-    /// Data has less redundancy than promised.
-    Exposed,
-    /// Writes are refused for want of space, or soon will be.
-    Space,
-    /// A raw volume is not served: it is one volume, and nobody counts on more.
-    Raw,
-    /// A drive does not do what it should; its data is safe for now.
-    Drive,
-    /// Hosts cannot log in somewhere.
-    Portal,
-    /// No spare would join.
-    Spare,
-    /// All else.
-    Other,
-}
+const _: () = assert!(TABLE.0.len() + TABLE.1.len() + TABLE.2.len() == ProblemCode::ALL.len());
 
-/// Whether data is safe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum DataSafety {
-    /// Nothing stored is at risk.
-    Safe,
-    /// It is complete, and a further failure could lose some of it.
-    Exposed,
-    /// Hosts cannot reach it; it is not known to be lost.
-    Unreachable,
-    /// Some of it is lost, or may be.
-    Lost,
-}
-
-impl DataSafety {
-    pub fn words(self) -> &'static str {
-        match self {
-            DataSafety::Safe => "The stored data is safe.",
-            DataSafety::Exposed => "The data is complete, but a further failure could lose some of it.",
-            DataSafety::Unreachable => "Hosts cannot reach the data. It is not known to be lost.",
-            DataSafety::Lost => "Some data is lost, or may be.",
+impl ProblemCode {
+    pub fn row(self) -> &'static ProblemRow {
+        let mut index = self as usize;
+        for part in [TABLE.0, TABLE.1, TABLE.2] {
+            match index.checked_sub(part.len()) {
+                None => return &part[index],
+                Some(rest) => index = rest,
+            }
         }
+        unreachable!("the table has a row for each code");
     }
 }
-
-pub(super) const TABLE: (&[ProblemRow], &[ProblemRow], &[ProblemRow]) = (ARRAY, POOLS, DRIVES);
 
 const CAUSE: (&str, &str) = ("cause", "the error: its code, its message, and what to do about it");
 
@@ -118,8 +64,11 @@ const ARRAY: &[ProblemRow] = &[
         harm: Harm::Other,
         data: DataSafety::Safe,
         meaning: "The array serves its hosts, but a step of its start has failed. A reload tries it again.",
-        action: "do what the cause says, then reload (`systemctl reload tangelo`)",
-        facts: &[CAUSE],
+        action: "see what else `tangelo status` says of the pool; then reload (`systemctl reload tangelo`)",
+        facts: &[(
+            "cause",
+            "the `pool`, `what` it did not take (`catalog` or `layer`), and its `error`: `out-of-space`, `unreadable`, `no-such-layer`, `frozen`, `elsewhere`, `miscompare` or `unavailable`",
+        )],
     },
     ProblemRow {
         code: ProblemCode::EventsNotKept,

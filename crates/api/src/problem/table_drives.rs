@@ -1,7 +1,7 @@
 //! The table's rows about drives. See `table.rs`.
 
 use super::ProblemCode;
-use super::table::{DataSafety, Harm, ProblemRow};
+use super::row::{DataSafety, Harm, ProblemRow};
 use crate::Health;
 
 pub(super) const DRIVES: &[ProblemRow] = &[
@@ -87,7 +87,7 @@ pub(super) const DRIVES: &[ProblemRow] = &[
             ("pool", "the pool whose spare it is"),
             (
                 "obstacle",
-                "`absent`, `given-up` with the facts of `drive-given-up`, `too-small` with `has_bytes` (bytes), `holds`, `member`, `other-version` or `unreadable`",
+                "`absent`, `given-up` with the facts of `drive-given-up`, `too-small` with `has_bytes` (bytes), `holds` with `what` was found, `member` with its `pool`, `other-version`, `damaged` or `unreadable` with the `error`",
             ),
         ],
     },

@@ -18,7 +18,7 @@ impl ProblemFacts {
             ArrayFailed { cause } => cause.message.clone(),
             ArrayStarting {} => "it is starting".to_owned(),
             ArrayStopping {} => "the array is stopping".to_owned(),
-            StartIncomplete { cause } => format!("at the start, {}", cause.message),
+            StartIncomplete { cause } => format!("at the start, {cause}"),
             EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.why),
             PortalNotListening { error } => error.to_string(),
             LoginsRefused { initiator, logins, limit, sessions_max } => {
@@ -89,7 +89,6 @@ impl ProblemFacts {
         let name = subject.name();
         match self {
             ArrayFailed { cause } => cause.hint.clone(),
-            StartIncomplete { cause } => format!("{}; then reload (`systemctl reload tangelo`)", cause.hint),
             ScheduleFailed { cause } => tried_again(cause),
             PoolOffline { needs_reload: true, .. } => pools::RELOAD.to_owned(),
             PoolDegraded { drives, repair, lost_bytes } => {
@@ -122,6 +121,7 @@ impl ProblemFacts {
             // the row says all
             ArrayStarting {}
             | ArrayStopping {}
+            | StartIncomplete { .. }
             | EventsNotKept(_)
             | PortalNotListening { .. }
             | LoginsRefused { .. }
@@ -153,7 +153,9 @@ fn spare_action(obstacle: &SpareObstacle, name: &str) -> String {
     match obstacle {
         SpareObstacle::Absent => "put it back, or name another".to_owned(),
         SpareObstacle::GivenUp(_) | SpareObstacle::TooSmall { .. } => "name another".to_owned(),
-        SpareObstacle::Unreadable { .. } => format!("check the drive and its cabling; {}", erase()),
+        SpareObstacle::Damaged | SpareObstacle::Unreadable { .. } => {
+            format!("check the drive and its cabling; {}", erase())
+        }
         SpareObstacle::Member { .. } | SpareObstacle::Holds { .. } | SpareObstacle::OtherVersion => erase(),
     }
 }

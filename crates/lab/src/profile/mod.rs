@@ -9,19 +9,20 @@
 //! target cannot be profiled, the report says so, and nothing else fails.
 
 mod class;
+mod data;
 mod page;
 mod perf;
 mod report;
 
-use serde::{Deserialize, Serialize};
-
 use self::perf::{Leaf, Sampler};
 use crate::job::{Job, Limit};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{Results, median};
-use crate::run::{self, Plan};
+use crate::run;
 
 pub use class::Class;
+pub use data::{Profile, Symbol};
 pub use page::write as write_page;
 pub use report::{report, top};
 
@@ -29,32 +30,6 @@ pub use report::{report, top};
 const SECONDS_MIN: f64 = 1.0;
 /// Symbols that are kept by name.
 const SYMBOLS_MAX: usize = 10;
-
-/// What one target's server did during one job.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct Profile {
-    /// What the target is called in tables.
-    pub target: String,
-    /// As it was measured; for the profile it may have run longer.
-    pub job: Job,
-    pub samples: u64,
-    /// Samples of each class, all classes in their order.
-    pub classes: Vec<(Class, u64)>,
-    /// The busiest functions.
-    pub symbols: Vec<Symbol>,
-    /// CPU of the server per request while perf watched: beside that of the measured rounds it tells what watching costs.
-    pub us_per_io: f64,
-}
-
-/// A function and how often it was met.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
-pub struct Symbol {
-    pub name: String,
-    /// The file that it is in: a program, a library, or the kernel.
-    pub file: String,
-    pub class: Class,
-    pub samples: u64,
-}
 
 impl Profile {
     fn new(plan: &Plan, us_per_io: f64, leaves: &[(Leaf, u64)]) -> Profile {

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::Symbol;
 use super::class::Class;
+use super::data::Symbol;
 
 /// Samples a second: far from any round number, so that nothing that happens every ms is met always or never.
 const FREQUENCY: &str = "4987";

@@ -7,9 +7,11 @@ use env::Outcome;
 use super::drives::DriveSet;
 use super::echo::EchoCodec;
 use super::iscsi::IscsiCodec;
+use super::login;
 use super::retry::{Met, Retried};
+use super::shared::Shared;
 use super::stream::{Ended, Stream};
-use super::{Shared, World, login};
+use super::world::World;
 use crate::place::{Noise, Request};
 use crate::target::Target;
 

@@ -6,7 +6,7 @@ use base::{AlignedBuffer, BLOCK_BYTES};
 use env::{DriveHandle, DriveInfo, DriveKind, Env, Operation, Outcome, Token};
 
 use super::stream::Ended;
-use super::{World, wait_for};
+use super::world::{World, wait_for};
 use crate::job::Job;
 use crate::place::{Noise, Request};
 

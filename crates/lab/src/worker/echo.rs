@@ -5,7 +5,7 @@ use wire::iscsi::Header;
 
 use super::retry::Met;
 use super::stream::{Codec, Ends, Outgoing, Seen};
-use super::{World, wait_for};
+use super::world::{World, wait_for};
 use crate::floor::{Answer, Greeting, READ, Request as Ask, WRITE};
 use crate::place::{Noise, Request};
 

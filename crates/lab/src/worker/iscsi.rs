@@ -10,6 +10,7 @@ use wire::iscsi::{
 };
 use wire::scsi::cdb::FUA;
 
+use super::cdb::cdb_16;
 use super::login::Session;
 use super::retry::{Met, failure};
 use super::stream::{Codec, Ends, Outgoing, Seen};
@@ -223,25 +224,5 @@ impl Codec for IscsiCodec {
             .split_first_chunk()
             .map_or(&[][..], |(length, rest)| &rest[..rest.len().min(u16::from_be_bytes(*length).into())]);
         Met::of(status, sense).ok_or_else(|| failure(status, sense))
-    }
-}
-
-/// READ (16) and WRITE (16), SBC-3 §5.15 and §5.38.
-pub fn cdb_16(opcode: u8, block: u64, blocks: u32) -> [u8; 16] {
-    let mut cdb = [0; 16];
-    cdb[0] = opcode;
-    cdb[2..10].copy_from_slice(&block.to_be_bytes());
-    cdb[10..14].copy_from_slice(&blocks.to_be_bytes());
-    cdb
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cdb_is_big_endian() {
-        let cdb = cdb_16(0x88, 0x0102_0304_0506, 0x0708);
-        assert_eq!(cdb, [0x88, 0, 0, 0, 1, 2, 3, 4, 5, 6, 0, 0, 7, 8, 0, 0]);
     }
 }

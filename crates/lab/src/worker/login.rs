@@ -8,9 +8,9 @@ use env::{ConnectionHandle, Operation, Outcome};
 use iscsi::Parameters;
 use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, Tag};
 
-use super::iscsi::cdb_16;
+use super::cdb::cdb_16;
 use super::retry::{Met, Retried, failure};
-use super::{World, wait_for};
+use super::world::{World, wait_for};
 use crate::target::Unit;
 
 const RECEIVE_BYTES: usize = 512 << 10;

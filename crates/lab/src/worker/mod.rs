@@ -6,6 +6,7 @@
 //! What always holds: a channel never has more than its queue depth outstanding; the latency of a request runs from
 //! when it could be sent until its last byte has arrived; nothing is allocated per request.
 
+mod cdb;
 mod channel;
 mod drives;
 mod echo;
@@ -14,45 +15,31 @@ mod login;
 pub mod retry;
 #[cfg(test)]
 pub mod scripted;
+mod shared;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod world;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use base::Nanos;
-use env::{Completion, Env, Event, Operation, Outcome, Token, Wait};
-use uring::UringEnv;
+use env::{Completion, Env, Event, Wait};
 
 use self::channel::Channel;
+use self::world::SILENCE_MAX;
 use crate::cpu::{CpuUse, Sample};
-use crate::job::{Job, Limit};
+use crate::job::Limit;
 use crate::measure::Tally;
 use crate::place::{Noise, Places, Request};
-use crate::target::Target;
 
 pub use login::Session;
 pub use retry::Retried;
-
-/// A target that does not answer for this time is given up.
-const SILENCE_MAX: Nanos = Nanos::from_secs(60);
-
-pub type World = UringEnv<()>;
-
-/// What the threads of a run share with who started them.
-pub struct Shared {
-    pub target: Target,
-    pub job: Job,
-    /// When to begin, once this has been decided.
-    pub start: OnceLock<Instant>,
-    pub operations: AtomicU64,
-    pub bytes: AtomicU64,
-    /// A thread has failed or given up: all threads end.
-    pub stop: AtomicBool,
-    pub drives: drives::Opened,
-}
+pub use shared::Shared;
+pub use world::World;
+pub(crate) use world::wait_for;
 
 /// What a thread hands back.
 pub struct Finished {
@@ -66,21 +53,6 @@ pub struct Finished {
     /// Commands that were sent again, by why.
     pub retried: Retried,
     pub cpu: CpuUse,
-}
-
-/// What a request to an environment ended with; the only one in flight.
-pub(crate) fn wait_for(env: &mut World, operation: Operation) -> Result<Outcome, String> {
-    env.submit(Token(u64::MAX), operation);
-    let deadline = env.now() + SILENCE_MAX;
-    let mut events = Vec::new();
-    while env.now() < deadline {
-        env.poll(&mut events, Wait::Until(deadline));
-        if let Some(Event::Completion(completion)) = events.pop() {
-            assert_eq!(completion.token, Token(u64::MAX), "one operation at a time");
-            return Ok(completion.outcome);
-        }
-    }
-    Err("no answer for a minute".to_owned())
 }
 
 /// A thread that is ready to begin.

@@ -7,8 +7,8 @@ use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, Env, Operation, Outcome, Token};
 use wire::iscsi::{HEADER_BYTES, Header};
 
-use super::World;
 use super::retry::Met;
+use super::world::World;
 use crate::place::{Noise, Request};
 
 const RECEIVE_BYTES: usize = 512 << 10;

@@ -8,9 +8,10 @@ use wire::scsi::{SenseCode, SenseKey, Status};
 
 use super::scripted::{READ, READ_CAPACITY, WRITE, check_condition, serve, status};
 use crate::job::{Job, Limit, Pattern};
+use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::Run;
-use crate::run::{self, Plan};
+use crate::run;
 use crate::target::Target;
 
 const BLOCKS: usize = 2048;

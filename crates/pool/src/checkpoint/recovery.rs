@@ -27,7 +27,7 @@ use crate::checkpoint::sanity::{Known, misfit};
 use crate::decision::Decision;
 use crate::drives::membership::Membership;
 use crate::drives::watch::watch_drives;
-use crate::error::{LaneError, PoolError};
+use crate::error::{LaneError, LanePart, Misfit, PoolError};
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, Entry};
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
@@ -180,7 +180,7 @@ impl Lane {
     }
 
     async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
-        let damaged = PoolError::Damaged { lane: self.number, what: "the checkpoint's table" };
+        let damaged = PoolError::Damaged { lane: self.number, part: LanePart::CheckpointTable };
         if root.table.is_empty() {
             let table = Table { next_segment: 1, ..Table::default() };
             return self.believed(root, table);
@@ -339,7 +339,7 @@ impl Lane {
         let mut last = root.sequence;
         if durable > found.last().map_or(last, |header| header.sequence) {
             Decision::LogCutShort.taken();
-            return Err(PoolError::Damaged { lane: self.number, what: "the end of the log" });
+            return Err(PoolError::Damaged { lane: self.number, part: LanePart::LogEnd });
         }
         let total = found.len() as u64;
         'all: for some in found.chunks(CHECKED_AT_ONCE) {
@@ -368,7 +368,7 @@ impl Lane {
 
     /// Loads the leaf pages that a batch changes, and pins them.
     async fn load_touched(&self, header: &BatchHeader) -> Result<Vec<PageKey>, PoolError> {
-        let damaged = PoolError::Damaged { lane: self.number, what: "the map" };
+        let damaged = PoolError::Damaged { lane: self.number, part: LanePart::Map };
         let mut keys = BTreeSet::new();
         for entry in &header.entries {
             match *entry {
@@ -392,10 +392,7 @@ impl Lane {
         for key in keys {
             if self.map.borrow().layers.contains_key(&key.layer) || self.begins(header, key) {
                 if !self.map.borrow().covers(key.layer, key.index * PAGE_ENTRIES as u64) {
-                    return Err(PoolError::Misfit {
-                        lane: self.number,
-                        what: "a batch that writes beyond a layer's end",
-                    });
+                    return Err(PoolError::Misfit { lane: self.number, what: Misfit::BatchBeyondLayer });
                 }
                 self.pin_page(key, 1).await.map_err(|_| damaged.clone())?;
                 pinned.push(key);

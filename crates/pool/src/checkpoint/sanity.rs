@@ -4,6 +4,7 @@
 
 use base::{HashMap, HashSet, LayerId};
 
+use crate::error::Misfit;
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::root::Root;
 use crate::format::table::{LayerRecord, SegmentColumns, Table};
@@ -18,7 +19,7 @@ pub(crate) struct Known<'a> {
 }
 
 /// The first mismatch, if there is any.
-pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<&'static str> {
+pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<Misfit> {
     let newer = || {
         root.segments.iter().filter(|columns| table.segments.iter().all(|old| old.columns.id != columns.id))
     };
@@ -34,29 +35,29 @@ pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<&'
         segment.used_rows as usize <= known.rows && segment.live as usize <= shape.blocks_in(known.rows)
     };
     if !columns().all(|segment| is_on_drives(segment, known)) {
-        return Some("a segment that stands on a drive, or a chunk, which the pool does not have");
+        return Some(Misfit::SegmentOnNoDrive);
     }
     if !chunks.is_sorted_by(|a, b| a < b) {
-        return Some("a chunk that is in two segments");
+        return Some(Misfit::ChunkTwice);
     }
     if !table.segments.iter().all(rows) || table.tail_row as usize > known.rows {
-        return Some("more than a segment can hold");
+        return Some(Misfit::SegmentOverfull);
     }
     if !table.layers.iter().all(|layer| has_segment(&layer.root)) {
-        return Some("a layer whose map is in no segment");
+        return Some(Misfit::LayerWithoutMap);
     }
     let counts = [root.epoch.0, root.generation, root.sequence.0];
     let lasts = table.segments.iter().map(|segment| segment.last.0);
     if counts.into_iter().chain(lasts).any(|count| count > COUNT_MAX) {
-        return Some("a number that nothing has counted up to");
+        return Some(Misfit::CountTooHigh);
     }
     if table.next_segment > SEGMENT_MAX || columns().any(|columns| columns.id.0 >= SEGMENT_MAX) {
-        return Some("segments' numbers that have run out");
+        return Some(Misfit::SegmentIdsExhausted);
     }
     let mut tail = table.tail.clone();
     tail.sort_unstable();
     if !tail.is_sorted_by(|a, b| a < b) {
-        return Some("a segment that is in the tail twice");
+        return Some(Misfit::TailTwice);
     }
     misfit_of_layers(&table.layers)
 }
@@ -75,11 +76,11 @@ fn is_on_drives(segment: &SegmentColumns, known: &Known<'_>) -> bool {
         })
 }
 
-fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
+fn misfit_of_layers(layers: &[LayerRecord]) -> Option<Misfit> {
     let known: HashMap<LayerId, &LayerRecord> = layers.iter().map(|layer| (layer.id, layer)).collect();
     let find = |id: LayerId| known.get(&id).copied();
     if known.len() < layers.len() {
-        return Some("a layer that is there twice");
+        return Some(Misfit::LayerTwice);
     }
     // a layer that is being emptied reads nothing any more, and may outlive the layer below it
     let parent = |layer: &LayerRecord| layer.parent.filter(|_| !layer.dropping);
@@ -88,18 +89,18 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
         needed.into_iter().all(|id| find(id).is_some())
     };
     if !layers.iter().all(named) {
-        return Some("a layer that stands on one which is not there");
+        return Some(Misfit::LayerOnNone);
     }
     let mut names: Vec<LayerId> = layers.iter().map(|layer| layer.name).collect();
     names.sort_unstable();
     if !names.is_sorted_by(|a, b| a < b) {
-        return Some("two layers of one name");
+        return Some(Misfit::LayerNameTwice);
     }
     if layers.iter().any(|layer| layer.mapped > layer_blocks(layer.height)) {
-        return Some("a layer that maps more than it can");
+        return Some(Misfit::LayerOverfull);
     }
     if stand_on_each_other(layers, &known) {
-        return Some("layers that stand on each other");
+        return Some(Misfit::LayersInCircle);
     }
     let may_merge = |layer: &LayerRecord| {
         let target = layer.merging.and_then(find);
@@ -109,7 +110,7 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<&'static str> {
         })
     };
     if !layers.iter().all(may_merge) {
-        return Some("a layer that goes into one which is not beside it");
+        return Some(Misfit::MergeApart);
     }
     None
 }
@@ -188,7 +189,7 @@ mod tests {
         (root, table)
     }
 
-    fn refused(change: impl Fn(&mut Root, &mut Table)) -> &'static str {
+    fn refused(change: impl Fn(&mut Root, &mut Table)) -> Misfit {
         let (mut root, mut table) = sound();
         change(&mut root, &mut table);
         misfit(&root, &table, &KNOWN).expect("it does not fit")
@@ -203,7 +204,8 @@ mod tests {
     #[test]
     fn what_there_is_not_is_refused() {
         let column = |drive, chunk| Some(Column { drive, chunk });
-        let drive = refused(|_, table| table.segments[0].columns.columns[0] = column(7, 0));
+        let drive = Misfit::SegmentOnNoDrive;
+        assert_eq!(drive, refused(|_, table| table.segments[0].columns.columns[0] = column(7, 0)));
         assert_eq!(drive, refused(|_, table| table.segments[0].columns.columns[0] = column(0, 10)));
         assert_eq!(
             drive,
@@ -211,27 +213,27 @@ mod tests {
             "twice on one"
         );
         assert_eq!(drive, refused(|root, _| root.segments[1].columns[2] = column(9, 1)));
-        assert!(refused(|root, _| root.segments[1].columns[2] = column(2, 0)).contains("two segments"));
-        assert!(refused(|_, table| table.segments[0].used_rows = 17).contains("more than"));
-        assert!(refused(|_, table| table.segments[0].live = 33).contains("more than"));
-        assert!(refused(|_, table| table.tail_row = 17).contains("more than"));
-        assert!(
-            refused(|_, table| table.layers[0].root.position = Position::new(SegmentId(9), 0, 1, 0))
-                .contains("no segment")
+        assert_eq!(refused(|root, _| root.segments[1].columns[2] = column(2, 0)), Misfit::ChunkTwice);
+        assert_eq!(refused(|_, table| table.segments[0].used_rows = 17), Misfit::SegmentOverfull);
+        assert_eq!(refused(|_, table| table.segments[0].live = 33), Misfit::SegmentOverfull);
+        assert_eq!(refused(|_, table| table.tail_row = 17), Misfit::SegmentOverfull);
+        assert_eq!(
+            refused(|_, table| table.layers[0].root.position = Position::new(SegmentId(9), 0, 1, 0)),
+            Misfit::LayerWithoutMap
         );
-        assert!(refused(|_, table| table.layers.push(layer(1, 0))).contains("twice"));
-        assert!(refused(|_, table| table.layers[0].name = LayerId(2)).contains("one name"));
-        assert!(refused(|_, table| table.layers[0].mapped = 257).contains("more than it can"));
-        assert!(refused(|_, table| table.layers[2].merging = Some(LayerId(2))).contains("beside"));
-        assert!(refused(|_, table| table.layers[1].merging = Some(LayerId(2))).contains("beside"));
-        assert!(refused(|_, table| table.next_segment = u32::MAX).contains("run out"));
-        assert!(refused(|root, _| root.segments[1].id = SegmentId(u32::MAX)).contains("run out"));
-        assert!(refused(|_, table| table.segments[0].last = Sequence(u64::MAX)).contains("counted up"));
-        assert!(refused(|root, _| root.generation = u64::MAX).contains("counted up"));
-        assert!(refused(|_, table| table.tail = vec![SegmentId(1); 2]).contains("tail twice"));
-        assert!(refused(|_, table| table.layers[1].parent = Some(LayerId(8))).contains("not there"));
-        assert!(refused(|_, table| table.layers[1].merging = Some(LayerId(8))).contains("not there"));
-        assert!(refused(|_, table| table.layers[0].parent = Some(LayerId(3))).contains("each other"));
-        assert!(refused(|_, table| table.layers[0].parent = Some(LayerId(1))).contains("each other"));
+        assert_eq!(refused(|_, table| table.layers.push(layer(1, 0))), Misfit::LayerTwice);
+        assert_eq!(refused(|_, table| table.layers[0].name = LayerId(2)), Misfit::LayerNameTwice);
+        assert_eq!(refused(|_, table| table.layers[0].mapped = 257), Misfit::LayerOverfull);
+        assert_eq!(refused(|_, table| table.layers[2].merging = Some(LayerId(2))), Misfit::MergeApart);
+        assert_eq!(refused(|_, table| table.layers[1].merging = Some(LayerId(2))), Misfit::MergeApart);
+        assert_eq!(refused(|_, table| table.next_segment = u32::MAX), Misfit::SegmentIdsExhausted);
+        assert_eq!(refused(|root, _| root.segments[1].id = SegmentId(u32::MAX)), Misfit::SegmentIdsExhausted);
+        assert_eq!(refused(|_, table| table.segments[0].last = Sequence(u64::MAX)), Misfit::CountTooHigh);
+        assert_eq!(refused(|root, _| root.generation = u64::MAX), Misfit::CountTooHigh);
+        assert_eq!(refused(|_, table| table.tail = vec![SegmentId(1); 2]), Misfit::TailTwice);
+        assert_eq!(refused(|_, table| table.layers[1].parent = Some(LayerId(8))), Misfit::LayerOnNone);
+        assert_eq!(refused(|_, table| table.layers[1].merging = Some(LayerId(8))), Misfit::LayerOnNone);
+        assert_eq!(refused(|_, table| table.layers[0].parent = Some(LayerId(3))), Misfit::LayersInCircle);
+        assert_eq!(refused(|_, table| table.layers[0].parent = Some(LayerId(1))), Misfit::LayersInCircle);
     }
 }

@@ -24,7 +24,7 @@ impl Lane {
     }
 
     /// Whether a drive stays in service after this fault.
-    pub(crate) fn bears_with(&self, drive: u8, fault: Fault) -> bool {
+    pub(crate) fn tolerates_fault(&self, drive: u8, fault: Fault) -> bool {
         let enough = self.health.note_fault(drive, fault, self.io.now(), &self.options.get().patience);
         let membership = self.membership.borrow();
         let spare = membership.lost() < usize::from(membership.protection.parity())

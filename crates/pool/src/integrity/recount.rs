@@ -96,19 +96,19 @@ impl Map {
     }
 
     /// Corrects the counts of layers' mapped blocks.
-    fn mend_mapped(&mut self, recount: &Recount) -> u64 {
-        let mut mended = 0;
+    fn correct_mapped(&mut self, recount: &Recount) -> u64 {
+        let mut corrected = 0;
         for (&id, layer) in &mut self.layers {
             if let Some(mapped) = recount.mapped(id, layer.mapped) {
-                (layer.mapped, mended) = (mapped, mended + 1);
+                (layer.mapped, corrected) = (mapped, corrected + 1);
             }
         }
         self.mapped = self.layers.values().map(|layer| layer.mapped).sum();
         self.doubted = false;
         let references = recount.references(self.references.all());
-        mended += u64::from(references != *self.references.all());
-        self.references.mend(references);
-        mended
+        corrected += u64::from(references != *self.references.all());
+        self.references.correct(references);
+        corrected
     }
 }
 
@@ -126,11 +126,11 @@ impl Lane {
         let recount = self.map.borrow_mut().recount.take();
         walked?;
         let Some(recount) = recount else { return Ok(()) };
-        let mended =
-            self.segments.borrow_mut().mend_live(&recount) + self.map.borrow_mut().mend_mapped(&recount);
+        let corrected = self.segments.borrow_mut().correct_live(&recount)
+            + self.map.borrow_mut().correct_mapped(&recount);
         drop(one);
-        self.counters.borrow_mut().counts_mended += mended;
-        if mended > 0 {
+        self.counters.borrow_mut().counts_corrected += corrected;
+        if corrected > 0 {
             // blocks that counted as in use may be free, or the reverse
             self.relieve();
             self.want_repairs();

@@ -37,7 +37,7 @@ pub struct Known {
 
 /// Which layer decides the content of a layer's blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Speaker {
+pub enum BlockOwner {
     /// A layer above the given one.
     Above,
     /// The given layer, or one below it.
@@ -50,23 +50,23 @@ pub enum Speaker {
 
 /// Consecutive blocks whose content the same kind of layer decides.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Spoken {
+pub struct OwnedRun {
     pub blocks: u64,
-    pub by: Speaker,
+    pub owner: BlockOwner,
 }
 
-impl Spoken {
-    pub(crate) fn add(runs: &mut Vec<Spoken>, by: Speaker) {
+impl OwnedRun {
+    pub(crate) fn add(runs: &mut Vec<OwnedRun>, owner: BlockOwner) {
         match runs.last_mut() {
-            Some(last) if last.joins(by) => last.blocks += 1,
-            _ => runs.push(Spoken { blocks: 1, by }),
+            Some(last) if last.joins(owner) => last.blocks += 1,
+            _ => runs.push(OwnedRun { blocks: 1, owner }),
         }
     }
 
-    fn joins(&self, next: Speaker) -> bool {
-        match (self.by, next) {
-            (Speaker::Elsewhere(first), Speaker::Elsewhere(next)) => first.plus(self.blocks) == next,
-            (by, next) => by == next,
+    fn joins(&self, next: BlockOwner) -> bool {
+        match (self.owner, next) {
+            (BlockOwner::Elsewhere(first), BlockOwner::Elsewhere(next)) => first.plus(self.blocks) == next,
+            (owner, next) => owner == next,
         }
     }
 }
@@ -111,7 +111,7 @@ impl References {
     }
 
     /// Adopts the new counts.
-    pub fn mend(&mut self, counts: BTreeMap<LayerId, u64>) {
+    pub fn correct(&mut self, counts: BTreeMap<LayerId, u64>) {
         *self = References { counts, doubted: false };
     }
 
@@ -219,10 +219,18 @@ mod tests {
     fn what_follows_each_other_is_one_run() {
         let to = Reference { layer: H, block: 8 };
         let mut runs = Vec::new();
-        let speakers =
-            [Speaker::Below, Speaker::Below, Speaker::Elsewhere(to), Speaker::Elsewhere(to.plus(1))];
-        speakers.into_iter().chain([Speaker::Elsewhere(to)]).for_each(|by| Spoken::add(&mut runs, by));
-        let expected = [(2, Speaker::Below), (2, Speaker::Elsewhere(to)), (1, Speaker::Elsewhere(to))];
-        assert_eq!(runs, expected.map(|(blocks, by)| Spoken { blocks, by }));
+        let owners = [
+            BlockOwner::Below,
+            BlockOwner::Below,
+            BlockOwner::Elsewhere(to),
+            BlockOwner::Elsewhere(to.plus(1)),
+        ];
+        owners
+            .into_iter()
+            .chain([BlockOwner::Elsewhere(to)])
+            .for_each(|owner| OwnedRun::add(&mut runs, owner));
+        let expected =
+            [(2, BlockOwner::Below), (2, BlockOwner::Elsewhere(to)), (1, BlockOwner::Elsewhere(to))];
+        assert_eq!(runs, expected.map(|(blocks, owner)| OwnedRun { blocks, owner }));
     }
 }

@@ -119,7 +119,7 @@ impl Lane {
                     Decision::ColumnRetried.taken();
                     attempts += 1;
                 }
-                IoError::Media | IoError::TimedOut if self.bears_with(column.drive, Fault::Write) => {
+                IoError::Media | IoError::TimedOut if self.tolerates_fault(column.drive, Fault::Write) => {
                     // what it lacks is written anew elsewhere; until then it is marked as lacking
                     Decision::ColumnBorne.taken();
                     self.want_checkpoint();

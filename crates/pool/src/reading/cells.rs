@@ -46,7 +46,7 @@ impl Lane {
             Ok(()) => Some(buffer),
             Err(error) => {
                 self.counters.borrow_mut().drive(column.drive).read += 1;
-                if error == IoError::Gone || !self.bears_with(column.drive, Fault::Read) {
+                if error == IoError::Gone || !self.tolerates_fault(column.drive, Fault::Read) {
                     self.report_failed_drive(column.drive, error).await;
                 }
                 None
@@ -57,7 +57,7 @@ impl Lane {
     fn count_checksum_error(&self, columns: &SegmentColumns, layout: &Layout, role: usize) {
         if let Some(column) = columns.columns[layout.column(role)] {
             self.counters.borrow_mut().drive(column.drive).checksum += 1;
-            if !self.bears_with(column.drive, Fault::Checksum) {
+            if !self.tolerates_fault(column.drive, Fault::Checksum) {
                 self.health.condemn(column.drive);
                 self.background.notify();
             }

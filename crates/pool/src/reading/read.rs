@@ -38,7 +38,7 @@ pub(crate) struct Read {
 }
 
 /// What was read, with the known content of blocks that are elsewhere filled in.
-pub(crate) fn told(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
+pub(crate) fn with_known(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
     if read.elsewhere.is_empty() {
         return Ok(read.pieces);
     }
@@ -261,10 +261,10 @@ mod tests {
         let read = || Read { pieces: vec![0; 3 * BLOCK_BYTES].into(), elsewhere: parts.clone() };
         let known = |reference, byte: u8| Known { reference, content: Bytes::from(vec![byte; BLOCK_BYTES]) };
         let all = [known(to, 1), known(to.plus(1), 2)];
-        let whole = told(read(), &all).expect("all is known").to_vec();
+        let whole = with_known(read(), &all).expect("all is known").to_vec();
         assert_eq!((whole[0], whole[BLOCK_BYTES], whole[2 * BLOCK_BYTES]), (0, 1, 2));
-        assert_eq!(told(read(), &all[..1]).err(), Some(LaneError::Elsewhere));
+        assert_eq!(with_known(read(), &all[..1]).err(), Some(LaneError::Elsewhere));
         let other = Reference { layer: LayerId(10), ..to };
-        assert_eq!(told(read(), &[known(other, 1), all[1].clone()]).err(), Some(LaneError::Elsewhere));
+        assert_eq!(with_known(read(), &[known(other, 1), all[1].clone()]).err(), Some(LaneError::Elsewhere));
     }
 }

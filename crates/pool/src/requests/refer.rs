@@ -13,7 +13,7 @@ use crate::format::page::{MapEntry, PageKey};
 use crate::geometry::position::Position;
 use crate::geometry::reference::Reference;
 use crate::lane::Lane;
-use crate::layers::references::{Speaker, Spoken};
+use crate::layers::references::{BlockOwner, OwnedRun};
 use crate::log::queue::{Pending, Ticket};
 use crate::map::pages::Resolved;
 use crate::map::tree::{Found, leaf, within_leaf};
@@ -66,7 +66,7 @@ impl Lane {
     }
 
     /// Discards the bases of some blocks: they refer to a layer that is gone.
-    pub(crate) fn look_again(&self, layer: LayerId, block: u64, blocks: u64) {
+    pub(crate) fn rebuild_bases(&self, layer: LayerId, block: u64, blocks: u64) {
         Decision::ReferenceOutdated.taken();
         let mut at = 0;
         while at < blocks {
@@ -91,13 +91,13 @@ impl Lane {
 
     /// Which layer decides the content of a layer's blocks: `below`, which is under the layer, or the layer directly
     /// below it if `below` is not given; or another one. Returns the name of that layer, if it can be referred to.
-    pub(crate) async fn speakers(
+    pub(crate) async fn owners(
         &self,
         layer: LayerId,
         below: Option<LayerId>,
         block: u64,
         blocks: u64,
-    ) -> Result<(Option<LayerId>, Vec<Spoken>), LaneError> {
+    ) -> Result<(Option<LayerId>, Vec<OwnedRun>), LaneError> {
         let mut runs = Vec::new();
         let mut asked_of = below.or_else(|| self.right_below(layer));
         if below.is_none() && asked_of.is_some_and(|below| self.check_referred(below).is_err()) {
@@ -106,7 +106,7 @@ impl Lane {
         let mut at = block;
         while at < block + blocks {
             let count = within_leaf(at, block + blocks - at);
-            self.speakers_of_page(layer, asked_of, at, count, &mut runs).await?;
+            self.owners_of_page(layer, asked_of, at, count, &mut runs).await?;
             at += count;
         }
         Ok((asked_of, runs))
@@ -119,21 +119,21 @@ impl Lane {
     }
 
     /// Blocks of one leaf page, as seen in one step.
-    async fn speakers_of_page(
+    async fn owners_of_page(
         &self,
         layer: LayerId,
         below: Option<LayerId>,
         block: u64,
         blocks: u64,
-        runs: &mut Vec<Spoken>,
+        runs: &mut Vec<OwnedRun>,
     ) -> Result<(), LaneError> {
         loop {
             let resolved = match self.try_above(layer, below, block, blocks)? {
                 Above::Load(key, entry) => Resolved::Load(key, entry),
-                Above::Spoken(spoken) => match self.try_resolve(layer, block, blocks)? {
+                Above::Mapped(mapped) => match self.try_resolve(layer, block, blocks)? {
                     Resolved::Entries(entries) => {
-                        for (entry, is_above) in entries.into_iter().zip(spoken) {
-                            Spoken::add(runs, speaker(entry, is_above));
+                        for (entry, is_above) in entries.into_iter().zip(mapped) {
+                            OwnedRun::add(runs, owner_of(entry, is_above));
                         }
                         return Ok(());
                     }
@@ -156,11 +156,11 @@ impl Lane {
         block: u64,
         blocks: u64,
     ) -> Result<Above, LaneError> {
-        let Some(below) = below else { return Ok(Above::Spoken(vec![true; blocks as usize])) };
+        let Some(below) = below else { return Ok(Above::Mapped(vec![true; blocks as usize])) };
         self.check_referred(below)?;
         let mut map = self.map.borrow_mut();
         let end = map.named(below);
-        let mut spoken = vec![false; blocks as usize];
+        let mut mapped = vec![false; blocks as usize];
         let mut at = map.named(layer);
         while at != end {
             let (key, first) = leaf(at, block);
@@ -168,29 +168,29 @@ impl Lane {
                 Found::Load(key, entry) => return Ok(Above::Load(key, entry)),
                 Found::Absent => {}
                 Found::Cached(page) => {
-                    for (index, spoken) in spoken.iter_mut().enumerate() {
-                        *spoken |= page.entry(first + index).position != Position::ABSENT;
+                    for (index, mapped) in mapped.iter_mut().enumerate() {
+                        *mapped |= page.entry(first + index).position != Position::ABSENT;
                     }
                 }
             }
             at = map.layers.get(&at).and_then(|layer| layer.parent).ok_or(LaneError::NoSuchLayer)?;
         }
-        Ok(Above::Spoken(spoken))
+        Ok(Above::Mapped(mapped))
     }
 }
 
 enum Above {
     /// For each block, whether it has an entry.
-    Spoken(Vec<bool>),
+    Mapped(Vec<bool>),
     /// This page has to be read first.
     Load(PageKey, MapEntry),
 }
 
-fn speaker(entry: MapEntry, is_above: bool) -> Speaker {
+fn owner_of(entry: MapEntry, is_above: bool) -> BlockOwner {
     match (entry.reference(), entry.position.is_stored()) {
-        (Some(to), _) => Speaker::Elsewhere(to),
-        (None, true) if is_above => Speaker::Above,
-        (None, true) => Speaker::Below,
-        (None, false) => Speaker::Nobody,
+        (Some(to), _) => BlockOwner::Elsewhere(to),
+        (None, true) if is_above => BlockOwner::Above,
+        (None, true) => BlockOwner::Below,
+        (None, false) => BlockOwner::Nobody,
     }
 }

@@ -12,7 +12,7 @@ use crate::format::header::Entry;
 use crate::geometry::reference::Reference;
 use crate::lane::Lane;
 use crate::layers::names::FORWARDS;
-use crate::layers::references::{Elsewhere, Known, Spoken};
+use crate::layers::references::{Elsewhere, Known, OwnedRun};
 use crate::log::queue::{Pending, Ticket};
 use crate::map::tree::height_for;
 use crate::reading::read::Read;
@@ -116,14 +116,14 @@ pub enum LaneRequest {
         blocks: u64,
     },
     /// A layer to which these blocks refer is gone: their bases are to be built anew.
-    LookAgain {
+    RebuildBases {
         layer: LayerId,
         block: u64,
         blocks: u64,
     },
     /// Which layer decides the content of blocks: `below`, which is under the layer, or the layer directly below it if
     /// `below` is not given.
-    Speakers {
+    Owners {
         layer: LayerId,
         below: Option<LayerId>,
         block: u64,
@@ -153,7 +153,7 @@ pub enum LaneOutput {
     /// Whether something is mapped there.
     Beyond(bool),
     /// The layer in question, if it can be referred to, and the parts of the range in order.
-    Speakers(Option<LayerId>, Vec<Spoken>),
+    Owners(Option<LayerId>, Vec<OwnedRun>),
     /// Layers by their names.
     Referred(Vec<(LayerId, u64)>),
 }
@@ -223,10 +223,10 @@ impl Lane {
             LaneRequest::ReadReferred { layer, block, blocks } => {
                 return self.read_referred(layer, block, blocks).await.map(read);
             }
-            LaneRequest::LookAgain { layer, block, blocks } => self.look_again(layer, block, blocks),
-            LaneRequest::Speakers { layer, below, block, blocks } => {
-                let (below, spoken) = self.speakers(layer, below, block, blocks).await?;
-                return Ok(LaneOutput::Speakers(below, spoken));
+            LaneRequest::RebuildBases { layer, block, blocks } => self.rebuild_bases(layer, block, blocks),
+            LaneRequest::Owners { layer, below, block, blocks } => {
+                let (below, runs) = self.owners(layer, below, block, blocks).await?;
+                return Ok(LaneOutput::Owners(below, runs));
             }
             LaneRequest::Referred => return self.referred().await.map(LaneOutput::Referred),
         }

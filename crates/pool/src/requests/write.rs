@@ -18,7 +18,7 @@ use crate::lane::Lane;
 use crate::layers::references::Known;
 use crate::log::queue::{Blocks, Pending, Source, Ticket};
 use crate::map::tree::{leaf, within_leaf};
-use crate::reading::read::told;
+use crate::reading::read::with_known;
 
 impl Lane {
     /// Checks that a layer may be written.
@@ -91,7 +91,7 @@ impl Lane {
         loop {
             self.wait_until_settled(layer, block, 1).await?;
             let before = self.current(layer, block, 1)?;
-            let pieces = told(self.read_blocks(layer, block, 1).await?, known)?;
+            let pieces = with_known(self.read_blocks(layer, block, 1).await?, known)?;
             let mut changed = change(&pieces.pieces()[0])?;
             if before.as_ref().is_some_and(|entries| !entries[0].position.is_mapped())
                 && changed.iter().all(|&byte| byte == 0)
@@ -147,7 +147,7 @@ impl Lane {
         loop {
             self.wait_until_settled(layer, block, blocks).await?;
             let before = self.current(layer, block, blocks)?;
-            let pieces = told(self.read_blocks(layer, block, blocks).await?, known)?;
+            let pieces = with_known(self.read_blocks(layer, block, blocks).await?, known)?;
             let mut whole = BytesMut::with_capacity(blocks as usize * BLOCK_BYTES);
             pieces.pieces().iter().for_each(|piece| whole.extend_from_slice(piece));
             let range = offset_bytes..offset_bytes + data.len();

@@ -495,6 +495,6 @@ impl Segment {
     }
 }
 
-mod mend;
+mod correct;
 #[cfg(test)]
 mod tests;

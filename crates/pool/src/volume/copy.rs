@@ -6,7 +6,7 @@ use task::join_all;
 
 use super::{Piece, Pieces, PoolVolume};
 use crate::geometry::reference::Reference;
-use crate::layers::references::{Speaker, Spoken};
+use crate::layers::references::{BlockOwner, OwnedRun};
 use crate::requests::request::{LaneOutput, LaneRequest};
 
 const BLOCK: u64 = BLOCK_BYTES as u64;
@@ -55,35 +55,31 @@ impl PoolVolume {
     /// Which layers decide the content of a range of whole blocks.
     pub async fn survey(&self, start_bytes: u64, length_bytes: u64) -> Result<Survey, BlockError> {
         let mut survey = Survey::default();
-        let (pieces, answers) = self.speakers(start_bytes, length_bytes, None).await?;
+        let (pieces, answers) = self.owners(start_bytes, length_bytes, None).await?;
         for (index, (below, runs)) in answers.iter().enumerate() {
             survey.below = below.filter(|_| index == 0 || survey.below == *below);
             for run in runs {
-                survey.above_blocks += if run.by == Speaker::Above { run.blocks } else { 0 };
-                survey.mapped_blocks += if run.by == Speaker::Nobody { 0 } else { run.blocks };
+                survey.above_blocks += if run.owner == BlockOwner::Above { run.blocks } else { 0 };
+                survey.mapped_blocks += if run.owner == BlockOwner::Nobody { 0 } else { run.blocks };
             }
         }
         debug_assert_eq!(pieces.len(), answers.len());
         Ok(survey)
     }
 
-    async fn speakers(
+    async fn owners(
         &self,
         start_bytes: u64,
         length_bytes: u64,
         below: Option<LayerId>,
-    ) -> Result<(Pieces, Vec<(Option<LayerId>, Vec<Spoken>)>), BlockError> {
+    ) -> Result<(Pieces, Vec<(Option<LayerId>, Vec<OwnedRun>)>), BlockError> {
         let pieces = self.split(start_bytes, length_bytes);
         let layer = self.layer;
-        let request = |piece: &Piece| LaneRequest::Speakers {
-            layer,
-            below,
-            block: piece.block,
-            blocks: piece.blocks(),
-        };
+        let request =
+            |piece: &Piece| LaneRequest::Owners { layer, below, block: piece.block, blocks: piece.blocks() };
         let answers = self.on_pieces(&pieces, request).await?.into_iter().map(|output| match output {
-            LaneOutput::Speakers(below, runs) => (below, runs),
-            _ => unreachable!("speakers were asked for"),
+            LaneOutput::Owners(below, runs) => (below, runs),
+            _ => unreachable!("owners were asked for"),
         });
         Ok((pieces, answers.collect()))
     }
@@ -116,18 +112,18 @@ impl PoolVolume {
         range: CopyRange,
         below: Option<LayerId>,
     ) -> Result<Vec<CopyRange>, BlockError> {
-        let (pieces, answers) = source.speakers(range.source_bytes, range.length_bytes, below).await?;
+        let (pieces, answers) = source.owners(range.source_bytes, range.length_bytes, below).await?;
         let (mut changes, mut data) = (Vec::new(), Vec::new());
         for (piece, (_, runs)) in pieces.iter().zip(answers) {
             let mut at = 0;
             for run in runs {
                 let part = range.part(piece.at_bytes as u64 + at * BLOCK, run.blocks * BLOCK);
                 let own = |layer| Reference::to(layer, piece.lane, source.lanes.len(), piece.block + at);
-                match (run.by, below) {
-                    (Speaker::Below, Some(layer)) => changes.push((part, Some(own(layer)))),
-                    (Speaker::Elsewhere(to), _) => changes.push((part, Some(to))),
-                    (Speaker::Nobody, _) => changes.push((part, None)),
-                    (Speaker::Above, _) | (Speaker::Below, None) => data.push(part),
+                match (run.owner, below) {
+                    (BlockOwner::Below, Some(layer)) => changes.push((part, Some(own(layer)))),
+                    (BlockOwner::Elsewhere(to), _) => changes.push((part, Some(to))),
+                    (BlockOwner::Nobody, _) => changes.push((part, None)),
+                    (BlockOwner::Above, _) | (BlockOwner::Below, None) => data.push(part),
                 }
                 at += run.blocks;
             }

@@ -31,10 +31,10 @@ impl PoolVolume {
                 Err(LaneError::Elsewhere) => {}
                 result => return result,
             }
-            let told = self.known(piece).await?;
+            let found = self.known(piece).await?;
             match &mut request {
                 LaneRequest::WritePart { known, .. } | LaneRequest::CompareAndWrite { known, .. } => {
-                    *known = told;
+                    *known = found;
                 }
                 _ => unreachable!("only these ask what is elsewhere"),
             }
@@ -79,7 +79,7 @@ impl PoolVolume {
             }
             // overwritten since, or the lane's base is out of date
             let (layer, block, blocks) = (self.layer, piece.block, piece.blocks());
-            self.lanes[piece.lane].execute(LaneRequest::LookAgain { layer, block, blocks }).await?;
+            self.lanes[piece.lane].execute(LaneRequest::RebuildBases { layer, block, blocks }).await?;
             (pieces, elsewhere) = self.read_own(piece).await?;
         }
         Err(LaneError::Unreadable { block: piece.block })

@@ -55,13 +55,13 @@ impl Notices {
     /// A host's command, sent at that time, was carried out: what it should have been told before, if anything.
     pub fn missed(&self, host: u16, session: &HostSession, lun: u64, sent: Nanos) -> Option<Code> {
         let notices = self.0.borrow();
-        let owed = notices.iter().filter(|notice| {
+        let pending = notices.iter().filter(|notice| {
             notice.lun == lun
                 && notice.host.is_none_or(|wanted| wanted == host)
                 && notice.ended < sent
                 && session.logged_in_at.get() < notice.began
         });
-        for notice in owed {
+        for notice in pending {
             if !session.was_told(lun, notice.code, notice.began) {
                 return Some(notice.code);
             }

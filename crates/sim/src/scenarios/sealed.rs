@@ -124,7 +124,7 @@ fn some_request(prng: &mut Prng, layers: &[LayerId], made: &Cell<u32>) -> LaneRe
             LaneRequest::Refer { layer: newest, block: BLOCKS - 20, blocks, to }
         }
         20 => LaneRequest::ReadReferred { layer, block, blocks },
-        21 => LaneRequest::Speakers { layer: newest, below: None, block, blocks },
+        21 => LaneRequest::Owners { layer: newest, below: None, block, blocks },
         22 => LaneRequest::Referred,
         _ => LaneRequest::Flush,
     }
@@ -254,7 +254,9 @@ fn miscount(seed: u64, options: Options) -> Result<(), Failure> {
     let _ = script.scrub();
     script.pass(Nanos::from_secs(70))?;
     let stats = script.bench.lanes()[0].stats();
-    script.world().note(|| format!("mended: {}, lost: {}", stats.counters.counts_mended, stats.lost_blocks));
+    script
+        .world()
+        .note(|| format!("corrected: {}, lost: {}", stats.counters.counts_corrected, stats.lost_blocks));
     match stats.lost_blocks {
         0 => script.audit(),
         _ => Ok(()),

@@ -204,7 +204,7 @@ impl Bench for PoolBench {
                 let task = async move {
                     if let Err(error) = lane.close().await {
                         badly.set(true);
-                        shared.world.note(|| format!("closing: {error}"));
+                        shared.world.note(|| format!("closing: {error:?}"));
                     }
                 };
                 closed.push(spawn_flagged(world, session.process, state.shard, &state.io, task));
@@ -241,7 +241,7 @@ impl Bench for PoolBench {
                     let what = match lane.audit().await {
                         Ok(None) => return,
                         Ok(Some(what)) => what,
-                        Err(error) => format!("it cannot be audited: {error}"),
+                        Err(error) => format!("it cannot be audited: {error:?}"),
                     };
                     let what = format!("lane {}: {what}", lane.number());
                     shared.fail(crate::workload::Failure::Broken(what));
@@ -350,8 +350,8 @@ impl Bench for PoolBench {
         for lane in self.lanes() {
             let stats = lane.stats();
             self.totals.add(&stats);
-            if stats.counters.counts_mended > 0 && !self.shared.lenient.get() {
-                let what = format!("lane {}: counts were wrong, and have been mended", lane.number());
+            if stats.counters.counts_corrected > 0 && !self.shared.lenient.get() {
+                let what = format!("lane {}: counts were wrong, and have been corrected", lane.number());
                 self.shared.fail(crate::workload::Failure::Broken(what));
             }
             if stats.failed && !self.shared.lenient.get() {
@@ -397,7 +397,7 @@ impl Opener {
                 return self
                     .openings
                     .iter()
-                    .for_each(|place| *place.borrow_mut() = Some(Err(error.to_string())));
+                    .for_each(|place| *place.borrow_mut() = Some(Err(format!("{error:?}"))));
             }
         };
         for shard in 0..shards {
@@ -463,7 +463,7 @@ impl Opener {
         let host = Rc::new(Host(state.clone()));
         let lane = Lane::open(&state.io, membership, number, host, options)
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(|error| format!("{error:?}"))?;
         state.add_lane(lane.clone());
         let plans = self.volumes[usize::from(number)].to_vec();
         let records = self.records[usize::from(number)].clone();

@@ -138,7 +138,7 @@ impl ShardState {
             Order::Add(path) => {
                 let opened = self.io.drive_open(&path, true).await;
                 let (handle, info) = opened.map_err(|error| error.to_string())?;
-                membership.add(&self.io, handle, &info).await.map_err(|error| error.to_string())
+                membership.add(&self.io, handle, &info).await.map_err(|error| format!("{error:?}"))
             }
             // as the head's keeper does: one that nobody missed meanwhile is in the pool still
             Order::TakeBack(drive, _)

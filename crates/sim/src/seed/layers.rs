@@ -75,7 +75,7 @@ impl LaneSubject {
             Ok(_) => Ok(layer),
             Err(LaneError::OutOfSpace) => Err(Answer::OutOfSpace),
             Err(LaneError::Unavailable) => Err(Answer::Lost),
-            Err(error) => Err(Answer::Failed(error.to_string())),
+            Err(error) => Err(Answer::Failed(format!("{error:?}"))),
         }
     }
 
@@ -83,7 +83,7 @@ impl LaneSubject {
         self.leave_layer(layer).await;
         match self.lane.execute(LaneRequest::DropLayer { layer }).await {
             Ok(_) | Err(LaneError::OutOfSpace | LaneError::Unavailable) => Answer::Done,
-            Err(error) => Answer::Failed(error.to_string()),
+            Err(error) => Answer::Failed(format!("{error:?}")),
         }
     }
 
@@ -182,7 +182,7 @@ impl LaneSubject {
             Ok(LaneOutput::Referred(counts)) => counts,
             Ok(other) => return Answer::Failed(format!("{other:?}")),
             Err(LaneError::OutOfSpace | LaneError::Unavailable) => return Answer::Lost,
-            Err(error) => return Answer::Failed(error.to_string()),
+            Err(error) => return Answer::Failed(format!("{error:?}")),
         };
         let kept: Vec<LayerId> = self.records.kept.borrow().iter().copied().collect();
         for layer in kept.into_iter().filter(|layer| counts.iter().all(|(counted, _)| counted != layer)) {
@@ -250,7 +250,7 @@ impl Layered for LaneLayers {
             match subject.lane.execute(LaneRequest::FreedBy { layer }).await {
                 Ok(LaneOutput::Freed { blocks }) => Ok(blocks),
                 Ok(other) => Err(format!("{other:?}")),
-                Err(error) => Err(format!("its blocks cannot be counted: {error}")),
+                Err(error) => Err(format!("its blocks cannot be counted: {error:?}")),
             }
         })
     }

@@ -110,7 +110,7 @@ impl LaneSubject {
     async fn persist(&self, request: LaneRequest) -> Result<(), String> {
         while let Err(error) = self.lane.execute(request.clone()).await {
             if error != LaneError::OutOfSpace {
-                return Err(format!("{request:?}: {error}"));
+                return Err(format!("{request:?}: {error:?}"));
             }
             self.io.sleep(AGAIN).await;
         }

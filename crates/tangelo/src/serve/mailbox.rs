@@ -47,6 +47,27 @@ impl EngineArray {
         }
     }
 
+    /// What needs no shard.
+    fn answer_here(&self, command: &Command) -> Option<Result<Reply, CommandError>> {
+        if let Err(refusal) = self.own_files.check(command) {
+            return Some(Err(refusal));
+        }
+        match command {
+            Command::DriveLocate { path, seconds } => {
+                Some(locate::light(path, *seconds)?.map(Reply::Changed))
+            }
+            _ => None,
+        }
+    }
+
+    /// The array records the event of a change that was made or refused here. Where its queue is full, there is none.
+    fn report(&self, command: &Command, origin: &Origin, answer: &Result<Reply, CommandError>) {
+        let asked = command.asked_change();
+        if let Some((subject, facts)) = asked.and_then(|asked| asked.event(origin, answer)) {
+            drop(self.ask(Command::Report { subject, facts, count: 1 }, Origin::Daemon));
+        }
+    }
+
     /// Sends at once. Where the future is dropped before the command has changed anything, it changes nothing.
     fn ask(
         &self,
@@ -78,15 +99,13 @@ impl EngineArray {
 
 impl Array for EngineArray {
     fn call_for(&self, command: Command, origin: Origin) -> Answer {
-        if let Err(refusal) = self.own_files.check(&command) {
-            return Box::pin(async move { Err(refusal) });
+        match self.answer_here(&command) {
+            Some(answer) => {
+                self.report(&command, &origin, &answer);
+                Box::pin(async move { answer })
+            }
+            None => Box::pin(self.ask(command, origin)),
         }
-        if let Command::DriveLocate { path, seconds } = &command
-            && let Some(answer) = locate::light(path, *seconds)
-        {
-            return Box::pin(async move { answer.map(Reply::Changed) });
-        }
-        Box::pin(self.ask(command, origin))
     }
 
     fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {

@@ -7,18 +7,18 @@ use crate::map::recounted::Recount;
 impl Segments {
     /// Adopts the new counts, and returns how many counts were wrong. A segment that cleaning could not move may have
     /// been empty.
-    pub fn mend_live(&mut self, recount: &Recount) -> u64 {
-        let mut mended = 0;
+    pub fn correct_live(&mut self, recount: &Recount) -> u64 {
+        let mut corrected = 0;
         for (&id, segment) in &mut self.segments {
             if let Some(live) = recount.live(id, segment.live) {
-                (segment.live, segment.stuck, mended) = (live, false, mended + 1);
+                (segment.live, segment.stuck, corrected) = (live, false, corrected + 1);
                 segment.lost &= live > 0;
             }
         }
         self.live = self.segments.values().map(|segment| u64::from(segment.live)).sum();
         self.gone = recount.live_beside(&self.segments);
         self.doubted = false;
-        mended
+        corrected
     }
 
     /// Whether the map may name this segment. A leaf page may name a segment that is gone, but not one that has yet to

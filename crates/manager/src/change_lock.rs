@@ -15,15 +15,15 @@ use crate::order::Order;
 use api::{Caller, Command, CommandError, CommandErrorKind, ReplyChannel};
 
 /// How long a command may take before its caller gets an answer.
-const TIME_MAX: Nanos = Nanos::from_secs(50);
+pub(crate) const COMMAND_TIME_MAX: Nanos = Nanos::from_secs(50);
 
-/// The turn of changes, held for a command. Without a command, it is held for the array itself.
-pub(crate) struct Turn<'a> {
+/// The change lock, held for a command. Without a command, it is held for the array itself.
+pub(crate) struct ChangeLock<'a> {
     array: &'a Manager,
     _permit: task::SemaphorePermit,
 }
 
-impl Drop for Turn<'_> {
+impl Drop for ChangeLock<'_> {
     fn drop(&mut self) {
         self.array.order.borrow_mut().take();
     }
@@ -43,7 +43,7 @@ impl Manager {
         if patient {
             return reply(work.await);
         }
-        match race(work.as_mut(), self.context.io.sleep(TIME_MAX)).await {
+        match race(work.as_mut(), self.context.io.sleep(COMMAND_TIME_MAX)).await {
             Ok(result) => reply(result),
             Err(()) => {
                 reply(Err(self.give_up_order(&order)));
@@ -56,7 +56,7 @@ impl Manager {
     /// Nobody waits for the command any more; returns the answer.
     fn give_up_order(&self, order: &Rc<Order>) -> CommandError {
         order.given_up.set(true);
-        let seconds = TIME_MAX.0 / 1_000_000_000;
+        let seconds = COMMAND_TIME_MAX.0 / 1_000_000_000;
         let mut why = order.waits_for.borrow().clone();
         let other = self.order.borrow().clone();
         if let Some(other) = other.filter(|other| !Rc::ptr_eq(other, order)) {
@@ -76,14 +76,14 @@ impl Manager {
         }
     }
 
-    /// Waits for the turn of changes.
-    pub(crate) async fn take_turn(&self, order: &Rc<Order>) -> Result<Turn<'_>, CommandError> {
+    /// Waits for the change lock.
+    pub(crate) async fn lock_changes(&self, order: &Rc<Order>) -> Result<ChangeLock<'_>, CommandError> {
         *order.waits_for.borrow_mut() = "it waits for an earlier change".to_owned();
         let permit = self.changes.acquire(1).await;
         order.check()?;
         *order.waits_for.borrow_mut() = "it waits for the pools' drives".to_owned();
         *self.order.borrow_mut() = Some(order.clone());
-        Ok(Turn { array: self, _permit: permit })
+        Ok(ChangeLock { array: self, _permit: permit })
     }
 
     /// Records what the running command waits for from now on, for people to read.
