@@ -32,6 +32,9 @@ enum Task {
     /// Run one seed of the simulator
     Sim {
         seed: u64,
+        /// Of the simulator of a pair
+        #[arg(long)]
+        pair: bool,
         /// Print every operation
         #[arg(long)]
         trace: bool,
@@ -54,6 +57,9 @@ enum Task {
         /// The first seed; fresh if not given
         #[arg(long)]
         from: Option<u64>,
+        /// In the simulator of a pair
+        #[arg(long)]
+        pair: bool,
     },
     /// Aborts, resets and dropped sessions at random, over real TCP against a real daemon; connections that are killed;
     /// a thousand LUNs
@@ -80,12 +86,16 @@ enum Helper {
     LabelVersion { drive: PathBuf, version: u16 },
 }
 
+fn simulator(pair: bool) -> simulate::Simulator {
+    if pair { simulate::Simulator::Pair } else { simulate::Simulator::Array }
+}
+
 fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Test(options) => test::run(&options),
-        Task::Sim { seed, trace } => simulate::one(seed, trace),
+        Task::Sim { seed, pair, trace } => simulate::one(simulator(pair), seed, trace),
         Task::CrashMatrix { every, seed, case } => simulate::crash_matrix(every, seed, case.as_deref()),
-        Task::Hunt { minutes, from } => simulate::hunt(minutes, from),
+        Task::Hunt { minutes, from, pair } => simulate::hunt(simulator(pair), minutes, from),
         Task::Storm(options) => storm::run(&options),
         Task::Tidy => tidy::run(),
         Task::Licences => licences::check_all(),

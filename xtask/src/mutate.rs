@@ -1,5 +1,5 @@
-//! Breaks the code on purpose and demands that the simulator notices: each patch of `crates/sim/mutations` is applied
-//! to a copy of the tree, the simulator is built there and run, and must fail.
+//! Breaks the code on purpose and demands that a simulator notices: each patch of `crates/sim/mutations` and
+//! `crates/pairsim/mutations` is applied to a copy of the tree, the simulator is built there and run, and must fail.
 //!
 //! A patch begins with what is broken in words, and with lines that say how it is to be caught:
 //!
@@ -16,6 +16,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use crate::shell::{self, Result, cargo, output_of, program, run};
+use crate::simulate::Simulator;
 
 struct Mutation {
     path: PathBuf,
@@ -26,6 +27,7 @@ struct Mutation {
 /// How a mutation is to be caught: by one of these scenarios and cases if there are any, else by one of these seeds.
 #[derive(PartialEq, Eq)]
 struct Check {
+    simulator: Simulator,
     scenarios: Vec<String>,
     cases: Vec<String>,
     from: u64,
@@ -40,10 +42,10 @@ pub fn run_all(names: &[String]) -> Result {
     // The unbroken code first: what fails there proves nothing.
     make_copy(&copy)?;
     mark_as_changed(&copy)?;
-    let sim = build(&copy)?;
     let mut proved: Vec<&Check> = Vec::new();
     for Mutation { name, check, .. } in &mutations {
         if !proved.contains(&check) {
+            let sim = build(&copy, check.simulator)?;
             if let Some(what) = caught(&sim, check)? {
                 return Err(format!("{name} fails without being broken: {what}"));
             }
@@ -55,7 +57,7 @@ pub fn run_all(names: &[String]) -> Result {
         let began = Instant::now();
         git(&copy, &["apply", "--whitespace=nowarn"], &mutation.path)
             .map_err(|why| format!("{} cannot be applied: {why}", mutation.name))?;
-        let result = build(&copy).and_then(|sim| caught(&sim, &mutation.check));
+        let result = build(&copy, mutation.check.simulator).and_then(|sim| caught(&sim, &mutation.check));
         git(&copy, &["apply", "--reverse", "--whitespace=nowarn"], &mutation.path)?;
         let seconds = began.elapsed().as_secs();
         match result? {
@@ -76,7 +78,15 @@ pub fn run_all(names: &[String]) -> Result {
 }
 
 fn read_mutations(names: &[String]) -> Result<Vec<Mutation>> {
-    let directory = shell::tree().join("crates/sim/mutations");
+    let mut found = Vec::new();
+    for simulator in [Simulator::Array, Simulator::Pair] {
+        found.extend(read_folder(simulator, names)?);
+    }
+    if found.is_empty() { Err("there is no such patch".to_owned()) } else { Ok(found) }
+}
+
+fn read_folder(simulator: Simulator, names: &[String]) -> Result<Vec<Mutation>> {
+    let directory = shell::tree().join("crates").join(simulator.package()).join("mutations");
     let why = |error: std::io::Error| format!("{}: {error}", directory.display());
     let mut found = Vec::new();
     for entry in directory.read_dir().map_err(why)? {
@@ -85,19 +95,15 @@ fn read_mutations(names: &[String]) -> Result<Vec<Mutation>> {
         let wanted = names.is_empty() || names.iter().any(|name| stem.contains(name.as_str()));
         if path.extension().is_some_and(|extension| extension == "patch") && wanted {
             let text = std::fs::read_to_string(&path).map_err(why)?;
-            found.push(parse(path, stem, &text)?);
+            found.push(parse(simulator, path, stem, &text)?);
         }
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
-    if found.is_empty() {
-        Err("there is no such patch in crates/sim/mutations".to_owned())
-    } else {
-        Ok(found)
-    }
+    Ok(found)
 }
 
-fn parse(path: PathBuf, name: String, text: &str) -> Result<Mutation> {
-    let mut check = Check { scenarios: Vec::new(), cases: Vec::new(), from: 1, count: 300 };
+fn parse(simulator: Simulator, path: PathBuf, name: String, text: &str) -> Result<Mutation> {
+    let mut check = Check { simulator, scenarios: Vec::new(), cases: Vec::new(), from: 1, count: 300 };
     for line in text.lines().take_while(|line| !line.starts_with("---") && !line.starts_with("diff ")) {
         let line = line.trim_start_matches('#').trim();
         if let Some(names) = line.strip_prefix("scenario:") {
@@ -160,14 +166,14 @@ fn git(copy: &Path, words: &[&str], patch: &Path) -> Result {
     output_of(&mut git).map(drop)
 }
 
-fn build(copy: &Path) -> Result<PathBuf> {
+fn build(copy: &Path, simulator: Simulator) -> Result<PathBuf> {
     let target_dir = shell::target().join("mutate/target");
     let mut build = cargo();
-    build.current_dir(copy).args(["build", "--quiet", "--release", "--package", "sim", "--bin", "sim"]);
+    build.current_dir(copy).args(["build", "--quiet", "--release", "--package", simulator.package()]);
     // built anew for each mutation: what optimising across crates gains, building takes
     build.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     run(build.arg("--target-dir").arg(&target_dir))?;
-    Ok(target_dir.join("release/sim"))
+    Ok(target_dir.join("release").join(simulator.package()))
 }
 
 /// What the simulator complains about first; none where it is content.
@@ -218,7 +224,7 @@ mod tests {
 
     #[test]
     fn a_patch_says_how_it_is_caught() {
-        let parse = |text: &str| parse(PathBuf::new(), "x".to_owned(), text);
+        let parse = |text: &str| parse(Simulator::Array, PathBuf::new(), "x".to_owned(), text);
         let mutation = parse("# breaks\n# seeds: 7 40\n# scenario: a b\n--- a/x\n# seeds: 1 1\n").unwrap();
         assert_eq!((mutation.check.from, mutation.check.count), (7, 40));
         assert_eq!(mutation.check.scenarios, ["a", "b"]);

@@ -7,19 +7,57 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::shell::{self, Result, cargo, run};
 
-/// Builds the simulator and gives its program.
-pub fn build() -> Result<Command> {
-    run(cargo().args(["build", "--quiet", "--release", "--package", "sim", "--bin", "sim"]))?;
-    Ok(shell::program(shell::target().join("release/sim")))
+/// A simulator: a package and its program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Simulator {
+    /// Pools and arrays, with all that is stored.
+    Array,
+    /// The ownership of a pair.
+    Pair,
 }
 
-pub fn one(seed: u64, trace: bool) -> Result {
-    let mut sim = build()?;
+impl Simulator {
+    pub fn package(self) -> &'static str {
+        match self {
+            Simulator::Array => "sim",
+            Simulator::Pair => "pairsim",
+        }
+    }
+
+    fn program(self) -> std::path::PathBuf {
+        shell::target().join("release").join(self.package())
+    }
+
+    /// Builds the simulator and gives its program.
+    fn build(self) -> Result<Command> {
+        run(cargo().args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            self.package(),
+            "--bin",
+            self.package(),
+        ]))?;
+        Ok(shell::program(self.program()))
+    }
+}
+
+pub fn one(simulator: Simulator, seed: u64, trace: bool) -> Result {
+    let mut sim = simulator.build()?;
     sim.arg(seed.to_string());
     if trace {
         sim.arg("--trace");
     }
     run(&mut sim)
+}
+
+/// The command that runs a seed again.
+pub fn replay(simulator: Simulator) -> &'static str {
+    match simulator {
+        Simulator::Array => "cargo xtask sim SEED --trace",
+        Simulator::Pair => "cargo xtask sim --pair SEED --trace",
+    }
 }
 
 /// A seed that nobody has run before, short enough to be typed.
@@ -29,18 +67,18 @@ pub fn fresh_seed() -> u64 {
     now.as_secs() * 1_000_000
 }
 
-pub fn hunt(minutes: u64, from: Option<u64>) -> Result {
+pub fn hunt(simulator: Simulator, minutes: u64, from: Option<u64>) -> Result {
     let from = from.unwrap_or_else(fresh_seed);
-    println!("seeds from {from}; one is replayed by: cargo xtask sim SEED --trace");
-    let passed = batch(from, minutes * 60)?;
+    println!("seeds from {from}; one is replayed by: {}", replay(simulator));
+    let passed = batch(simulator, from, minutes * 60)?;
     println!("no seed of {passed} failed");
     Ok(())
 }
 
 /// Runs every scenario, and seeds from `from` on for some seconds; how many passed, or what failed. What was never
 /// exercised has failed, too.
-pub fn batch(from: u64, seconds: u64) -> Result<u64> {
-    let mut sim = build()?;
+pub fn batch(simulator: Simulator, from: u64, seconds: u64) -> Result<u64> {
+    let mut sim = simulator.build()?;
     sim.args(["--from", &from.to_string(), "--count", "1000000", "--seconds", &seconds.to_string()]);
     let (mut result, mut failing, mut never) = (None, Vec::new(), Vec::new());
     let succeeded = shell::run_with_lines(sim.arg("--coverage"), |line| {
@@ -49,7 +87,7 @@ pub fn batch(from: u64, seconds: u64) -> Result<u64> {
         failing.extend(parse_failing(line));
         never.extend(line.strip_prefix("NEVER exercised: ").map(str::to_owned));
     })?;
-    keep(&failing)?;
+    keep(simulator, &failing)?;
     match result {
         Some((passed, 0)) if succeeded && passed > 0 => Ok(passed),
         Some((_, 0)) if !never.is_empty() => Err(format!("never exercised: {}", never.join("; "))),
@@ -62,7 +100,7 @@ pub fn batch(from: u64, seconds: u64) -> Result<u64> {
 const SHRUNK: usize = 3;
 
 /// Writes down seeds that failed, the first of them made as small as they get.
-fn keep(failing: &[u64]) -> Result {
+fn keep(simulator: Simulator, failing: &[u64]) -> Result {
     if failing.is_empty() {
         return Ok(());
     }
@@ -70,13 +108,15 @@ fn keep(failing: &[u64]) -> Result {
     let commit = shell::output_of(shell::program("git").args(["rev-parse", "--short", "HEAD"]))?;
     let mut text = std::fs::read_to_string(&path).unwrap_or_default();
     for (index, seed) in failing.iter().enumerate() {
-        text += &format!("{seed} at {}\n", commit.trim());
-        if index < SHRUNK {
-            let sim = shell::target().join("release/sim");
-            shell::run_with_lines(shell::program(sim).args(["--shrink", &seed.to_string()]), |line| {
-                println!("{line}");
-                text += &format!("    {line}\n");
-            })?;
+        text += &format!("{} {seed} at {}\n", simulator.package(), commit.trim());
+        if index < SHRUNK && simulator == Simulator::Array {
+            shell::run_with_lines(
+                shell::program(simulator.program()).args(["--shrink", &seed.to_string()]),
+                |line| {
+                    println!("{line}");
+                    text += &format!("    {line}\n");
+                },
+            )?;
         }
     }
     std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -86,7 +126,7 @@ fn keep(failing: &[u64]) -> Result {
 
 /// Cuts the power after every `every`-th drive operation of scripted cases.
 pub fn crash_matrix(every: u64, seed: u64, case: Option<&str>) -> Result {
-    let mut sim = build()?;
+    let mut sim = Simulator::Array.build()?;
     sim.args(["--matrix", "--every", &every.to_string(), "--seed", &seed.to_string()]);
     if let Some(case) = case {
         sim.args(["--case", case]);
@@ -95,8 +135,8 @@ pub fn crash_matrix(every: u64, seed: u64, case: Option<&str>) -> Result {
 }
 
 /// Runs seeds 1 to `count`, all of which must pass.
-pub fn known(count: u64) -> Result {
-    let mut sim = build()?;
+pub fn known(simulator: Simulator, count: u64) -> Result {
+    let mut sim = simulator.build()?;
     sim.args(["--from", "1", "--count", &count.to_string()]);
     run(&mut sim)
 }

@@ -7,7 +7,8 @@ use std::time::Instant;
 use clap::Args;
 
 use crate::shell::{self, Result, cargo, program};
-use crate::{fuzz, licences, simulate, storm, tidy};
+use crate::simulate::{self, Simulator};
+use crate::{fuzz, licences, storm, tidy};
 
 #[derive(Args)]
 pub struct Options {
@@ -24,6 +25,9 @@ pub struct Options {
 
 /// Seeds 1 to this, which passed when this was written.
 const KNOWN_SEEDS: u64 = 400;
+
+/// Of a pair, likewise.
+const KNOWN_PAIR_SEEDS: u64 = 3000;
 
 /// Of the crash matrix, every so-manieth cut.
 const MATRIX_STEP: u64 = 10;
@@ -91,13 +95,9 @@ pub fn run(options: &Options) -> Result {
         tally.failed.push("tests".to_owned());
     }
     tally.step("fuzzing, blind", || fuzz::run_all_blind(options.fuzz_seconds));
-    tally.step("simulation, seeds that are known to pass", || simulate::known(KNOWN_SEEDS));
-    let first = simulate::fresh_seed();
-    tally.step(
-        &format!("simulation, fresh seeds from {first}; one is replayed by: cargo xtask sim SEED --trace"),
-        || simulate::batch(first, options.sim_seconds).map(|passed| println!("{passed} seeds passed")),
-    );
-    let matrix_seed = first / 1_000_000;
+    simulation(&mut tally, Simulator::Array, KNOWN_SEEDS, options.sim_seconds);
+    simulation(&mut tally, Simulator::Pair, KNOWN_PAIR_SEEDS, options.sim_seconds / 5);
+    let matrix_seed = simulate::fresh_seed() / 1_000_000;
     tally.step(
         &format!(
             "crash matrix, every {MATRIX_STEP}th cut, seed {matrix_seed}; all: cargo xtask crash-matrix"
@@ -119,6 +119,16 @@ pub fn run(options: &Options) -> Result {
     }
 }
 
+fn simulation(tally: &mut Tally, simulator: Simulator, known: u64, seconds: u64) {
+    let name = simulator.package();
+    tally.step(&format!("{name}, seeds that are known to pass"), || simulate::known(simulator, known));
+    let first = simulate::fresh_seed();
+    let replay = simulate::replay(simulator);
+    tally.step(&format!("{name}, fresh seeds from {first}; one is replayed by: {replay}"), || {
+        simulate::batch(simulator, first, seconds).map(|passed| println!("{passed} seeds passed"))
+    });
+}
+
 fn conformance(tally: &mut Tally) {
     tally.step("release build", || {
         shell::run(cargo().args(["build", "--quiet", "--release", "-p", "tangelo", "-p", "xtask"]))
@@ -128,6 +138,7 @@ fn conformance(tally: &mut Tally) {
         "userspace-clients",
         "libiscsi-suite",
         "api",
+        "register",
         "bad-luck",
         "drive-life",
         "ext4-through-crashes",

@@ -1,6 +1,6 @@
 //! Pure values that every room uses: ids, units, limits, checksums, buffers, histograms, deterministic maps.
 //!
-//! Nothing here does I/O, reads a clock or draws randomness.
+//! Nothing here does I/O, reads a clock or draws randomness. The generator of `prng` gives what its seed says.
 
 pub mod buffer;
 pub mod calendar;
@@ -9,6 +9,7 @@ pub mod histogram;
 pub mod id;
 pub mod limits;
 pub mod map;
+pub mod prng;
 pub mod table;
 pub mod time;
 pub mod units;

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 23] = [
+const ROOMS: [(&str, &[&str]); 26] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -40,6 +40,7 @@ const ROOMS: [(&str, &[&str]); 23] = [
     ),
     ("manager", &["api", "base", "catalog", "env", "pool", "reservation", "shard", "task", "wire"]),
     ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
+    ("pair", &["base"]),
     ("uring", &["base", "env"]),
     ("control", &["api", "base"]),
     (
@@ -60,6 +61,8 @@ const ROOMS: [(&str, &[&str]); 23] = [
             "wire",
         ],
     ),
+    ("register", &["pair"]),
+    ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
     ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "pool", "scsi", "sim", "wire"]),

@@ -1,14 +1,15 @@
-//! Deliberate breaks: a patch follows the code that it breaks, and the page about them names each.
+//! Deliberate breaks: a patch follows the code that it breaks, and one of the pages about them names it.
 
 use std::path::{Path, PathBuf};
 
 use super::Complaint;
 use crate::shell;
 
-const PAGE: &str = "docs/design/0002-deliberate-breaks.md";
+const PAGES: [&str; 2] = ["docs/design/0002-deliberate-breaks.md", "docs/design/0016-ownership.md"];
 
 pub fn check(files: &[PathBuf]) -> Vec<Complaint> {
-    let page = std::fs::read_to_string(shell::tree().join(PAGE)).unwrap_or_default();
+    let page: String =
+        PAGES.iter().filter_map(|page| std::fs::read_to_string(shell::tree().join(page)).ok()).collect();
     let is_patch = |file: &&PathBuf| file.extension().is_some_and(|extension| extension == "patch");
     files.iter().filter(is_patch).flat_map(|patch| check_patch(patch, &page, applies(patch))).collect()
 }
@@ -28,7 +29,7 @@ fn check_patch(patch: &Path, page: &str, applies: bool) -> Vec<Complaint> {
     let name = patch.file_stem().unwrap_or_default().to_string_lossy();
     // As the first cells of the table name them.
     if !page.contains(&format!("`{name}`")) {
-        found.push(complaint(format!("{PAGE} does not name it")));
+        found.push(complaint(format!("{} does not name it", PAGES.join(" or "))));
     }
     found
 }

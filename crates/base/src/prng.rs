@@ -1,4 +1,4 @@
-//! The simulator's randomness: xoshiro256** seeded by splitmix64.
+//! The randomness of simulators: xoshiro256** seeded by splitmix64.
 //!
 //! One seed always gives the same stream. Seeds in bug reports and scenarios must keep their meaning,
 //! so nothing here may change the stream of a seed. Not suitable for secrets.
