@@ -4,7 +4,8 @@
 //! The contract of the log:
 //! - A batch is acknowledged when this head holds it durably, all batches before it are acknowledged, and, with
 //!   [`CommitRule::Both`](crate::CommitRule), the partner holds it and all batches before it durably.
-//! - Before anything is acknowledged alone, the log records durably from where on the partner's copy lacks something.
+//! - A root that is written alone records from where on the partner's copy lacks something. A root that is written in sync ends
+//!   where both have everything, so whatever is behind it is copied.
 //! - Reads see acknowledged data only.
 //! - The partner's copy refuses what is not of the term in which [`crate::Head::accepts`] holds.
 

@@ -91,6 +91,7 @@ fn run_phases(world: &mut World) {
 
 fn heal_and_check(world: &mut World) {
     world.end_trouble();
+    world.run_until(world.now + network::LONGEST_DELAY);
     let healed = world.now;
     let dead = world.choose_dead();
     if dead.is_none() {

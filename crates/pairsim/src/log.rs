@@ -111,7 +111,7 @@ impl Log {
                     waiting.since = now;
                 }
             }
-            // recorded by the next root, before anything is acknowledged
+            // every root that is written alone says so
             CommitRule::Own if self.root.other_lacks_from.is_none() => {
                 let lacks_from = self.matched() + 1;
                 self.next_root(Some(lacks_from));
@@ -167,10 +167,6 @@ impl Log {
         match self.rule {
             CommitRule::Both if self.partner_follows() => own_durable.min(self.matched()),
             CommitRule::Both => self.committed,
-            // that the partner lacks something must be on record
-            CommitRule::Own if self.root_is_on_its_way || self.root.other_lacks_from.is_none() => {
-                self.committed
-            }
             CommitRule::Own => own_durable,
         }
     }

@@ -6,6 +6,9 @@ use base::prng::Prng;
 /// The two heads and the register, as ends of links.
 pub const REGISTER: usize = 2;
 
+/// No message takes longer.
+pub const LONGEST_DELAY: Nanos = Nanos::from_millis(800);
+
 #[derive(Debug, Default)]
 pub struct Network {
     /// Until when nothing gets from one end to another.
@@ -68,7 +71,7 @@ impl Network {
             6..8 => Nanos::from_millis(2),
             8..10 => Nanos::from_millis(20),
             10 => Nanos::from_millis(200),
-            _ => Nanos::from_millis(800),
+            _ => LONGEST_DELAY,
         })
     }
 }
