@@ -50,9 +50,13 @@ remove() {
     esac
 }
 rescan() {
-    local host
+    local host size
     echo 1 >/sys/bus/pci/rescan
     for host in /sys/class/scsi_host/host*; do echo "- - -" >"$host/scan"; done
+    # A SAS drive that was unplugged stays, with the size 0. Real controllers tell the kernel that it is back, QEMU's does not.
+    for size in /sys/block/sd*/size; do
+        [ "$(cat "$size")" != 0 ] || echo 1 >"${size%/size}/device/rescan" || true
+    done
     udevadm settle
 }
 # patient NAME: the kernel waits ten minutes for an answer.
@@ -181,13 +185,13 @@ client_start() {
     echo $! >/run/client.pid
 }
 client_lives() { kill -0 "$(cat /run/client.pid)" 2>/dev/null || { cat /run/client.out /run/client.err; return 1; }; }
-# client_stop [SECONDS]: nothing was refused, and nothing waited for longer.
+# client_stop [SECONDS [refusals]]: nothing was refused, unless refusals are permitted, and nothing waited for longer.
 client_stop() {
     local pause
     touch /run/client.stop
     within eval '! kill -0 "$(cat /run/client.pid)" 2>/dev/null'
     grep "no mismatch" /run/client.out | sed 's/^/        /' || { tail -n 3 /run/client.err; return 1; }
-    grep -q " 0 refused" /run/client.out || { echo "hosts were refused"; return 1; }
+    [ "${2:-}" = refusals ] || grep -q " 0 refused" /run/client.out || { echo "hosts were refused"; return 1; }
     pause=$(sed -n 's/.* \([0-9]*\) ms longest pause.*/\1/p' /run/client.out)
     [ "$pause" -lt $((${1:-10} * slowness * 1000)) ] || { echo "hosts had to wait for $pause ms"; return 1; }
 }

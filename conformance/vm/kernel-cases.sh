@@ -71,7 +71,8 @@ dmsetup resume dm-nvme-1; stays 15 'is(\"online\") and whole(5)' dm-nvme-1"
 # thin POLICY: a thin device whose pool another one fills.
 thin() {
     local policy=$1 stop=client_stop_refused
-    [[ $policy = 2* ]] || stop="client_stop 60"
+    # One that waits refuses, too, when its time-out has passed and new places are written.
+    [[ $policy = 2* ]] || stop="client_stop 60 refusals"
     step "an array with a thin device" "
 blank \$(path nvme-1); blank \$(path nvme-3)
 modprobe dm_thin_pool
@@ -127,7 +128,7 @@ t pool set p --repair-share 90; t pool scrub p
 becomes 120 'pool.scrub.running == false and pool.scrub.last.complete'
 client_lives
 becomes 60 'whole(5)'
-becomes 1 'errors > 0 or is(\"none\")' loop0"
+becomes 1 'is(\"none\") or errors > 0' loop0"
     read_without_two_others "client_stop 20; $loop_ends"
 }
 
@@ -175,13 +176,13 @@ becomes 30 'is(\"online\") and whole(5) and errors == 0' $kind-1"
 # away KIND: of as few drives as the protection needs one goes for a while, hosts write, it comes back: nothing to rebuild on before.
 away() {
     local kind=$1
-    step "an array without a spare" "fresh parity-2 $kind-1 $(others "$kind" 2); client_start; sleep 2"
+    step "an array without a spare" "fresh parity-2 $kind-1 $(others "$kind" 3); client_start; sleep 2"
     step "gone: MISSING, served, and one more would be survived" "remove $kind-1
 becomes 10 'is(\"missing\") and survives(1)' $kind-1
 sleep 10; client_lives; becomes 1 'is(\"missing\") and survives(1) and .summary.data_safe' $kind-1"
     step "back: in service within seconds, and made whole" "rescan; within is_there $kind-1
 becomes 20 'is(\"online\")' $kind-1
-becomes 60 'whole(3)'"
+becomes 60 'whole(4)'"
     step "everything acknowledged is read" client_stop
 }
 
