@@ -19,7 +19,7 @@
 //! | `relation` | how the owner stands to its partner: alone, copying, joining, in sync, leaving |
 //! | `store` | what a head tells its log, and what the log tells the head |
 //! | `decision` | what a head has decided, for logs and counts |
-//! | `head` | the state machine: boot, partner, owner, handover |
+//! | `head` | the state machine: a head that starts (`boot`), the `partner`, the `owner`, handing over (`handover`) |
 
 mod asking;
 mod decision;
