@@ -20,7 +20,7 @@ pub struct Target {
 const PAGE_KEY_BYTES: usize = 13;
 
 /// All of them. A directory of `fuzz/corpus` has the name of each.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target {
         name: "iscsi-pdu",
         what: "every iSCSI PDU, additional headers, text",
@@ -57,6 +57,13 @@ pub const TARGETS: [Target; 16] = [
         run: scsi_cdb,
         bytes_max: 4096,
     },
+    Target {
+        name: "pair-link",
+        what: "a connection between two heads",
+        run: pair::link::fuzz::link,
+        bytes_max: 1024,
+    },
+    Target { name: "pair-register", what: "the register of a pair", run: pair_register, bytes_max: 1024 },
     Target { name: "label", what: "a drive's label", run: label, bytes_max: BLOCK_BYTES },
     Target { name: "batch-header", what: "the header of a batch", run: batch_header, bytes_max: BLOCK_BYTES },
     Target { name: "root", what: "a lane's root", run: root, bytes_max: 16 << 10 },
@@ -107,6 +114,13 @@ pub fn find(name: &str) -> Option<&'static Target> {
 fn scsi_cdb(bytes: &[u8]) {
     // None where the input is too short to say which unit.
     let _response = scsi::exercise(bytes);
+}
+
+fn pair_register(bytes: &[u8]) {
+    if let Ok(register) = pair::Register::decode(bytes) {
+        let again = pair::Register::decode(&register.encode());
+        assert_eq!(again, Ok(register), "what is understood is stored in the same way");
+    }
 }
 
 fn label(bytes: &[u8]) {

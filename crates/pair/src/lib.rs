@@ -19,11 +19,13 @@
 //! | `relation` | how the owner stands to its partner: alone, copying, joining, in sync, leaving |
 //! | `store` | what a head tells its log, and what the log tells the head |
 //! | `decision` | what a head has decided, for logs and counts |
+//! | `link` | the connection between two heads: who is there (`hello`), messages with checksums (`frame`), any bytes instead (`fuzz`) |
 //! | `head` | the state machine: a head that starts (`boot`), the `partner`, the `owner`, handing over (`handover`) |
 
 mod asking;
 mod decision;
 mod head;
+pub mod link;
 mod message;
 mod register;
 mod relation;
@@ -33,6 +35,7 @@ mod timing;
 pub use asking::Question;
 pub use decision::Decision;
 pub use head::{Action, HandoverRefusal, Head, ReadPermit, Reads, RoleName};
+pub use link::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Start, VERSIONS, Versions};
 pub use message::{Message, Stamp};
 pub use register::{Register, RegisterError, Revision, Term};
 pub use relation::{CommitRule, Relation};

@@ -19,6 +19,7 @@
 //! | `stores` | what happens to the logs and copies of both heads |
 //! | `recovery` | what is read back from a copy |
 //! | `network` | links between the heads and the register |
+//! | `wire` | messages as the bytes of a link |
 //! | `hosts` | hosts with two paths |
 //! | `trouble` | what goes wrong |
 //! | `scenarios` | scripted runs |
@@ -34,6 +35,7 @@ mod recovery;
 mod scenarios;
 mod stores;
 mod trouble;
+mod wire;
 mod world;
 
 use std::collections::BTreeMap;

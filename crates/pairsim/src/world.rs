@@ -14,6 +14,7 @@ use crate::log::{Far, Log};
 use crate::network::{Network, REGISTER};
 use crate::node::{Clock, Node};
 use crate::trouble::Troubles;
+use crate::wire::Wire;
 
 /// Between two ticks of a head.
 const TICK: Nanos = Nanos::from_millis(25);
@@ -79,6 +80,7 @@ pub struct World {
     pub nodes: [Node; 2],
     pub register: Register,
     pub network: Network,
+    wire: Wire,
     pub troubles: Troubles,
     pub hosts: Hosts,
     pub checks: Checks,
@@ -133,6 +135,7 @@ impl World {
             nodes,
             register,
             network: Network::default(),
+            wire: Wire::new(ids),
             troubles,
             hosts: Hosts::new(),
             checks: Checks::default(),
@@ -268,7 +271,11 @@ impl World {
                         self.at(delay, Event::Register { from: at, start, question });
                     }
                 }
-                Action::Send(message) => self.send_to_other(at, AtHead::Message(message)),
+                Action::Send(message) => {
+                    let arrives = self.wire.carry(at, message);
+                    assert_eq!(arrives, message, "a link changes nothing");
+                    self.send_to_other(at, AtHead::Message(arrives));
+                }
                 Action::Store(order) => self.order(at, now, order),
                 Action::Note(decision) => {
                     self.note(|| format!("head {at}: {}", decision.name()));

@@ -1,0 +1,138 @@
+//! Frames: a message with its length, kind and checksum.
+//!
+//! ```text
+//!   header, 16 bytes, little-endian, then the content
+//!     0  length of the content (4)    4  kind (2)    6  0 (2)
+//!     8  CRC-32C of the content (4)  12  CRC-32C of the 12 bytes before (4)
+//! ```
+//!
+//! Kinds: 1 heartbeat, 2 its answer, 3 the register has changed, 4 look at the register.
+
+use base::{HeadId, Nanos, crc32c};
+
+use super::LinkError;
+use super::hello::part;
+use crate::message::Message;
+use crate::register::{Register, Revision, Term};
+
+const HEADER_BYTES: usize = 16;
+/// Longest content of a version 1 message.
+const CONTENT_BYTES_MAX: usize = 256;
+pub(super) const FRAME_BYTES_MAX: usize = HEADER_BYTES + CONTENT_BYTES_MAX;
+
+const REGISTER_BYTES: usize = 72;
+
+const HEARTBEAT: u16 = 1;
+const HEARTBEAT_ANSWER: u16 = 2;
+const CHANGED: u16 = 3;
+const LOOK: u16 = 4;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Frame {
+    kind: u16,
+    content: Vec<u8>,
+}
+
+impl Frame {
+    pub fn raw(kind: u16, content: &[u8]) -> Frame {
+        Frame { kind, content: content.to_vec() }
+    }
+
+    pub fn of(message: &Message) -> Frame {
+        let mut content = Vec::new();
+        let kind = match message {
+            Message::Heartbeat { register, sent } => {
+                put_register(&mut content, register);
+                content.extend_from_slice(&sent.0.to_le_bytes());
+                HEARTBEAT
+            }
+            Message::HeartbeatAnswer { term, sent } => {
+                content.extend_from_slice(&term.0.to_le_bytes());
+                content.extend_from_slice(&sent.0.to_le_bytes());
+                HEARTBEAT_ANSWER
+            }
+            Message::Changed(register) => {
+                put_register(&mut content, register);
+                CHANGED
+            }
+            Message::Look => LOOK,
+        };
+        Frame { kind, content }
+    }
+
+    pub fn encode(&self, send: &mut Vec<u8>) {
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(&(self.content.len() as u32).to_le_bytes());
+        header[4..6].copy_from_slice(&self.kind.to_le_bytes());
+        header[8..12].copy_from_slice(&crc32c(&self.content).to_le_bytes());
+        let checksum = crc32c(&header[..12]);
+        header[12..].copy_from_slice(&checksum.to_le_bytes());
+        send.extend_from_slice(&header);
+        send.extend_from_slice(&self.content);
+    }
+
+    /// The first frame of `bytes` and its length; `None` where it is not whole yet.
+    pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, LinkError> {
+        let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
+        if crc32c(&header[..12]) != u32::from_le_bytes(part(header, 12)) {
+            return Err(LinkError::Checksum);
+        }
+        let length = u32::from_le_bytes(part(header, 0));
+        if length as usize > CONTENT_BYTES_MAX {
+            return Err(LinkError::TooLong { bytes: length });
+        }
+        let end = HEADER_BYTES + length as usize;
+        let Some(content) = bytes.get(HEADER_BYTES..end) else { return Ok(None) };
+        if crc32c(content) != u32::from_le_bytes(part(header, 8)) {
+            return Err(LinkError::Checksum);
+        }
+        let kind = u16::from_le_bytes(part(header, 4));
+        Ok(Some((Frame { kind, content: content.to_vec() }, end)))
+    }
+
+    pub fn message(&self) -> Result<Message, LinkError> {
+        let content = &self.content[..];
+        let number = |at| u64::from_le_bytes(part(content, at));
+        let message = match (self.kind, content.len()) {
+            (HEARTBEAT, length) if length == REGISTER_BYTES + 8 => register(content)
+                .map(|register| Message::Heartbeat { register, sent: Nanos(number(REGISTER_BYTES)) }),
+            (HEARTBEAT_ANSWER, 16) => {
+                Some(Message::HeartbeatAnswer { term: Term(number(0)), sent: Nanos(number(8)) })
+            }
+            (CHANGED, REGISTER_BYTES) => register(content).map(Message::Changed),
+            (LOOK, 0) => Some(Message::Look),
+            _ => None,
+        };
+        message.ok_or(LinkError::Malformed { kind: self.kind })
+    }
+}
+
+/// Revision, term, owner, partner, writer, and whether in sync: 8 + 8 + 3 x 16 + 8 bytes.
+fn put_register(content: &mut Vec<u8>, register: &Register) {
+    content.extend_from_slice(&register.revision.0.to_le_bytes());
+    content.extend_from_slice(&register.term.0.to_le_bytes());
+    for head in [register.owner, register.partner, register.written_by] {
+        content.extend_from_slice(&head.0.to_le_bytes());
+    }
+    content.extend_from_slice(&u64::from(register.in_sync).to_le_bytes());
+}
+
+/// `None` where no head writes such a register.
+fn register(content: &[u8]) -> Option<Register> {
+    let number = |at| u64::from_le_bytes(part(content, at));
+    let head = |at| HeadId(u128::from_le_bytes(part(content, at)));
+    let in_sync = match number(64) {
+        0 => false,
+        1 => true,
+        _ => return None,
+    };
+    let register = Register {
+        revision: Revision(number(0)),
+        term: Term(number(8)),
+        owner: head(16),
+        partner: head(32),
+        written_by: head(48),
+        in_sync,
+    };
+    (register.owner != register.partner).then_some(register)
+}

@@ -1,0 +1,261 @@
+//! The connection between two heads, as bytes: who is there, in which version they speak, and messages with checksums. One
+//! state machine for each connection and each end of it; whoever runs it moves the bytes.
+//!
+//! ```text
+//!   either end:   Hello ──►                      array, head, start, versions, a random number
+//!                       ◄── Hello of the other
+//!                 Proof ──►                      HMAC-SHA-256 over both hellos, with the array's key
+//!                       ◄── Proof of the other
+//!                 frames in both directions
+//! ```
+//!
+//! What always holds: nothing but the two hellos is believed before the proof; a proof is good for one connection and one
+//! direction only; a frame is given out whole and checked, or the connection ends; what is kept is bounded by the longest frame.
+//! The proof keeps strangers out. It does not protect what is sent afterwards from somebody who can change packets: the network
+//! between the heads is the administrator's.
+
+mod frame;
+pub mod fuzz;
+mod hello;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use base::{ArrayId, HeadId};
+
+use crate::message::Message;
+
+use frame::{FRAME_BYTES_MAX, Frame};
+use hello::{HELLO_BYTES, Hello, PROOF_BYTES, proof};
+
+/// Versions that this program speaks. The two ends take the highest that both have.
+pub const VERSIONS: Versions = Versions { lowest: 1, highest: 1 };
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Versions {
+    pub lowest: u16,
+    pub highest: u16,
+}
+
+/// A start of a head: what was sent to an earlier one never reaches a later one. Random.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Start(pub u128);
+
+/// The secret of the array, which both heads have. It is never shown.
+#[derive(Clone)]
+pub struct LinkKey(pub [u8; 32]);
+
+/// Who this end is, and whom it takes for the other one.
+#[derive(Clone, Debug)]
+pub struct LinkOptions {
+    pub array: ArrayId,
+    pub me: HeadId,
+    pub start: Start,
+    /// The other head of the pair.
+    pub other: HeadId,
+    pub key: LinkKey,
+    pub versions: Versions,
+    /// Random, for this connection.
+    pub nonce: [u8; 32],
+    /// This end has opened the connection.
+    pub is_opener: bool,
+}
+
+/// What has come over the link.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkEvent {
+    /// The other head is there, and has the key.
+    Up {
+        start: Start,
+        version: u16,
+    },
+    Message(Message),
+}
+
+/// Why a connection ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkError {
+    /// The bytes are not those of a head.
+    NotALink,
+    /// A head of another array.
+    OtherArray { array: ArrayId },
+    /// A head that is not the partner of this one.
+    NotThePartner { head: HeadId },
+    /// It has this head's own id: a copy of its state directory.
+    Myself,
+    /// No version is spoken by both.
+    NoCommonVersion { ours: Versions, theirs: Versions },
+    /// It does not have the array's key.
+    WrongKey,
+    /// A frame whose checksum is wrong.
+    Checksum,
+    /// A frame that is longer than the longest.
+    TooLong { bytes: u32 },
+    /// A frame of a kind that this version does not have, or whose content makes no sense.
+    Malformed { kind: u16 },
+}
+
+#[derive(Debug)]
+enum State {
+    AwaitsHello,
+    AwaitsProof { theirs: Hello, version: u16 },
+    Up,
+    Ended,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Link {
+    options: LinkOptions,
+    state: State,
+    received: Vec<u8>,
+}
+
+impl fmt::Debug for LinkKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkKey(..)")
+    }
+}
+
+impl Link {
+    /// Adds what is to be sent first to `send`.
+    pub fn new(options: LinkOptions, send: &mut Vec<u8>) -> Link {
+        let link = Link { options, state: State::AwaitsHello, received: Vec::new() };
+        send.extend_from_slice(&link.hello().encode());
+        link
+    }
+
+    fn hello(&self) -> Hello {
+        let LinkOptions { array, me, start, versions, nonce, .. } = self.options;
+        Hello { array, head: me, start, versions, nonce }
+    }
+
+    pub fn is_up(&self) -> bool {
+        matches!(self.state, State::Up)
+    }
+
+    /// Adds a message to `send`. The link must be up.
+    pub fn send(&self, message: &Message, send: &mut Vec<u8>) {
+        assert!(self.is_up(), "messages are sent over a link that is up");
+        Frame::of(message).encode(send);
+    }
+
+    /// Bytes have come. Adds what is to be answered to `send`. After an error the connection is to be closed.
+    pub fn receive(&mut self, bytes: &[u8], send: &mut Vec<u8>) -> Result<Vec<LinkEvent>, LinkError> {
+        self.received.extend_from_slice(bytes);
+        let mut events = Vec::new();
+        let mut taken = 0;
+        loop {
+            match self.step(taken, send) {
+                Ok(Some((bytes, event))) => {
+                    taken += bytes;
+                    events.extend(event);
+                }
+                Ok(None) => break,
+                Err(why) => {
+                    self.state = State::Ended;
+                    self.received = Vec::new();
+                    return Err(why);
+                }
+            }
+        }
+        self.received.drain(..taken);
+        Ok(events)
+    }
+
+    /// The longest that is kept between two calls.
+    pub fn buffered_bytes_max() -> usize {
+        FRAME_BYTES_MAX
+    }
+
+    /// Takes one piece from what was received; how long it was. `None` where it is not whole yet.
+    fn step(
+        &mut self,
+        from: usize,
+        send: &mut Vec<u8>,
+    ) -> Result<Option<(usize, Option<LinkEvent>)>, LinkError> {
+        let rest = &self.received[from..];
+        match &self.state {
+            State::AwaitsHello => {
+                Hello::check_beginning(rest)?;
+                let Some(bytes) = rest.first_chunk::<HELLO_BYTES>() else { return Ok(None) };
+                let theirs = Hello::decode(bytes)?;
+                let version = self.check(&theirs)?;
+                let opener = self.options.is_opener;
+                send.extend_from_slice(&proof(&self.options.key, opener, &self.hello(), &theirs));
+                self.state = State::AwaitsProof { theirs, version };
+                Ok(Some((HELLO_BYTES, None)))
+            }
+            State::AwaitsProof { theirs, version } => {
+                let Some(bytes) = rest.first_chunk::<PROOF_BYTES>() else { return Ok(None) };
+                let expected = proof(&self.options.key, !self.options.is_opener, theirs, &self.hello());
+                if !hello::is_same(bytes, &expected) {
+                    return Err(LinkError::WrongKey);
+                }
+                let up = LinkEvent::Up { start: theirs.start, version: *version };
+                self.state = State::Up;
+                Ok(Some((PROOF_BYTES, Some(up))))
+            }
+            State::Up => {
+                let frame = Frame::decode(rest)?;
+                frame
+                    .map(|(frame, length)| Ok((length, Some(LinkEvent::Message(frame.message()?)))))
+                    .transpose()
+            }
+            State::Ended => Err(LinkError::NotALink),
+        }
+    }
+
+    /// The version that both speak, if the other end is the partner.
+    fn check(&self, theirs: &Hello) -> Result<u16, LinkError> {
+        let ours = self.options.versions;
+        if theirs.array != self.options.array {
+            return Err(LinkError::OtherArray { array: theirs.array });
+        }
+        if theirs.head == self.options.me {
+            return Err(LinkError::Myself);
+        }
+        if theirs.head != self.options.other {
+            return Err(LinkError::NotThePartner { head: theirs.head });
+        }
+        let version = ours.highest.min(theirs.versions.highest);
+        if version < ours.lowest.max(theirs.versions.lowest) {
+            return Err(LinkError::NoCommonVersion { ours, theirs: theirs.versions });
+        }
+        Ok(version)
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::NotALink => write!(f, "what is at the other end is no head of Tangelo"),
+            LinkError::OtherArray { array } => {
+                write!(f, "the head at the other end belongs to array {array}")
+            }
+            LinkError::NotThePartner { head } => {
+                write!(
+                    f,
+                    "head {head} is not the partner of this one; `tangelo pair status` names the two heads"
+                )
+            }
+            LinkError::Myself => {
+                write!(f, "the head at the other end has the id of this one: its state directory was copied")
+            }
+            LinkError::NoCommonVersion { ours, theirs } => write!(
+                f,
+                "the other head speaks versions {} to {} of the link, this one {} to {}; upgrade the older one by one release after the other",
+                theirs.lowest, theirs.highest, ours.lowest, ours.highest
+            ),
+            LinkError::WrongKey => write!(f, "the head at the other end does not have the key of this array"),
+            LinkError::Checksum => write!(f, "a message over the link has a wrong checksum"),
+            LinkError::TooLong { bytes } => {
+                write!(f, "a message over the link has {bytes} bytes, which is too long")
+            }
+            LinkError::Malformed { kind } => {
+                write!(f, "a message of kind {kind} over the link makes no sense")
+            }
+        }
+    }
+}
