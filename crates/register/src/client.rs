@@ -25,7 +25,7 @@ pub enum ClientError {
     #[error("no member of etcd answers: {}", list(.0))]
     Unreachable(Vec<(String, Broken)>),
     /// Nobody has written the register yet. Nothing was changed.
-    #[error("etcd has no register for this array; `tangelo pair create` makes it")]
+    #[error("etcd has no register for this array")]
     Absent,
     #[error("{0}")]
     Content(RegisterError),
