@@ -41,6 +41,7 @@ pub(super) fn router() -> Router<State> {
     Router::new()
         .route("/v1/volumes/{name}/data", get(export_volume).put(import_volume))
         .route("/v1/snapshots/{volume}/{name}/data", get(export_snapshot))
+        .method_not_allowed_fallback(super::routes::no_such_method)
         .layer(middleware::from_fn(asking))
 }
 

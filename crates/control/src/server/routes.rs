@@ -120,7 +120,7 @@ async fn no_such_resource(request: Request) -> Refusal {
     Refusal(CommandError::new(CommandErrorKind::NotFound, message, hint))
 }
 
-async fn no_such_method(request: Request) -> Refusal {
+pub(super) async fn no_such_method(request: Request) -> Refusal {
     let message = format!("{} cannot be used on {}", request.method(), request.uri().path());
     let hint = "/v1/openapi.json describes every resource";
     Refusal(CommandError::new(CommandErrorKind::MethodNotAllowed, message, hint))

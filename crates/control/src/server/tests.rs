@@ -226,6 +226,8 @@ async fn refusals_are_json_with_the_right_status() {
         ("GET", "/", "", 404, "not_found"),
         ("PUT", "/v1/status", "", 405, "method_not_allowed"),
         ("DELETE", "/v1/volumes", "", 405, "method_not_allowed"),
+        ("DELETE", "/v1/volumes/vm-01/data", "", 405, "method_not_allowed"),
+        ("PUT", "/v1/snapshots/vm-01/mon/data", "", 405, "method_not_allowed"),
         ("POST", "/v1/volumes", "", 400, "invalid"),
         ("POST", "/v1/volumes", "{", 400, "invalid"),
         ("POST", "/v1/volumes", r#"{"name":"a"}"#, 400, "invalid"),
