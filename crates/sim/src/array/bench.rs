@@ -425,6 +425,9 @@ impl Bench for ArrayBench {
         if let Some(records) = self.who.filler.clone() {
             return Some(Rc::new(move || records.is_full.get()));
         }
+        if let Some(records) = self.who.moves.clone() {
+            return Some(Rc::new(move || records.is_completing()));
+        }
         let Some(records) = self.who.copies.clone() else {
             let shared = self.shared.clone();
             return self.who.ranges.map(|_| -> Rc<dyn Fn() -> bool> {

@@ -92,4 +92,4 @@ fn plan(seed: u64) -> Plan {
     plain_plan(Protection::ALL[seed as usize % 5], 5, 600)
 }
 
-const RESET_RUNS: u64 = 2;
+const RESET_RUNS: u64 = 10;

@@ -26,7 +26,7 @@ pub const TRANSFERS_ARE_WHOLE_AND_BOUNDED: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 10] = [
+const MET: [&str; 11] = [
     "transfers: a volume exported",
     "transfers: a snapshot exported",
     "transfers: a snapshot deleted under its export",
@@ -36,6 +36,7 @@ const MET: [&str; 10] = [
     "transfers: a reader had to wait for its own credit",
     "transfers: a volume imported",
     "transfers: an import abandoned",
+    "transfers: an import cut off, and its volume read",
     "transfers: all credit came back",
 ];
 const RUNS: u64 = 4;

@@ -75,6 +75,13 @@ pub struct Records {
     pending: RefCell<Vec<Content>>,
 }
 
+impl Records {
+    /// Whether an import is about to become what its volume holds.
+    pub fn is_completing(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+}
+
 /// See the module's words.
 pub struct Mover {
     pub io: Io,
