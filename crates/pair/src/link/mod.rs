@@ -235,10 +235,7 @@ impl fmt::Display for LinkError {
                 write!(f, "the head at the other end belongs to array {array}")
             }
             LinkError::NotThePartner { head } => {
-                write!(
-                    f,
-                    "head {head} is not the partner of this one; `tangelo pair status` names the two heads"
-                )
+                write!(f, "head {head} is not the partner of this one")
             }
             LinkError::Myself => {
                 write!(f, "the head at the other end has the id of this one: its state directory was copied")
