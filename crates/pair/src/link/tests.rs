@@ -1,3 +1,5 @@
+//! Two ends of a link: what arrives, and who and what is refused.
+
 use base::{ArrayId, HeadId, Nanos};
 
 use super::*;
