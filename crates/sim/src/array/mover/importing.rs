@@ -58,6 +58,9 @@ impl Mover {
 
     /// Reads the own volume: it is what was imported last, or may be what was being imported.
     pub(super) async fn check_moved(&self) {
+        if !self.records.has_volume.get() {
+            return;
+        }
         let order = TransferOrder::Export { volume: MOVED.to_owned(), snapshot: None };
         let Ok(moving) = self.begin(order).await else { return };
         let Ok(image) = self.read_all(&moving, None, None).await else { return };

@@ -71,6 +71,8 @@ pub struct Records {
     numbers: RefCell<BTreeSet<u32>>,
     /// What the volume of imports holds: the checksum of each block that is not zeros.
     content: RefCell<Content>,
+    /// It was made; a full pool or a drive that fails may have refused it.
+    has_volume: Cell<bool>,
     /// What else it may hold.
     pending: RefCell<Vec<Content>>,
 }
@@ -170,7 +172,7 @@ impl Mover {
             Err(error) if error.kind != CommandErrorKind::AlreadyExists => {
                 self.check_refusal("the volume of imports", &error);
             }
-            _ => {}
+            _ => self.records.has_volume.set(true),
         }
     }
 
@@ -196,7 +198,7 @@ impl Mover {
             _ => self.export_volume(volume.volume).await,
         };
         let Ok(image) = image else { return };
-        if image.len() as u64 <= MOVED_BYTES && self.draw(2) == 0 {
+        if self.records.has_volume.get() && image.len() as u64 <= MOVED_BYTES && self.draw(2) == 0 {
             let _ = self.import(&image).await;
             self.check_moved().await;
         }
