@@ -70,9 +70,6 @@ impl World {
 
     /// A new attempt of a write that is not acknowledged.
     pub fn host_write(&mut self, attempt: Attempt, path: usize) {
-        if self.hosts.acknowledged[attempt.block] >= attempt.version {
-            return;
-        }
         let attempt = Attempt { sent: self.now, ..attempt };
         self.hosts.current[attempt.block] = self.now;
         let what = AtHead::Write { attempt, stamp: None };

@@ -1,7 +1,8 @@
 //! What heads say to each other goes through the bytes of a link.
 
-use base::{ArrayId, HeadId};
-use pair::{Link, LinkEvent, LinkKey, LinkOptions, Message, Start, VERSIONS};
+use base::HeadId;
+use pair::link::fuzz::connected;
+use pair::{Link, LinkEvent, Message};
 
 /// Two ends of a link that is up: that of head 0, and that of head 1.
 #[derive(Debug)]
@@ -11,25 +12,7 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(ids: [HeadId; 2]) -> Wire {
-        let options = |at: usize| LinkOptions {
-            array: ArrayId(1),
-            me: ids[at],
-            start: Start(at as u128),
-            other: ids[1 - at],
-            key: LinkKey([1; 32]),
-            versions: VERSIONS,
-            nonce: [at as u8; 32],
-            is_opener: at == 0,
-        };
-        let (mut from_0, mut from_1) = (Vec::new(), Vec::new());
-        let mut ends = [Link::new(options(0), &mut from_0), Link::new(options(1), &mut from_1)];
-        for _ in 0..2 {
-            let (for_0, for_1) = (std::mem::take(&mut from_1), std::mem::take(&mut from_0));
-            ends[0].receive(&for_0, &mut from_0).expect("they are partners");
-            ends[1].receive(&for_1, &mut from_1).expect("they are partners");
-        }
-        assert!(ends.iter().all(Link::is_up));
-        Wire { ends }
+        Wire { ends: connected(ids) }
     }
 
     /// What arrives at the other head.

@@ -1,7 +1,7 @@
 //! Time, events, and what a head's actions do.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap};
 
 use base::prng::Prng;
 use base::{HeadId, Nanos};
@@ -375,7 +375,7 @@ impl World {
     pub fn check_service(&mut self, dead: Option<usize>) {
         let may_serve = dead.is_none_or(|dead| self.register.is_in_sync(self.nodes[1 - dead].id));
         if self.checks.first_service.is_none() && may_serve {
-            let heads: VecDeque<_> =
+            let heads: Vec<_> =
                 self.nodes.iter().map(|node| (node.is_up, node.head.role(), node.head.relation())).collect();
             let what = format!("no service after healing; dead: {dead:?}; {:?}; {heads:?}", self.register);
             self.checks.fail(self.now, what);

@@ -75,14 +75,24 @@ pub(super) fn part<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 /// What an end sends to prove that it has the key. Both hellos are in it, so it is good for this connection only; which end it is,
 /// so that it cannot be sent back.
 pub(super) fn proof(key: &LinkKey, is_opener: bool, own: &Hello, other: &Hello) -> [u8; PROOF_BYTES] {
+    code(key, is_opener, own, other).finalize().into_bytes().into()
+}
+
+/// Whether this is the proof of the end whose hello comes first.
+pub(super) fn is_proof(
+    bytes: &[u8; PROOF_BYTES],
+    key: &LinkKey,
+    is_opener: bool,
+    own: &Hello,
+    other: &Hello,
+) -> bool {
+    code(key, is_opener, own, other).verify_slice(bytes).is_ok()
+}
+
+fn code(key: &LinkKey, is_opener: bool, own: &Hello, other: &Hello) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(&key.0).expect("HMAC takes keys of any length");
     mac.update(if is_opener { b"tangelo pair link: opener" } else { b"tangelo pair link: server" });
     mac.update(&own.encode());
     mac.update(&other.encode());
-    mac.finalize().into_bytes().into()
-}
-
-/// Compares in a time that does not depend on where the two differ.
-pub(super) fn is_same(one: &[u8; PROOF_BYTES], other: &[u8; PROOF_BYTES]) -> bool {
-    one.iter().zip(other).fold(0, |differs, (a, b)| differs | (a ^ b)) == 0
+    mac
 }

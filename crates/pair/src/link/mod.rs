@@ -27,7 +27,7 @@ use base::{ArrayId, HeadId};
 use crate::message::Message;
 
 use frame::{FRAME_BYTES_MAX, Frame};
-use hello::{HELLO_BYTES, Hello, PROOF_BYTES, proof};
+use hello::{HELLO_BYTES, Hello, PROOF_BYTES, is_proof, proof};
 
 /// Versions that this program speaks. The two ends take the highest that both have.
 pub const VERSIONS: Versions = Versions { lowest: 1, highest: 1 };
@@ -189,8 +189,8 @@ impl Link {
             }
             State::AwaitsProof { theirs, version } => {
                 let Some(bytes) = rest.first_chunk::<PROOF_BYTES>() else { return Ok(None) };
-                let expected = proof(&self.options.key, !self.options.is_opener, theirs, &self.hello());
-                if !hello::is_same(bytes, &expected) {
+                let (key, is_opener) = (&self.options.key, !self.options.is_opener);
+                if !is_proof(bytes, key, is_opener, theirs, &self.hello()) {
                     return Err(LinkError::WrongKey);
                 }
                 let up = LinkEvent::Up { start: theirs.start, version: *version };
