@@ -9,6 +9,7 @@
 )]
 
 pub mod array;
+mod channel_body;
 pub mod client;
 pub mod config;
 pub mod events;

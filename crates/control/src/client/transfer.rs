@@ -1,18 +1,18 @@
 //! The content of volumes, to and from the API.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::io;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use hyper::Method;
-use hyper::body::{Frame, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, ETAG};
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::{ClientError, Server};
+use crate::channel_body::ChannelBody;
 use crate::transfer::records::{Parser, Piece};
 use crate::transfer::{EXTENTS_TYPE, SIZE_HEADER};
 
@@ -62,39 +62,27 @@ impl Drop for Download {
 }
 
 /// Where a request's body is put in, piece by piece; dropped at its end.
-pub struct Outgoing(mpsc::Sender<Bytes>);
+pub struct Outgoing(mpsc::Sender<io::Result<Bytes>>);
 
 impl Outgoing {
     /// `false`: the server takes no more.
     pub async fn send(&self, piece: Bytes) -> bool {
-        self.0.send(piece).await.is_ok()
+        self.0.send(Ok(piece)).await.is_ok()
     }
 
     /// The same on a thread that may block.
     pub fn send_blocking(&self, piece: Bytes) -> bool {
-        self.0.blocking_send(piece).is_ok()
+        self.0.blocking_send(Ok(piece)).is_ok()
     }
 }
 
 /// The other end of an [`Outgoing`].
-pub struct Upload(mpsc::Receiver<Bytes>);
+pub struct Upload(ChannelBody<io::Error>);
 
 impl Upload {
     pub fn new() -> (Outgoing, Upload) {
         let (to, from) = mpsc::channel(PIECES_WAITING);
-        (Outgoing(to), Upload(from))
-    }
-}
-
-impl hyper::body::Body for Upload {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+        (Outgoing(to), Upload(ChannelBody(from)))
     }
 }
 
@@ -120,7 +108,7 @@ impl Server {
 
     /// Sends a volume's content. The answer comes when all of it is there.
     pub async fn upload<T: DeserializeOwned>(&self, path: &str, body: Upload) -> Result<T, ClientError> {
-        let body = body.boxed_unsync();
+        let body = body.0.boxed_unsync();
         let (response, connection) =
             self.exchange(Method::PUT, path, body, &[(CONTENT_TYPE, EXTENTS_TYPE)]).await?;
         if !response.status().is_success() {

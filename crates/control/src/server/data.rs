@@ -3,8 +3,6 @@
 
 use std::convert::Infallible;
 use std::ops::Range;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use api::*;
@@ -17,9 +15,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::BLOCK_BYTES;
-use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Frame;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
@@ -28,8 +24,9 @@ use super::client::{Asking, Connected};
 use super::connection::UnderWay;
 use super::extract::{Options, Pieces, Refusal};
 use super::routes::{Answer, change};
+use crate::channel_body::ChannelBody;
 use crate::rest::*;
-use crate::transfer::export::{Export, Sent};
+use crate::transfer::export::Export;
 use crate::transfer::import::Import;
 use crate::transfer::records::{Parser, Piece};
 use crate::transfer::{EXTENTS_TYPE, IMAGE_TYPE, Moving, SIZE_HEADER, STALL_TIME_MAX, command_error};
@@ -138,7 +135,7 @@ async fn export(
             tracing::warn!("{name} broke off: {error}");
         }
     });
-    let mut response = Response::new(Body::new(Streamed(body)));
+    let mut response = Response::new(Body::new(ChannelBody(body)));
     if is_part {
         *response.status_mut() = StatusCode::PARTIAL_CONTENT;
     }
@@ -208,21 +205,6 @@ fn not_satisfiable(size_bytes: u64) -> Response {
     let all = HeaderValue::try_from(format!("bytes */{size_bytes}")).expect("digits");
     response.headers_mut().insert(header::CONTENT_RANGE, all);
     response
-}
-
-/// A body that is made while it is sent. An error breaks it off.
-struct Streamed(mpsc::Receiver<Sent>);
-
-impl hyper::body::Body for Streamed {
-    type Data = Bytes;
-    type Error = std::io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
-    }
 }
 
 #[derive(Deserialize, utoipa::IntoParams)]

@@ -1,8 +1,7 @@
 //! Events: pages of them, and a stream that pushes each when it happens (server-sent events).
 
-use std::pin::Pin;
+use std::convert::Infallible;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use api::{CommandError, CommandErrorKind, Event, EventPage};
@@ -14,13 +13,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use base::limits::EVENTS_AT_ONCE_MAX;
 use bytes::Bytes;
-use hyper::body::Frame;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
 use super::State;
 use super::extract::{Options, json_response};
 use super::routes::Answer;
+use crate::channel_body::ChannelBody;
 use crate::events::{Begin, EventLog};
 use crate::rest::{EventList, SCHEMA};
 
@@ -121,17 +120,17 @@ pub(super) async fn stream_events(
     let (pieces, waiting) = mpsc::channel(PIECES_WAITING);
     tokio::spawn(push(state.events.clone(), after, pieces));
     let headers = [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-store")];
-    let response: Response = (headers, Body::new(Pieces(waiting))).into_response();
+    let response: Response = (headers, Body::new(ChannelBody(waiting))).into_response();
     Ok(response)
 }
 
 /// Until the client has gone or the daemon has stopped.
-async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Bytes>) {
+async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Result<Bytes, Infallible>>) {
     let mut progress = log.progress();
     // the head of the answer goes out at once
     let mut piece = ": events\n\n".to_owned();
     loop {
-        if pieces.send(Bytes::from(piece)).await.is_err() {
+        if pieces.send(Ok(Bytes::from(piece))).await.is_err() {
             return;
         }
         piece = String::new();
@@ -162,19 +161,4 @@ async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Bytes>) {
 fn message(event: &Event) -> String {
     let data = serde_json::to_string(event).expect("events can be said in JSON");
     format!("id: {}\ndata: {data}\n\n", event.sequence)
-}
-
-/// A body that is made while it is sent.
-struct Pieces(mpsc::Receiver<Bytes>);
-
-impl hyper::body::Body for Pieces {
-    type Data = Bytes;
-    type Error = std::convert::Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
-    }
 }
