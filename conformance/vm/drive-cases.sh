@@ -127,7 +127,7 @@ sectors() {
 becomes 300 'pool.scrub.running == false and pool.scrub.last.complete'
 client_lives
 becomes 60 whole
-jq -c '\"        errors: \\([pool.drives[].errors.read]), scrub: \\(pool.scrub.last)\"' /run/status"
+jq -c '\"        errors: \\([.array.pools[0].drives[].errors.read]), scrub: \\(.array.pools[0].scrub.last)\"' /run/status"
     step "everything acknowledged is read" client_stop
     qmp_step "well again" heal "$kind-1"
 }

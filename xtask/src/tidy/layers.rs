@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 26] = [
+const ROOMS: [(&str, &[&str]); 27] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -41,6 +41,7 @@ const ROOMS: [(&str, &[&str]); 26] = [
     ("manager", &["api", "base", "catalog", "env", "pool", "reservation", "shard", "task", "wire"]),
     ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
     ("pair", &["base"]),
+    ("mirror", &["base", "env", "pair"]),
     ("uring", &["base", "env"]),
     ("control", &["api", "base"]),
     (

@@ -1,0 +1,27 @@
+//! The drives of two heads are kept equal: each drive of the owner has a twin on the partner. Without I/O; whoever uses it moves the
+//! bytes. `docs/design/0017-mirrored-drives.md` says why this is done below the pool.
+//!
+//! | file | what |
+//! |---|---|
+//! | `bits` | sets of regions and pieces |
+//! | `geometry` | how a drive is divided into regions and pieces |
+//! | `record` | what is recorded on a drive: where its twin may differ from it |
+//! | `twin` | a drive and its twin |
+//! | `owner` | the owner's side: writes to both, copies what the partner lacks |
+//! | `side` | the partner's side: takes writes of one term |
+
+mod bits;
+mod geometry;
+mod owner;
+mod record;
+mod side;
+#[cfg(test)]
+mod tests;
+mod twin;
+
+pub use bits::Bits;
+pub use geometry::{Geometry, PIECE_BYTES};
+pub use owner::{CopyError, CopyId, Mirror, Order, PartnerDrive, RequestId};
+pub use record::{REGIONS_MAX, Record, SLOT_BYTES, Synchrony};
+pub use side::{Refused, Side, StillBusy};
+pub use twin::TwinState;

@@ -1,0 +1,456 @@
+//! The owner's side: every write goes to the own drive and, as long as the partner counts, to its twin.
+//!
+//! ```text
+//!   write ─► its regions are marked on the own drive ─► own drive ──┬─► done
+//!                                                  └─► partner ─────┘   (if the partner counts)
+//!   alone: what is written is lacking; copying sends lacking pieces; when none is left, the partner is covered
+//! ```
+//!
+//! What always holds: where the two copies may differ, the record on the own drive has a mark; a write that is done is on both
+//! drives, or the partner was declared out of sync before; a piece is not written while it is copied.
+
+use std::collections::BTreeMap;
+
+use env::IoError;
+use pair::{CommitRule, StoreEvent};
+
+use crate::geometry::Geometry;
+use crate::record::{Record, Synchrony};
+use crate::twin::{Twin, TwinState};
+
+/// Pieces that are copied at a time.
+const COPIES_MAX: usize = 8;
+/// So few lacking pieces are little.
+const LITTLE: u32 = 16;
+
+/// A write or flush, as the caller names it. Never used twice.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct RequestId(pub u64);
+
+/// A piece on its way to the partner.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct CopyId(pub u64);
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// Begin this request on the own drive, and send it to the partner if `far`. Answered by [`Mirror::on_own`] and
+    /// [`Mirror::on_far`].
+    Begin { request: RequestId, far: bool },
+    /// The request has ended.
+    Done { request: RequestId, result: Result<(), IoError> },
+    /// Write this record to the own drive, durably. Answered by [`Mirror::on_recorded`].
+    Record { drive: usize, record: Record },
+    /// Read this from the own drive and, if [`Mirror::wants`] still says so when it was read, have it written durably to the partner's.
+    /// Answered by [`Mirror::on_copied`].
+    Copy { copy: CopyId, drive: usize, offset_bytes: u64, length_bytes: u64 },
+    /// Send this request to the partner again: the connection is a new one.
+    SendAgain { request: RequestId },
+    /// End the connection and make a new one: what is on its way over the old one does not count any more. The partner waits until all of
+    /// it has ended.
+    Reconnect,
+    /// The partner is to record on its drives that both are in sync since this, and nothing is marked.
+    TellSynchrony(Synchrony),
+    /// The head is to be told.
+    Tell(StoreEvent),
+    /// More of the partner's drives have failed than its copy survives, or it has started anew and may have lost what its drives had
+    /// not flushed. It must leave.
+    PartnerIsUnfit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Write { offset_bytes: u64, length_bytes: u64, durable: bool },
+    Flush,
+}
+
+#[derive(Debug)]
+struct Request {
+    drive: usize,
+    kind: Kind,
+    /// `None` until it begins.
+    begun: Option<Begun>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Begun {
+    serial: u64,
+    own: Option<Result<(), IoError>>,
+    /// The partner's answer is waited for.
+    awaits_far: bool,
+}
+
+/// See the header of this file.
+#[derive(Debug)]
+pub struct Mirror {
+    twins: Vec<Twin>,
+    /// Twins that may be unsound while the partner's copy can still serve.
+    tolerated: usize,
+    rule: CommitRule,
+    /// The register says that the partner is in sync, by this name.
+    in_sync: Option<Synchrony>,
+    is_copying: bool,
+    /// The partner has said what it lacks.
+    knows_partner: bool,
+    told: Option<StoreEvent>,
+    requests: BTreeMap<RequestId, Request>,
+    copies: BTreeMap<CopyId, (usize, u32)>,
+    serial: u64,
+    /// Pieces that the own drives could not give.
+    unreadable: u64,
+    out: Vec<Order>,
+}
+
+impl Mirror {
+    /// The drives of a head that has become the owner, with the records that they hold. They have been flushed since: what the last
+    /// owner had written there, and a cache may hold, has its marks on the other side only.
+    pub fn new(drives: Vec<(Geometry, Option<Record>)>, tolerated: usize) -> Mirror {
+        Mirror {
+            twins: drives.into_iter().map(|(geometry, record)| Twin::new(geometry, record)).collect(),
+            tolerated,
+            rule: CommitRule::Both,
+            in_sync: None,
+            is_copying: false,
+            knows_partner: false,
+            told: None,
+            requests: BTreeMap::new(),
+            copies: BTreeMap::new(),
+            serial: 0,
+            unreadable: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// What is to be done, in this order.
+    pub fn take_orders(&mut self) -> Vec<Order> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Bytes that the partner may lack.
+    pub fn lacking_bytes(&self) -> u64 {
+        let bytes = |twin: &Twin| twin.lacking.iter().map(|piece| twin.geometry.extent(piece).1).sum::<u64>();
+        self.twins.iter().filter(|twin| twin.state != TwinState::Out).map(bytes).sum()
+    }
+
+    /// Pieces that could not be copied, because the own drives could not be read there.
+    pub fn unreadable_pieces(&self) -> u64 {
+        self.unreadable
+    }
+
+    pub fn twin_state(&self, drive: usize) -> TwinState {
+        self.twins[drive].state
+    }
+
+    pub fn write(&mut self, request: RequestId, drive: usize, place: (u64, u64), durable: bool) {
+        let (offset_bytes, length_bytes) = place;
+        let kind = Kind::Write { offset_bytes, length_bytes, durable };
+        self.twins[drive].accepted(offset_bytes, length_bytes);
+        self.accept(request, drive, kind);
+    }
+
+    pub fn flush(&mut self, request: RequestId, drive: usize) {
+        self.accept(request, drive, Kind::Flush);
+    }
+
+    fn accept(&mut self, id: RequestId, drive: usize, kind: Kind) {
+        let before = self.requests.insert(id, Request { drive, kind, begun: None });
+        assert!(before.is_none(), "a request is named once");
+        self.go_on();
+    }
+
+    /// The own drive has answered.
+    pub fn on_own(&mut self, id: RequestId, result: Result<(), IoError>) {
+        let request = self.requests.get_mut(&id).expect("the own drive answers what was begun");
+        request.begun.as_mut().expect("it was begun").own = Some(result);
+        self.end_if_done(id);
+        self.go_on();
+    }
+
+    /// The partner has answered. What it answers to a request that has not waited for it is ignored.
+    pub fn on_far(&mut self, id: RequestId, result: Result<(), IoError>) {
+        let Some(request) = self.requests.get_mut(&id) else { return };
+        let drive = request.drive;
+        let Some(begun) = request.begun.as_mut().filter(|begun| begun.awaits_far) else { return };
+        begun.awaits_far = false;
+        if result.is_err() {
+            self.lose_twin(drive);
+        }
+        self.end_if_done(id);
+        self.go_on();
+    }
+
+    pub fn on_recorded(&mut self, drive: usize, result: Result<(), IoError>) {
+        self.twins[drive].on_recorded(result.is_ok());
+        if let Err(error) = result {
+            let is_held = |request: &Request| request.drive == drive && request.begun.is_none();
+            let held: Vec<RequestId> =
+                self.requests.iter().filter(|(_, request)| is_held(request)).map(|(&id, _)| id).collect();
+            for id in held {
+                self.refuse(id, error);
+            }
+        }
+        self.go_on();
+    }
+
+    /// Whether a piece that was read is to be sent: the connection for which it was read still stands. Otherwise it could overwrite what
+    /// was written since.
+    pub fn wants(&self, copy: CopyId) -> bool {
+        self.copies.contains_key(&copy)
+    }
+
+    /// A piece is on the partner's drive, or could not be read or written; in the latter case the twin is out.
+    pub fn on_copied(&mut self, copy: CopyId, result: Result<(), CopyError>) {
+        let Some((drive, piece)) = self.copies.remove(&copy) else { return };
+        let twin = &mut self.twins[drive];
+        twin.copying.remove(&piece);
+        match result {
+            Ok(()) => {
+                twin.lacking.remove(piece);
+                if twin.lacking.is_empty() && twin.state == TwinState::Filling {
+                    twin.state = TwinState::Sound;
+                }
+            }
+            // the partner's copy has there what it had: as little use as the own one, until the pool writes it anew
+            Err(CopyError::Own) => {
+                twin.lacking.remove(piece);
+                self.unreadable += 1;
+            }
+            Err(CopyError::Far) => self.lose_twin(drive),
+        }
+        self.go_on();
+    }
+
+    /// The partner is there, on a new connection. `is_same_start`: it has not started anew since the last one.
+    pub fn on_partner(&mut self, twins: &[PartnerDrive], is_same_start: bool) {
+        assert_eq!(twins.len(), self.twins.len(), "one for each twin");
+        if self.rule == CommitRule::Both {
+            if !is_same_start {
+                self.out.push(Order::PartnerIsUnfit);
+                return;
+            }
+            let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
+            let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
+            self.out.extend(again.map(|request| Order::SendAgain { request }));
+            // it may not have arrived over the connection before
+            self.out.extend(self.in_sync.map(Order::TellSynchrony));
+        } else {
+            for (twin, news) in self.twins.iter_mut().zip(twins) {
+                twin.on_partner(news);
+            }
+            self.out.extend((!self.is_fit()).then_some(Order::PartnerIsUnfit));
+        }
+        self.knows_partner = true;
+        self.copy_again();
+        self.go_on();
+    }
+
+    /// A failed twin has a new drive.
+    pub fn refill(&mut self, drive: usize) {
+        let twin = &mut self.twins[drive];
+        assert_eq!(twin.state, TwinState::Out, "only a twin that is out gets a new drive");
+        twin.state = TwinState::Filling;
+        twin.lacking.insert_all();
+        self.go_on();
+    }
+
+    /// What counts as done from now on. When the partner does not count any more, it may lack whatever is marked.
+    pub fn set_rule(&mut self, rule: CommitRule) {
+        if rule == CommitRule::Own && self.rule == CommitRule::Both {
+            (self.in_sync, self.knows_partner) = (None, false);
+            self.twins.iter_mut().for_each(Twin::lacks_what_is_marked);
+            self.copy_again();
+            self.out.push(Order::Reconnect);
+            let ids: Vec<RequestId> = self.requests.keys().copied().collect();
+            for id in ids {
+                if let Some(begun) = self.requests.get_mut(&id).and_then(|request| request.begun.as_mut()) {
+                    begun.awaits_far = false;
+                }
+                self.end_if_done(id);
+            }
+        }
+        self.rule = rule;
+        self.told = None;
+        self.go_on();
+    }
+
+    pub fn copy(&mut self) {
+        self.is_copying = true;
+        self.told = None;
+        self.go_on();
+    }
+
+    /// The partner is gone. What was on its way to it is lacking.
+    pub fn stop_copying(&mut self) {
+        (self.is_copying, self.knows_partner) = (false, false);
+        self.copy_again();
+        self.out.push(Order::Reconnect);
+        self.go_on();
+    }
+
+    /// No piece is on its way any more.
+    fn copy_again(&mut self) {
+        for (drive, piece) in std::mem::take(&mut self.copies).into_values() {
+            self.twins[drive].copying.remove(&piece);
+        }
+    }
+
+    /// Nothing is to be written for a while: where both copies are durably equal, the records say so.
+    pub fn settle(&mut self) {
+        if self.in_sync.is_some() {
+            self.twins.iter_mut().for_each(Twin::settle);
+            self.go_on();
+        }
+    }
+
+    /// The register says that the partner is in sync. Both sides record the new synchrony.
+    pub fn joined(&mut self, synchrony: Synchrony) {
+        self.in_sync = Some(synchrony);
+        self.twins.iter_mut().for_each(|twin| twin.joined(synchrony));
+        self.out.push(Order::TellSynchrony(synchrony));
+        self.go_on();
+    }
+
+    fn lose_twin(&mut self, drive: usize) {
+        let twin = &mut self.twins[drive];
+        if twin.state == TwinState::Out {
+            return;
+        }
+        twin.state = TwinState::Out;
+        twin.lacking.insert_all();
+        let waiting: Vec<RequestId> =
+            self.requests.iter().filter(|(_, request)| request.drive == drive).map(|(&id, _)| id).collect();
+        for id in waiting {
+            if let Some(begun) = self.requests.get_mut(&id).and_then(|request| request.begun.as_mut()) {
+                begun.awaits_far = false;
+            }
+            self.end_if_done(id);
+        }
+        if !self.is_fit() {
+            self.out.push(Order::PartnerIsUnfit);
+        }
+    }
+
+    fn is_fit(&self) -> bool {
+        self.twins.iter().filter(|twin| twin.state != TwinState::Sound).count() <= self.tolerated
+    }
+
+    /// Ends a request that has not begun.
+    fn refuse(&mut self, id: RequestId, error: IoError) {
+        let request = self.requests.remove(&id).expect("it waits");
+        if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
+            self.twins[request.drive].ended(offset_bytes, length_bytes, None, None);
+        }
+        self.out.push(Order::Done { request: id, result: Err(error) });
+    }
+
+    fn end_if_done(&mut self, id: RequestId) {
+        let Some(request) = self.requests.get(&id) else { return };
+        let (drive, kind) = (request.drive, request.kind);
+        let Some(Begun { serial, own: Some(result), awaits_far: false }) = request.begun else {
+            return;
+        };
+        self.requests.remove(&id);
+        let twin = &mut self.twins[drive];
+        match kind {
+            Kind::Write { offset_bytes, length_bytes, durable } => {
+                self.serial += 1;
+                let volatile = (!durable || result.is_err()).then_some(self.serial);
+                twin.ended(offset_bytes, length_bytes, Some(serial), volatile);
+                if result.is_err() {
+                    // the partner may have what the own drive refused: it is copied again, so that both are equal
+                    twin.lacks(offset_bytes, length_bytes);
+                }
+            }
+            // alone, too: when the partner is left, it lacks whatever is marked, flushed or not
+            Kind::Flush if result.is_ok() => twin.flushed(serial),
+            Kind::Flush => {}
+        }
+        self.out.push(Order::Done { request: id, result });
+    }
+
+    /// Begins what may begin.
+    fn go_on(&mut self) {
+        for (drive, twin) in self.twins.iter_mut().enumerate() {
+            if let Some(record) = twin.next_record(self.in_sync.is_some()) {
+                self.out.push(Order::Record { drive, record });
+            }
+        }
+        self.begin_requests();
+        self.begin_copies();
+        self.tell();
+    }
+
+    fn begin_requests(&mut self) {
+        for (&id, request) in self.requests.iter_mut().filter(|(_, request)| request.begun.is_none()) {
+            let twin = &mut self.twins[request.drive];
+            let far = self.rule == CommitRule::Both && twin.state != TwinState::Out;
+            if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
+                if !twin.may_write(offset_bytes, length_bytes) {
+                    continue;
+                }
+                self.serial += 1;
+                twin.began(offset_bytes, length_bytes, self.serial, !far);
+            }
+            // a flush counts for what has ended
+            let begun = Begun { serial: self.serial, own: None, awaits_far: far };
+            request.begun = Some(begun);
+            self.out.push(Order::Begin { request: id, far });
+        }
+    }
+
+    fn begin_copies(&mut self) {
+        if !self.is_copying || !self.knows_partner {
+            return;
+        }
+        for (drive, twin) in
+            self.twins.iter_mut().enumerate().filter(|(_, twin)| twin.state != TwinState::Out)
+        {
+            let mut from = 0;
+            while let Some(piece) = twin.lacking.next(from).filter(|_| self.copies.len() < COPIES_MAX) {
+                from = piece + 1;
+                if twin.copying.contains(&piece) || twin.is_written(piece) {
+                    continue;
+                }
+                twin.copying.insert(piece);
+                self.serial += 1;
+                let copy = CopyId(self.serial);
+                self.copies.insert(copy, (drive, piece));
+                let (offset_bytes, length_bytes) = twin.geometry.extent(piece);
+                self.out.push(Order::Copy { copy, drive, offset_bytes, length_bytes });
+            }
+        }
+    }
+
+    fn tell(&mut self) {
+        let lacking = |twin: &Twin| if twin.state == TwinState::Sound { twin.lacking.len() } else { 0 };
+        let lacking: u32 = self.twins.iter().map(lacking).sum();
+        let event = match self.rule {
+            CommitRule::Own if self.is_copying && self.knows_partner && lacking <= LITTLE => {
+                StoreEvent::NearlyCopied
+            }
+            CommitRule::Both if lacking == 0 && self.is_fit() => StoreEvent::Covered,
+            _ => return,
+        };
+        if self.told != Some(event) {
+            self.told = Some(event);
+            self.out.push(Order::Tell(event));
+        }
+    }
+}
+
+/// What the partner says of a drive at the beginning of a connection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PartnerDrive {
+    Absent,
+    /// Its record; `None` if it has none.
+    There(Option<Record>),
+}
+
+/// Why a piece was not copied.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CopyError {
+    /// The own drive could not be read; the pool has the same error when it reads there.
+    Own,
+    /// The partner's drive could not be written.
+    Far,
+}

@@ -1,0 +1,147 @@
+//! Single cases.
+
+use env::IoError;
+use pair::{CommitRule, StoreEvent};
+
+use crate::geometry::Geometry;
+use crate::owner::{Mirror, Order, PartnerDrive, RequestId};
+use crate::record::{Record, Synchrony};
+use crate::twin::TwinState;
+
+const KIB: u64 = 1024;
+
+fn geometry() -> Geometry {
+    Geometry::new(512 * KIB, 64 * KIB, 16 * KIB)
+}
+
+/// Three drives, in sync, with nothing marked.
+fn in_sync(tolerated: usize) -> Mirror {
+    let record = Record {
+        generation: 1,
+        synchrony: Synchrony(9),
+        region_bytes: 64 * KIB,
+        marked: crate::Bits::empty(8),
+    };
+    let mut mirror = Mirror::new(vec![(geometry(), Some(record.clone())); 3], tolerated);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&vec![PartnerDrive::There(Some(record)); 3], true);
+    assert!(mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
+    mirror.set_rule(CommitRule::Both);
+    assert_eq!(mirror.take_orders(), [Order::Tell(StoreEvent::Covered)]);
+    mirror.joined(Synchrony(10));
+    records(&mut mirror);
+    mirror
+}
+
+/// Writes the records that are due; returns the other orders.
+fn records(mirror: &mut Mirror) -> Vec<Order> {
+    let mut others = Vec::new();
+    loop {
+        let orders = mirror.take_orders();
+        if orders.is_empty() {
+            return others;
+        }
+        for order in orders {
+            match order {
+                Order::Record { drive, .. } => mirror.on_recorded(drive, Ok(())),
+                other => others.push(other),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_write_waits_for_its_mark_and_for_both_drives() {
+    let mut mirror = in_sync(1);
+    let request = RequestId(1);
+    mirror.write(request, 0, (0, 4096), true);
+    let orders = mirror.take_orders();
+    let [Order::Record { drive: 0, record }] = &orders[..] else { panic!("a mark first, not {orders:?}") };
+    assert!(record.marked.has(0) && record.marked.len() == 1);
+    mirror.on_recorded(0, Ok(()));
+    assert_eq!(mirror.take_orders(), [Order::Begin { request, far: true }]);
+    mirror.on_own(request, Ok(()));
+    assert_eq!(mirror.take_orders(), [], "the partner has not answered");
+    mirror.on_far(request, Ok(()));
+    assert_eq!(mirror.take_orders(), [Order::Done { request, result: Ok(()) }]);
+    // the region is marked: the next write begins at once
+    mirror.write(RequestId(2), 0, (8192, 4096), true);
+    assert_eq!(mirror.take_orders(), [Order::Begin { request: RequestId(2), far: true }]);
+}
+
+#[test]
+fn a_mark_that_cannot_be_written_fails_the_write() {
+    let mut mirror = in_sync(1);
+    mirror.write(RequestId(1), 2, (0, 4096), true);
+    mirror.take_orders();
+    mirror.on_recorded(2, Err(IoError::Gone));
+    let orders = mirror.take_orders();
+    assert!(
+        orders.contains(&Order::Done { request: RequestId(1), result: Err(IoError::Gone) }),
+        "{orders:?}"
+    );
+}
+
+#[test]
+fn a_partner_that_loses_a_drive_stays_and_one_that_loses_more_must_leave() {
+    let mut mirror = in_sync(1);
+    for (number, drive) in [(1, 0), (2, 1)] {
+        mirror.write(RequestId(number), drive, (0, 4096), true);
+        records(&mut mirror);
+        mirror.on_own(RequestId(number), Ok(()));
+    }
+    mirror.on_far(RequestId(1), Err(IoError::Media));
+    assert_eq!(mirror.twin_state(0), TwinState::Out);
+    assert_eq!(mirror.take_orders(), [Order::Done { request: RequestId(1), result: Ok(()) }]);
+    // nothing is sent to a twin that is out
+    mirror.write(RequestId(3), 0, (4096, 4096), true);
+    assert_eq!(mirror.take_orders(), [Order::Begin { request: RequestId(3), far: false }]);
+    mirror.on_own(RequestId(3), Ok(()));
+    mirror.take_orders();
+    mirror.on_far(RequestId(2), Err(IoError::Media));
+    assert!(mirror.take_orders().contains(&Order::PartnerIsUnfit));
+}
+
+#[test]
+fn a_new_drive_is_filled_while_writes_go_to_it() {
+    let mut mirror = in_sync(1);
+    mirror.write(RequestId(1), 0, (0, 4096), true);
+    records(&mut mirror);
+    mirror.on_far(RequestId(1), Err(IoError::Gone));
+    mirror.on_own(RequestId(1), Ok(()));
+    mirror.take_orders();
+    mirror.refill(0);
+    let mut copied = 0;
+    loop {
+        let orders = records(&mut mirror);
+        if orders.is_empty() {
+            break;
+        }
+        for order in orders {
+            let Order::Copy { copy, drive: 0, length_bytes, .. } = order else { panic!("{order:?}") };
+            copied += length_bytes;
+            mirror.on_copied(copy, Ok(()));
+        }
+    }
+    assert_eq!((copied, mirror.twin_state(0)), (512 * KIB, TwinState::Sound));
+}
+
+#[test]
+fn a_partner_of_another_synchrony_lacks_everything() {
+    let mut mirror = in_sync(1);
+    mirror.set_rule(CommitRule::Own);
+    mirror.stop_copying();
+    assert_eq!(mirror.lacking_bytes(), 0, "nothing was written since");
+    let other = Record {
+        generation: 4,
+        synchrony: Synchrony(9),
+        region_bytes: 64 * KIB,
+        marked: crate::Bits::empty(8),
+    };
+    let own = Record { synchrony: Synchrony(10), ..other.clone() };
+    let there = |record: &Record| PartnerDrive::There(Some(record.clone()));
+    mirror.copy();
+    mirror.on_partner(&[there(&own), there(&other), PartnerDrive::There(None)], false);
+    assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
+}

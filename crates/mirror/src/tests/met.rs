@@ -1,0 +1,41 @@
+//! What a batch of runs must have met.
+
+/// How often the interesting things happened.
+#[derive(Default, Debug)]
+pub struct Met {
+    pub takeovers: u32,
+    pub restarts: u32,
+    pub joins: u32,
+    pub partial_copies: u32,
+    pub brief_cuts: u32,
+    pub own_errors: u32,
+    pub held_for_copies: u32,
+    pub partner_restarts: u32,
+}
+
+impl Met {
+    pub fn add(&mut self, other: &Met) {
+        self.takeovers += other.takeovers;
+        self.restarts += other.restarts;
+        self.joins += other.joins;
+        self.partial_copies += other.partial_copies;
+        self.brief_cuts += other.brief_cuts;
+        self.own_errors += other.own_errors;
+        self.held_for_copies += other.held_for_copies;
+        self.partner_restarts += other.partner_restarts;
+    }
+
+    pub fn demand(&self) {
+        let all = [
+            self.takeovers,
+            self.restarts,
+            self.joins,
+            self.partial_copies,
+            self.brief_cuts,
+            self.own_errors,
+            self.held_for_copies,
+            self.partner_restarts,
+        ];
+        assert!(all.iter().all(|&times| times >= 20), "too seldom: {self:?}");
+    }
+}
