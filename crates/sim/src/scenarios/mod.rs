@@ -12,6 +12,7 @@ mod hung;
 mod kept;
 mod layers;
 mod loss;
+mod problems;
 mod proof;
 mod raw;
 mod refused;
@@ -123,6 +124,7 @@ pub const ALL: &[Scenario] = &[
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
     raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
+    problems::PROBLEMS_ARE_TOLD_BY_THEMSELVES,
     figures::FIGURES_ARE_WHAT_HOSTS_DID,
     transfers::TRANSFERS_ARE_WHOLE_AND_BOUNDED,
 ];
