@@ -112,6 +112,34 @@ fn unmap(lab: &mut Lab, host: &Host, pieces: std::ops::Range<u32>) {
     assert_eq!(answer.status, 0, "{:x?}", sense(&answer));
 }
 
+/// The thin pool below the drives is full, not the pool: one problem says so, with advice that helps.
+#[test]
+fn missing_space_below_is_not_called_a_full_pool() {
+    let (mut lab, drives) = array(9, 2, "stripe", 1);
+    let alpha = Host::log_in(&mut lab, 0, ALPHA, 1);
+    alpha.settle(&mut lab, 0);
+    let mut warnings = 0;
+    lab.simulation.world.set_no_space(drives[0], true);
+    let refused = (0..64).find(|&piece| write(&mut lab, &alpha, piece, &mut warnings).is_err());
+    let refused = refused.expect("writes are refused");
+    for _ in 0..3 {
+        let status = lab.status();
+        assert_eq!(codes(&mut lab), [ProblemCode::NoSpaceBelow], "{:?}", status.problems);
+        let reason = &status.pools[0].reason;
+        assert!(reason.contains("no space below /dev/nvme0n1") && !reason.contains("% full"), "{reason}");
+        let action = status.problems[0].action();
+        assert!(action.contains("thin pool") && !action.contains("add a drive"), "{action}");
+        lab.pass(Nanos::from_secs(2));
+    }
+    // the refusals are remembered a little longer, and are nobody's problem any more
+    lab.simulation.world.set_no_space(drives[0], false);
+    lab.pass(Nanos::from_secs(2));
+    assert_eq!(codes(&mut lab), []);
+    assert_eq!(write(&mut lab, &alpha, refused, &mut warnings), Ok(()));
+    lab.pass(Nanos::from_secs(1));
+    assert_eq!(codes(&mut lab), []);
+}
+
 #[test]
 fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
     for (seed, shards) in [(1, 1), (2, 3)] {

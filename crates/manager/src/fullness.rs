@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use base::limits::{SPACE_THRESHOLD_PERCENT, SPACE_WARNING_PERCENT};
-use base::{BLOCK_BYTES, LayerId, PoolId, VolumeId};
+use base::{BLOCK_BYTES, LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Volume};
 use pool::LaneStats;
 
@@ -13,6 +13,9 @@ use shard::{Answer, ShardCall, pool_layer};
 use crate::bin::full_percent;
 use crate::manager::Manager;
 use api::{NextFailure, PoolRoom, Problem, ProblemFacts, RefusedWrites, Subject};
+
+/// How much later than its lane a host's shard may see a refusal.
+const TOLD_LATER: Nanos = Nanos::from_secs(1);
 
 /// The use of a pool's space.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -90,17 +93,25 @@ fn bin_layers(catalog: &Catalog) -> BTreeMap<PoolId, Vec<LayerId>> {
     layers
 }
 
+/// Whether recent refusals of writes may be due to missing space below the drives. That is a problem of its own
+/// ([`ProblemFacts::NoSpaceBelow`]): room in the pool does not help.
+fn refused_below(lanes: &[&LaneStats], now: Nanos) -> bool {
+    let recently = |at: Nanos| now.saturating_sub(at) < shard::REFUSED_LATELY + TOLD_LATER;
+    lanes.iter().any(|lane| lane.stalled || lane.short_of_space_at.is_some_and(recently))
+}
+
 /// The problems of a pool's space, the worst first.
 pub(crate) fn problems(
     pool: &str,
     lanes: &[&LaneStats],
     next_failure: Option<NextFailure>,
     uses: &Uses,
+    now: Nanos,
 ) -> Vec<Problem> {
     let full_percent = full_percent(lanes);
     let room = uses.room();
     let full = match full_percent {
-        _ if !uses.refused.is_empty() => {
+        _ if !uses.refused.is_empty() && !refused_below(lanes, now) => {
             Some(ProblemFacts::WritesRefused { full_percent, writers: uses.refused.clone(), room })
         }
         full if full >= SPACE_THRESHOLD_PERCENT => Some(ProblemFacts::PoolNearlyFull { full_percent, room }),
@@ -134,7 +145,7 @@ mod tests {
     fn at(percent: u64, short_bytes: u64, uses: &Uses) -> Vec<Problem> {
         let lane = LaneStats { capacity_blocks: 1000, live_blocks: percent * 10, ..LaneStats::default() };
         let next = Some(NextFailure { rebuildable: true, short_bytes });
-        problems("fast", &[&lane], next, uses)
+        problems("fast", &[&lane], next, uses, Nanos::from_secs(100))
     }
 
     #[test]
@@ -151,6 +162,30 @@ mod tests {
         let refused = at(60, 0, &uses);
         assert!(refused[0].reason().contains("of host alpha to volume thin"), "{refused:?}");
         assert_eq!(codes(refused), [ProblemCode::WritesRefused]);
+    }
+
+    #[test]
+    fn refusals_for_want_of_space_below_are_not_called_a_full_pool() {
+        let refused = vec![RefusedWrites { host: "alpha".to_owned(), volume: "thin".to_owned() }];
+        let uses = Uses { refused, ..Uses::default() };
+        let codes = |stalled, seconds: Option<u64>, live_blocks| {
+            let short_of_space_at = seconds.map(Nanos::from_secs);
+            let lane = LaneStats {
+                capacity_blocks: 1000,
+                live_blocks,
+                stalled,
+                short_of_space_at,
+                ..LaneStats::default()
+            };
+            let found = problems("fast", &[&lane], None, &uses, Nanos::from_secs(100));
+            found.iter().map(Problem::code).collect::<Vec<_>>()
+        };
+        assert_eq!(codes(false, None, 0), [ProblemCode::WritesRefused]);
+        assert_eq!(codes(true, Some(100), 0), []);
+        assert_eq!(codes(true, Some(100), 850), [ProblemCode::PoolFilling], "this is so as well");
+        // there is space again, and the refusals are remembered a little longer
+        assert_eq!(codes(false, Some(70), 0), []);
+        assert_eq!(codes(false, Some(60), 0), [ProblemCode::WritesRefused]);
     }
 
     #[test]

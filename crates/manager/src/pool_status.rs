@@ -111,7 +111,7 @@ impl View<'_> {
         let next_failure = membership
             .filter(|_| failures_survivable > 0)
             .map(|membership| outlook::next_failure(membership, lanes));
-        let space = fullness::problems(&pool.name, lanes, next_failure, &self.uses);
+        let space = fullness::problems(&pool.name, lanes, next_failure, &self.uses, self.clocks.0);
         let space: Vec<Problem> = space.into_iter().filter(|_| served).collect();
         let harms = || lost.iter().chain(&space).chain(&condition);
         let health = harms().map(Problem::health).max().unwrap_or(Health::Healthy);

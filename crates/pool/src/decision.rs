@@ -61,6 +61,7 @@ decisions! {
     CondemnedChecksums = "evidence: a drive is out for wrong checksums",
     LastDriveKept = "evidence: a drive with errors is kept, none can be spared",
     HungGivenUp = "drive: hangs, and is given up",
+    GoneAfterErrors = "drive: gone, after errors",
     PulledWhileIdle = "drive: gone, found by looking",
     HungTogether = "drive: hangs, as others do, and is waited for",
     CheckpointGivenUp = "log: a checkpoint's entries given up",

@@ -1,5 +1,7 @@
 //! The statistics of a lane.
 
+use base::Nanos;
+
 use crate::counters::LaneCounters;
 use crate::drives::care::note_needed;
 use crate::drives::latency::{DriveLatency, DriveTotals};
@@ -71,6 +73,8 @@ pub struct LaneStats {
     pub stalled: bool,
     /// Drives below which there was no space.
     pub short_of_space: Vec<u8>,
+    /// When there was last no space below a drive.
+    pub short_of_space_at: Option<Nanos>,
     /// Too many drives have failed.
     pub failed: bool,
 }
@@ -144,6 +148,7 @@ impl Lane {
             map_misses: map.misses,
             stalled: self.life.is_stalled() || self.life.is_recovering(),
             short_of_space: self.health.full(),
+            short_of_space_at: self.health.full_at(),
             failed: self.life.has_failed(),
         }
     }

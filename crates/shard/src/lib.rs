@@ -63,6 +63,7 @@ pub use news::{
     Told,
 };
 pub use patience::effective;
+pub use refusals::LATELY as REFUSED_LATELY;
 pub use replica::{Replica, Transfer};
 pub use reports::Reports;
 pub use runners::Runners;

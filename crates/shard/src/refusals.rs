@@ -8,7 +8,7 @@ use base::{Nanos, VolumeId};
 use block::{BlockError, BlockResult};
 
 /// A host that cannot write retries within this time, or has given up.
-const LATELY: Nanos = Nanos::from_secs(30);
+pub const LATELY: Nanos = Nanos::from_secs(30);
 
 /// For each host and volume: when a write was last refused.
 #[derive(Default)]

@@ -47,6 +47,10 @@ pub(crate) struct Drive {
     pub(crate) medium: Medium,
     pub(crate) rates: FaultRates,
     pub(crate) present: bool,
+    /// It was pulled and is still known to the system: it answers with errors until it vanishes.
+    pub(crate) dying: bool,
+    /// Counts pulls, so that a drive which has come back does not vanish by an earlier one.
+    pub(crate) pulls: u32,
     /// Counts appearances: a handle from before the drive was pulled may be dead for ever.
     pub(crate) appearance: u32,
     /// New blocks cannot be allocated, as on a file system that is full.
@@ -80,6 +84,8 @@ impl Drive {
             options,
             rates: FaultRates::NONE,
             present: true,
+            dying: false,
+            pulls: 0,
             appearance: 0,
             no_space: false,
             space_since: Nanos(0),
@@ -181,6 +187,10 @@ impl Drive {
         if first + blocks > self.size_blocks() {
             return Err(IoError::Gone);
         }
+        if self.dying {
+            buffer.fill(0xBD);
+            return Err(IoError::Media);
+        }
         if prng.chance(self.rates.read_error) {
             let at = first + prng.below(blocks.max(1));
             self.spoil(at, counts);
@@ -219,6 +229,9 @@ impl Drive {
             return Err(IoError::Gone);
         }
         let blocks = self.whole_blocks(offset_bytes, data);
+        if self.dying {
+            return Err(IoError::Media);
+        }
         let durable = !self.options.volatile_cache || durable && !self.lies(prng, counts);
         if self.no_space && blocks.iter().any(|&(block, _)| !self.medium.is_allocated(block)) {
             counts.add(FaultKind::NoSpace);

@@ -5,10 +5,46 @@ use base::{BLOCK_BYTES, Nanos};
 use crate::drive::{Drive, DriveNumber};
 use crate::fault::{FaultKind, FaultRates};
 use crate::medium::{Medium, Mood};
-use crate::world::{EventKind, World};
+use crate::world::{EventKind, Inner, World};
 
 /// What a drive held at some time.
 pub struct Snapshot(Medium);
+
+impl Inner {
+    /// See [`World::vanish`].
+    fn vanish(&mut self, drive: DriveNumber, back_after: Option<Nanos>, handles_survive: bool) {
+        let vanished = &mut self.drives[drive.0 as usize];
+        vanished.dying = false;
+        if !std::mem::replace(&mut vanished.present, false) {
+            return;
+        }
+        self.counts.add(FaultKind::DriveVanished);
+        vanished.appearance += u32::from(!handles_survive);
+        vanished.writer = vanished.writer.filter(|_| handles_survive);
+        let mut prng = self.prng.fork();
+        let mood = Mood::draw(&mut prng, vanished.options.tearing);
+        vanished.medium.lose_cache(mood, &mut prng, &mut self.counts);
+        let now = self.now;
+        self.trace.line(now, || format!("drive {} vanishes, back after {back_after:?}", drive.0));
+        if let Some(delay) = back_after {
+            self.schedule(delay, EventKind::DriveReturns(drive));
+        }
+    }
+
+    /// The system notices that a drive was pulled, unless it has come back.
+    pub(crate) fn notice_pulled(
+        &mut self,
+        drive: DriveNumber,
+        pull: u32,
+        back_after: Option<Nanos>,
+        handles_survive: bool,
+    ) {
+        let pulled = &self.drives[drive.0 as usize];
+        if pulled.dying && pulled.pulls == pull {
+            self.vanish(drive, back_after, handles_survive);
+        }
+    }
+}
 
 /// What the workload may do to drives. Each is counted.
 impl World {
@@ -20,23 +56,29 @@ impl World {
     /// The drive disappears with what its cache held; operations on it fail. With `back_after` it returns, and
     /// old handles work again where `handles_survive`.
     pub fn vanish(&self, drive: DriveNumber, back_after: Option<Nanos>, handles_survive: bool) {
+        self.0.borrow_mut().vanish(drive, back_after, handles_survive);
+    }
+
+    /// The drive is pulled, and the system notices it late: for this time it has its size, and every read, write and
+    /// flush is an error. Then it disappears as by [`World::vanish`].
+    pub fn pull(
+        &self,
+        drive: DriveNumber,
+        errors_for: Nanos,
+        back_after: Option<Nanos>,
+        handles_survive: bool,
+    ) {
         let mut inner = self.0.borrow_mut();
-        let inner = &mut *inner;
-        let vanished = &mut inner.drives[drive.0 as usize];
-        if !std::mem::replace(&mut vanished.present, false) {
+        let now = inner.now;
+        let pulled = &mut inner.drives[drive.0 as usize];
+        if !pulled.present || std::mem::replace(&mut pulled.dying, true) {
             return;
         }
-        inner.counts.add(FaultKind::DriveVanished);
-        vanished.appearance += u32::from(!handles_survive);
-        vanished.writer = vanished.writer.filter(|_| handles_survive);
-        let mut prng = inner.prng.fork();
-        let mood = Mood::draw(&mut prng, vanished.options.tearing);
-        vanished.medium.lose_cache(mood, &mut prng, &mut inner.counts);
-        let now = inner.now;
-        inner.trace.line(now, || format!("drive {} vanishes, back after {back_after:?}", drive.0));
-        if let Some(delay) = back_after {
-            inner.schedule(delay, EventKind::DriveReturns(drive));
-        }
+        pulled.pulls += 1;
+        let pull = pulled.pulls;
+        inner.counts.add(FaultKind::DrivePulled);
+        inner.trace.line(now, || format!("drive {} is pulled, and vanishes after {errors_for:?}", drive.0));
+        inner.schedule(errors_for, EventKind::DriveVanishes { drive, pull, back_after, handles_survive });
     }
 
     /// The drive ends in its middle from now on, as a device that was made smaller: what lay beyond is gone.
@@ -63,7 +105,8 @@ impl World {
     }
 
     pub fn is_present(&self, drive: DriveNumber) -> bool {
-        self.0.borrow().drives[drive.0 as usize].present
+        let drive = &self.0.borrow().drives[drive.0 as usize];
+        drive.present && !drive.dying
     }
 
     /// The drive answers nothing until `time` from now; nothing happens where it is stuck already, or was for

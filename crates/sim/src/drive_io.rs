@@ -134,9 +134,13 @@ impl Inner {
                 };
                 done(result)
             }
-            Operation::DriveFlush { drive } => done(self.usable(process, drive).map(|number| {
+            Operation::DriveFlush { drive } => done(self.usable(process, drive).and_then(|number| {
                 let drive = &mut self.drives[number.0 as usize];
+                if drive.dying {
+                    return Err(IoError::Media);
+                }
                 drive.flush(in_flight.mark, &mut self.prng, &mut self.counts);
+                Ok(())
             })),
             Operation::DriveMeasure { drive } => match self.usable(process, drive) {
                 Ok(number) => Outcome::DriveMeasured(self.drives[number.0 as usize].options.size_bytes),
@@ -291,8 +295,9 @@ impl Inner {
 
     pub(crate) fn return_drive(&mut self, number: DriveNumber) {
         let drive = &mut self.drives[number.0 as usize];
-        if !drive.present {
+        if !drive.present || drive.dying {
             drive.present = true;
+            drive.dying = false;
             self.counts.add(FaultKind::DriveReturned);
             let now = self.now;
             self.trace.line(now, || format!("drive {} returns", number.0));

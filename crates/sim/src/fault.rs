@@ -42,6 +42,8 @@ fault_kinds! {
     /// A drive with a volatile cache said that something was durable which was not.
     FlushLied = "lying flush",
     DriveVanished = "drive vanished",
+    /// A drive was pulled, and answers with errors before it vanishes.
+    DrivePulled = "drive pulled",
     DriveReturned = "drive returned",
     DriveOverwritten = "drive overwritten with garbage",
     /// A drive that holds again what it held some time ago.

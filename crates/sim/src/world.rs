@@ -52,6 +52,14 @@ pub(crate) enum EventKind {
     /// Bytes move from this end of a connection towards the other.
     Transfer(u32),
     DriveReturns(DriveNumber),
+    /// A pulled drive stops to answer with errors, and is gone.
+    DriveVanishes {
+        drive: DriveNumber,
+        /// Which pull of the drive it was.
+        pull: u32,
+        back_after: Option<Nanos>,
+        handles_survive: bool,
+    },
 }
 
 struct Scheduled {
@@ -212,6 +220,9 @@ impl Inner {
             }
             EventKind::Transfer(end) => self.transfer(end),
             EventKind::DriveReturns(drive) => self.return_drive(drive),
+            EventKind::DriveVanishes { drive, pull, back_after, handles_survive } => {
+                self.notice_pulled(drive, pull, back_after, handles_survive);
+            }
         }
         Step::Passed
     }

@@ -17,6 +17,8 @@ pub(crate) struct DriveHealth {
     condemned: Cell<Option<u8>>,
     /// Drives below which there was no space for a write that is being retried.
     full: RefCell<BTreeSet<u8>>,
+    /// When there was last no space below a drive.
+    full_at: Cell<Option<Nanos>>,
 }
 
 impl DriveHealth {
@@ -73,13 +75,23 @@ impl DriveHealth {
     }
 
     /// There was no space below a drive.
-    pub fn note_full(&self, drive: u8) {
+    pub fn note_full(&self, drive: u8, now: Nanos) {
         self.full.borrow_mut().insert(drive);
+        self.full_at.set(Some(now));
     }
 
     /// There is space again.
-    pub fn forget_full(&self) {
-        self.full.borrow_mut().clear();
+    pub fn forget_full(&self, now: Nanos) {
+        let mut full = self.full.borrow_mut();
+        if !full.is_empty() {
+            full.clear();
+            self.full_at.set(Some(now));
+        }
+    }
+
+    /// When there was last no space below a drive, as far as is known.
+    pub fn full_at(&self) -> Option<Nanos> {
+        self.full_at.get()
     }
 
     pub fn full(&self) -> Vec<u8> {

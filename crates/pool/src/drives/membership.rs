@@ -7,6 +7,7 @@ use task::{Io, join_all};
 
 use crate::counters::DriveErrors;
 use crate::decision::Decision;
+use crate::drives::departure::lost_as;
 use crate::drives::full::NO_SPACE_RETRY;
 use crate::drives::labels::{chunks_of, erase_labels, read_label};
 use crate::error::PoolError;
@@ -121,8 +122,20 @@ impl Membership {
 
     /// Records a drive as gone on all other drives. On success, the new membership is durable.
     pub async fn take_out(&mut self, io: &Io, drive: u8, error: IoError) -> Result<(), TooFewDrives> {
-        self.set_state(usize::from(drive), lost_as(error));
+        let state = self.lost_as(io, usize::from(drive), error).await;
+        self.set_state(usize::from(drive), state);
         self.write_labels(io).await
+    }
+
+    /// How a drive is lost that returned this error: see [`lost_as`].
+    fn lost_as<'a>(
+        &self,
+        io: &'a Io,
+        index: usize,
+        error: IoError,
+    ) -> impl Future<Output = DriveState> + use<'a> {
+        let end_bytes = LABEL_REGION_BYTES + u64::from(self.members[index].chunks) * self.chunk_bytes;
+        lost_as(io, self.handle(index as u8), end_bytes, error)
     }
 
     /// Adds a drive to the pool; nobody needs its content. On success, this is recorded.
@@ -293,20 +306,21 @@ impl Membership {
             self.generation += 1;
             let online: Vec<usize> =
                 (0..self.members.len()).filter(|&index| self.handle(index as u8).is_some()).collect();
-            let (mut failed, mut full) = (false, false);
+            let (mut failed, mut full) = (Vec::new(), false);
             for (index, result) in self.write_to(io, online).await {
                 match result {
                     Ok(()) => {}
                     // not the drive's fault: retried
                     Err(IoError::NoSpace) => full = true,
-                    Err(error) => {
-                        failed = true;
-                        Decision::LabelRefused.taken();
-                        self.set_state(index, lost_as(error));
-                    }
+                    Err(error) => failed.push((index, error)),
                 }
             }
-            if !failed && !full {
+            let states = failed.iter().map(|&(index, error)| self.lost_as(io, index, error));
+            for (state, &(index, _)) in join_all(states.collect::<Vec<_>>()).await.into_iter().zip(&failed) {
+                Decision::LabelRefused.taken();
+                self.set_state(index, state);
+            }
+            if failed.is_empty() && !full {
                 self.settled = self.generation;
                 return Ok(());
             }
@@ -315,9 +329,4 @@ impl Membership {
             }
         }
     }
-}
-
-/// A drive that vanished may come back and be used; a drive that refuses writes stays out until it is replaced.
-fn lost_as(error: IoError) -> DriveState {
-    if error == IoError::Gone { DriveState::Missing } else { DriveState::Failed }
 }

@@ -2,6 +2,7 @@
 
 pub mod care;
 pub mod create;
+pub mod departure;
 pub mod evidence;
 pub mod full;
 pub mod health;

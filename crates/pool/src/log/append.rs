@@ -327,7 +327,7 @@ impl Lane {
             }
         }
         if self.life.resume() {
-            self.health.forget_full();
+            self.health.forget_full(self.io.now());
         }
         let mut slot = 0;
         for (entry, rider) in header.entries.iter().zip(riders.iter()) {

@@ -112,7 +112,7 @@ impl Lane {
             self.counters.borrow_mut().failed_write(column.drive, error);
             match error {
                 IoError::NoSpace => {
-                    self.health.note_full(column.drive);
+                    self.health.note_full(column.drive, self.io.now());
                     return Written::NoSpace;
                 }
                 IoError::Media | IoError::TimedOut if attempts == 0 => {

@@ -59,6 +59,8 @@ pub struct Who {
     pub second: Vec<DriveOptions>,
     /// The figures for monitoring are compared with what hosts do.
     pub tallies: bool,
+    /// What events tell is compared with the problems all the time.
+    pub compares: bool,
     /// What is known of transfers, where somebody exports and imports volumes.
     pub moves: Option<Rc<mover::Records>>,
 }
@@ -185,7 +187,11 @@ impl ArrayBench {
         let (client, shards, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
         let io = shards[0].borrow().io().clone();
         let tasks = io.clone();
-        tasks.spawn(self.listener(io, outside.clone()).run());
+        let listener = self.listener(io, outside.clone());
+        if self.who.compares {
+            tasks.spawn(listener.clone().keep_comparing());
+        }
+        tasks.spawn(listener.run());
         simulation.world.nudge(client, 0);
         self.clients.push(client);
     }

@@ -115,16 +115,34 @@ impl Listener {
         }
     }
 
-    /// Compares what was told with what the array answers, until they agree or it takes too long.
+    /// Compares what was told with what the array answers.
     pub async fn compare(self) {
+        match self.agrees().await {
+            Ok(()) => {}
+            Err(Apart::NoAnswer(what)) | Err(Apart::Differs(what)) => self.shared.fail(Failure::Broken(what)),
+        }
+    }
+
+    /// The same again and again while hosts are at work, until the array stops.
+    pub async fn keep_comparing(self) {
+        loop {
+            match self.agrees().await {
+                Ok(()) => {}
+                Err(Apart::NoAnswer(_)) => return,
+                Err(Apart::Differs(what)) => return self.shared.fail(Failure::Broken(what)),
+            }
+        }
+    }
+
+    /// Waits until what was told is what the array answers, or it takes too long.
+    async fn agrees(&self) -> Result<(), Apart> {
         let deadline = self.io.now() + QUIET;
         loop {
             self.io.sleep(Nanos::from_secs(1)).await;
             let told: BTreeSet<ProblemKey> = self.known.borrow().problems.keys().cloned().collect();
             let answer = command(&self.io, &self.outside, Command::Problems).await;
             let Ok(Reply::Problems(problems)) = answer else {
-                let what = format!("no problems, but {answer:?}");
-                return self.shared.fail(Failure::Broken(what));
+                return Err(Apart::NoAnswer(format!("no problems, but {answer:?}")));
             };
             let there: BTreeSet<ProblemKey> = problems.iter().map(Problem::key).collect();
             if told == there {
@@ -132,15 +150,21 @@ impl Listener {
                 if !there.is_empty() {
                     Heard::ComparedSome.seen();
                 }
-                return;
+                return Ok(());
             }
             if self.io.now() >= deadline {
                 let not_told: Vec<&ProblemKey> = there.difference(&told).collect();
                 let not_ended: Vec<&ProblemKey> = told.difference(&there).collect();
-                let what =
-                    format!("events did not tell that these began: {not_told:?}, or ended: {not_ended:?}");
-                return self.shared.fail(Failure::Broken(what));
+                return Err(Apart::Differs(format!(
+                    "events did not tell that these began: {not_told:?}, or ended: {not_ended:?}"
+                )));
             }
         }
     }
+}
+
+/// Why what was told was not found to be what the array answers.
+enum Apart {
+    NoAnswer(String),
+    Differs(String),
 }

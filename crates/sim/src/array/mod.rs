@@ -43,6 +43,8 @@ pub use orders::Orders;
 pub use raw::run_raw_devices;
 pub use session::{Ended, HostSession};
 
+/// Longest pause of a host that is at work for minutes.
+const PROBLEMS_PAUSE_NS_MAX: u64 = 2_000_000_000;
 /// Longest pause of a host of a full pool.
 const FULL_BIN_PAUSE_NS_MAX: u64 = 2_000_000_000;
 /// Drives of a pool that the array makes have at least this size; they are sparse here.
@@ -197,6 +199,16 @@ pub fn run_figures(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Resul
     run(seed, plan, Load { rough: Some(rough), tallies: true, ..Load::of_hosts(2) }, prng, trace)
 }
 
+/// Hosts that are at work for minutes, in which nobody gives a command: problems begin and end by themselves.
+pub fn run_problems(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    plan.profile = plan.profile.with_pauses(PROBLEMS_PAUSE_NS_MAX);
+    let rough = Rough { resets_permille: 0, reservations: 0, held_up_ns_max: 0 };
+    run(seed, plan, Load { rough: Some(rough), compares: true, ..Load::of_hosts(2) }, prng, trace)
+}
+
 /// Whole volumes are exported and imported while hosts write to them, connections break and the power goes.
 pub fn run_transfers(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
     let prng = Prng::new(seed);
@@ -245,6 +257,8 @@ struct Load {
     second: Vec<DriveOptions>,
     /// The figures for monitoring are compared with what hosts do.
     tallies: bool,
+    /// What events tell is compared with the problems all the time.
+    compares: bool,
     /// Somebody exports and imports volumes.
     moves: bool,
 }
@@ -259,6 +273,7 @@ impl Load {
             rough: None,
             second: Vec::new(),
             tallies: false,
+            compares: false,
             moves: false,
         }
     }
@@ -298,6 +313,7 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
         rough,
         second: load.second,
         tallies: load.tallies,
+        compares: load.compares,
         moves: load.moves.then(Rc::default),
     };
     let mut memory = memory_of(seed);

@@ -33,6 +33,34 @@ pub const HUNG_DRIVE_IS_GIVEN_UP: Scenario = Scenario {
     },
 };
 
+pub const PULLED_DRIVE_ANSWERS_WITH_ERRORS_FIRST: Scenario = Scenario {
+    name: "pulled-drive-answers-with-errors-first",
+    property: "a pulled drive that answers with I/O errors before it is gone is missing, not failed: it is back when it returns",
+    run: |seed, options| {
+        let protection = Protection::ALL[1 + (seed % 4) as usize];
+        let mut script = Script::new(seed, plain_plan(protection, 5, 400), options);
+        script.start()?;
+        script.write(0, 300)?;
+        let before = counted("drive: gone, after errors");
+        let pulled = script.drive((seed % 5) as usize);
+        script.world().pull(pulled, Nanos::from_millis(100 + seed * 37 % 600), None, false);
+        for block in 0..20 {
+            script.write(block * 10, 10)?;
+        }
+        script.pass(Nanos::from_secs(5))?;
+        if counted("drive: gone, after errors") == before {
+            return Err(Failure::Broken("the drive is not known to have been pulled".to_owned()));
+        }
+        script.verify()?;
+        script.world().return_drive(pulled);
+        script.crash(false);
+        script.start()?;
+        script.verify()?;
+        script.converge()?;
+        script.prove_redundancy()
+    },
+};
+
 pub const PULLED_FROM_AN_IDLE_POOL: Scenario = Scenario {
     name: "pulled-from-an-idle-pool",
     property: "drives that are pulled, made smaller, or hang while nothing is asked of them are noticed within ten seconds (30 where they hang), and what stood on them is rebuilt",

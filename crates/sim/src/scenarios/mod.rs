@@ -12,6 +12,7 @@ mod hung;
 mod kept;
 mod layers;
 mod loss;
+mod problems;
 mod proof;
 mod raw;
 mod refused;
@@ -50,6 +51,7 @@ pub const ALL: &[Scenario] = &[
     crashes::STALE_EPOCH_IS_NOT_REPLAYED,
     crashes::HEADERS_OF_ANOTHER_LIFE,
     hung::HUNG_DRIVE_IS_GIVEN_UP,
+    hung::PULLED_DRIVE_ANSWERS_WITH_ERRORS_FIRST,
     hung::PULLED_FROM_AN_IDLE_POOL,
     hung::WHAT_HANGS_TOGETHER_IS_WAITED_FOR,
     drives::AS_MANY_DRIVES_AS_PROMISED_VANISH,
@@ -122,6 +124,7 @@ pub const ALL: &[Scenario] = &[
     copies::INTERRUPTED_COPIES_ARE_ANSWERED,
     copies::BIN_GIVES_WAY,
     raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
+    problems::PROBLEMS_ARE_TOLD_BY_THEMSELVES,
     figures::FIGURES_ARE_WHAT_HOSTS_DID,
     transfers::TRANSFERS_ARE_WHOLE_AND_BOUNDED,
 ];

@@ -82,7 +82,15 @@ impl Troubles {
             }
             (Trouble::Vanish, Some(drive)) if world.is_present(drive) => {
                 let back_after = prng.chance(500).then(|| Nanos(prng.skewed(1_000, 2_000_000_000)));
-                world.vanish(drive, back_after, prng.chance(500));
+                let handles_survive = prng.chance(500);
+                // by the clock: the seed's other draws stay what they were
+                match world.now().0 {
+                    now if now.is_multiple_of(4) => {
+                        let errors_for = Nanos(now % 1_500_000_000);
+                        world.pull(drive, errors_for, back_after, handles_survive);
+                    }
+                    _ => world.vanish(drive, back_after, handles_survive),
+                }
             }
             (Trouble::Vanish, Some(drive)) => world.return_drive(drive),
             (Trouble::BadSpell, Some(drive)) => {
