@@ -88,8 +88,11 @@ impl Manager {
         if command == Command::Shutdown {
             return self.shut_down().await;
         }
-        if let Some(failure) = &*self.failure.borrow() {
-            return Err(failure.clone());
+        if self.stopping.get() {
+            return Err(CommandError::new(CommandErrorKind::Stopping, "the array is stopping", ""));
+        }
+        if let Some(failure) = self.failure.borrow().clone() {
+            return Err(failure.into());
         }
         if let Command::SnapshotList { volume } = command {
             // counting takes long if there are many; changes need not wait for it
@@ -166,11 +169,9 @@ impl Manager {
 
     /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
     async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
-        let stopping = CommandError::new(CommandErrorKind::Stopping, "the array is stopping", "");
         if self.stopping.replace(true) {
             return Ok(Reply::Stopped);
         }
-        *self.failure.borrow_mut() = Some(stopping);
         drop(self.keeping.acquire(1).await);
         let _lock = self.changes.acquire(1).await;
         self.context.ask_all(|| FrontCall::Quiesce).await;

@@ -11,8 +11,8 @@ use shard::{Answer, FrontCall, pool_layer};
 
 use crate::manager::Manager;
 use api::{
-    ArrayStatus, CommandError, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
-    ProblemFacts, SessionStatus, StoreFailure, Subject, VolumeBacking, VolumeStatus,
+    ArrayStatus, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem, ProblemFacts,
+    SessionStatus, StartFailure, StoreFailure, Subject, VolumeBacking, VolumeStatus,
 };
 
 impl Manager {
@@ -198,7 +198,7 @@ impl Manager {
 /// The problems of the array as a whole; `unsettled`: what could not be repaired at the start.
 fn array_problems(
     stopping: bool,
-    failure: Option<&CommandError>,
+    failure: Option<&StartFailure>,
     ready: bool,
     unsettled: &[StoreFailure],
 ) -> Vec<ProblemFacts> {
@@ -228,13 +228,13 @@ pub(crate) fn mapping_status(catalog: &Catalog, lun: u16, mapping: &Mapping) -> 
 
 #[cfg(test)]
 mod tests {
-    use api::{CommandErrorKind, LaneFailure, NotStored, ProblemCode};
+    use api::{LaneFailure, NotStored, PoolOffline, ProblemCode};
 
     use super::*;
 
     #[test]
     fn the_state_of_the_array_comes_before_what_the_start_left_undone() {
-        let cause = CommandError::new(CommandErrorKind::Unavailable, "no pool has the catalog", "");
+        let cause = StartFailure::CatalogOffline { pool: "fast".to_owned(), why: PoolOffline::NotFound };
         let gap =
             StoreFailure { pool: "fast".to_owned(), what: NotStored::Layer, error: LaneFailure::OutOfSpace };
         let codes = |stopping, failure, ready, unsettled: &[StoreFailure]| {
