@@ -21,6 +21,7 @@ mod sources;
 mod status;
 mod transfer;
 mod upkeep;
+mod volume_condition;
 
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
@@ -58,3 +59,4 @@ pub use transfer::{
     TransferGrant, TransferId, TransferOrder,
 };
 pub use upkeep::{LastScrub, RepairStatus, ScrubStatus, Upkeep};
+pub use volume_condition::VolumeCondition;
