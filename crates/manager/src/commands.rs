@@ -75,6 +75,14 @@ impl Manager {
         }
     }
 
+    /// An array that is stopping, or could not start, refuses changes.
+    fn check_serves(&self) -> Result<(), CommandError> {
+        if self.stopping.get() {
+            return Err(CommandError::new(CommandErrorKind::Stopping, "the array is stopping", ""));
+        }
+        self.failure.borrow().clone().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
     pub(crate) async fn carry_out(
         self: Rc<Self>,
         command: Command,
@@ -88,12 +96,7 @@ impl Manager {
         if command == Command::Shutdown {
             return self.shut_down().await;
         }
-        if self.stopping.get() {
-            return Err(CommandError::new(CommandErrorKind::Stopping, "the array is stopping", ""));
-        }
-        if let Some(failure) = self.failure.borrow().clone() {
-            return Err(failure.into());
-        }
+        self.check_serves()?;
         if let Command::SnapshotList { volume } = command {
             // counting takes long if there are many; changes need not wait for it
             return self.list_snapshots(volume).await;
