@@ -70,6 +70,20 @@ impl fmt::Display for CommandError {
 
 impl std::error::Error for CommandError {}
 
+/// A refused command as a fact of a problem or an event.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct CommandRefusal {
+    pub code: CommandErrorKind,
+    /// The message of the refusal, for people. Nothing compares or parses it.
+    pub detail: String,
+}
+
+impl From<&CommandError> for CommandRefusal {
+    fn from(error: &CommandError) -> CommandRefusal {
+        CommandRefusal { code: error.kind, detail: error.message.clone() }
+    }
+}
+
 impl From<CatalogError> for CommandError {
     fn from(error: CatalogError) -> CommandError {
         use CatalogError::*;

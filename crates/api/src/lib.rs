@@ -21,10 +21,11 @@ mod sources;
 mod status;
 mod transfer;
 mod upkeep;
+mod volume_condition;
 
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
-pub use error::{CommandError, CommandErrorKind};
+pub use error::{CommandError, CommandErrorKind, CommandRefusal};
 pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,
     LoginRefusal, Origin, RepairKind, SessionEnd,
@@ -37,10 +38,11 @@ pub use metrics::{
 pub use names::{HostUpdate, Named};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
-    Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss, DriveTrouble, FileUse, Harm,
-    IoErrorName, JournalTrouble, KeptInService, LaneFailure, LanePart, LoginLimit, LostDrive, NotStored,
-    PoolFailure, PoolOffline, PoolRoom, Problem, ProblemCode, ProblemFacts, ProblemKey, ProblemRow,
-    RefusedWrites, SpareObstacle, StoreFailure, Subject,
+    CatalogFault, CatalogPlace, Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss,
+    DriveTrouble, FileUse, Harm, IoErrorName, JournalTrouble, KeptInService, LaneFailure, LanePart,
+    LoginLimit, LostDrive, NotStored, PoolFailure, PoolOffline, PoolRoom, Problem, ProblemCode, ProblemFacts,
+    ProblemKey, ProblemRow, RefusedWrites, ScheduleFailure, SpareObstacle, StartFailure, StoreFailure,
+    Subject,
 };
 pub use reply::{Caller, Change, Made, Reply, ReplyChannel, patient_caller};
 pub use reservation::AccessState;
@@ -57,3 +59,4 @@ pub use transfer::{
     TransferGrant, TransferId, TransferOrder,
 };
 pub use upkeep::{LastScrub, RepairStatus, ScrubStatus, Upkeep};
+pub use volume_condition::VolumeCondition;

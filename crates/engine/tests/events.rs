@@ -11,6 +11,7 @@ use base::Nanos;
 use base::limits::{EVENT_READERS_MAX, EVENTS_AT_ONCE_MAX, EVENTS_HELD_MAX};
 use common::Lab;
 use common::host::Host;
+use env::IoError;
 use sim::{DriveNumber, DriveOptions, World};
 
 const INITIATOR: &str = "iqn.2001-04.com.example:alpha";
@@ -262,8 +263,8 @@ fn a_journal_that_cannot_be_written_is_a_problem_until_it_can() {
     let mut lab = Lab::new(7, 1, &[]);
     lab.pass(Nanos::from_secs(1));
     lab.events();
-    let trouble = |why: &str| JournalTrouble { path: "/state/events.jsonl".into(), why: why.into() };
-    lab.change(Command::EventsKept(Err(trouble("No space left"))));
+    let trouble = JournalTrouble { path: "/state/events.jsonl".into(), error: IoError::NoSpace };
+    lab.change(Command::EventsKept(Err(trouble)));
     let events = wait_for(&mut lab, &[EventCode::ProblemBegan], 5);
     assert_eq!(events.len(), 1, "{events:#?}");
     let codes: Vec<ProblemCode> = lab.status().problems.iter().map(|problem| problem.code()).collect();

@@ -17,7 +17,7 @@ use scsi::UnitAttention;
 use shard::{AccessAsk, AccessNews, FrontCall, MANAGER, ManagerCall, Told, kept};
 
 use crate::aborting::Aborted;
-use crate::door::Front;
+use crate::front::Front;
 
 /// Carries out a request, on shard 0.
 pub(crate) async fn carry_out(front: &Rc<Front>, ask: AccessAsk) -> Result<(), Refusal> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use shard::{Answer, FrontCall, Replica, Spaces, Stage};
 
 use crate::aborting::{Aborted, wait_for};
-use crate::door::Front;
+use crate::front::Front;
 use crate::session::Session;
 use crate::{access, listener, reservations, task_management};
 use api::SessionEnd;

@@ -20,8 +20,8 @@ use wire::iscsi::LoginStatus;
 
 use crate::admission::Turn;
 use crate::directory::HostDirectory;
-use crate::door::Front;
 use crate::events::Refusal;
+use crate::front::Front;
 use crate::register::key_of;
 use crate::session::{Login, Session};
 use crate::{reservations, scsi_command, task_management};
@@ -75,7 +75,7 @@ pub(crate) async fn serve(
     }
     front.sessions.remove(place);
     front.sums.ended(&front.context.replica.borrow(), &session);
-    session.tell_end(&front.context);
+    session.report_end(&front.context);
     session.gone.open();
     sender.await;
     ticker.await;
@@ -221,7 +221,7 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
                     front.sums.logged_in(&replica, &host, session.portal.borrow().address);
                 }
                 session.log_in(&replica, &front.units, Login { identity, host });
-                session.tell_login(&front.context);
+                session.report_login(&front.context);
                 session.protocol.borrow_mut().complete_login(tsih);
                 carry_out(&front, &session);
             }

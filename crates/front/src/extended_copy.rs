@@ -6,7 +6,7 @@ use pool::CopyRange;
 use scsi::{CopyPart, CopyStretch};
 use shard::{Answer, CopyAsk, CopyGrant, MANAGER, ManagerCall, Target};
 
-use crate::door::Front;
+use crate::front::Front;
 use crate::units::HostUnit;
 
 /// Makes the destination refer to the source's blocks, as far as possible. Returns what has to be copied as data.

@@ -8,7 +8,7 @@ use env::{IoError, ListenerHandle};
 use shard::{SessionPlace, Stage};
 
 use crate::connection;
-use crate::door::Front;
+use crate::front::Front;
 use api::PortalOptions;
 
 /// How long to wait if the system has no room for another connection.

@@ -18,7 +18,7 @@ use scsi::UnitAttention;
 use shard::{FrontCall, MANAGER, ManagerCall, ReservationAsk, ReservationNews, kept};
 
 use crate::aborting::{Aborted, wait_for};
-use crate::door::Front;
+use crate::front::Front;
 use crate::session::{LunNexus, RunningCommand, Session};
 
 /// Carries out a request, on shard 0.

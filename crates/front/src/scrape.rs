@@ -5,7 +5,7 @@ use std::rc::Rc;
 use api::{Load, ShardMetrics};
 use shard::FrontFigures;
 
-use crate::door::Front;
+use crate::front::Front;
 use crate::session::Session;
 
 /// Sessions or volumes that are added up in one turn.

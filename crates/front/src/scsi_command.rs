@@ -14,9 +14,9 @@ use wire::scsi::Lun;
 
 use crate::access;
 use crate::connection::carry_out;
-use crate::door::{Front, Job};
 use crate::extended_copy::by_reference;
 use crate::figures::Arrival;
+use crate::front::{Front, Job};
 use crate::reservations;
 use crate::session::{Abort, LunNexus, NoRoom, RunningCommand, Session};
 use crate::task_set::Place;

@@ -20,7 +20,7 @@ use wire::scsi::Lun;
 
 use crate::aborting::{Aborted, wait_for};
 use crate::connection::carry_out;
-use crate::door::Front;
+use crate::front::Front;
 use crate::reservations;
 use crate::session::{LunNexus, RunningCommand, Session};
 use api::SessionEnd;

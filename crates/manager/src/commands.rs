@@ -75,6 +75,14 @@ impl Manager {
         }
     }
 
+    /// An array that is stopping, or could not start, refuses changes.
+    fn check_serves(&self) -> Result<(), CommandError> {
+        if self.stopping.get() {
+            return Err(CommandError::new(CommandErrorKind::Stopping, "the array is stopping", ""));
+        }
+        self.failure.borrow().clone().map_or(Ok(()), |failure| Err(failure.into()))
+    }
+
     pub(crate) async fn carry_out(
         self: Rc<Self>,
         command: Command,
@@ -88,9 +96,7 @@ impl Manager {
         if command == Command::Shutdown {
             return self.shut_down().await;
         }
-        if let Some(failure) = &*self.failure.borrow() {
-            return Err(failure.clone());
-        }
+        self.check_serves()?;
         if let Command::SnapshotList { volume } = command {
             // counting takes long if there are many; changes need not wait for it
             return self.list_snapshots(volume).await;
@@ -166,11 +172,9 @@ impl Manager {
 
     /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
     async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
-        let stopping = CommandError::new(CommandErrorKind::Stopping, "the array is stopping", "");
         if self.stopping.replace(true) {
             return Ok(Reply::Stopped);
         }
-        *self.failure.borrow_mut() = Some(stopping);
         drop(self.keeping.acquire(1).await);
         let _lock = self.changes.acquire(1).await;
         self.context.ask_all(|| FrontCall::Quiesce).await;

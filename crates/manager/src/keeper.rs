@@ -52,7 +52,7 @@ impl Manager {
             self.keep_spares(id).await;
             self.retire_drives(&membership).await;
             self.empty_slow_drives(&membership, &lanes).await;
-            self.judge_drives(&membership, &lanes).await;
+            self.check_error_thresholds(&membership, &lanes).await;
             self.take_back_drives(id).await;
             self.keep_scrubbing(id, &lanes).await;
             self.record_errors(id, ERRORS_RECORDED_EVERY).await;

@@ -17,7 +17,7 @@
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
-//! | `keeper`, `care`, `members`, `judge`, `slow`, `spares`, `scrub` | looking after pools |
+//! | `keeper`, `care`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
@@ -40,12 +40,12 @@ mod drive_commands;
 mod drive_events;
 mod drives;
 mod error;
+mod error_threshold;
 mod events;
 mod failure;
 mod fullness;
 mod hosts;
 mod identity;
-mod judge;
 mod keeper;
 mod layers;
 mod locate;

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use api::{CommandError, JournalTrouble, PortalOptions, StoreFailure, TransferId};
+use api::{CommandError, JournalTrouble, PortalOptions, StartFailure, StoreFailure, TransferId};
 use base::{ArrayId, HeadId, LayerId, Nanos, PoolId};
 use bytes::Bytes;
-use catalog::{Catalog, Head, HeadPortal};
+use catalog::{Catalog, Head, HeadPortal, NameError};
 use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
@@ -55,7 +55,7 @@ pub struct Manager {
     /// Open when the start has ended, successfully or not.
     pub(crate) ready: Gate,
     /// Why the array cannot be managed.
-    pub(crate) failure: RefCell<Option<CommandError>>,
+    pub(crate) failure: RefCell<Option<StartFailure>>,
     /// Schedules that could not do their work.
     pub(crate) late: RefCell<Vec<Late>>,
     pub(crate) clock: clock::Clock,
@@ -162,7 +162,7 @@ impl Manager {
 
     /// Records in the catalog that this head serves the array, on these portals. Every change from now on is made to this
     /// catalog, by administrators and by hosts, so what is stored next names the head.
-    pub(crate) fn record_head(&self, portals: &[PortalOptions]) -> Result<(), CommandError> {
+    pub(crate) fn record_head(&self, portals: &[PortalOptions]) -> Result<(), NameError> {
         let portal = |options: &PortalOptions| HeadPortal { address: options.address, group: options.group };
         let portals = portals.iter().map(portal).collect();
         let head = Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals };

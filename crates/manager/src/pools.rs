@@ -17,14 +17,14 @@ use crate::probed::Probed;
 use crate::start::decode;
 use crate::state::{Pool, Tried};
 use api::{
-    CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline, StoreFailure,
-    Subject,
+    CatalogPlace, CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline,
+    StartFailure, StoreFailure, Subject,
 };
 
 impl Manager {
     /// Looks at every configured drive and opens the pools of this array that are there. Returns the newest catalog, of
     /// theirs and the `kept` one; `None` if there is no array yet.
-    pub(crate) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
+    pub(crate) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, StartFailure> {
         self.look_at_drives().await;
         let found = self.found_pools();
         let array = match &kept {
@@ -43,7 +43,7 @@ impl Manager {
     }
 
     /// The newest of the `kept` catalog and those in the pools. A pool whose catalog cannot be read is closed.
-    async fn newest_catalog(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, CommandError> {
+    async fn newest_catalog(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, StartFailure> {
         let mut newest = kept;
         let online = self.state.borrow().online();
         for membership in online {
@@ -56,8 +56,8 @@ impl Manager {
                     continue;
                 }
             };
-            let whence = format!("pool {}", membership.name);
-            let stored = bytes.map(|bytes| decode(&bytes, &whence)).transpose()?;
+            let place = CatalogPlace::Pool(membership.name.clone());
+            let stored = bytes.map(|bytes| decode(&bytes, place)).transpose()?;
             let is_newer = |stored: &Catalog| newest.as_ref().is_none_or(|known| stored.is_newer_than(known));
             if let Some(stored) = stored.filter(|stored| stored.array() == membership.array).filter(is_newer)
             {
@@ -69,13 +69,10 @@ impl Manager {
 
     /// The catalog of pools that hold none: the program ended while it stored the first one. Refused if some pool is not
     /// open, because the catalog may be there.
-    fn catalog_of_pools_without(&self, array: ArrayId) -> Result<Catalog, CommandError> {
+    fn catalog_of_pools_without(&self, array: ArrayId) -> Result<Catalog, StartFailure> {
         for pool in &self.state.borrow().pools {
-            if let Some(reason) = &pool.offline {
-                let message =
-                    format!("what describes the array is in pool {}, which is offline: {reason}", pool.name);
-                let hint = "bring its drives back, and restart";
-                return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
+            if let Some(why) = &pool.offline {
+                return Err(StartFailure::CatalogOffline { pool: pool.name.clone(), why: why.clone() });
             }
         }
         Ok(Catalog::new(array, self.parameters.array_name.parse()?))
@@ -201,7 +198,7 @@ impl Manager {
     }
 
     /// Makes the catalog and the pools consistent: finishes or undoes what a crash has left half done.
-    pub(crate) async fn settle_pools(&self) -> Result<(), CommandError> {
+    pub(crate) async fn settle_pools(&self) -> Result<(), StartFailure> {
         self.finish_deletions().await;
         let unknown: Vec<Membership> = {
             let state = self.state.borrow();

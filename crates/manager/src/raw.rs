@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use base::limits::VOLUME_BYTES_MAX;
 use base::{AlignedBuffer, BLOCK_BYTES, Nanos, VolumeId};
-use catalog::{Change, Volume, VolumeKind};
+use catalog::{Change, Volume};
 use env::{DriveHandle, DriveInfo, IoError};
 use task::{join_all, race};
 
@@ -22,7 +22,7 @@ use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::raw_device::{Seen, is_another, seen, volume_bytes};
 use crate::state::RawDevice;
-use api::{DeviceTrouble, Health, Problem, ProblemFacts};
+use api::{DeviceTrouble, Problem, VolumeCondition};
 
 const LOOK_EVERY: Nanos = Nanos::from_secs(4);
 /// A device that does not answer within this time is not known to be gone.
@@ -197,21 +197,19 @@ impl Manager {
         state.raw.iter().filter_map(problem).collect()
     }
 
-    /// The health of a raw volume, and why it is not healthy.
-    pub(crate) fn raw_health(&self, volume: &Volume) -> (Health, String) {
-        let VolumeKind::Raw { path } = &volume.backing else { return (Health::Healthy, String::new()) };
+    /// The condition of a raw volume with this device.
+    pub(crate) fn raw_condition(&self, volume: &Volume, path: &str) -> VolumeCondition {
         let state = self.state.borrow();
+        let path = path.to_owned();
         let Some(raw) = state.raw.iter().find(|raw| raw.volume == volume.id) else {
-            return (Health::Offline, format!("{path} has not been opened"));
+            return VolumeCondition::DeviceNotOpened { path };
         };
         match (&raw.drive, raw.left_bytes(volume)) {
-            (Err(error), _) => (Health::Offline, format!("{path}: {error}")),
+            (Err(trouble), _) => VolumeCondition::DeviceUnusable { path, trouble: *trouble },
             (Ok(_), Some(left_bytes)) => {
-                let smaller =
-                    ProblemFacts::VolumeDeviceSmaller { left_bytes, volume_bytes: volume.size_bytes };
-                (Health::Degraded, smaller.reason())
+                VolumeCondition::DeviceSmaller { left_bytes, volume_bytes: volume.size_bytes }
             }
-            (Ok(_), None) => (Health::Healthy, String::new()),
+            (Ok(_), None) => VolumeCondition::Healthy,
         }
     }
 }

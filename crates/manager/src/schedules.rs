@@ -11,7 +11,7 @@ use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 use crate::manager::Manager;
 use crate::state::{Late, Missed};
 use api::{
-    CommandError, CommandErrorKind, EventFacts, Keep, Problem, ProblemFacts, Reply, ScheduleOrder,
+    CommandError, EventFacts, Keep, Problem, ProblemFacts, Reply, ScheduleFailure, ScheduleOrder,
     ScheduleStatus, Subject,
 };
 
@@ -78,7 +78,7 @@ impl Manager {
     }
 
     /// Takes due snapshots. If it returns a volume, that volume was not available now, and is left out.
-    async fn take_scheduled(&self, name: &str) -> Result<Option<String>, CommandError> {
+    async fn take_scheduled(&self, name: &str) -> Result<Option<String>, ScheduleFailure> {
         let now_ms = self.context.io.wall_clock_ms();
         let (volumes, offline): (Vec<Volume>, Vec<Volume>) = {
             let state = self.state.borrow();
@@ -90,7 +90,7 @@ impl Manager {
         };
         if volumes.is_empty() {
             return match offline.first() {
-                Some(volume) => Err(cannot_be_had(volume)),
+                Some(volume) => Err(ScheduleFailure::PoolOffline { volume: volume.name.to_string() }),
                 None => Ok(None),
             };
         }
@@ -151,9 +151,4 @@ impl Manager {
         };
         self.late.borrow().iter().map(problem).collect()
     }
-}
-
-fn cannot_be_had(volume: &Volume) -> CommandError {
-    let message = format!("the pool of volume {} is offline", volume.name);
-    CommandError::new(CommandErrorKind::Unavailable, message, "")
 }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use catalog::Catalog;
 
 use crate::manager::Manager;
-use api::{CommandError, CommandErrorKind, EventFacts, Subject};
+use api::{CatalogPlace, CommandError, EventFacts, StartFailure, Subject};
 
 impl Manager {
     /// Starts the array, and reports the result.
@@ -32,12 +32,12 @@ impl Manager {
             self.context.io.spawn(self.clone().watch_raw_devices());
         }
         let started = self.started.borrow_mut().take().expect("an array starts once");
-        started(result);
+        started(result.map_err(CommandError::from));
     }
 
-    async fn bring_up(&self) -> Result<(), CommandError> {
+    async fn bring_up(&self) -> Result<(), StartFailure> {
         let kept = self.parameters.state.borrow_mut().take();
-        let kept = kept.map(|bytes| decode(&bytes, "the head's state directory")).transpose()?;
+        let kept = kept.map(|bytes| decode(&bytes, CatalogPlace::StateDirectory)).transpose()?;
         let catalog = self.open_pools(kept).await?;
         self.state.borrow_mut().catalog = match catalog {
             Some(catalog) => catalog,
@@ -58,17 +58,13 @@ impl Manager {
     }
 
     /// The catalog of a new array.
-    fn new_catalog(&self) -> Result<Catalog, CommandError> {
+    fn new_catalog(&self) -> Result<Catalog, StartFailure> {
         let name = self.parameters.array_name.parse()?;
         Ok(Catalog::new(ArrayId(self.context.io.random_u128()), name))
     }
 }
 
 /// Reads a stored catalog.
-pub(crate) fn decode(bytes: &[u8], whence: &str) -> Result<Catalog, CommandError> {
-    Catalog::decode(bytes).map_err(|error| {
-        let hint =
-            error.hint().unwrap_or_else(|| "nothing was changed; restore it, or move it away".to_owned());
-        CommandError::new(CommandErrorKind::Unavailable, format!("{whence}: {error}"), hint)
-    })
+pub(crate) fn decode(bytes: &[u8], place: CatalogPlace) -> Result<Catalog, StartFailure> {
+    Catalog::decode(bytes).map_err(|error| StartFailure::CatalogUnreadable { place, fault: error.into() })
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
 use crate::care::Care;
-use api::{CommandError, DeviceTrouble, DriveContent, LostDrive, PoolOffline, PortalOptions};
+use api::{DeviceTrouble, DriveContent, LostDrive, PoolOffline, PortalOptions, ScheduleFailure};
 use base::{ArrayId, DriveId, Nanos, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
@@ -158,7 +158,7 @@ pub(crate) struct Late {
 
 pub(crate) enum Missed {
     /// It will be tried again.
-    Failed(CommandError),
+    Failed(ScheduleFailure),
     /// The pool of this volume was offline; the time for the snapshot has passed.
     Volume(String),
 }

@@ -11,8 +11,8 @@ use shard::{Answer, FrontCall, pool_layer};
 
 use crate::manager::Manager;
 use api::{
-    ArrayStatus, CommandError, Health, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem,
-    ProblemFacts, SessionStatus, StoreFailure, Subject, VolumeBacking, VolumeStatus,
+    ArrayStatus, HostStatus, Made, MappingStatus, PortalOptions, PortalStatus, Problem, ProblemFacts,
+    SessionStatus, StartFailure, StoreFailure, Subject, VolumeBacking, VolumeCondition, VolumeStatus,
 };
 
 impl Manager {
@@ -119,23 +119,19 @@ impl Manager {
     fn volume_status(&self, id: VolumeId) -> Option<VolumeStatus> {
         let state = self.state.borrow();
         let volume = state.catalog.volume(id)?;
-        let (backing, reason) = match &volume.backing {
+        let (backing, condition) = match &volume.backing {
             VolumeKind::Pool { pool, .. } => {
                 let name =
                     state.catalog.pool(*pool).map_or_else(|| pool.to_string(), |pool| pool.name.to_string());
-                let reason = match state.is_pool_online(*pool) {
-                    true => String::new(),
-                    false => format!("pool {name} is offline"),
+                let condition = match state.is_pool_online(*pool) {
+                    true => VolumeCondition::Healthy,
+                    false => VolumeCondition::PoolOffline { pool: name.clone() },
                 };
-                (VolumeBacking::Pool(name), reason)
+                (VolumeBacking::Pool(name), condition)
             }
-            VolumeKind::Raw { path } => (VolumeBacking::Raw(path.clone()), String::new()),
-            VolumeKind::Memory {} => (VolumeBacking::Memory, String::new()),
-            VolumeKind::Null {} => (VolumeBacking::Null, String::new()),
-        };
-        let (health, reason) = match reason.is_empty() {
-            true => self.raw_health(volume),
-            false => (Health::Offline, reason),
+            VolumeKind::Raw { path } => (VolumeBacking::Raw(path.clone()), self.raw_condition(volume, path)),
+            VolumeKind::Memory {} => (VolumeBacking::Memory, VolumeCondition::Healthy),
+            VolumeKind::Null {} => (VolumeBacking::Null, VolumeCondition::Healthy),
         };
         Some(VolumeStatus {
             id: id.0,
@@ -146,8 +142,8 @@ impl Manager {
             write_back: volume.write_back,
             naa: volume.naa.to_string(),
             serial: volume.serial.clone(),
-            health,
-            reason,
+            health: condition.health(),
+            reason: condition.reason(),
             access: self.volume_access(id),
             clone_of: volume.clone_of.clone(),
             snapshots: 0,
@@ -198,7 +194,7 @@ impl Manager {
 /// The problems of the array as a whole; `unsettled`: what could not be repaired at the start.
 fn array_problems(
     stopping: bool,
-    failure: Option<&CommandError>,
+    failure: Option<&StartFailure>,
     ready: bool,
     unsettled: &[StoreFailure],
 ) -> Vec<ProblemFacts> {
@@ -228,13 +224,13 @@ pub(crate) fn mapping_status(catalog: &Catalog, lun: u16, mapping: &Mapping) -> 
 
 #[cfg(test)]
 mod tests {
-    use api::{CommandErrorKind, LaneFailure, NotStored, ProblemCode};
+    use api::{LaneFailure, NotStored, PoolOffline, ProblemCode};
 
     use super::*;
 
     #[test]
     fn the_state_of_the_array_comes_before_what_the_start_left_undone() {
-        let cause = CommandError::new(CommandErrorKind::Unavailable, "no pool has the catalog", "");
+        let cause = StartFailure::CatalogOffline { pool: "fast".to_owned(), why: PoolOffline::NotFound };
         let gap =
             StoreFailure { pool: "fast".to_owned(), what: NotStored::Layer, error: LaneFailure::OutOfSpace };
         let codes = |stopping, failure, ready, unsettled: &[StoreFailure]| {

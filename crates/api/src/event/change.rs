@@ -28,7 +28,7 @@ impl AskedChange {
                 EventFacts::ChangeMade { command, origin, lines, hosts_affected }
             }
             Ok(_) => return None,
-            Err(cause) => EventFacts::ChangeRefused { command, origin, cause: cause.clone() },
+            Err(cause) => EventFacts::ChangeRefused { command, origin, cause: cause.into() },
         };
         Some((self.subject, facts))
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    CommandError, CommandErrorKind, DriveLoss, DriveTrouble, LostDrive, PoolOffline, PoolRoom, Problem,
+    CommandErrorKind, CommandRefusal, DriveLoss, DriveTrouble, LostDrive, PoolOffline, PoolRoom, Problem,
     ProblemFacts,
 };
 
@@ -39,7 +39,7 @@ fn of_people() -> Vec<(Subject, EventFacts)> {
     let root = || Origin::Local { user: 0, name: Some("root".to_owned()), process: Some(812) };
     let remote = Origin::Remote { address: "10.0.0.9:51122".to_owned() };
     let message = "there is a volume called \"vm-01\" already";
-    let cause = CommandError::new(CommandErrorKind::AlreadyExists, message, "choose another name");
+    let cause = CommandRefusal { code: CommandErrorKind::AlreadyExists, detail: message.to_owned() };
     let host = || Subject::Host("pve1".to_owned());
     let initiator = || "iqn.1993-08.org.debian:01:abc".to_owned();
     let (peer, portal) = (|| "10.0.0.7:40112".to_owned(), || "10.0.0.1:3260".to_owned());

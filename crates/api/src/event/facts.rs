@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use super::parts::{Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
 use super::{CommandKind, EventCode, EventSeverity};
-use crate::{CommandError, DriveTrouble, PoolOffline, Problem};
+use crate::{CommandRefusal, DriveTrouble, PoolOffline, Problem};
 
 /// A code with its facts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
@@ -16,7 +16,7 @@ pub enum EventFacts {
     ProblemChanged { before: Box<Problem>, problem: Box<Problem> },
     ProblemEnded { problem: Box<Problem> },
     ChangeMade { command: CommandKind, origin: Origin, lines: Vec<String>, hosts_affected: Vec<String> },
-    ChangeRefused { command: CommandKind, origin: Origin, cause: CommandError },
+    ChangeRefused { command: CommandKind, origin: Origin, cause: CommandRefusal },
     ApiRefused {},
     SessionBegan { initiator: String, peer: String, portal: String },
     SessionEnded { initiator: String, peer: String, portal: String, end: SessionEnd },

@@ -61,7 +61,7 @@ const PEOPLE: &[EventRow] = &[
         code: EventCode::ChangeRefused,
         severity: Some(EventSeverity::Info),
         meaning: "A command that would have changed something was not carried out.",
-        facts: &[COMMAND, ORIGIN, ("cause", "the error: its code, its message, and what to do about it")],
+        facts: &[COMMAND, ORIGIN, ("cause", "the refusal: its code, and its message as `detail`")],
     },
     EventRow {
         code: EventCode::ApiRefused,

@@ -19,7 +19,7 @@ impl EventFacts {
             ChangeMade { origin, lines, hosts_affected, .. } => {
                 format!("{origin}: {}", changed(lines, hosts_affected))
             }
-            ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.message),
+            ChangeRefused { origin, cause, .. } => format!("{origin}: refused: {subject}: {}", cause.detail),
             ApiRefused {} => format!("{subject}: the API refused it: no token, or a wrong one"),
             SessionBegan { initiator, peer, portal } => {
                 format!("{}: logged in at {portal}", who(subject, Some(initiator), peer))

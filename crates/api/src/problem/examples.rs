@@ -3,7 +3,7 @@
 use env::IoError;
 
 use super::*;
-use crate::{CommandError, CommandErrorKind, RepairStatus};
+use crate::RepairStatus;
 
 const NOVEMBER_MS: u64 = 1_795_694_400_000;
 
@@ -11,20 +11,16 @@ pub(super) fn examples() -> Vec<Problem> {
     of_the_array().into_iter().chain(of_pools()).chain(of_drives()).collect()
 }
 
-fn cause(message: &str, hint: &str) -> CommandError {
-    CommandError::new(CommandErrorKind::Unavailable, message, hint)
-}
-
 fn of_the_array() -> Vec<Problem> {
     use ProblemFacts::*;
     let volume = || Subject::volume("old-lun");
     let schedule = || Subject::Schedule("nightly".to_owned());
     let offline =
-        "what describes the array is in pool fast, which is offline: none of its drives can be used";
+        StartFailure::CatalogOffline { pool: "fast".to_owned(), why: super::PoolOffline::NoUsableDrive };
     let not_stored =
         StoreFailure { pool: "fast".to_owned(), what: NotStored::Catalog, error: LaneFailure::OutOfSpace };
     let all = [
-        (Subject::Array, ArrayFailed { cause: cause(offline, "bring its drives back, and restart") }),
+        (Subject::Array, ArrayFailed { cause: offline }),
         (Subject::Array, ArrayStarting {}),
         (Subject::Array, ArrayStopping {}),
         (Subject::Array, StartIncomplete { cause: not_stored }),
@@ -32,7 +28,7 @@ fn of_the_array() -> Vec<Problem> {
             Subject::Array,
             EventsNotKept(JournalTrouble {
                 path: "/var/lib/tangelo/events.jsonl".to_owned(),
-                why: "No space left on device (os error 28)".to_owned(),
+                error: IoError::NoSpace,
             }),
         ),
         (
@@ -64,7 +60,7 @@ fn of_the_array() -> Vec<Problem> {
                 latest_ms: NOVEMBER_MS + 86_400_000 * 30,
             },
         ),
-        (schedule(), ScheduleFailed { cause: cause("the pool of volume disk is offline", "") }),
+        (schedule(), ScheduleFailed { cause: ScheduleFailure::PoolOffline { volume: "disk".to_owned() } }),
         (schedule(), ScheduleIncomplete { volume: "disk".to_owned() }),
         (volume(), VolumeDeviceUnusable { trouble: DeviceTrouble::Error { error: IoError::Gone } }),
         (volume(), VolumeDeviceSmaller { left_bytes: 4 << 20, volume_bytes: 8 << 20 }),

@@ -6,17 +6,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::ProblemCode;
+use super::cause::{ScheduleFailure, StartFailure};
 use super::failure::StoreFailure;
 use super::io_error::IoErrorName;
 use super::parts::*;
-use crate::{CommandError, RepairStatus};
+use crate::RepairStatus;
 
 /// A code with its facts.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "code", content = "facts", rename_all = "kebab-case")]
 pub enum ProblemFacts {
     ArrayFailed {
-        cause: CommandError,
+        cause: StartFailure,
     },
     ArrayStarting {},
     ArrayStopping {},
@@ -46,7 +47,7 @@ pub enum ProblemFacts {
         latest_ms: u64,
     },
     ScheduleFailed {
-        cause: CommandError,
+        cause: ScheduleFailure,
     },
     ScheduleIncomplete {
         volume: String,

@@ -10,6 +10,7 @@
 //! `words.rs`. `docs/problems.md` is made from the same table. Nothing outside this folder may make a sentence about a
 //! problem, or read one.
 
+mod cause;
 mod code;
 #[cfg(test)]
 mod document;
@@ -28,6 +29,7 @@ mod table_pools;
 mod words;
 mod words_pools;
 
+pub use cause::{CatalogFault, CatalogPlace, ScheduleFailure, StartFailure};
 pub use code::ProblemCode;
 pub use facts::ProblemFacts;
 pub use failure::{Contradiction, LaneFailure, LanePart, NotStored, PoolFailure, StoreFailure};

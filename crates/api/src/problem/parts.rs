@@ -28,8 +28,9 @@ pub enum LoginLimit {
 pub struct JournalTrouble {
     /// The file that cannot be written.
     pub path: String,
-    /// The system's words for it.
-    pub why: String,
+    #[serde(with = "IoErrorName")]
+    #[schema(value_type = IoErrorName)]
+    pub error: IoError,
 }
 
 /// Why the device of a raw volume cannot be used.

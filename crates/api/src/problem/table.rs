@@ -24,7 +24,8 @@ impl ProblemCode {
     }
 }
 
-const CAUSE: (&str, &str) = ("cause", "the error: its code, its message, and what to do about it");
+const CAUSE: (&str, &str) =
+    ("cause", "why, with its facts; for a refusal its code, and its message as `detail`");
 
 const ARRAY: &[ProblemRow] = &[
     ProblemRow {
@@ -34,7 +35,7 @@ const ARRAY: &[ProblemRow] = &[
         harm: Harm::Array,
         data: DataSafety::Unreachable,
         meaning: "The start has failed. Nothing is served, and commands are refused.",
-        action: "do what the cause says, then restart",
+        action: "put right what the cause names, then restart",
         facts: &[CAUSE],
     },
     ProblemRow {
@@ -78,7 +79,7 @@ const ARRAY: &[ProblemRow] = &[
         data: DataSafety::Safe,
         meaning: "The journal of events in the head's state directory cannot be written. Events are shown from memory, and are forgotten at the next start. It is tried again with each event, and every half minute.",
         action: "make room for the file, or repair its file system",
-        facts: &[("path", "the file that cannot be written"), ("why", "the system's words for it")],
+        facts: &[("path", "the file that cannot be written"), ("error", "the error")],
     },
     ProblemRow {
         code: ProblemCode::PortalNotListening,
@@ -140,7 +141,7 @@ const ARRAY: &[ProblemRow] = &[
         harm: Harm::Other,
         data: DataSafety::Safe,
         meaning: "The snapshots that are due could not be taken. The schedule tries again every minute.",
-        action: "do what the cause says; it is tried again every minute",
+        action: "put right what the cause names; it is tried again every minute",
         facts: &[CAUSE],
     },
     ProblemRow {

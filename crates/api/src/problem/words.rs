@@ -5,7 +5,6 @@ use base::units::size;
 
 use super::words_pools as pools;
 use super::{FileUse, LoginLimit, ProblemFacts, SpareObstacle, Subject};
-use crate::CommandError;
 
 const DATA_DOUBTED: &str =
     "the last scrub found data that could neither be read nor rebuilt; none is known to be lost now";
@@ -15,11 +14,11 @@ impl ProblemFacts {
     pub fn reason(&self) -> String {
         use ProblemFacts::*;
         match self {
-            ArrayFailed { cause } => cause.message.clone(),
+            ArrayFailed { cause } => cause.to_string(),
             ArrayStarting {} => "it is starting".to_owned(),
             ArrayStopping {} => "the array is stopping".to_owned(),
             StartIncomplete { cause } => format!("at the start, {cause}"),
-            EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.why),
+            EventsNotKept(trouble) => format!("events cannot be kept: {}: {}", trouble.path, trouble.error),
             PortalNotListening { error } => error.to_string(),
             LoginsRefused { initiator, logins, limit, sessions_max } => {
                 logins_refused(initiator, *logins, *limit, *sessions_max)
@@ -30,7 +29,7 @@ impl ProblemFacts {
             SnapshotsFromFuture { snapshots, latest, latest_ms } => {
                 from_future(*snapshots, latest, *latest_ms)
             }
-            ScheduleFailed { cause } => format!("it cannot do what it should: {}", cause.message),
+            ScheduleFailed { cause } => format!("it cannot do what it should: {cause}"),
             ScheduleIncomplete { volume } => schedule_incomplete(volume),
             VolumeDeviceUnusable { trouble } => format!("its device cannot be used: {trouble}"),
             VolumeDeviceSmaller { left_bytes, volume_bytes } => pools::smaller(*left_bytes, *volume_bytes),
@@ -87,9 +86,11 @@ impl ProblemFacts {
     pub fn action(&self, subject: &Subject) -> String {
         use ProblemFacts::*;
         let name = subject.name();
+        let of_row = || self.code().row().action.to_owned();
+        let or_of_row = |action: String| if action.is_empty() { of_row() } else { action };
         match self {
-            ArrayFailed { cause } => cause.hint.clone(),
-            ScheduleFailed { cause } => tried_again(cause),
+            ArrayFailed { cause } => or_of_row(cause.action()),
+            ScheduleFailed { cause } => or_of_row(cause.action().to_owned()),
             PoolOffline { needs_reload: true, .. } => pools::RELOAD.to_owned(),
             PoolDegraded { drives, repair, lost_bytes } => {
                 pools::rebuild_action(drives, repair.as_ref(), *lost_bytes).to_owned()
@@ -141,7 +142,7 @@ impl ProblemFacts {
             | DriveErrors { .. }
             | DriveSlow { .. }
             | DriveOfAnotherArray { .. }
-            | DriveFileRemoved { .. } => self.code().row().action.to_owned(),
+            | DriveFileRemoved { .. } => of_row(),
         }
     }
 }
@@ -199,13 +200,6 @@ fn clock_doubted(says_ms: u64, expected_ms: u64, at_start: bool) -> String {
         false => format!("it has jumped from {expected} to {says}"),
     };
     format!("{what}: until it has run steadily for a day, schedules delete no snapshots")
-}
-
-fn tried_again(cause: &CommandError) -> String {
-    match cause.hint.as_str() {
-        "" => "it is tried again every minute".to_owned(),
-        hint => format!("{hint}; it is tried again every minute"),
-    }
 }
 
 fn file_removed(used_by: &FileUse) -> String {

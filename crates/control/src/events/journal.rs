@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use api::{Event, JournalTrouble};
 use base::limits::{EVENTS_HELD_MAX, JOURNAL_FILE_BYTES_MAX};
+use env::IoError;
 use serde::Deserialize;
 
 /// What earlier runs have left.
@@ -69,7 +70,7 @@ impl Journal {
         }
         self.write().map_err(|error| {
             self.file = None;
-            JournalTrouble { path: self.path.display().to_string(), why: error.to_string() }
+            JournalTrouble { path: self.path.display().to_string(), error: io_error(&error) }
         })
     }
 
@@ -100,6 +101,18 @@ impl Journal {
         file.seek(SeekFrom::Start(self.bytes))?;
         File::open(&self.directory)?.sync_all()?;
         Ok(file)
+    }
+}
+
+fn io_error(error: &io::Error) -> IoError {
+    match error.kind() {
+        io::ErrorKind::NotFound => IoError::NotFound,
+        io::ErrorKind::PermissionDenied => IoError::PermissionDenied,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            IoError::NoSpace
+        }
+        io::ErrorKind::ReadOnlyFilesystem => IoError::ReadOnly,
+        _ => error.raw_os_error().map_or(IoError::Media, IoError::Other),
     }
 }
 
@@ -230,7 +243,7 @@ mod tests {
         journal.append(&[event(1)]).unwrap();
         journal.file = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
         let trouble = journal.append(&[event(2)]).unwrap_err();
-        assert!(trouble.why.contains("No space left"), "{trouble:?}");
+        assert_eq!(trouble.error, IoError::NoSpace, "{trouble:?}");
         let mut file = OpenOptions::new().append(true).open(directory.path().join("events.jsonl")).unwrap();
         file.write_all(b"{\"sequ").unwrap();
         journal.append(&[]).unwrap();

@@ -1,4 +1,5 @@
-//! Connections that have not logged in yet, and discovery sessions. They own nothing, so they give way to others.
+//! Connections that have not logged in yet, and discovery sessions. They carry no commands, so they are closed if others
+//! need their place.
 //!
 //! If a shard has the maximum number of them, it still accepts the next one and closes the oldest connection of the
 //! address that has most of them. So an address that opens many idle connections shuts out only itself.
@@ -16,17 +17,17 @@ use api::{LoginRefusal, SessionEnd};
 
 /// Which of these connections, oldest first, is closed for a newcomer: the oldest one of the address that has most of
 /// them.
-fn gives_way(guests: &[Source], newcomer: Source) -> Option<usize> {
+fn victim(candidates: &[Source], newcomer: Source) -> Option<usize> {
     let count = |source: Source| {
-        guests.iter().filter(|&&other| other == source).count() + usize::from(source == newcomer)
+        candidates.iter().filter(|&&other| other == source).count() + usize::from(source == newcomer)
     };
-    let loudest = guests.iter().map(|&source| count(source)).max()?;
-    guests.iter().position(|&source| count(source) == loudest)
+    let most = candidates.iter().map(|&source| count(source)).max()?;
+    candidates.iter().position(|&source| count(source) == most)
 }
 
 impl Session {
     /// Whether this is a connection without a login, or a discovery session.
-    fn is_guest(&self) -> bool {
+    fn is_evictable(&self) -> bool {
         let login = self.login.borrow();
         let discovers = login.as_ref().is_none_or(|login| login.identity.kind == SessionKind::Discovery);
         discovers && !self.ended.get() && !self.login_pending.get()
@@ -43,16 +44,17 @@ impl Sessions {
         self.all().iter().filter(|session| is_normal(session)).count()
     }
 
-    /// Whether a connection from this address is accepted. A guest may be closed for it.
+    /// Whether a connection from this address is accepted. A connection may be closed for it.
     pub(crate) fn has_room_for(&self, newcomer: IpAddr) -> bool {
-        let guests: Vec<Rc<Session>> = self.all().into_iter().filter(|session| session.is_guest()).collect();
-        if guests.len() < LOGINS_PER_SHARD_MAX && self.len() < CONNECTIONS_PER_SHARD_MAX {
+        let candidates: Vec<Rc<Session>> =
+            self.all().into_iter().filter(|session| session.is_evictable()).collect();
+        if candidates.len() < LOGINS_PER_SHARD_MAX && self.len() < CONNECTIONS_PER_SHARD_MAX {
             return true;
         }
-        let sources: Vec<Source> = guests.iter().map(|session| Source::of(session.peer().ip())).collect();
-        let Some(index) = gives_way(&sources, Source::of(newcomer)) else { return false };
-        guests[index].note_refusal(LoginRefusal::GaveWay);
-        guests[index].drop_now(SessionEnd::GaveWay);
+        let sources: Vec<Source> = candidates.iter().map(|session| Source::of(session.peer().ip())).collect();
+        let Some(index) = victim(&sources, Source::of(newcomer)) else { return false };
+        candidates[index].note_refusal(LoginRefusal::GaveWay);
+        candidates[index].drop_now(SessionEnd::GaveWay);
         true
     }
 }
@@ -66,13 +68,14 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_of_the_loudest_address_gives_way() {
+    fn the_oldest_of_the_address_with_most_is_closed() {
         let [a, b, c] = ["10.0.0.1", "10.0.0.2", "10.0.0.3"];
-        let choose = |guests: &[&str], newcomer: &str| gives_way(&sources(guests), sources(&[newcomer])[0]);
+        let choose =
+            |candidates: &[&str], newcomer: &str| victim(&sources(candidates), sources(&[newcomer])[0]);
         assert_eq!(choose(&[], a), None);
         assert_eq!(choose(&[b, a, a], c), Some(1));
-        assert_eq!(choose(&[b, a, a], a), Some(1), "who is loud shuts out itself");
+        assert_eq!(choose(&[b, a, a], a), Some(1), "an address with many shuts out only itself");
         assert_eq!(choose(&[a, b], b), Some(1), "the newcomer counts");
-        assert_eq!(choose(&[a, b], c), Some(0), "the oldest, where none is louder");
+        assert_eq!(choose(&[a, b], c), Some(0), "the oldest, if no address has more than another");
     }
 }

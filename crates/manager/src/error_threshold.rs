@@ -17,7 +17,7 @@ enum Verdict {
 impl Manager {
     /// Takes out a drive with too many errors: one in a round, because each change affects which of the others are
     /// needed.
-    pub(crate) async fn judge_drives(&self, membership: &Membership, lanes: &[&LaneStats]) {
+    pub(crate) async fn check_error_thresholds(&self, membership: &Membership, lanes: &[&LaneStats]) {
         let id = membership.pool;
         let patience = {
             let state = self.state.borrow();

@@ -48,7 +48,7 @@ impl Session {
     }
 
     /// Discovery that goes well is not reported: some hosts look for targets every few seconds.
-    pub(crate) fn tell_login(&self, context: &Rc<Context>) {
+    pub(crate) fn report_login(&self, context: &Rc<Context>) {
         if !self.is_discovery() {
             let (subject, facts) = self.ends().began();
             context.report(subject, facts);
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// The session is over.
-    pub(crate) fn tell_end(&self, context: &Rc<Context>) {
+    pub(crate) fn report_end(&self, context: &Rc<Context>) {
         let ends = self.ends();
         let timed_out = Refusal::Login(LoginRefusal::TimedOut);
         let event = if self.is_logged_in() {
@@ -64,8 +64,8 @@ impl Session {
             (!self.is_discovery()).then(|| ends.ended(end))
         } else {
             let refusal = self.refusal_noted.get();
-            let told = refusal.filter(|refusal| ends.initiator.is_some() || *refusal != timed_out);
-            told.map(|refusal| ends.refused(refusal))
+            let reported = refusal.filter(|refusal| ends.initiator.is_some() || *refusal != timed_out);
+            reported.map(|refusal| ends.refused(refusal))
         };
         if let Some((subject, facts)) = event {
             context.report(subject, facts);
