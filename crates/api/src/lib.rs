@@ -25,6 +25,7 @@ mod volume_condition;
 
 pub use command::{Command, NewBacking, NewChap, NewHost, NewPool, NewVolume, PortalOptions};
 pub use drives::{DriveContent, DriveErrors, DriveState, DriveStatus};
+pub use env::IoError;
 pub use error::{CommandError, CommandErrorKind, CommandRefusal};
 pub use event::{
     AskedChange, CommandKind, Event, EventCode, EventFacts, EventPage, EventRow, EventSeverity, Expiry,

@@ -3,142 +3,13 @@
 mod common;
 
 use api::{
-    ArrayStatus, CommandErrorKind, DriveContent, DriveState, Health, NewBacking, NewPool, NewSettings,
-    NewVolume, NextFailure, PoolStatus, Upkeep,
+    ArrayStatus, CommandErrorKind, DriveContent, DriveState, Health, NewSettings, NextFailure, PoolStatus,
+    Upkeep,
 };
 use api::{Command, Reply};
 use api::{ProblemCode, Subject};
 use base::Nanos;
-use common::Lab;
-use common::host::Host;
-use sim::{DriveNumber, DriveOptions, FaultRates, World};
-
-const GIB: u64 = 1 << 30;
-const INITIATOR: &str = "iqn.1993-08.org.debian:01:abc";
-const PIECE: usize = 64 << 10;
-
-/// An array with one pool and one volume, a host that has written to it, and what it wrote.
-struct Bench {
-    lab: Lab,
-    drives: Vec<DriveNumber>,
-    host: Option<Host>,
-    pieces: u32,
-}
-
-fn path(number: usize) -> String {
-    format!("/dev/sd{}", (b'a' + number as u8) as char)
-}
-
-/// The first `members` of `drives` drives make up the pool.
-fn bench(seed: u64, protection: &str, members: usize, drives: usize) -> Bench {
-    let world = World::new(seed, None);
-    let numbers = (0..drives).map(|n| world.add_drive(DriveOptions::new(&path(n), GIB))).collect();
-    let paths: Vec<String> = (0..drives).map(path).collect();
-    let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
-    let pool = NewPool {
-        name: "fast".into(),
-        protection: protection.into(),
-        width: None,
-        drives: paths[..members].to_vec(),
-        force: Vec::new(),
-    };
-    lab.change(Command::PoolCreate { pool, dry_run: false });
-    let backing = NewBacking::Pool("fast".into());
-    let volume =
-        NewVolume { name: "vm".into(), backing, size_bytes: Some(GIB), block_bytes: 512, write_back: false };
-    lab.change(Command::VolumeCreate { volume, dry_run: false });
-    lab.create_host("pve", INITIATOR);
-    lab.map("vm", "pve", 0, false);
-    let mut bench = Bench { lab, drives: numbers, host: None, pieces: 0 };
-    bench.log_in();
-    bench.write(40);
-    bench
-}
-
-fn piece(number: u32) -> Vec<u8> {
-    (0..PIECE).map(|byte| (byte as u32 ^ number.wrapping_mul(0x9E37_79B9) >> 8) as u8).collect()
-}
-
-impl Bench {
-    fn log_in(&mut self) {
-        let host = Host::log_in(&mut self.lab, 0, INITIATOR, 1);
-        host.settle(&mut self.lab, 0);
-        self.host = Some(host);
-    }
-
-    /// Writes this many more pieces.
-    fn write(&mut self, count: u32) {
-        let host = self.host.as_ref().unwrap();
-        for number in self.pieces..self.pieces + count {
-            // distributed over both lanes
-            host.write(&mut self.lab, 0, number * 3000, &piece(number));
-        }
-        self.pieces += count;
-    }
-
-    fn check_data(&mut self) {
-        let host = self.host.as_ref().unwrap();
-        for number in 0..self.pieces {
-            let read = host.read(&mut self.lab, 0, number * 3000, (PIECE / 512) as u16);
-            assert!(read == piece(number), "piece {number} differs");
-        }
-    }
-
-    fn pool(&mut self) -> PoolStatus {
-        self.lab.status().pools[0].clone()
-    }
-
-    fn wait_for(&mut self, what: &str, seconds: u64, done: impl Fn(&PoolStatus) -> bool) -> PoolStatus {
-        for _ in 0..seconds {
-            let pool = self.pool();
-            if done(&pool) {
-                return pool;
-            }
-            self.lab.pass(Nanos::from_secs(1));
-        }
-        panic!("not {what} within {seconds} s: {:#?}", self.lab.status());
-    }
-
-    fn wait_healthy(&mut self, drives: usize, survives: u8) {
-        let what = format!("healthy with {drives} drives, surviving {survives}");
-        self.wait_for(&what, 120, |pool| {
-            let state = (pool.health, pool.failures_survivable, pool.drives.len());
-            state == (Health::Healthy, survives, drives) && pool.repair.is_none()
-        });
-    }
-
-    fn upkeep(&mut self, upkeep: Upkeep) -> Vec<String> {
-        self.lab.change(Command::Upkeep { upkeep, dry_run: false }).lines
-    }
-
-    fn refused(&mut self, upkeep: Upkeep, kind: CommandErrorKind, text: &str) {
-        for dry_run in [true, false] {
-            let error = self.lab.command(Command::Upkeep { upkeep: upkeep.clone(), dry_run }).unwrap_err();
-            assert_eq!(error.kind, kind, "{error}");
-            assert!(error.message.contains(text), "{error} does not say {text}");
-        }
-    }
-
-    fn restart(&mut self) {
-        self.host = None;
-        self.lab.kill();
-        self.lab.restart();
-        assert_eq!(self.lab.start_result(), Ok(()));
-        self.log_in();
-    }
-
-    /// Overwrites some of the first chunk of each lane from outside.
-    fn spoil(&mut self, number: usize) {
-        for block in (20..500).step_by(40) {
-            let block = pool::LABEL_REGION_BYTES / 4096 + block;
-            self.lab.simulation.world.poke(self.drives[number], block, &[0xA5; 4096]);
-        }
-    }
-
-    fn vanish(&mut self, number: usize) {
-        self.lab.simulation.world.vanish(self.drives[number], None, false);
-    }
-}
+use common::pool_bench::{Bench, PIECE, bench, path};
 
 fn pool(name: &str) -> String {
     name.to_owned()
@@ -354,35 +225,6 @@ fn errors_are_counted_for_ever() {
         bench.restart();
         assert_eq!(bench.pool().drives[0].errors, counted);
     }
-}
-
-/// Linux answers operations on a pulled SAS drive with I/O errors at first; its size becomes 0 a moment later.
-#[test]
-fn a_pulled_drive_that_first_answers_with_errors_is_missing_and_comes_back() {
-    for (seed, errors_for) in [(60, 50), (61, 300), (62, 700)] {
-        let mut bench = bench(seed, "parity-1", 4, 4);
-        let pulled = bench.drives[1];
-        bench.lab.simulation.world.pull(pulled, Nanos::from_millis(errors_for), None, false);
-        bench.write(80);
-        let lost = |pool: &PoolStatus| pool.drives.iter().any(|drive| drive.state != DriveState::Online);
-        let pool = bench.wait_for("without a drive", 30, lost);
-        assert_eq!(pool.drives[1].state, DriveState::Missing, "errors for {errors_for} ms");
-        bench.lab.simulation.world.return_drive(pulled);
-        bench.wait_healthy(4, 1);
-        bench.check_data();
-    }
-}
-
-#[test]
-fn a_drive_that_is_there_and_refuses_writes_has_failed() {
-    let mut bench = bench(63, "parity-1", 4, 4);
-    let rates = FaultRates { write_error: 1000, ..FaultRates::NONE };
-    bench.lab.simulation.world.set_fault_rates(bench.drives[1], rates);
-    bench.write(80);
-    let lost = |pool: &PoolStatus| pool.drives.iter().any(|drive| drive.state != DriveState::Online);
-    let pool = bench.wait_for("without a drive", 30, lost);
-    assert_eq!(pool.drives[1].state, DriveState::Failed);
-    bench.check_data();
 }
 
 impl Bench {

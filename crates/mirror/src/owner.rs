@@ -49,8 +49,9 @@ pub enum Order {
     /// End the connection and make a new one: what is on its way over the old one does not count any more. The partner waits until all of
     /// it has ended.
     Reconnect,
-    /// The partner is to record on its drives that both are in sync since this, and nothing is marked.
-    TellSynchrony(Synchrony),
+    /// The partner is to record on these drives that both are in sync by this name, and nothing is marked. Not on drives that are being
+    /// filled: what these lack has no marks.
+    TellSynchrony { synchrony: Synchrony, drives: Vec<usize> },
     /// The head is to be told.
     Tell(StoreEvent),
     /// More of the partner's drives have failed than its copy survives, or it has started anew and may have lost what its drives had
@@ -208,6 +209,8 @@ impl Mirror {
                 twin.lacking.remove(piece);
                 if twin.lacking.is_empty() && twin.state == TwinState::Filling {
                     twin.state = TwinState::Sound;
+                    // the new drive has no record yet
+                    self.tell_synchrony();
                 }
             }
             // the partner's copy has there what it had: as little use as the own one, until the pool writes it anew
@@ -232,7 +235,7 @@ impl Mirror {
             let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
             self.out.extend(again.map(|request| Order::SendAgain { request }));
             // it may not have arrived over the connection before
-            self.out.extend(self.in_sync.map(Order::TellSynchrony));
+            self.tell_synchrony();
         } else {
             for (twin, news) in self.twins.iter_mut().zip(twins) {
                 twin.on_partner(news);
@@ -244,7 +247,7 @@ impl Mirror {
         self.go_on();
     }
 
-    /// A failed twin has a new drive.
+    /// A failed twin has a new drive. What was sent to the one before must not reach it, so requests name drives by their ids.
     pub fn refill(&mut self, drive: usize) {
         let twin = &mut self.twins[drive];
         assert_eq!(twin.state, TwinState::Out, "only a twin that is out gets a new drive");
@@ -306,8 +309,15 @@ impl Mirror {
     pub fn joined(&mut self, synchrony: Synchrony) {
         self.in_sync = Some(synchrony);
         self.twins.iter_mut().for_each(|twin| twin.joined(synchrony));
-        self.out.push(Order::TellSynchrony(synchrony));
+        self.tell_synchrony();
         self.go_on();
+    }
+
+    fn tell_synchrony(&mut self) {
+        let Some(synchrony) = self.in_sync else { return };
+        let is_sound = |&drive: &usize| self.twins[drive].state == TwinState::Sound;
+        let drives = (0..self.twins.len()).filter(is_sound).collect();
+        self.out.push(Order::TellSynchrony { synchrony, drives });
     }
 
     fn lose_twin(&mut self, drive: usize) {
@@ -317,6 +327,8 @@ impl Mirror {
         }
         twin.state = TwinState::Out;
         twin.lacking.insert_all();
+        twin.copying.clear();
+        self.copies.retain(|_, (copied, _)| *copied != drive);
         let waiting: Vec<RequestId> =
             self.requests.iter().filter(|(_, request)| request.drive == drive).map(|(&id, _)| id).collect();
         for id in waiting {

@@ -14,9 +14,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use api::{Event, JournalTrouble};
+use api::{Event, IoError, JournalTrouble};
 use base::limits::{EVENTS_HELD_MAX, JOURNAL_FILE_BYTES_MAX};
-use env::IoError;
 use serde::Deserialize;
 
 /// What earlier runs have left.

@@ -3,6 +3,7 @@
 
 pub mod copy;
 pub mod host;
+pub mod pool_bench;
 
 use std::cell::RefCell;
 use std::net::SocketAddr;

@@ -119,9 +119,16 @@ fn a_new_drive_is_filled_while_writes_go_to_it() {
             break;
         }
         for order in orders {
-            let Order::Copy { copy, drive: 0, length_bytes, .. } = order else { panic!("{order:?}") };
-            copied += length_bytes;
-            mirror.on_copied(copy, Ok(()));
+            match order {
+                Order::Copy { copy, drive: 0, length_bytes, .. } => {
+                    copied += length_bytes;
+                    mirror.on_copied(copy, Ok(()));
+                }
+                Order::TellSynchrony { .. } => {
+                    assert_eq!(copied, 512 * KIB, "when the new drive has everything")
+                }
+                other => panic!("{other:?}"),
+            }
         }
     }
     assert_eq!((copied, mirror.twin_state(0)), (512 * KIB, TwinState::Sound));
@@ -144,4 +151,23 @@ fn a_partner_of_another_synchrony_lacks_everything() {
     mirror.copy();
     mirror.on_partner(&[there(&own), there(&other), PartnerDrive::There(None)], false);
     assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
+}
+
+#[test]
+fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
+    let mut mirror = Mirror::new(vec![(geometry(), None)], 0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    let pieces = |mirror: &mut Mirror| {
+        mirror.on_partner(&[PartnerDrive::There(None)], true);
+        let copy = |order| match order {
+            Order::Copy { copy, .. } => Some(copy),
+            _ => None,
+        };
+        mirror.take_orders().into_iter().filter_map(copy).collect::<Vec<_>>()
+    };
+    let old = pieces(&mut mirror);
+    let new = pieces(&mut mirror);
+    assert!(!old.is_empty() && old.len() == new.len());
+    assert!(old.iter().all(|&copy| !mirror.wants(copy)) && new.iter().all(|&copy| mirror.wants(copy)));
 }

@@ -11,6 +11,9 @@ pub struct Met {
     pub own_errors: u32,
     pub held_for_copies: u32,
     pub partner_restarts: u32,
+    pub failed_drives: u32,
+    pub takeovers_without_a_drive: u32,
+    pub returned_drives: u32,
 }
 
 impl Met {
@@ -23,6 +26,9 @@ impl Met {
         self.own_errors += other.own_errors;
         self.held_for_copies += other.held_for_copies;
         self.partner_restarts += other.partner_restarts;
+        self.failed_drives += other.failed_drives;
+        self.returned_drives += other.returned_drives;
+        self.takeovers_without_a_drive += other.takeovers_without_a_drive;
     }
 
     pub fn demand(&self) {
@@ -35,6 +41,9 @@ impl Met {
             self.own_errors,
             self.held_for_copies,
             self.partner_restarts,
+            self.failed_drives,
+            self.returned_drives,
+            self.takeovers_without_a_drive,
         ];
         assert!(all.iter().all(|&times| times >= 20), "too seldom: {self:?}");
     }

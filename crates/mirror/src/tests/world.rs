@@ -1,17 +1,20 @@
 //! An owner and a partner. The register is one value, and a head that is cut off leaves at once.
 
+mod partner;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use base::prng::Prng;
 use env::IoError;
-use pair::{CommitRule, StoreEvent, Term};
+use pair::{CommitRule, StoreEvent};
 
 use super::drives::Drive;
 use super::met::Met;
 use crate::geometry::Geometry;
-use crate::owner::{CopyId, Mirror, Order, PartnerDrive, RequestId};
+use crate::owner::{CopyError, CopyId, Mirror, Order, RequestId};
 use crate::record::{Record, Synchrony};
 use crate::side::Side;
+use crate::twin::TwinState;
 
 const DRIVES: usize = 2;
 const BLOCK_BYTES: u64 = 4096;
@@ -53,7 +56,7 @@ enum OwnWork {
 enum Far {
     Request(RequestId, Request),
     Copy { copy: CopyId, drive: usize, first: usize, values: Vec<u64> },
-    Joined(Synchrony),
+    Joined { synchrony: Synchrony, drives: Vec<usize> },
 }
 
 pub struct World {
@@ -67,7 +70,10 @@ pub struct World {
     wire: VecDeque<Far>,
     /// At the partner, and whether the connection that brought it still stands.
     far_work: Vec<(Far, bool)>,
-    answers: Vec<Far>,
+    /// What the partner has done, and whether its drive took it.
+    answers: Vec<(Far, bool)>,
+    /// Drives of the partner that have failed.
+    failed: [bool; DRIVES],
     is_connected: bool,
     side: Side,
     starts: u64,
@@ -93,6 +99,7 @@ impl World {
             wire: VecDeque::new(),
             far_work: Vec::new(),
             answers: Vec::new(),
+            failed: [false; DRIVES],
             is_connected: false,
             side: Side::default(),
             starts: 0,
@@ -111,9 +118,12 @@ impl World {
         let troubles_permille = self.prng.between(2, 30) as u32;
         for _ in 0..steps {
             if self.prng.chance(troubles_permille) {
-                match self.prng.below(5) {
+                match self.prng.below(8) {
                     0 => self.lose_owner(),
                     1 => self.restart_partner(),
+                    2 => self.fail_drive(),
+                    3 => self.replace_drives(),
+                    4 => self.return_drives(),
                     _ => self.cut(),
                 }
                 self.follow_orders();
@@ -124,7 +134,8 @@ impl World {
                 19..45 => self.end_own_work(),
                 45..60 => self.deliver(),
                 60..76 => self.end_far_work(),
-                76..92 => self.answer(),
+                76..90 => self.answer(),
+                90..92 => self.mirror.settle(),
                 _ => self.connect(),
             }
             self.follow_orders();
@@ -140,6 +151,7 @@ impl World {
             self.end_far_work();
             self.answer();
             self.connect();
+            self.replace_drives();
             self.follow_orders();
             self.check();
             let rests = self.own_work.is_empty() && self.wire.is_empty() && self.far_work.is_empty();
@@ -254,83 +266,18 @@ impl World {
         }
     }
 
-    fn deliver(&mut self) {
-        let Some(far) = self.wire.pop_front() else { return };
-        self.side.begin(Term(self.starts + 1)).expect("the term of this connection");
-        self.far_work.push((far, true));
-    }
-
-    fn end_far_work(&mut self) {
-        if self.far_work.is_empty() {
-            return;
-        }
-        let index = self.prng.index(self.far_work.len());
-        let (far, counts) = self.far_work.swap_remove(index);
-        self.apply_far(&far);
-        self.side.ended();
-        if counts {
-            self.answers.push(far);
-        }
-    }
-
-    fn apply_far(&mut self, far: &Far) {
-        let partner = self.partner();
-        match far {
-            Far::Request(_, request) => apply(&mut self.sides[partner], request),
-            Far::Copy { drive, first, values, .. } => {
-                for (index, &value) in values.iter().enumerate() {
-                    self.sides[partner][*drive].write(first + index, value, true);
-                }
-            }
-            Far::Joined(synchrony) => {
-                for drive in &mut self.sides[partner] {
-                    let generation = drive.record().map_or(0, |record| record.generation) + 1;
-                    let marked = crate::Bits::empty(geometry().regions());
-                    let region_bytes = geometry().region_bytes();
-                    drive.write_record(Record { generation, synchrony: *synchrony, region_bytes, marked });
-                }
-            }
-        }
-    }
-
     fn answer(&mut self) {
         if self.answers.is_empty() {
             return;
         }
         let index = self.prng.index(self.answers.len());
         match self.answers.swap_remove(index) {
-            Far::Request(id, _) => self.mirror.on_far(id, Ok(())),
-            Far::Copy { copy, .. } => self.mirror.on_copied(copy, Ok(())),
-            Far::Joined(_) => {}
+            (Far::Request(id, _), true) => self.mirror.on_far(id, Ok(())),
+            (Far::Request(id, _), false) => self.mirror.on_far(id, Err(IoError::Media)),
+            (Far::Copy { copy, .. }, true) => self.mirror.on_copied(copy, Ok(())),
+            (Far::Copy { copy, .. }, false) => self.mirror.on_copied(copy, Err(CopyError::Far)),
+            (Far::Joined { .. }, _) => {}
         }
-    }
-
-    fn connect(&mut self) {
-        if self.is_connected || self.side.accept(Term(self.starts + 1)).is_err() {
-            return;
-        }
-        self.is_connected = true;
-        let is_same_start = self.seen_start == self.starts;
-        self.seen_start = self.starts;
-        if self.phase == Phase::Alone {
-            self.phase = Phase::Copying;
-            self.mirror.copy();
-        } else {
-            self.met.brief_cuts += 1;
-        }
-        let partner = &self.sides[self.partner()];
-        let records: Vec<_> = partner.iter().map(|drive| PartnerDrive::There(drive.record())).collect();
-        self.mirror.on_partner(&records, is_same_start);
-        let bytes = self.mirror.lacking_bytes();
-        self.met.partial_copies += u32::from(bytes > 0 && bytes < BLOCKS as u64 * BLOCK_BYTES);
-    }
-
-    fn disconnect(&mut self) {
-        self.is_connected = false;
-        self.wire.clear();
-        self.answers.clear();
-        self.far_work.iter_mut().for_each(|(_, counts)| *counts = false);
-        self.side.refuse();
     }
 
     fn cut(&mut self) {
@@ -346,28 +293,6 @@ impl World {
             self.mirror.set_rule(CommitRule::Own);
         }
         self.mirror.stop_copying();
-    }
-
-    /// The work of a machine that loses its power may have been done.
-    fn lose_far_work(&mut self) {
-        for (far, _) in std::mem::take(&mut self.far_work) {
-            if self.prng.chance(500) {
-                self.apply_far(&far);
-            }
-            self.side.ended();
-        }
-    }
-
-    fn restart_partner(&mut self) {
-        self.met.partner_restarts += 1;
-        self.disconnect();
-        self.lose_far_work();
-        let partner = self.partner();
-        self.sides[partner].iter_mut().for_each(|drive| drive.lose_power(&mut self.prng));
-        self.starts += 1;
-        if self.phase != Phase::InSync || self.prng.chance(500) {
-            self.leave();
-        }
     }
 
     fn lose_owner(&mut self) {
@@ -395,6 +320,7 @@ impl World {
                 self.end_far_work();
             }
             self.met.takeovers += 1;
+            self.lose_unsound_drives();
             self.owner = self.partner();
             self.sides[self.owner].iter_mut().for_each(Drive::flush);
         } else {
@@ -452,7 +378,7 @@ impl World {
                 let synchrony = Synchrony(u128::from(self.prng.next_u64()) + 1);
                 self.mirror.joined(synchrony);
             }
-            Order::TellSynchrony(synchrony) => self.send(Far::Joined(synchrony)),
+            Order::TellSynchrony { synchrony, drives } => self.send(Far::Joined { synchrony, drives }),
             Order::Tell(_) => {}
             Order::PartnerIsUnfit => self.leave(),
         }
@@ -486,18 +412,21 @@ impl World {
         let counts = self.phase == Phase::InSync && self.seen_start == self.starts;
         for drive in 0..DRIVES {
             let (own, far) = (&self.sides[self.owner][drive], &self.sides[partner][drive]);
+            let is_sound = !self.failed[drive] && self.mirror.twin_state(drive) == TwinState::Sound;
             for block in 0..BLOCKS {
                 let (acknowledged, durable) = (self.acknowledged[drive][block], self.durable[drive][block]);
                 assert!(
                     own.read(block) >= acknowledged && own.durable(block) >= durable,
                     "own {drive}.{block}"
                 );
-                if counts {
+                if counts && is_sound {
                     assert!(far.read(block) >= acknowledged, "the partner lacks {drive}.{block}");
                     assert!(far.durable(block) >= durable, "the partner may lose {drive}.{block}");
                 }
             }
-            self.check_marks(drive);
+            if !self.failed[drive] {
+                self.check_marks(drive);
+            }
         }
     }
 
