@@ -9,7 +9,7 @@
 //! | `twin` | a drive and its twin |
 //! | `owner` | the owner's side: writes to both, copies what the partner lacks |
 //! | `side` | the partner's side: takes writes of one term |
-//! | `tests` | two sides with drives that have caches, a connection, power cuts and takeovers, from seeds |
+//! | `tests` | single cases (`cases`); two sides (`world`) with drives that have caches (`drives`), a connection, power cuts and takeovers, from seeds, and what these must have met (`met`) |
 
 mod bits;
 mod geometry;
