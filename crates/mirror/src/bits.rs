@@ -72,6 +72,12 @@ impl Bits {
         }
     }
 
+    /// Keeps the numbers for which this holds.
+    pub fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        let gone: Vec<u32> = self.iter().filter(|&number| !keep(number)).collect();
+        gone.into_iter().for_each(|number| self.remove(number));
+    }
+
     pub fn insert_all(&mut self) {
         self.words.fill(u64::MAX);
         let rest = self.end % 64;

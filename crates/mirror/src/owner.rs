@@ -263,13 +263,7 @@ impl Mirror {
             self.twins.iter_mut().for_each(Twin::lacks_what_is_marked);
             self.copy_again();
             self.out.push(Order::Reconnect);
-            let ids: Vec<RequestId> = self.requests.keys().copied().collect();
-            for id in ids {
-                if let Some(begun) = self.requests.get_mut(&id).and_then(|request| request.begun.as_mut()) {
-                    begun.awaits_far = false;
-                }
-                self.end_if_done(id);
-            }
+            self.stop_waiting_for_far(|_| true);
         }
         self.rule = rule;
         self.told = None;
@@ -329,17 +323,22 @@ impl Mirror {
         twin.lacking.insert_all();
         twin.copying.clear();
         self.copies.retain(|_, (copied, _)| *copied != drive);
-        let waiting: Vec<RequestId> =
-            self.requests.iter().filter(|(_, request)| request.drive == drive).map(|(&id, _)| id).collect();
-        for id in waiting {
-            if let Some(begun) = self.requests.get_mut(&id).and_then(|request| request.begun.as_mut()) {
-                begun.awaits_far = false;
-            }
-            self.end_if_done(id);
-        }
+        self.stop_waiting_for_far(|request| request.drive == drive);
         if !self.is_fit() {
             self.out.push(Order::PartnerIsUnfit);
         }
+    }
+
+    /// Requests that have begun do not wait for the partner any more.
+    fn stop_waiting_for_far(&mut self, which: impl Fn(&Request) -> bool) {
+        let mut ids = Vec::new();
+        for (&id, request) in self.requests.iter_mut().filter(|(_, request)| which(request)) {
+            if let Some(begun) = &mut request.begun {
+                begun.awaits_far = false;
+                ids.push(id);
+            }
+        }
+        ids.into_iter().for_each(|id| self.end_if_done(id));
     }
 
     fn is_fit(&self) -> bool {

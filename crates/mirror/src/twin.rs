@@ -238,10 +238,7 @@ impl Twin {
             self.recorded = record;
         } else {
             // the slot may hold either: the next record goes there again, and only what both say counts as marked
-            let both =
-                self.recorded.marked.iter().filter(|&region| record.marked.has(region)).collect::<Vec<_>>();
-            self.recorded.marked = Bits::empty(self.geometry.regions());
-            both.into_iter().for_each(|region| self.recorded.marked.insert(region));
+            self.recorded.marked.retain(|region| record.marked.has(region));
         }
     }
 }
