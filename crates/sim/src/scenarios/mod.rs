@@ -41,6 +41,24 @@ fn counted(name: &str) -> u64 {
     crate::counts().find(|(other, _)| *other == name).expect("the name of a count").1
 }
 
+/// Runs at least `least` times, and until each of these counts has grown; at most `most` times.
+fn until_met<T, const N: usize>(
+    names: [&str; N],
+    least: u64,
+    most: u64,
+    mut run: impl FnMut(u64) -> Result<T, Failure>,
+) -> Result<(), Failure> {
+    let met = || names.map(counted);
+    let before = met();
+    for n in 0..most {
+        if n >= least && met().iter().zip(before).all(|(now, before)| *now > before) {
+            return Ok(());
+        }
+        run(n)?;
+    }
+    Err(Failure::Broken(format!("in {most} runs, not all of {names:?} were met: {:?}", met())))
+}
+
 /// Every scenario.
 pub const ALL: &[Scenario] = &[
     crashes::POWER_CUT_AFTER_EVERY_WRITE,

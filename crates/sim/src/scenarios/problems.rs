@@ -4,24 +4,16 @@ use base::Nanos;
 use pool::Protection;
 
 use super::script::plain_plan;
-use super::{Scenario, counted};
+use super::{Scenario, until_met};
 use crate::array::run_problems;
 use crate::seed::{Plan, Trouble};
-use crate::workload::{Failure, VolumePlan};
+use crate::workload::VolumePlan;
 
 pub const PROBLEMS_ARE_TOLD_BY_THEMSELVES: Scenario = Scenario {
     name: "problems-are-told-by-themselves",
     property: "a problem that begins or ends by what hosts do, or by time alone, is told by an event within a minute",
     run: |seed, mut options| {
-        let met = || MET.map(counted);
-        let before = met();
-        for n in 0..RUNS_MAX {
-            if n >= RUNS && met().iter().zip(before).all(|(now, before)| *now > before) {
-                return Ok(());
-            }
-            run_problems(seed * 100 + n, plan(seed + n), options.trace.take())?;
-        }
-        Err(Failure::Broken(format!("in {RUNS_MAX} runs, not all of {MET:?} were met: {:?}", met())))
+        until_met(MET, RUNS, RUNS_MAX, |n| run_problems(seed * 100 + n, plan(seed + n), options.trace.take()))
     },
 };
 

@@ -4,25 +4,19 @@ use base::Nanos;
 use pool::Protection;
 
 use super::script::plain_plan;
-use super::{Scenario, counted};
+use super::{Scenario, until_met};
 use crate::array::run_transfers;
 use crate::seed::{Plan, Trouble};
-use crate::workload::{Failure, VolumePlan};
+use crate::workload::VolumePlan;
 
 pub const TRANSFERS_ARE_WHOLE_AND_BOUNDED: Scenario = Scenario {
     name: "transfers-are-whole-and-bounded",
     property: "an export is of one moment while hosts write, an import is whole or not at all, and slow or vanished readers hold \
                no more memory than they may and give it back",
     run: |seed, mut options| {
-        let met = || MET.map(counted);
-        let before = met();
-        for n in 0..RUNS_MAX {
-            if n >= RUNS && met().iter().zip(before).all(|(now, before)| *now > before) {
-                return Ok(());
-            }
-            run_transfers(seed * 100 + n, plan(seed + n), options.trace.take())?;
-        }
-        Err(Failure::Broken(format!("in {RUNS_MAX} runs, not all of {MET:?} were met: {:?}", met())))
+        until_met(MET, RUNS, RUNS_MAX, |n| {
+            run_transfers(seed * 100 + n, plan(seed + n), options.trace.take())
+        })
     },
 };
 
