@@ -55,6 +55,7 @@ decisions! {
     ColumnDriveOut = "write: a drive is reported",
     StalledFull = "write: no space below a drive",
     RefusedTakenOut = "write: what was refused taken out of its batch",
+    RefusedInPart = "write: a request is refused while part of it is on its way",
     FlushFailed = "flush: a drive fails",
     CondemnedWrites = "evidence: a drive is out for failed writes",
     CondemnedReads = "evidence: a drive is out for failed reads",

@@ -233,14 +233,24 @@ impl Lane {
     async fn move_slice(&self, slice: &[Live]) -> Result<(), LaneError> {
         let contents = self.read_slice(slice).await;
         let ticket = Ticket::new(&self.io);
+        let appended = self.append_moves(slice, contents, &ticket).await;
+        ticket.end(appended).await
+    }
+
+    async fn append_moves(
+        &self,
+        slice: &[Live],
+        contents: Vec<Option<Bytes>>,
+        ticket: &Rc<Ticket>,
+    ) -> Result<(), LaneError> {
         for (live, content) in slice.iter().zip(contents) {
             // damage beyond repair stays where it is, and a read of it returns the error
             if let Some(content) = content {
                 self.counters.borrow_mut().blocks_cleaned += 1;
-                self.append_move(live.layer, live.block, live.entry, content, &ticket).await?;
+                self.append_move(live.layer, live.block, live.entry, content, ticket).await?;
             }
         }
-        ticket.wait().await
+        Ok(())
     }
 
     /// The blocks' bytes, in order; adjacent blocks of a column are read together.

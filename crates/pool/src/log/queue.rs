@@ -19,6 +19,7 @@ use block::Payload;
 use bytes::Bytes;
 use task::{Io, Notify};
 
+use crate::decision::Decision;
 use crate::error::LaneError;
 use crate::format::header::{BatchHeader, Entry};
 use crate::format::page::{MapEntry, PageKey};
@@ -154,6 +155,16 @@ impl Ticket {
             }
             self.notify.wait().await;
         }
+    }
+
+    /// Ends a request that appends one entry after the other. `appended` is the error that kept it from appending all
+    /// of them. It is returned only when those before it are committed or abandoned: nothing of a request takes effect
+    /// after its answer.
+    pub async fn end(&self, appended: Result<(), LaneError>) -> Result<(), LaneError> {
+        if appended.is_err() && self.outstanding.get() > 0 {
+            Decision::RefusedInPart.taken();
+        }
+        self.wait().await.and(appended)
     }
 }
 

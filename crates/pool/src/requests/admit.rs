@@ -152,9 +152,10 @@ impl Lane {
             }
             at += count;
         }
-        if !self.is_unchanged(layer, block, &before)? {
+        let unchanged = self.is_unchanged(layer, block, &before);
+        if unchanged != Ok(true) {
             self.give_up(&all);
-            return Ok(None);
+            return unchanged.map(|_| None);
         }
         let ticket = Ticket::new(&self.io);
         all.iter().for_each(|admitted| self.append_pinned(admitted, durable, &ticket, &mut source));

@@ -18,8 +18,7 @@ use block::Payload;
 
 use crate::error::LaneError;
 use crate::lane::Lane;
-use crate::log::queue::{Blocks, Ticket};
-use crate::map::tree::within_leaf;
+use crate::log::queue::Ticket;
 use crate::reading::read::Read;
 use crate::requests::holds::HoldId;
 
@@ -70,41 +69,22 @@ impl Lane {
         data: Option<Payload>,
         durable: bool,
     ) -> Result<(), LaneError> {
+        let ticket = Ticket::new(&self.io);
         let appended = match data {
-            Some(data) => self.append_held(id, data, durable).await.map(Some),
-            None => Ok(None),
+            Some(data) => {
+                let held = self.holds.borrow().get(id);
+                assert_eq!(data.len(), held.2 as usize * BLOCK_BYTES, "all that is held is written");
+                self.append_blocks(held, &data.into(), Some(id), durable, &ticket).await
+            }
+            None => Ok(()),
         };
         // later writers are behind it in the log
         self.let_go(id);
-        match appended? {
-            Some(ticket) => ticket.wait().await,
-            None => Ok(()),
-        }
+        ticket.end(appended).await
     }
 
     fn let_go(&self, id: HoldId) {
         self.holds.borrow_mut().remove(id);
         self.committed.notify();
-    }
-
-    async fn append_held(
-        self: &Rc<Self>,
-        id: HoldId,
-        data: Payload,
-        durable: bool,
-    ) -> Result<Rc<Ticket>, LaneError> {
-        let (layer, block, blocks) = self.holds.borrow().get(id);
-        assert_eq!(data.len(), blocks as usize * BLOCK_BYTES, "all that is held is written");
-        let (data, ticket) = (Blocks::from(data), Ticket::new(&self.io));
-        let mut at = 0;
-        while at < blocks {
-            let count = within_leaf(block + at, blocks - at);
-            self.log_room().await?;
-            let admitted = self.admit(layer, block + at, count, Some(id)).await?;
-            self.append_admitted(&admitted, durable, &ticket, |of| data.source((of - block) as usize));
-            at += count;
-        }
-        self.counters.borrow_mut().blocks_written += blocks;
-        Ok(ticket)
     }
 }

@@ -30,6 +30,16 @@ impl Lane {
     ) -> Result<(), LaneError> {
         self.check_writable(layer, block + blocks - 1)?;
         let ticket = Ticket::new(&self.io);
+        let appended = self.append_references((layer, block, blocks), to, &ticket).await;
+        ticket.end(appended).await
+    }
+
+    async fn append_references(
+        &self,
+        (layer, block, blocks): (LayerId, u64, u64),
+        to: Reference,
+        ticket: &Rc<Ticket>,
+    ) -> Result<(), LaneError> {
         let mut at = 0;
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
@@ -37,11 +47,11 @@ impl Lane {
             self.log_room().await?;
             let key = self.pin_range(layer, block + at, count, || self.check_referred(to.layer)).await?;
             let entry = Entry::Refer { layer, block: block + at, blocks: count as u32, to: to.plus(at) };
-            self.append(Pending::bare(entry, Some(key), &ticket));
+            self.append(Pending::bare(entry, Some(key), ticket));
             at += count;
         }
         Decision::Referred.taken();
-        ticket.wait().await
+        Ok(())
     }
 
     /// Reads blocks of a layer that references name. A dropped layer is not read any more, although it may still exist,

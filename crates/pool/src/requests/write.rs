@@ -19,6 +19,7 @@ use crate::layers::references::Known;
 use crate::log::queue::{Blocks, Pending, Source, Ticket};
 use crate::map::tree::{leaf, within_leaf};
 use crate::reading::read::with_known;
+use crate::requests::holds::HoldId;
 
 impl Lane {
     /// Checks that a layer may be written.
@@ -46,17 +47,30 @@ impl Lane {
         assert!(data.len().is_multiple_of(BLOCK_BYTES) && !data.is_empty());
         let blocks = (data.len() / BLOCK_BYTES) as u64;
         self.check_writable(layer, block + blocks - 1)?;
-        let (data, ticket) = (Blocks::from(data), self.tickets.take());
+        let ticket = self.tickets.take();
+        let appended = self.append_blocks((layer, block, blocks), &data.into(), None, durable, &ticket).await;
+        ticket.end(appended).await
+    }
+
+    /// Appends whole blocks, one leaf page after the other. If a page is refused, the pages before it stay appended.
+    pub(crate) async fn append_blocks(
+        &self,
+        (layer, block, blocks): (LayerId, u64, u64),
+        data: &Blocks,
+        by: Option<HoldId>,
+        durable: bool,
+        ticket: &Rc<Ticket>,
+    ) -> Result<(), LaneError> {
         let mut at = 0;
         while at < blocks {
             let count = within_leaf(block + at, blocks - at);
             self.log_room().await?;
-            let admitted = self.admit(layer, block + at, count, None).await?;
-            self.append_admitted(&admitted, durable, &ticket, |of| data.source((of - block) as usize));
+            let admitted = self.admit(layer, block + at, count, by).await?;
+            self.append_admitted(&admitted, durable, ticket, |of| data.source((of - block) as usize));
             at += count;
         }
         self.counters.borrow_mut().blocks_written += blocks;
-        ticket.wait().await
+        Ok(())
     }
 
     /// Writes part of one block: `data` at `offset_bytes` within it.
@@ -101,8 +115,10 @@ impl Lane {
             }
             self.log_room().await?;
             let admitted = self.admit(layer, block, 1, None).await?;
-            if !self.is_unchanged(layer, block, &before)? {
+            let unchanged = self.is_unchanged(layer, block, &before);
+            if unchanged != Ok(true) {
                 self.take_back(admitted.promised());
+                unchanged?;
                 continue;
             }
             let ticket = Ticket::new(&self.io);
@@ -185,6 +201,16 @@ impl Lane {
         }
         self.check_writable(layer, block + blocks - 1)?;
         let ticket = Ticket::new(&self.io);
+        let appended = self.append_unmaps((layer, block, blocks), durable, &ticket).await;
+        ticket.end(appended).await
+    }
+
+    async fn append_unmaps(
+        &self,
+        (layer, block, blocks): (LayerId, u64, u64),
+        durable: bool,
+        ticket: &Rc<Ticket>,
+    ) -> Result<(), LaneError> {
         let mut at = block;
         while at < block + blocks {
             let count = within_leaf(at, block + blocks - at);
@@ -194,11 +220,11 @@ impl Lane {
             if self.unmap_changes_something(layer, at, count).await? {
                 let key = self.pin_range(layer, at, count, || Ok(())).await?;
                 let entry = Entry::Unmap { layer, block: at, blocks: count as u32 };
-                self.append(Pending { durable, ..Pending::bare(entry, Some(key), &ticket) });
+                self.append(Pending { durable, ..Pending::bare(entry, Some(key), ticket) });
             }
             at += count;
         }
-        ticket.wait().await
+        Ok(())
     }
 
     /// Loads and pins the leaf page of a range that an entry is to change, when nobody holds its blocks, the layer can

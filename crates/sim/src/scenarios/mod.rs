@@ -88,6 +88,7 @@ pub const ALL: &[Scenario] = &[
     refused::REFUSED_WRITES_DO_NOT_LAND_LATER,
     refused::REFUSED_COPY_DOES_NOT_COME_TO_BE,
     space::THIN_POOL_RUNS_FULL,
+    space::REFUSED_WRITE_HAS_ENDED,
     space::FULL_POOL_LOSES_A_DRIVE,
     space::FULL_POOL_ANSWERS,
     space::SET_ASIDE_WENT_WITH_DRIVES,

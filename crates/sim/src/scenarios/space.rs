@@ -7,10 +7,13 @@ use base::Nanos;
 use pool::Protection;
 
 use super::script::plain_plan;
-use super::{Scenario, Script};
+use super::{Scenario, Script, counted};
 use crate::drive::DriveOptions;
 use crate::oracle::SECTORS_PER_BLOCK;
 use crate::workload::{Answer, Checked, Failure, Request};
+
+/// Blocks of one leaf page of the map.
+const PAGE_BLOCKS: u64 = 256;
 
 fn broken(what: String) -> Failure {
     Failure::Broken(what)
@@ -44,6 +47,40 @@ fn expect_space(script: &Script, before: u64, what: &str) -> Result<(), Failure>
         false => Err(broken(format!("{what} was refused for want of space"))),
     }
 }
+
+pub const REFUSED_WRITE_HAS_ENDED: Scenario = Scenario {
+    name: "refused-write-has-ended",
+    property: "of a write over several pages of the map, one of which finds no space, nothing lands after the refusal",
+    run: |seed, options| {
+        let mut plan = thin(Protection::ALL[(seed % 5) as usize]);
+        plan.volumes[0].write_back = seed % 2 == 0;
+        let mut script = Script::new(seed, plan, options);
+        script.start()?;
+        let in_part = || counted("write: a request is refused while part of it is on its way");
+        let before = in_part();
+        let end = fill(&mut script, 0)?;
+        for round in 0..8 {
+            // what is written already needs no more space, and what follows it does
+            let first = end / PAGE_BLOCKS * PAGE_BLOCKS;
+            script.unmap(round * 16, 8)?;
+            let refused = script.shared.out_of_space.get();
+            script.write(first - 1 - (seed + round) % 30, 8 * PAGE_BLOCKS)?;
+            if script.shared.out_of_space.get() == refused {
+                return Err(broken("there was space for eight pages".to_owned()));
+            }
+            script.read_from(1, first - 40, 40)?;
+            script.pass(Nanos::from_millis(20))?;
+            script.read_from(1, first - 40, 40)?;
+        }
+        if in_part() == before {
+            return Err(broken("no write was refused while part of it was on its way".to_owned()));
+        }
+        script.crash(seed % 3 == 0);
+        script.start()?;
+        script.verify()?;
+        script.audit()
+    },
+};
 
 pub const THIN_POOL_RUNS_FULL: Scenario = Scenario {
     name: "thin-pool-runs-full",
