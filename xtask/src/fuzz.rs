@@ -32,9 +32,8 @@ pub fn run_all_blind(seconds: u64) -> Result {
     println!(
         "fuzz: blind mutations of the corpora, seed {seed}; `cargo xtask fuzz` is the one led by coverage"
     );
-    run(cargo()
-        .args(["run", "--quiet", "--package", "fuzz", "--", "smoke", "--seed", &seed])
-        .args(["--seconds", &seconds.to_string()]))
+    let mut smoke = program(shell::build(shell::Profile::Development, "fuzz")?);
+    run(smoke.args(["smoke", "--seed", &seed, "--seconds", &seconds.to_string()]))
 }
 
 pub fn fuzz(options: &Options) -> Result {

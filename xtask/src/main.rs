@@ -94,7 +94,9 @@ fn main() -> ExitCode {
     let result = match Task::parse() {
         Task::Test(options) => test::run(&options),
         Task::Sim { seed, pair, trace } => simulate::one(simulator(pair), seed, trace),
-        Task::CrashMatrix { every, seed, case } => simulate::crash_matrix(every, seed, case.as_deref()),
+        Task::CrashMatrix { every, seed, case } => {
+            simulate::crash_matrix(shell::Profile::Release, every, seed, case.as_deref())
+        }
         Task::Hunt { minutes, from, pair } => simulate::hunt(simulator(pair), minutes, from),
         Task::Storm(options) => storm::run(&options),
         Task::Tidy => tidy::run(),

@@ -34,6 +34,32 @@ pub fn program(name: impl AsRef<std::ffi::OsStr>) -> Command {
     command
 }
 
+/// How the programs of this tree are built.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Profile {
+    /// With assertions, and sharing everything with `cargo test`: what the test command runs.
+    Development,
+    /// Optimised across crates, which takes minutes: what runs for long.
+    Release,
+}
+
+/// Builds a program of a package of the same name, and gives its place.
+pub fn build(profile: Profile, package: &str) -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["build", "--quiet"]);
+    match profile {
+        // all at once and with the tests: otherwise the dependencies have other features and are built again
+        Profile::Development => command.args(["--workspace", "--bins", "--tests"]),
+        Profile::Release => command.args(["--release", "--package", package, "--bin", package]),
+    };
+    run(&mut command)?;
+    let folder = match profile {
+        Profile::Development => "debug",
+        Profile::Release => "release",
+    };
+    Ok(target().join(folder).join(package))
+}
+
 /// Runs it to its end; an error unless it succeeds.
 pub fn run(command: &mut Command) -> Result {
     let status = command.status().map_err(|error| cannot_start(command, &error))?;

@@ -1,11 +1,11 @@
 //! Seeds of the simulator: one by hand, many in a hunt, a batch of fresh ones in the test command.
 //!
-//! Built with assertions as in development, and optimised: a seed is the same world under every profile.
+//! A seed is the same world under every profile of the build.
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::shell::{self, Result, cargo, run};
+use crate::shell::{self, Profile, Result, program, run};
 
 /// A simulator: a package and its program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,27 +24,14 @@ impl Simulator {
         }
     }
 
-    fn program(self) -> std::path::PathBuf {
-        shell::target().join("release").join(self.package())
-    }
-
     /// Builds the simulator and gives its program.
-    fn build(self) -> Result<Command> {
-        run(cargo().args([
-            "build",
-            "--quiet",
-            "--release",
-            "--package",
-            self.package(),
-            "--bin",
-            self.package(),
-        ]))?;
-        Ok(shell::program(self.program()))
+    fn build(self, profile: Profile) -> Result<PathBuf> {
+        shell::build(profile, self.package())
     }
 }
 
 pub fn one(simulator: Simulator, seed: u64, trace: bool) -> Result {
-    let mut sim = simulator.build()?;
+    let mut sim = program(simulator.build(Profile::Release)?);
     sim.arg(seed.to_string());
     if trace {
         sim.arg("--trace");
@@ -70,15 +57,16 @@ pub fn fresh_seed() -> u64 {
 pub fn hunt(simulator: Simulator, minutes: u64, from: Option<u64>) -> Result {
     let from = from.unwrap_or_else(fresh_seed);
     println!("seeds from {from}; one is replayed by: {}", replay(simulator));
-    let passed = batch(simulator, from, minutes * 60)?;
+    let passed = batch(simulator, Profile::Release, from, minutes * 60)?;
     println!("no seed of {passed} failed");
     Ok(())
 }
 
 /// Runs every scenario, and seeds from `from` on for some seconds; how many passed, or what failed. What was never
 /// exercised has failed, too.
-pub fn batch(simulator: Simulator, from: u64, seconds: u64) -> Result<u64> {
-    let mut sim = simulator.build()?;
+pub fn batch(simulator: Simulator, profile: Profile, from: u64, seconds: u64) -> Result<u64> {
+    let path = simulator.build(profile)?;
+    let mut sim = program(&path);
     sim.args(["--from", &from.to_string(), "--count", "1000000", "--seconds", &seconds.to_string()]);
     let (mut result, mut failing, mut never) = (None, Vec::new(), Vec::new());
     let succeeded = shell::run_with_lines(sim.arg("--coverage"), |line| {
@@ -87,7 +75,7 @@ pub fn batch(simulator: Simulator, from: u64, seconds: u64) -> Result<u64> {
         failing.extend(parse_failing(line));
         never.extend(line.strip_prefix("NEVER exercised: ").map(str::to_owned));
     })?;
-    keep(simulator, &failing)?;
+    keep(simulator, &path, &failing)?;
     match result {
         Some((passed, 0)) if succeeded && passed > 0 => Ok(passed),
         Some((_, 0)) if !never.is_empty() => Err(format!("never exercised: {}", never.join("; "))),
@@ -100,33 +88,30 @@ pub fn batch(simulator: Simulator, from: u64, seconds: u64) -> Result<u64> {
 const SHRUNK: usize = 3;
 
 /// Writes down seeds that failed, the first of them made as small as they get.
-fn keep(simulator: Simulator, failing: &[u64]) -> Result {
+fn keep(simulator: Simulator, sim: &Path, failing: &[u64]) -> Result {
     if failing.is_empty() {
         return Ok(());
     }
-    let path = shell::target().join("failing-seeds");
+    let kept = shell::target().join("failing-seeds");
     let commit = shell::output_of(shell::program("git").args(["rev-parse", "--short", "HEAD"]))?;
-    let mut text = std::fs::read_to_string(&path).unwrap_or_default();
+    let mut text = std::fs::read_to_string(&kept).unwrap_or_default();
     for (index, seed) in failing.iter().enumerate() {
         text += &format!("{} {seed} at {}\n", simulator.package(), commit.trim());
         if index < SHRUNK && simulator == Simulator::Array {
-            shell::run_with_lines(
-                shell::program(simulator.program()).args(["--shrink", &seed.to_string()]),
-                |line| {
-                    println!("{line}");
-                    text += &format!("    {line}\n");
-                },
-            )?;
+            shell::run_with_lines(program(sim).args(["--shrink", &seed.to_string()]), |line| {
+                println!("{line}");
+                text += &format!("    {line}\n");
+            })?;
         }
     }
-    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
-    println!("failing seeds are kept in {}", path.display());
+    std::fs::write(&kept, text).map_err(|error| format!("{}: {error}", kept.display()))?;
+    println!("failing seeds are kept in {}", kept.display());
     Ok(())
 }
 
 /// Cuts the power after every `every`-th drive operation of scripted cases.
-pub fn crash_matrix(every: u64, seed: u64, case: Option<&str>) -> Result {
-    let mut sim = Simulator::Array.build()?;
+pub fn crash_matrix(profile: Profile, every: u64, seed: u64, case: Option<&str>) -> Result {
+    let mut sim = program(Simulator::Array.build(profile)?);
     sim.args(["--matrix", "--every", &every.to_string(), "--seed", &seed.to_string()]);
     if let Some(case) = case {
         sim.args(["--case", case]);
@@ -136,7 +121,7 @@ pub fn crash_matrix(every: u64, seed: u64, case: Option<&str>) -> Result {
 
 /// Runs seeds 1 to `count`, all of which must pass.
 pub fn known(simulator: Simulator, count: u64) -> Result {
-    let mut sim = simulator.build()?;
+    let mut sim = program(simulator.build(Profile::Development)?);
     sim.args(["--from", "1", "--count", &count.to_string()]);
     run(&mut sim)
 }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use clap::Args;
 
-use crate::shell::{self, Result, cargo, program};
+use crate::shell::{self, Profile, Result, cargo, program};
 use crate::simulate::{self, Simulator};
-use crate::{fuzz, licences, storm, tidy};
+use crate::{fuzz, licences, tidy};
 
 #[derive(Args)]
 pub struct Options {
@@ -102,7 +102,7 @@ pub fn run(options: &Options) -> Result {
         &format!(
             "crash matrix, every {MATRIX_STEP}th cut, seed {matrix_seed}; all: cargo xtask crash-matrix"
         ),
-        || simulate::crash_matrix(MATRIX_STEP, matrix_seed, None),
+        || simulate::crash_matrix(Profile::Development, MATRIX_STEP, matrix_seed, None),
     );
     if options.quick {
         println!("\n== conformance and demo: left out, as --quick says");
@@ -125,14 +125,23 @@ fn simulation(tally: &mut Tally, simulator: Simulator, known: u64, seconds: u64)
     let first = simulate::fresh_seed();
     let replay = simulate::replay(simulator);
     tally.step(&format!("{name}, fresh seeds from {first}; one is replayed by: {replay}"), || {
-        simulate::batch(simulator, first, seconds).map(|passed| println!("{passed} seeds passed"))
+        simulate::batch(simulator, Profile::Development, first, seconds)
+            .map(|passed| println!("{passed} seeds passed"))
     });
 }
 
+/// The scripts, with the programs that the tests have built.
 fn conformance(tally: &mut Tally) {
-    tally.step("release build", || {
-        shell::run(cargo().args(["build", "--quiet", "--release", "-p", "tangelo", "-p", "xtask"]))
-    });
+    let build = |package| shell::build(Profile::Development, package);
+    let (tangelo, xtask) = match (build("tangelo"), build("xtask")) {
+        (Ok(tangelo), Ok(xtask)) => (tangelo, xtask),
+        (Err(why), _) | (_, Err(why)) => return tally.step("programs for conformance", || Err(why)),
+    };
+    let script = |path: &std::path::Path| {
+        let mut script = program(path);
+        script.env("TANGELO", &tangelo).env("XTASK", &xtask);
+        script
+    };
     for name in [
         "install",
         "userspace-clients",
@@ -144,12 +153,14 @@ fn conformance(tally: &mut Tally) {
         "ext4-through-crashes",
         "real-drives",
     ] {
-        tally
-            .step(&format!("conformance/{name}"), || shell::run(&mut program(format!("conformance/{name}"))));
+        let name = format!("conformance/{name}");
+        tally.step(&name, || shell::run(&mut script(name.as_ref())));
     }
-    tally.step("storm, half a minute", storm::short);
+    tally.step("storm, half a minute", || {
+        shell::run(script(&xtask).args(["storm", "--minutes", "0.5", "--connects", "500"]))
+    });
     let demo = |directory: &std::path::Path| -> Command {
-        let mut demo = program("scripts/demo");
+        let mut demo = script("scripts/demo".as_ref());
         demo.env("DEMO_ONCE", "1").env("DEMO_DIR", directory);
         demo
     };

@@ -64,11 +64,6 @@ pub fn run(options: &Options) -> Result {
     Ok(())
 }
 
-/// What the test command runs: half a minute of it.
-pub fn short() -> Result {
-    run(&Options { minutes: 0.5, sessions: 64, connects: 500, scale: false, seed: None })
-}
-
 /// An array with hosts and volumes, every volume at its LUN for every host.
 fn array(name: &str, hosts: usize, volumes: usize, bytes: u64) -> Result<Head> {
     let head = Head::new(name)?;

@@ -153,16 +153,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_unique_and_every_scenario_holds() {
+    fn names_are_unique() {
         let mut names: Vec<&str> = ALL.iter().map(|scenario| scenario.name).collect();
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), ALL.len());
-        for scenario in ALL {
-            for seed in 1..=3 {
-                let result = (scenario.run)(seed, Options::default());
-                assert_eq!(result, Ok(()), "{} with seed {seed}", scenario.name);
-            }
-        }
     }
 }

@@ -62,6 +62,7 @@ pub fn run(serve: &cli::Serve) -> ExitCode {
         return check::run(serve);
     }
     log::start();
+    end_with_any_part();
     match serve_array(serve) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure(reason)) => {
@@ -69,6 +70,15 @@ pub fn run(serve: &cli::Serve) -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+/// A panic ends the whole program in every profile, as it does in a release: a head that lacks a shard serves nobody well.
+fn end_with_any_part() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }
 
 fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {

@@ -82,7 +82,7 @@ impl Arguments {
                 "--without" => parsed.without = parse_troubles(&arguments.next().unwrap_or_default())?,
                 "--one-lane" => parsed.flags.push("one-lane"),
                 "--coverage" => parsed.flags.push("coverage"),
-                "--scenarios" => parsed.flags.push("scenarios"),
+                "--counted" => number("counted", arguments.next())?,
                 "--matrix" => parsed.flags.push("matrix"),
                 "--case" => parsed.case = Some(arguments.next().ok_or("--case needs a name")?),
                 "--trace" => parsed.flags.push("trace"),
@@ -150,8 +150,8 @@ fn main() -> ExitCode {
     if arguments.has("matrix") {
         return matrix::run(&arguments);
     }
-    if arguments.has("scenarios") {
-        return many::all_scenarios(&arguments);
+    if arguments.values.contains_key("counted") {
+        return many::counted_scenario(&arguments);
     }
     if arguments.has("worker") {
         return many::worker(&arguments);

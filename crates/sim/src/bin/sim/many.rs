@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use sim::scenarios::ALL;
 use sim::seed::{Options, run_seed};
 
 use super::{Arguments, coverage};
@@ -30,21 +32,13 @@ pub fn worker(arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Runs every scenario with one seed, for a batch that wants to know what was exercised.
-pub fn all_scenarios(arguments: &Arguments) -> ExitCode {
-    let mut decisions = coverage::Decisions::default();
+/// Runs one scenario, for a batch that wants to know what was exercised.
+pub fn counted_scenario(arguments: &Arguments) -> ExitCode {
+    let scenario = &sim::scenarios::ALL[arguments.get("counted", 0) as usize];
     let seed = arguments.get("seed", 1);
-    for (number, scenario) in (0u64..).zip(sim::scenarios::ALL) {
-        println!("begin {number}");
-        match (scenario.run)(seed, Options::default()) {
-            Ok(()) => {
-                decisions.print_new();
-                println!("ok {number}");
-            }
-            Err(failure) => {
-                println!("failed {number} scenario {} with seed {seed}: {failure}", scenario.name);
-            }
-        }
+    match (scenario.run)(seed, Options::default()) {
+        Ok(()) => coverage::Decisions::default().print_new(),
+        Err(failure) => println!("failed {failure}"),
     }
     ExitCode::SUCCESS
 }
@@ -189,7 +183,7 @@ pub fn many(arguments: &Arguments) -> ExitCode {
         }
     }
     if arguments.has("coverage") {
-        failed += scenarios(arguments.get("from", 1), &mut totals);
+        failed += scenarios(arguments.get("from", 1), jobs, &mut totals);
     }
     totals.iter().for_each(|(name, count)| println!("{count:>14}  {name}"));
     let missing = match arguments.has("coverage") {
@@ -201,36 +195,50 @@ pub fn many(arguments: &Arguments) -> ExitCode {
     if failed > 0 || !missing.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs every scenario in a process of its own; how many failed.
-fn scenarios(seed: u64, totals: &mut BTreeMap<String, u64>) -> u64 {
-    let run = || -> std::io::Result<std::process::Output> {
-        let seed = seed.to_string();
-        Command::new(std::env::current_exe()?).args(["--scenarios", "--seed", &seed]).output()
-    };
-    let output = match run() {
-        Ok(output) => output,
-        Err(why) => {
-            println!("FAILED: the scenarios could not be run: {why}");
-            return 1;
+/// Runs every scenario in a process of its own, `jobs` at a time; how many failed.
+fn scenarios(seed: u64, jobs: u64, totals: &mut BTreeMap<String, u64>) -> u64 {
+    let next = AtomicUsize::new(0);
+    let totals = Mutex::new(totals);
+    let failed = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                while let Some(number) = Some(next.fetch_add(1, Relaxed)).filter(|&n| n < ALL.len()) {
+                    match counts_of(number, seed) {
+                        Ok(counts) => {
+                            let mut totals = totals.lock().expect("no job panics");
+                            counts
+                                .into_iter()
+                                .for_each(|(name, count)| *totals.entry(name).or_default() += count);
+                        }
+                        Err(why) => {
+                            failed.fetch_add(1, Relaxed);
+                            println!("FAILED: scenario {} with seed {seed}: {why}", ALL[number].name);
+                        }
+                    }
+                }
+            });
         }
-    };
-    let mut failed = 0;
-    for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let mut words = line.splitn(3, ' ');
-        match (words.next(), words.next(), words.next()) {
-            (Some("total"), Some(count), Some(name)) => {
-                *totals.entry(name.to_owned()).or_default() += count.parse::<u64>().unwrap_or(0);
-            }
-            (Some("failed"), _, Some(why)) => {
-                failed += 1;
-                println!("FAILED: {why}");
-            }
-            _ => {}
-        }
-    }
+    });
+    failed.into_inner()
+}
+
+/// What a scenario has exercised, or why it failed.
+fn counts_of(number: usize, seed: u64) -> Result<Vec<(String, u64)>, String> {
+    let (number, seed) = (number.to_string(), seed.to_string());
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let output = Command::new(program).args(["--counted", &number, "--seed", &seed]).output();
+    let output = output.map_err(|error| error.to_string())?;
     if !output.status.success() {
-        failed += 1;
-        println!("FAILED: a scenario ended the process: {}", String::from_utf8_lossy(&output.stderr));
+        return Err(format!("it ended the process: {}", String::from_utf8_lossy(&output.stderr)));
     }
-    failed
+    let text = String::from_utf8_lossy(&output.stdout);
+    let total = |line: &str| {
+        let (count, name) = line.strip_prefix("total ")?.split_once(' ')?;
+        Some((name.to_owned(), count.parse().ok()?))
+    };
+    match text.lines().find_map(|line| line.strip_prefix("failed ")) {
+        Some(why) => Err(why.to_owned()),
+        None => Ok(text.lines().filter_map(total).collect()),
+    }
 }
