@@ -233,7 +233,14 @@ stays() {
         sleep 0.2
     done
 }
+# latencies: the medians of each drive's last interval with enough operations, reads/writes, in milliseconds.
+latencies() {
+    status | jq -r 'def ms: if . then . / 1000 | floor else "-" end;
+        .array.pools[0].drives | map("\(.path // "" | sub(".*[/_]"; "")) \(.read_latency_us | ms)/\(.write_latency_us | ms)")
+        | "        latencies of reads/writes, ms: " + join(", ")' || true
+}
 explain() {
+    latencies
     jq -c '.summary' /run/status
     jq -c '.array.problems[]' /run/status
     jq -c '.array.pools[] | {health, reason, failures_survivable, repair}, (.drives[] | {path, state, errors, note, detail})' /run/status

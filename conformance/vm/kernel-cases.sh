@@ -33,7 +33,7 @@ dm_lies() {
     step "it ends; a scrub finds and mends it" "table nvme-1 \"\$(linear nvme-1)\"
 t pool set p --repair-share 90; t pool scrub p || true
 becomes 300 'pool.scrub.running == false and pool.scrub.last.complete'
-jq -c '\"        errors: \\([.array.pools[0].drives[].errors.checksum]), scrub: \\(.array.pools[0].scrub.last)\"' /run/status 2>/dev/null || true
+jq -r '\"        errors: \\([.array.pools[0].drives[].errors.checksum]), scrub: \\(.array.pools[0].scrub.last)\"' /run/status 2>/dev/null || true
 becomes 60 whole"
     read_without_two_others "client_stop 20"
 }
