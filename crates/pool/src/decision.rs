@@ -67,7 +67,7 @@ decisions! {
     HungTogether = "drive: hangs, as others do, and is waited for",
     CheckpointGivenUp = "log: a checkpoint's entries given up",
     MovesGivenUp = "log: cleaning's entries given up",
-    TableOutdated = "checkpoint: a drive has gone with what it had not flushed, the table is made anew",
+    TableOutdated = "checkpoint: something has come to lack data, the table is made anew",
     CheckpointFailed = "checkpoint: failed, tried again",
     MoveStale = "cleaning: a block was overwritten while it was moved",
     RoundForRedundancy = "cleaning: a round for redundancy",

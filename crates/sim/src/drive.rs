@@ -64,6 +64,8 @@ pub(crate) struct Drive {
     pub(crate) latency: (Nanos, Nanos),
     /// So many times slower than it should be.
     pub(crate) slowness: u64,
+    /// So much longer writes take.
+    pub(crate) writes_later: Nanos,
     /// Who holds it for writing.
     pub(crate) writer: Option<ProcessId>,
     /// Blocks that cannot be read until they are rewritten.
@@ -93,6 +95,7 @@ impl Drive {
             stuck_again: Nanos(0),
             latency: (Nanos::from_micros(fast), Nanos::from_micros(fast * prng.between(2, 40))),
             slowness: 1,
+            writes_later: Nanos(0),
             writer: None,
             latent: BTreeSet::new(),
             writes: 0,

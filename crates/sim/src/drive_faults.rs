@@ -135,6 +135,11 @@ impl World {
         inner.trace.line(now, || format!("drive {} is {times} times slower", drive.0));
     }
 
+    /// From now on writes that begin take so much longer; reads and flushes do not.
+    pub fn delay_writes(&self, drive: DriveNumber, time: Nanos) {
+        self.0.borrow_mut().drives[drive.0 as usize].writes_later = time;
+    }
+
     /// How long operations of the drive take, at least and at most.
     pub fn set_latency(&self, drive: DriveNumber, least: Nanos, most: Nanos) {
         self.0.borrow_mut().drives[drive.0 as usize].latency = (least, most);

@@ -38,7 +38,10 @@ impl Inner {
             return self.schedule(Nanos::from_micros(5), EventKind::Operation(id));
         };
         let drive = &mut self.drives[number.0 as usize];
-        let latency = drive.draw_latency(&mut self.prng, &mut self.counts);
+        let mut latency = drive.draw_latency(&mut self.prng, &mut self.counts);
+        if matches!(in_flight.operation, Operation::DriveWrite { .. }) {
+            latency = latency + drive.writes_later;
+        }
         in_flight.mark = match in_flight.operation {
             Operation::DriveFlush { .. } => drive.medium.flush_point(),
             Operation::DriveRead { .. } if self.prng.chance(400) => SERVED_AT_SUBMISSION,

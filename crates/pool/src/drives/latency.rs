@@ -7,7 +7,11 @@
 //! ```
 //!
 //! A drive is slow in an interval if its median latency is above a floor and exceeds its siblings' medians by a factor.
-//! If all drives are slow together, none is slow in comparison. An interval with too few samples is ignored.
+//! If all drives are slow together, none is slow in comparison.
+//!
+//! Reads and writes are counted apart: writes that are as fast as usual do not excuse slow reads. If an interval has too
+//! few samples of a kind, they are kept, and the next interval adds to them: the slower a drive is, the fewer of its
+//! operations end in an interval.
 
 use base::{LatencyHistogram, Nanos};
 
@@ -15,11 +19,11 @@ use crate::drives::evidence::Patience;
 
 /// How many intervals in a row a drive must have been slow.
 const INTERVALS: u32 = 6;
-/// With fewer reads or writes, an interval says nothing about a drive.
+/// With fewer reads or writes, an interval says nothing about a drive's reads or writes.
 const SAMPLES_MIN: u32 = 16;
 /// Drives to compare with.
 const SIBLINGS_MIN: usize = 2;
-/// Slow intervals older than this many times the slow time no longer count.
+/// Slow intervals, medians and samples older than this many times the slow time no longer count.
 const STALE: u64 = 10;
 /// Four buckets per doubling, from a microsecond to a quarter of an hour.
 const BUCKETS: usize = 120;
@@ -101,14 +105,49 @@ impl Histogram {
     }
 }
 
+/// The reads of a drive, or its writes.
 #[derive(Clone, Default)]
-struct Drive {
-    accesses: [Histogram; 2],
-    /// Intervals in a row in which it was slow, and when the last of them ended.
+struct Accesses {
+    samples: Histogram,
+    /// When the first of these samples was taken.
+    since: Nanos,
+    /// The newest median, and when it was taken.
+    median: Option<Nanos>,
+    taken: Nanos,
+    /// Intervals in a row in which they were slow, when the last of them ended, and how many times slower they were.
     slow: u32,
     last: Nanos,
     factor: u32,
-    medians: [Option<Nanos>; 2],
+}
+
+impl Accesses {
+    /// Takes the median, if there are enough samples, and begins anew; otherwise keeps them. `true` if there were enough.
+    fn take_median(&mut self, now: Nanos, stale: Nanos) -> bool {
+        let median = self.samples.median();
+        if median.is_some() {
+            (self.median, self.taken) = (median, now);
+        }
+        if median.is_some() || now.saturating_sub(self.since) > stale {
+            self.samples.clear();
+        }
+        median.is_some()
+    }
+
+    /// Counts an interval in which they were so many times slower than usual, or were not slow.
+    fn count_interval(&mut self, slower: Option<u32>, now: Nanos, stale: Nanos) {
+        match slower {
+            Some(factor) => {
+                self.slow = if now.saturating_sub(self.last) > stale { 1 } else { self.slow + 1 };
+                (self.last, self.factor) = (now, factor);
+            }
+            None => self.slow = 0,
+        }
+    }
+}
+
+#[derive(Clone, Default)]
+struct Drive {
+    accesses: [Accesses; 2],
 }
 
 /// The latencies of a lane's drives, by index.
@@ -132,37 +171,33 @@ impl Latencies {
         if self.drives.len() <= index {
             self.drives.resize_with(index + 1, Drive::default);
         }
-        self.drives[index].accesses[access as usize].add(time);
+        let accesses = &mut self.drives[index].accesses[access as usize];
+        if accesses.samples.total == 0 {
+            accesses.since = now;
+        }
+        accesses.samples.add(time);
     }
 
     fn end_interval(&mut self, now: Nanos, patience: &Patience) {
-        let mut verdicts: Vec<Option<u32>> = vec![None; self.drives.len()];
+        let stale = Nanos(patience.slow_time.0 * STALE);
         for access in [Access::Read, Access::Write] {
-            let medians: Vec<Option<Nanos>> =
-                self.drives.iter().map(|drive| drive.accesses[access as usize].median()).collect();
-            for (index, verdict) in verdicts.iter_mut().enumerate() {
-                let Some(median) = medians[index] else { continue };
-                self.drives[index].medians[access as usize] = Some(median);
-                if let Some(factor) = times_slower(&medians, index) {
+            let mut all: Vec<&mut Accesses> =
+                self.drives.iter_mut().map(|drive| &mut drive.accesses[access as usize]).collect();
+            let judged: Vec<bool> = all.iter_mut().map(|accesses| accesses.take_median(now, stale)).collect();
+            let medians: Vec<Option<Nanos>> = all
+                .iter()
+                .map(|accesses| accesses.median.filter(|_| now.saturating_sub(accesses.taken) <= stale))
+                .collect();
+            for (index, accesses) in all.into_iter().enumerate() {
+                if let Some(factor) = times_slower(&medians, index).filter(|_| judged[index]) {
                     let slow = patience.slow_factor > 0
                         && factor >= patience.slow_factor
-                        && median >= patience.slow_latency;
-                    *verdict = Some(verdict.unwrap_or(0).max(if slow { factor } else { 0 }));
+                        && medians[index].is_some_and(|median| median >= patience.slow_latency);
+                    accesses.count_interval(slow.then_some(factor), now, stale);
+                } else if now.saturating_sub(accesses.last) > stale {
+                    accesses.slow = 0;
                 }
             }
-        }
-        for (drive, verdict) in self.drives.iter_mut().zip(verdicts) {
-            let stale = now.saturating_sub(drive.last) > Nanos(patience.slow_time.0 * STALE);
-            match verdict {
-                Some(0) => drive.slow = 0,
-                Some(factor) => {
-                    drive.slow = if stale { 1 } else { drive.slow + 1 };
-                    (drive.last, drive.factor) = (now, factor);
-                }
-                None if stale => drive.slow = 0,
-                None => {}
-            }
-            drive.accesses.iter_mut().for_each(Histogram::clear);
         }
     }
 
@@ -187,10 +222,14 @@ impl Latencies {
     }
 
     pub fn all(&self) -> Vec<DriveLatency> {
-        let latency = |drive: &Drive| DriveLatency {
-            read: drive.medians[Access::Read as usize],
-            write: drive.medians[Access::Write as usize],
-            slow: (drive.slow >= INTERVALS).then_some(drive.factor),
+        let latency = |drive: &Drive| {
+            let [reads, writes] = &drive.accesses;
+            let slow = |accesses: &&Accesses| accesses.slow >= INTERVALS;
+            DriveLatency {
+                read: reads.median,
+                write: writes.median,
+                slow: [reads, writes].into_iter().filter(slow).map(|accesses| accesses.factor).max(),
+            }
         };
         self.drives.iter().map(latency).collect()
     }
@@ -281,6 +320,51 @@ mod tests {
         for from in (0..600).step_by(15) {
             assert_eq!(run(&mut latencies, from, 15, bouts), []);
         }
+    }
+
+    /// Each drive does `reads` and `writes` an interval, with these latencies; returns the drives that are slow after
+    /// `intervals`.
+    fn run_intervals(
+        intervals: u64,
+        counts: impl Fn(u64, usize) -> [u64; 2],
+        times: impl Fn(usize) -> [u64; 2],
+    ) -> Vec<usize> {
+        let (mut latencies, patience) = (Latencies::default(), Patience::default());
+        for interval in 0..intervals {
+            let now = Nanos(interval * 10_000 * MS);
+            for drive in 0..5 {
+                for access in [Access::Read, Access::Write] {
+                    let time = Nanos(times(drive)[access as usize]);
+                    for _ in 0..counts(interval, drive)[access as usize] {
+                        latencies.add(drive as u8, access, time, now, &patience);
+                    }
+                }
+            }
+        }
+        let all = latencies.all();
+        (0..5).filter(|&drive| all[drive].slow.is_some()).collect()
+    }
+
+    #[test]
+    fn writes_as_usual_do_not_excuse_slow_reads() {
+        let times = |drive: usize| if drive == 3 { [4_000 * MS, 500 * MS] } else { [50 * MS, 100 * MS] };
+        // in every other interval too few reads of it end to say anything
+        let counts = |interval: u64, drive: usize| {
+            if drive == 3 && interval % 2 == 1 { [8, 30] } else { [30, 30] }
+        };
+        assert_eq!(run_intervals(20, counts, times), [3]);
+    }
+
+    #[test]
+    fn a_drive_is_not_too_slow_to_be_judged() {
+        // a host that asks for one thing after the other: the drive ends two reads an interval, and others hardly more
+        let times = |drive: usize| if drive == 3 { [4_000 * MS; 2] } else { [MS; 2] };
+        let few = |_: u64, drive: usize| if drive == 3 { [2, 0] } else { [2 + drive as u64 % 2, 0] };
+        assert_eq!(run_intervals(60, few, times), [3]);
+        assert_eq!(run_intervals(40, few, times), []);
+        // what was measured long ago says nothing together with what is measured now
+        let rarely = |interval: u64, _: usize| [u64::from(interval % 10 == 0); 2];
+        assert_eq!(run_intervals(2_000, rarely, times), []);
     }
 
     #[test]

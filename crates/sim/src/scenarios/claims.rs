@@ -1,10 +1,13 @@
 //! What the pool reports about itself must be true.
 
+use std::ops::Range;
+
 use base::Nanos;
 
+use super::crashes::ROOT_BLOCKS;
 use super::proof::redundant;
 use super::script::plain_plan;
-use super::{Scenario, Script};
+use super::{Scenario, Script, counted, until_met};
 
 pub const CLAIMS_NO_MORE_THAN_IT_SURVIVES: Scenario = Scenario {
     name: "claims-no-more-than-it-survives",
@@ -110,6 +113,60 @@ pub const LACKING_IS_KNOWN_OF_WHAT_HAD_NOT_BEEN_FLUSHED: Scenario = Scenario {
             script.verify()?;
         }
         Ok(())
+    },
+};
+
+pub const LACKING_IS_KNOWN_OF_WHAT_A_SCRUB_FOUND: Scenario = Scenario {
+    name: "lacking-is-known-of-what-a-scrub-found",
+    property: "what a scrub finds rotten while a checkpoint's table is on its way is known to be lacking after a restart: the root that \
+               follows names no table that calls it complete",
+    run: |seed, options| {
+        let mut options = Some(options);
+        until_met(["checkpoint: something has come to lack data, the table is made anew"], 4, 8, |run| {
+            let mut plan = plain_plan(redundant(seed), 6, 300);
+            plan.checkpoint_interval = Nanos::from_millis(5);
+            let mut script = Script::new(seed * 10 + run, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 200)?;
+            script.pass(Nanos::from_millis(20))?;
+            // all of one chunk, in a segment that is full
+            let rotten = script.drive(0);
+            for block in 256..272 {
+                script.world().rot(rotten, block, block as usize * 977 % 32_768);
+            }
+            let counters = |script: &Script| script.bench.lanes()[0].stats().counters;
+            let before = counters(&script);
+            script.write(200, 1)?;
+            // the map has a page of each of its three levels on its way; the table is next
+            while counters(&script).map_blocks_written < before.map_blocks_written + 3 {
+                script.steps(1);
+            }
+            let delay_writes = |script: &Script, drives: Range<usize>, time| {
+                drives.for_each(|index| script.world().delay_writes(script.drive(index), time));
+            };
+            let table_takes = Nanos::from_millis(100);
+            let table_ends = script.world().now() + table_takes;
+            delay_writes(&script, 0..6, table_takes);
+            let found = || counted("scrub: damage is repaired");
+            let earlier = found();
+            script.begin_scrub();
+            script.until("what is rotten to be found", || found() > earlier)?;
+            // from now on one drive alone is fast: it gets the root, and repairs are on the others too late
+            delay_writes(&script, 0..5, Nanos::from_secs(1));
+            script.pass(table_ends.saturating_sub(script.world().now()))?;
+            delay_writes(&script, 5..6, Nanos(0));
+            let roots =
+                |script: &Script| ROOT_BLOCKS.map(|block| script.world().peek(script.drive(5), block));
+            let before = roots(&script);
+            while roots(&script) == before {
+                script.steps(1);
+            }
+            delay_writes(&script, 0..5, Nanos(0));
+            script.crash(true);
+            script.start()?;
+            script.pull_claimed(rotten);
+            script.verify()
+        })
     },
 };
 

@@ -5,9 +5,10 @@ use pool::Protection;
 use super::script::plain_plan;
 use super::{Scenario, Script};
 use crate::seed::Options;
+use crate::workload::Failure;
 
 /// Where the two root slots of the first lane begin.
-const ROOT_BLOCKS: [u64; 2] = [32, 36];
+pub(super) const ROOT_BLOCKS: [u64; 2] = [32, 36];
 /// Events that a small write takes, roughly; a cut is tried after each of as many.
 const EVENTS_OF_A_WRITE: u64 = 40;
 
@@ -138,27 +139,34 @@ pub const HEADERS_OF_ANOTHER_LIFE: Scenario = Scenario {
     run: |seed, options| {
         let protection = Protection::ALL[1 + (seed % 4) as usize];
         let drives = usize::from(protection.width_min()) + (seed / 4 % 2) as usize;
-        let mut script = Script::new(seed, plain_plan(protection, drives, 64), options);
+        let mut script = Script::new(seed, plain_plan(protection, drives, 2_000), options);
         script.start()?;
         for round in 0..30 {
-            script.write(round, 10)?;
+            write_everywhere(&mut script, round)?;
             script.crash(false);
-            let roots =
-                |script: &Script| ROOT_BLOCKS.map(|block| script.world().peek(script.drive(0), block));
+            // without one drive, batches are narrower, and have more rows than those of the next start
+            let away = (round as usize + 1) % drives;
+            let narrow = round % 2 == 1;
+            if narrow {
+                script.world().vanish(script.drive(away), None, false);
+            }
+            let there = script.drive((away + 1) % drives);
+            let roots = |script: &Script| ROOT_BLOCKS.map(|block| script.world().peek(there, block));
             let before = roots(&script);
             script.begin_start();
             // the verdict is written, and something of the checkpoint behind it
             while roots(&script) == before {
                 script.steps(1);
             }
-            script.steps(5 + (seed + round) % 30);
+            script.operations((seed + round * 7) % (4 * drives as u64));
             script.crash(false);
-            let stale: Vec<_> = (0..usize::from(protection.parity()))
-                .map(|spare| script.drive((round as usize + spare) % drives))
+            script.world().return_drive(script.drive(away));
+            let stale: Vec<_> = (1..=usize::from(protection.parity()))
+                .map(|spare| script.drive((away + spare) % drives))
                 .map(|drive| (drive, script.world().snapshot(drive)))
                 .collect();
             script.start()?;
-            script.write(round + 5, 10)?;
+            write_everywhere(&mut script, round + 5)?;
             script.crash(false);
             for (drive, content) in stale {
                 script.world().put_back(drive, content);
@@ -172,3 +180,8 @@ pub const HEADERS_OF_ANOTHER_LIFE: Scenario = Scenario {
         Ok(())
     },
 };
+
+/// Writes some blocks under each page of the map.
+fn write_everywhere(script: &mut Script, block: u64) -> Result<(), Failure> {
+    (0..7).try_for_each(|page| script.write(page * 256 + block, 4))
+}

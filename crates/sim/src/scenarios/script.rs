@@ -146,6 +146,12 @@ impl Script {
         }
     }
 
+    /// Lets events happen until drives have ended so many more operations.
+    pub fn operations(&mut self, count: u64) {
+        let until = self.world().drive_operations() + count;
+        while self.world().drive_operations() < until && self.simulation.step() {}
+    }
+
     /// The process ends, by `kill -9` or with its machine's power.
     pub fn crash(&mut self, power: bool) {
         let session = self.session.take().expect("the pool is started");
@@ -192,6 +198,12 @@ impl Script {
         self.run("time to pass", async move { io.sleep(time).await })
     }
 
+    /// Begins to read everything that is stored and to have it repaired.
+    pub fn begin_scrub(&mut self) {
+        let world = self.world();
+        self.bench.begin_scrub(&world, self.session.as_ref().expect("it is started"));
+    }
+
     /// Stops the pool in an orderly way.
     pub fn close(&mut self) -> Result<(), Failure> {
         let closed = self.bench.close(&self.simulation.world, self.session.as_ref().expect("it is started"));
@@ -213,8 +225,7 @@ impl Script {
 
     /// Reads everything that is stored and has it repaired; `true` where there was something to repair.
     pub fn scrub(&mut self) -> Result<bool, Failure> {
-        let world = self.world();
-        self.bench.begin_scrub(&world, self.session.as_ref().expect("it is started"));
+        self.begin_scrub();
         while self.bench.is_scrubbing() {
             self.pass(Nanos::from_millis(10))?;
         }
