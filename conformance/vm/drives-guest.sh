@@ -57,7 +57,8 @@ rescan() {
     for size in /sys/block/sd*/size; do
         [ "$(cat "$size")" != 0 ] || echo 1 >"${size%/size}/device/rescan" || true
     done
-    udevadm settle
+    # Who wants a drive waits for it; the other drives' links are not to hold it up.
+    udevadm settle --timeout=60 || true
 }
 # patient NAME: the kernel waits ten minutes for an answer.
 patient() {
