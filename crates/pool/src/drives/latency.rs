@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(run_intervals(60, few, times), [3]);
         assert_eq!(run_intervals(40, few, times), []);
         // what was measured long ago says nothing together with what is measured now
-        let rarely = |interval: u64, _: usize| [u64::from(interval % 10 == 0); 2];
+        let rarely = |interval: u64, _: usize| [u64::from(interval.is_multiple_of(10)); 2];
         assert_eq!(run_intervals(2_000, rarely, times), []);
     }
 
