@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `bits` | sets of regions and pieces |
 //! | `geometry` | how a drive is divided into regions and pieces |
+//! | `message` | what owner and partner say to each other about drives |
 //! | `record` | what is recorded on a drive: where its twin may differ from it |
 //! | `twin` | a drive and its twin |
 //! | `owner` | the owner's side: writes to both, copies what the partner lacks |
@@ -13,6 +14,7 @@
 
 mod bits;
 mod geometry;
+pub mod message;
 mod owner;
 mod record;
 mod side;
@@ -22,7 +24,8 @@ mod twin;
 
 pub use bits::Bits;
 pub use geometry::{Geometry, PIECE_BYTES};
-pub use owner::{CopyError, CopyId, Mirror, Order, PartnerDrive, RequestId};
+pub use message::{Answer, Ask, TwinNews, WantedTwin};
+pub use owner::{CopyError, CopyId, Mirror, Order, OwnDrive, RequestId};
 pub use record::{REGIONS_MAX, Record, SLOT_BYTES, Synchrony};
 pub use side::{Refused, Side, StillBusy};
 pub use twin::TwinState;

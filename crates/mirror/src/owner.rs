@@ -9,12 +9,14 @@
 //! What always holds: where the two copies may differ, the record on the own drive has a mark; a write that is done is on both
 //! drives, or the partner was declared out of sync before; a piece is not written while it is copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use base::DriveId;
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
 use crate::geometry::Geometry;
+use crate::message::TwinNews;
 use crate::record::{Record, Synchrony};
 use crate::twin::{Twin, TwinState};
 
@@ -81,6 +83,16 @@ struct Begun {
     awaits_far: bool,
 }
 
+/// A drive of a head that has become the owner.
+#[derive(Clone, Debug)]
+pub struct OwnDrive {
+    /// As its pool calls it.
+    pub id: DriveId,
+    pub geometry: Geometry,
+    /// What the drive holds. Without one, the partner may lack everything.
+    pub record: Option<Record>,
+}
+
 /// See the header of this file.
 #[derive(Debug)]
 pub struct Mirror {
@@ -95,6 +107,8 @@ pub struct Mirror {
     knows_partner: bool,
     told: Option<StoreEvent>,
     requests: BTreeMap<RequestId, Request>,
+    /// Those that have not begun.
+    held: BTreeSet<RequestId>,
     copies: BTreeMap<CopyId, (usize, u32)>,
     serial: u64,
     /// Pieces that the own drives could not give.
@@ -105,9 +119,9 @@ pub struct Mirror {
 impl Mirror {
     /// The drives of a head that has become the owner, with the records that they hold. They have been flushed since: what the last
     /// owner had written there, and a cache may hold, has its marks on the other side only.
-    pub fn new(drives: Vec<(Geometry, Option<Record>)>, tolerated: usize) -> Mirror {
+    pub fn new(drives: Vec<OwnDrive>, tolerated: usize) -> Mirror {
         Mirror {
-            twins: drives.into_iter().map(|(geometry, record)| Twin::new(geometry, record)).collect(),
+            twins: drives.into_iter().map(Twin::new).collect(),
             tolerated,
             rule: CommitRule::Both,
             in_sync: None,
@@ -115,6 +129,7 @@ impl Mirror {
             knows_partner: false,
             told: None,
             requests: BTreeMap::new(),
+            held: BTreeSet::new(),
             copies: BTreeMap::new(),
             serial: 0,
             unreadable: 0,
@@ -129,7 +144,7 @@ impl Mirror {
 
     /// Bytes that the partner may lack.
     pub fn lacking_bytes(&self) -> u64 {
-        let bytes = |twin: &Twin| twin.lacking.iter().map(|piece| twin.geometry.extent(piece).1).sum::<u64>();
+        let bytes = |twin: &Twin| twin.geometry.bytes_of(&twin.lacking);
         self.twins.iter().filter(|twin| twin.state != TwinState::Out).map(bytes).sum()
     }
 
@@ -156,6 +171,7 @@ impl Mirror {
     fn accept(&mut self, id: RequestId, drive: usize, kind: Kind) {
         let before = self.requests.insert(id, Request { drive, kind, begun: None });
         assert!(before.is_none(), "a request is named once");
+        self.held.insert(id);
         self.go_on();
     }
 
@@ -183,9 +199,8 @@ impl Mirror {
     pub fn on_recorded(&mut self, drive: usize, result: Result<(), IoError>) {
         self.twins[drive].on_recorded(result.is_ok());
         if let Err(error) = result {
-            let is_held = |request: &Request| request.drive == drive && request.begun.is_none();
             let held: Vec<RequestId> =
-                self.requests.iter().filter(|(_, request)| is_held(request)).map(|(&id, _)| id).collect();
+                self.held.iter().copied().filter(|id| self.requests[id].drive == drive).collect();
             for id in held {
                 self.refuse(id, error);
             }
@@ -224,7 +239,7 @@ impl Mirror {
     }
 
     /// The partner is there, on a new connection. `is_same_start`: it has not started anew since the last one.
-    pub fn on_partner(&mut self, twins: &[PartnerDrive], is_same_start: bool) {
+    pub fn on_partner(&mut self, twins: &[TwinNews], is_same_start: bool) {
         assert_eq!(twins.len(), self.twins.len(), "one for each twin");
         if self.rule == CommitRule::Both {
             if !is_same_start {
@@ -348,6 +363,7 @@ impl Mirror {
     /// Ends a request that has not begun.
     fn refuse(&mut self, id: RequestId, error: IoError) {
         let request = self.requests.remove(&id).expect("it waits");
+        self.held.remove(&id);
         if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
             self.twins[request.drive].ended(offset_bytes, length_bytes, None, None);
         }
@@ -392,7 +408,9 @@ impl Mirror {
     }
 
     fn begin_requests(&mut self) {
-        for (&id, request) in self.requests.iter_mut().filter(|(_, request)| request.begun.is_none()) {
+        let held: Vec<RequestId> = self.held.iter().copied().collect();
+        for id in held {
+            let request = self.requests.get_mut(&id).expect("what is held is known");
             let twin = &mut self.twins[request.drive];
             let far = self.rule == CommitRule::Both && twin.state != TwinState::Out;
             if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
@@ -403,8 +421,8 @@ impl Mirror {
                 twin.began(offset_bytes, length_bytes, self.serial, !far);
             }
             // a flush counts for what has ended
-            let begun = Begun { serial: self.serial, own: None, awaits_far: far };
-            request.begun = Some(begun);
+            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far: far });
+            self.held.remove(&id);
             self.out.push(Order::Begin { request: id, far });
         }
     }
@@ -447,14 +465,6 @@ impl Mirror {
             self.out.push(Order::Tell(event));
         }
     }
-}
-
-/// What the partner says of a drive at the beginning of a connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PartnerDrive {
-    Absent,
-    /// Its record; `None` if it has none.
-    There(Option<Record>),
 }
 
 /// Why a piece was not copied.

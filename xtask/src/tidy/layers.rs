@@ -66,7 +66,7 @@ const ROOMS: [(&str, &[&str]); 27] = [
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "pair", "pool", "scsi", "sim", "wire"]),
+    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "mirror", "pair", "pool", "scsi", "sim", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 

@@ -1,10 +1,12 @@
 //! Single cases.
 
+use base::DriveId;
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
 use crate::geometry::Geometry;
-use crate::owner::{Mirror, Order, PartnerDrive, RequestId};
+use crate::message::TwinNews;
+use crate::owner::{Mirror, Order, OwnDrive, RequestId};
 use crate::record::{Record, Synchrony};
 use crate::twin::TwinState;
 
@@ -14,18 +16,23 @@ fn geometry() -> Geometry {
     Geometry::new(512 * KIB, 64 * KIB, 16 * KIB)
 }
 
+fn own(record: Option<Record>) -> OwnDrive {
+    OwnDrive { id: DriveId(1), geometry: geometry(), record }
+}
+
 /// Three drives, in sync, with nothing marked.
 fn in_sync(tolerated: usize) -> Mirror {
     let record = Record {
+        drive: DriveId(1),
         generation: 1,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let mut mirror = Mirror::new(vec![(geometry(), Some(record.clone())); 3], tolerated);
+    let mut mirror = Mirror::new(vec![own(Some(record.clone())); 3], tolerated);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
-    mirror.on_partner(&vec![PartnerDrive::There(Some(record)); 3], true);
+    mirror.on_partner(&vec![TwinNews::There(Some(record)); 3], true);
     assert!(mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
     mirror.set_rule(CommitRule::Both);
     assert_eq!(mirror.take_orders(), [Order::Tell(StoreEvent::Covered)]);
@@ -141,25 +148,26 @@ fn a_partner_of_another_synchrony_lacks_everything() {
     mirror.stop_copying();
     assert_eq!(mirror.lacking_bytes(), 0, "nothing was written since");
     let other = Record {
+        drive: DriveId(1),
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let own = Record { synchrony: Synchrony(10), ..other.clone() };
-    let there = |record: &Record| PartnerDrive::There(Some(record.clone()));
+    let same = Record { synchrony: Synchrony(10), ..other.clone() };
+    let there = |record: &Record| TwinNews::There(Some(record.clone()));
     mirror.copy();
-    mirror.on_partner(&[there(&own), there(&other), PartnerDrive::There(None)], false);
+    mirror.on_partner(&[there(&same), there(&other), TwinNews::There(None)], false);
     assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
 }
 
 #[test]
 fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
-    let mut mirror = Mirror::new(vec![(geometry(), None)], 0);
+    let mut mirror = Mirror::new(vec![own(None)], 0);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
     let pieces = |mirror: &mut Mirror| {
-        mirror.on_partner(&[PartnerDrive::There(None)], true);
+        mirror.on_partner(&[TwinNews::There(None)], true);
         let copy = |order| match order {
             Order::Copy { copy, .. } => Some(copy),
             _ => None,
@@ -170,4 +178,18 @@ fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
     let new = pieces(&mut mirror);
     assert!(!old.is_empty() && old.len() == new.len());
     assert!(old.iter().all(|&copy| !mirror.wants(copy)) && new.iter().all(|&copy| mirror.wants(copy)));
+}
+
+#[test]
+fn a_record_of_another_drive_is_none() {
+    let foreign = Record {
+        drive: DriveId(2),
+        generation: 4,
+        synchrony: Synchrony(9),
+        region_bytes: 64 * KIB,
+        marked: crate::Bits::empty(8),
+    };
+    let mut mirror = Mirror::new(vec![own(Some(foreign))], 0);
+    mirror.set_rule(CommitRule::Own);
+    assert_eq!(mirror.lacking_bytes(), 512 * KIB, "it says nothing of this drive");
 }

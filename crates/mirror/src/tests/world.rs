@@ -4,6 +4,7 @@ mod partner;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use base::DriveId;
 use base::prng::Prng;
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
@@ -11,7 +12,7 @@ use pair::{CommitRule, StoreEvent};
 use super::drives::Drive;
 use super::met::Met;
 use crate::geometry::Geometry;
-use crate::owner::{CopyError, CopyId, Mirror, Order, RequestId};
+use crate::owner::{CopyError, CopyId, Mirror, Order, OwnDrive, RequestId};
 use crate::record::{Record, Synchrony};
 use crate::side::Side;
 use crate::twin::TwinState;
@@ -24,6 +25,14 @@ const REGION_BLOCKS: u64 = 8;
 
 fn geometry() -> Geometry {
     Geometry::new(BLOCKS as u64 * BLOCK_BYTES, REGION_BLOCKS * BLOCK_BYTES, PIECE_BLOCKS * BLOCK_BYTES)
+}
+
+fn id(drive: usize) -> DriveId {
+    DriveId(drive as u128 + 1)
+}
+
+fn own_drive(drive: usize, record: Option<Record>) -> OwnDrive {
+    OwnDrive { id: id(drive), geometry: geometry(), record }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +102,7 @@ impl World {
             sides: [drives(), drives()],
             owner: 0,
             phase: Phase::Alone,
-            mirror: Mirror::new((0..DRIVES).map(|_| (geometry(), None)).collect(), 1),
+            mirror: Mirror::new((0..DRIVES).map(|drive| own_drive(drive, None)).collect(), 1),
             requests: BTreeMap::new(),
             own_work: Vec::new(),
             wire: VecDeque::new(),
@@ -333,7 +342,8 @@ impl World {
         self.phase = Phase::Alone;
         self.starts += 1;
         let drives = &self.sides[self.owner];
-        self.mirror = Mirror::new(drives.iter().map(|drive| (geometry(), drive.record())).collect(), 1);
+        let own = drives.iter().enumerate().map(|(index, drive)| own_drive(index, drive.record()));
+        self.mirror = Mirror::new(own.collect(), 1);
         self.mirror.set_rule(CommitRule::Own);
     }
 

@@ -23,7 +23,7 @@ fn options(ids: [HeadId; 2], at: usize, purpose: Purpose) -> LinkOptions {
 /// Both ends of a link that is up.
 pub fn connected(ids: [HeadId; 2], purpose: Purpose) -> [Link; 2] {
     let (mut from_0, mut from_1) = (Vec::new(), Vec::new());
-    let mut end = |at, send: &mut Vec<u8>| Link::new(options(ids, at, purpose), send);
+    let end = |at, send: &mut Vec<u8>| Link::new(options(ids, at, purpose), send);
     let mut ends = [end(0, &mut from_0), end(1, &mut from_1)];
     for _ in 0..2 {
         let (for_0, for_1) = (std::mem::take(&mut from_1), std::mem::take(&mut from_0));
