@@ -9,23 +9,22 @@
 //!
 //! ```text
 //!   kind              content, little-endian
-//!   16  Open          term (8), number of drives (8), for each: drive (16), bytes (8)
-//!   17  Write         request (8), drive (16), offset in bytes (8), flags (8): 1 durable; then the data
-//!   18  Flush         request (8), drive (16)
-//!   19  Synchrony     synchrony (16), number of drives (8), for each: drive (16)
-//!   32  Twin          drive (16), state (8): 0 absent, 1 there without a record, 2 with one; then the record (8 KiB)
+//!   16  Open          term (8), number of drives (8), for each: twin (16), bytes (8)
+//!   17  Write         request (8), twin (16), offset in bytes (8), flags (8): 1 durable; then the data
+//!   18  Flush         request (8), twin (16)
+//!   19  Synchrony     synchrony (16), number of drives (8), for each: twin (16)
+//!   32  Twin          twin (16), state (8): 0 absent, 1 there without a record, 2 with one; then the record (8 KiB)
 //!   33  Opened        nothing: every twin was named before
 //!   34  Busy          nothing: what came over an earlier connection is still at work; ask again
 //!   35  Refused       term that is accepted (8), 0 for none
 //!   36  Ended         request (8), error (4): 0 none, number of the system's error (4)
 //! ```
 
-use base::DriveId;
 use env::IoError;
 use pair::Term;
 
-use crate::owner::RequestId;
-use crate::record::{Record, SLOT_BYTES, Synchrony};
+use crate::order::RequestId;
+use crate::record::{Record, SLOT_BYTES, Synchrony, TwinId};
 
 /// Longest data of one write. What is longer is sent as several.
 pub const WRITE_BYTES_MAX: usize = 1 << 20;
@@ -49,24 +48,24 @@ const DURABLE: u64 = 1;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Ask {
     Open { term: Term, drives: Vec<WantedTwin> },
-    Write { request: RequestId, drive: DriveId, offset_bytes: u64, durable: bool, data: Vec<u8> },
-    Flush { request: RequestId, drive: DriveId },
-    Synchrony { synchrony: Synchrony, drives: Vec<DriveId> },
+    Write { request: RequestId, twin: TwinId, offset_bytes: u64, durable: bool, data: Vec<u8> },
+    Flush { request: RequestId, twin: TwinId },
+    Synchrony { synchrony: Synchrony, drives: Vec<TwinId> },
 }
 
-/// A drive of the owner, and how long it is: its twin must be as long.
+/// A twin of the owner, and how long it is: its twin must be as long.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WantedTwin {
-    pub drive: DriveId,
+    pub twin: TwinId,
     pub bytes: u64,
 }
 
 /// From the partner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// To `Open`, once for each drive.
+    /// To `Open`, once for each twin.
     Twin {
-        drive: DriveId,
+        twin: TwinId,
         state: TwinNews,
     },
     /// To `Open`, after all twins: the term is accepted.
@@ -106,25 +105,25 @@ impl Ask {
                 put(&mut content, term.0);
                 put_count(&mut content, drives.len());
                 for wanted in drives {
-                    put_id(&mut content, wanted.drive.0);
+                    put_id(&mut content, wanted.twin.0);
                     put(&mut content, wanted.bytes);
                 }
                 OPEN
             }
-            Ask::Write { request, drive, offset_bytes, durable, data: written } => {
-                content.extend_from_slice(&write_header(*request, *drive, *offset_bytes, *durable));
+            Ask::Write { request, twin, offset_bytes, durable, data: written } => {
+                content.extend_from_slice(&write_header(*request, *twin, *offset_bytes, *durable));
                 data = written;
                 WRITE
             }
-            Ask::Flush { request, drive } => {
+            Ask::Flush { request, twin } => {
                 put(&mut content, request.0);
-                put_id(&mut content, drive.0);
+                put_id(&mut content, twin.0);
                 FLUSH
             }
             Ask::Synchrony { synchrony, drives } => {
                 put_id(&mut content, synchrony.0);
                 put_count(&mut content, drives.len());
-                drives.iter().for_each(|drive| put_id(&mut content, drive.0));
+                drives.iter().for_each(|twin| put_id(&mut content, twin.0));
                 SYNCHRONY
             }
         };
@@ -147,22 +146,22 @@ impl Ask {
 /// Kind and header of a write, before its data: for whoever has the data in pieces.
 pub fn write_parts(
     request: RequestId,
-    drive: DriveId,
+    twin: TwinId,
     offset_bytes: u64,
     durable: bool,
 ) -> (u16, [u8; WRITE_HEADER_BYTES]) {
-    (WRITE, write_header(request, drive, offset_bytes, durable))
+    (WRITE, write_header(request, twin, offset_bytes, durable))
 }
 
 fn write_header(
     request: RequestId,
-    drive: DriveId,
+    twin: TwinId,
     offset_bytes: u64,
     durable: bool,
 ) -> [u8; WRITE_HEADER_BYTES] {
     let mut header = [0; WRITE_HEADER_BYTES];
     header[..8].copy_from_slice(&request.0.to_le_bytes());
-    header[8..24].copy_from_slice(&drive.0.to_le_bytes());
+    header[8..24].copy_from_slice(&twin.0.to_le_bytes());
     header[24..32].copy_from_slice(&offset_bytes.to_le_bytes());
     header[32..].copy_from_slice(&(if durable { DURABLE } else { 0 }).to_le_bytes());
     header
@@ -172,8 +171,8 @@ impl Answer {
     pub fn encode(&self) -> (u16, Vec<u8>) {
         let mut content = Vec::new();
         let kind = match self {
-            Answer::Twin { drive, state } => {
-                put_id(&mut content, drive.0);
+            Answer::Twin { twin, state } => {
+                put_id(&mut content, twin.0);
                 let (number, record) = match state {
                     TwinNews::Absent => (0, None),
                     TwinNews::There(None) => (1, None),
@@ -220,14 +219,14 @@ fn open(bytes: &mut Reader) -> Option<Ask> {
     let term = Term(bytes.number()?);
     let count = bytes.count()?;
     let wanted = |bytes: &mut Reader| {
-        Some(WantedTwin { drive: DriveId(bytes.id()?), bytes: bytes.number().filter(|&bytes| bytes > 0)? })
+        Some(WantedTwin { twin: TwinId(bytes.id()?), bytes: bytes.number().filter(|&bytes| bytes > 0)? })
     };
     let drives = (0..count).map(|_| wanted(bytes)).collect::<Option<Vec<_>>>()?;
     Some(Ask::Open { term, drives })
 }
 
 fn write(bytes: &mut Reader) -> Option<Ask> {
-    let (request, drive) = (RequestId(bytes.number()?), DriveId(bytes.id()?));
+    let (request, twin) = (RequestId(bytes.number()?), TwinId(bytes.id()?));
     let offset_bytes = bytes.number()?;
     let durable = match bytes.number()? {
         0 => false,
@@ -237,22 +236,22 @@ fn write(bytes: &mut Reader) -> Option<Ask> {
     let data = bytes.rest();
     offset_bytes.checked_add(data.len() as u64)?;
     let is_writable = !data.is_empty() && data.len() <= WRITE_BYTES_MAX;
-    is_writable.then(|| Ask::Write { request, drive, offset_bytes, durable, data: data.to_vec() })
+    is_writable.then(|| Ask::Write { request, twin, offset_bytes, durable, data: data.to_vec() })
 }
 
 fn flush(bytes: &mut Reader) -> Option<Ask> {
-    Some(Ask::Flush { request: RequestId(bytes.number()?), drive: DriveId(bytes.id()?) })
+    Some(Ask::Flush { request: RequestId(bytes.number()?), twin: TwinId(bytes.id()?) })
 }
 
 fn synchrony(bytes: &mut Reader) -> Option<Ask> {
     let synchrony = Synchrony(bytes.id()?);
     let count = bytes.count()?;
-    let drives = (0..count).map(|_| bytes.id().map(DriveId)).collect::<Option<Vec<_>>>()?;
+    let drives = (0..count).map(|_| bytes.id().map(TwinId)).collect::<Option<Vec<_>>>()?;
     Some(Ask::Synchrony { synchrony, drives })
 }
 
 fn twin(bytes: &mut Reader) -> Option<Answer> {
-    let drive = DriveId(bytes.id()?);
+    let twin = TwinId(bytes.id()?);
     let state = match bytes.number()? {
         0 => TwinNews::Absent,
         1 => TwinNews::There(None),
@@ -262,7 +261,7 @@ fn twin(bytes: &mut Reader) -> Option<Answer> {
         }
         _ => return None,
     };
-    Some(Answer::Twin { drive, state })
+    Some(Answer::Twin { twin, state })
 }
 
 fn ended(bytes: &mut Reader) -> Option<Answer> {
@@ -366,12 +365,12 @@ mod tests {
     use crate::bits::Bits;
 
     fn asks() -> Vec<Ask> {
-        let (request, drive) = (RequestId(7), DriveId(1 << 90 | 3));
+        let (request, twin) = (RequestId(7), TwinId(1 << 90 | 3));
         vec![
-            Ask::Open { term: Term(4), drives: vec![WantedTwin { drive, bytes: 1 << 40 }] },
-            Ask::Write { request, drive, offset_bytes: 4096, durable: true, data: vec![5; 4096] },
-            Ask::Flush { request, drive },
-            Ask::Synchrony { synchrony: Synchrony(1 << 120), drives: vec![drive, DriveId(9)] },
+            Ask::Open { term: Term(4), drives: vec![WantedTwin { twin, bytes: 1 << 40 }] },
+            Ask::Write { request, twin, offset_bytes: 4096, durable: true, data: vec![5; 4096] },
+            Ask::Flush { request, twin },
+            Ask::Synchrony { synchrony: Synchrony(1 << 120), drives: vec![twin, TwinId(9)] },
         ]
     }
 
@@ -390,14 +389,14 @@ mod tests {
             }
         }
         let record = Record {
-            drive: DriveId(3),
+            twin: TwinId(3),
             generation: 2,
             synchrony: Synchrony(9),
             region_bytes: 4 << 20,
             marked: Bits::full(30),
         };
         let ended = |result| Answer::Ended { request: RequestId(1 << 50), result };
-        let news = |state| Answer::Twin { drive: DriveId(3), state };
+        let news = |state| Answer::Twin { twin: TwinId(3), state };
         let mut answers = vec![
             news(TwinNews::Absent),
             news(TwinNews::There(None)),

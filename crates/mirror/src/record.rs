@@ -5,15 +5,17 @@
 //!   two slots of 8 KiB, A at 0 and B at 8 KiB; a new record goes to the slot that does not hold the newest one
 //!     0  magic `TNGMIRR\x01`     8  version (2), 0 (2)    12  CRC-32C of the slot (4)
 //!    16  generation (8)         24  synchrony (16)        40  bytes of a region (8)     48  regions (4), 0 (12)
-//!    64  drive (16)
+//!    64  id of the twins (16)
 //!    80  one bit for each region, the lowest bit first
 //! ```
 
-use base::{DriveId, crc32c};
+use base::crc32c;
 
 use crate::bits::Bits;
 
 pub const SLOT_BYTES: usize = 8 << 10;
+/// Both slots, at the beginning of the drive.
+pub const RECORD_BYTES: usize = 2 * SLOT_BYTES;
 const HEADER_BYTES: usize = 80;
 /// Regions for which a slot has room.
 pub const REGIONS_MAX: u32 = ((SLOT_BYTES - HEADER_BYTES) * 8) as u32;
@@ -25,10 +27,14 @@ const VERSION: u16 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Synchrony(pub u128);
 
+/// Names a drive and its twin. Random, given when they became twins; both have it in their records, so that each is found, whatever its
+/// path is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TwinId(pub u128);
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
-    /// The owner's drive, by the id that it has in its pool. Its twin has the same: so it is found, whatever its path.
-    pub drive: DriveId,
+    pub twin: TwinId,
     pub generation: u64,
     pub synchrony: Synchrony,
     pub region_bytes: u64,
@@ -50,7 +56,7 @@ impl Record {
         slot[24..40].copy_from_slice(&self.synchrony.0.to_le_bytes());
         slot[40..48].copy_from_slice(&self.region_bytes.to_le_bytes());
         slot[48..52].copy_from_slice(&self.marked.end().to_le_bytes());
-        slot[64..80].copy_from_slice(&self.drive.0.to_le_bytes());
+        slot[64..80].copy_from_slice(&self.twin.0.to_le_bytes());
         let marks = self.marked.to_bytes();
         slot[HEADER_BYTES..HEADER_BYTES + marks.len()].copy_from_slice(&marks);
         let checksum = crc32c(&slot);
@@ -75,7 +81,7 @@ impl Record {
         let marks = &slot[HEADER_BYTES..HEADER_BYTES + regions.div_ceil(8) as usize];
         let id = |at: usize| u128::from(number(at + 8)) << 64 | u128::from(number(at));
         Some(Record {
-            drive: DriveId(id(64)),
+            twin: TwinId(id(64)),
             generation: number(16),
             synchrony: Synchrony(id(24)),
             region_bytes: number(40),
@@ -99,7 +105,7 @@ mod tests {
         let mut marked = Bits::empty(REGIONS_MAX);
         [0, 77, REGIONS_MAX - 1].into_iter().for_each(|region| marked.insert(region));
         let record = Record {
-            drive: DriveId(4),
+            twin: TwinId(4),
             generation: 7,
             synchrony: Synchrony(1 << 100 | 5),
             region_bytes: 4 << 20,
@@ -121,7 +127,7 @@ mod tests {
     #[test]
     fn a_record_that_is_sealed_but_makes_no_sense_is_none() {
         let mut slot = Record {
-            drive: DriveId(4),
+            twin: TwinId(4),
             generation: 1,
             synchrony: Synchrony(1),
             region_bytes: 4 << 20,

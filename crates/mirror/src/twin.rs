@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use crate::bits::Bits;
 use crate::geometry::Geometry;
 use crate::message::TwinNews;
-use crate::owner::OwnDrive;
-use crate::record::{Record, Synchrony};
+use crate::order::OwnDrive;
+use crate::record::{Record, Synchrony, TwinId};
 
 /// Regions that are marked at a time while the copies are in sync, before idle ones are unmarked.
 const MARKED_MAX: u32 = 32;
@@ -58,15 +58,19 @@ pub(crate) struct Twin {
 }
 
 impl Twin {
+    pub fn id(&self) -> TwinId {
+        self.recorded.twin
+    }
+
     pub fn new(drive: OwnDrive) -> Twin {
         let OwnDrive { id, geometry, record } = drive;
         let fits = |record: &Record| {
-            record.drive == id
+            record.twin == id
                 && record.marked.end() == geometry.regions()
                 && record.region_bytes == geometry.region_bytes()
         };
         let recorded = record.filter(fits).unwrap_or_else(|| Record {
-            drive: id,
+            twin: id,
             generation: 0,
             synchrony: Synchrony(0),
             region_bytes: geometry.region_bytes(),
@@ -170,7 +174,7 @@ impl Twin {
         };
         self.state = TwinState::Sound;
         let is_known = |record: &&Record| {
-            record.drive == self.recorded.drive
+            record.twin == self.recorded.twin
                 && record.synchrony == self.synchrony
                 && self.synchrony != Synchrony(0)
                 && record.marked.end() == self.geometry.regions()
@@ -222,7 +226,7 @@ impl Twin {
             self.unmark_idle(MARKED_KEPT);
         }
         let record = Record {
-            drive: self.recorded.drive,
+            twin: self.recorded.twin,
             generation: self.recorded.generation + 1,
             synchrony: self.synchrony,
             region_bytes: self.geometry.region_bytes(),

@@ -1,13 +1,15 @@
 //! Single cases.
 
-use base::DriveId;
+use std::collections::BTreeMap;
+
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
 use crate::geometry::Geometry;
 use crate::message::TwinNews;
-use crate::owner::{Mirror, Order, OwnDrive, RequestId};
-use crate::record::{Record, Synchrony};
+use crate::order::{Order, OwnDrive, RequestId};
+use crate::owner::Mirror;
+use crate::record::{Record, Synchrony, TwinId};
 use crate::twin::TwinState;
 
 const KIB: u64 = 1024;
@@ -17,22 +19,32 @@ fn geometry() -> Geometry {
 }
 
 fn own(record: Option<Record>) -> OwnDrive {
-    OwnDrive { id: DriveId(1), geometry: geometry(), record }
+    OwnDrive { id: TwinId(1), geometry: geometry(), record }
+}
+
+fn mirror_of(records: Vec<Option<Record>>, tolerated: usize) -> Mirror {
+    let mut mirror = Mirror::new(tolerated);
+    records.into_iter().enumerate().for_each(|(drive, record)| mirror.add(drive, own(record)));
+    mirror
+}
+
+fn news(twins: &[TwinNews]) -> BTreeMap<usize, TwinNews> {
+    twins.iter().cloned().enumerate().collect()
 }
 
 /// Three drives, in sync, with nothing marked.
 fn in_sync(tolerated: usize) -> Mirror {
     let record = Record {
-        drive: DriveId(1),
+        twin: TwinId(1),
         generation: 1,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let mut mirror = Mirror::new(vec![own(Some(record.clone())); 3], tolerated);
+    let mut mirror = mirror_of(vec![Some(record.clone()); 3], tolerated);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
-    mirror.on_partner(&vec![TwinNews::There(Some(record)); 3], true);
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(Some(record.clone())))), true);
     assert!(mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
     mirror.set_rule(CommitRule::Both);
     assert_eq!(mirror.take_orders(), [Order::Tell(StoreEvent::Covered)]);
@@ -148,7 +160,7 @@ fn a_partner_of_another_synchrony_lacks_everything() {
     mirror.stop_copying();
     assert_eq!(mirror.lacking_bytes(), 0, "nothing was written since");
     let other = Record {
-        drive: DriveId(1),
+        twin: TwinId(1),
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
@@ -157,17 +169,17 @@ fn a_partner_of_another_synchrony_lacks_everything() {
     let same = Record { synchrony: Synchrony(10), ..other.clone() };
     let there = |record: &Record| TwinNews::There(Some(record.clone()));
     mirror.copy();
-    mirror.on_partner(&[there(&same), there(&other), TwinNews::There(None)], false);
+    mirror.on_partner(&news(&[there(&same), there(&other), TwinNews::There(None)]), false);
     assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
 }
 
 #[test]
 fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
-    let mut mirror = Mirror::new(vec![own(None)], 0);
+    let mut mirror = mirror_of(vec![None], 0);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
     let pieces = |mirror: &mut Mirror| {
-        mirror.on_partner(&[TwinNews::There(None)], true);
+        mirror.on_partner(&news(&[TwinNews::There(None)]), true);
         let copy = |order| match order {
             Order::Copy { copy, .. } => Some(copy),
             _ => None,
@@ -183,13 +195,40 @@ fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
 #[test]
 fn a_record_of_another_drive_is_none() {
     let foreign = Record {
-        drive: DriveId(2),
+        twin: TwinId(2),
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let mut mirror = Mirror::new(vec![own(Some(foreign))], 0);
+    let mut mirror = mirror_of(vec![Some(foreign)], 0);
     mirror.set_rule(CommitRule::Own);
     assert_eq!(mirror.lacking_bytes(), 512 * KIB, "it says nothing of this drive");
+}
+
+#[test]
+fn a_drive_that_is_added_is_asked_for_and_one_that_is_removed_is_forgotten() {
+    let mut mirror = in_sync(1);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    mirror.take_orders();
+    let lacking = mirror.lacking_bytes();
+    mirror.add(3, own(None));
+    assert_eq!(mirror.take_orders(), [Order::Reconnect], "what it has of this drive is not known");
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    assert_eq!(mirror.take_orders(), [Order::Reconnect], "it was asked before the drive was added");
+    mirror.on_partner(&news(&[(); 4].map(|()| TwinNews::There(None))), true);
+    let copies =
+        |orders: Vec<Order>| orders.iter().filter(|order| matches!(order, Order::Copy { .. })).count();
+    assert_eq!(copies(mirror.take_orders()), 8);
+    assert_eq!(mirror.lacking_bytes(), lacking + 512 * KIB);
+    mirror.remove(0);
+    assert_eq!(mirror.lacking_bytes(), lacking, "three drives, as before");
+    assert_eq!(
+        copies(mirror.take_orders()),
+        8,
+        "the next drive's pieces, in place of those of the one that was removed"
+    );
+    assert_eq!(mirror.drives().map(|(drive, _)| drive).collect::<Vec<_>>(), [1, 2, 3]);
 }

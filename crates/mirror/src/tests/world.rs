@@ -4,7 +4,6 @@ mod partner;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use base::DriveId;
 use base::prng::Prng;
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
@@ -12,8 +11,9 @@ use pair::{CommitRule, StoreEvent};
 use super::drives::Drive;
 use super::met::Met;
 use crate::geometry::Geometry;
-use crate::owner::{CopyError, CopyId, Mirror, Order, OwnDrive, RequestId};
-use crate::record::{Record, Synchrony};
+use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
+use crate::owner::Mirror;
+use crate::record::{Record, Synchrony, TwinId};
 use crate::side::Side;
 use crate::twin::TwinState;
 
@@ -27,12 +27,16 @@ fn geometry() -> Geometry {
     Geometry::new(BLOCKS as u64 * BLOCK_BYTES, REGION_BLOCKS * BLOCK_BYTES, PIECE_BLOCKS * BLOCK_BYTES)
 }
 
-fn id(drive: usize) -> DriveId {
-    DriveId(drive as u128 + 1)
+fn id(drive: usize) -> TwinId {
+    TwinId(drive as u128 + 1)
 }
 
-fn own_drive(drive: usize, record: Option<Record>) -> OwnDrive {
-    OwnDrive { id: id(drive), geometry: geometry(), record }
+fn mirror_of(records: Vec<Option<Record>>) -> Mirror {
+    let mut mirror = Mirror::new(1);
+    for (drive, record) in records.into_iter().enumerate() {
+        mirror.add(drive, OwnDrive { id: id(drive), geometry: geometry(), record });
+    }
+    mirror
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -102,7 +106,7 @@ impl World {
             sides: [drives(), drives()],
             owner: 0,
             phase: Phase::Alone,
-            mirror: Mirror::new((0..DRIVES).map(|drive| own_drive(drive, None)).collect(), 1),
+            mirror: mirror_of(vec![None; DRIVES]),
             requests: BTreeMap::new(),
             own_work: Vec::new(),
             wire: VecDeque::new(),
@@ -342,8 +346,7 @@ impl World {
         self.phase = Phase::Alone;
         self.starts += 1;
         let drives = &self.sides[self.owner];
-        let own = drives.iter().enumerate().map(|(index, drive)| own_drive(index, drive.record()));
-        self.mirror = Mirror::new(own.collect(), 1);
+        self.mirror = mirror_of(drives.iter().map(Drive::record).collect());
         self.mirror.set_rule(CommitRule::Own);
     }
 

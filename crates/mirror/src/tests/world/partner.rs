@@ -49,7 +49,7 @@ impl World {
                     let region_bytes = geometry().region_bytes();
                     let synchrony = *synchrony;
                     drive.write_record(Record {
-                        drive: id(index),
+                        twin: id(index),
                         generation,
                         synchrony,
                         region_bytes,
@@ -128,7 +128,7 @@ impl World {
             true => TwinNews::Absent,
             false => TwinNews::There(drive.record()),
         };
-        let records: Vec<_> = partner.iter().zip(&self.failed).map(says).collect();
+        let records = partner.iter().zip(&self.failed).map(says).enumerate().collect();
         self.mirror.on_partner(&records, is_same_start);
         let bytes = self.mirror.lacking_bytes();
         self.met.partial_copies += u32::from(bytes > 0 && bytes < BLOCKS as u64 * BLOCK_BYTES);
