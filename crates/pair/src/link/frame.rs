@@ -16,7 +16,7 @@ use super::{LinkError, Purpose};
 use crate::message::Message;
 use crate::register::{Register, Revision, Term};
 
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 /// Longest content of a version 1 message.
 const MESSAGE_BYTES_MAX: usize = 256;
 /// Longest content of a frame between drives: what is written at once, and what is said of it.
@@ -48,8 +48,8 @@ pub(super) fn frame_bytes_max(purpose: Purpose) -> usize {
     HEADER_BYTES + content_bytes_max(purpose)
 }
 
-/// Adds a frame of which the content is in these parts.
-pub(super) fn encode(kind: u16, parts: &[&[u8]], send: &mut Vec<u8>) {
+/// The header of a frame of which the content is in these parts.
+pub(super) fn header(kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let mut content = Crc32c::new();
     parts.iter().for_each(|part| content.update(part));
@@ -59,8 +59,7 @@ pub(super) fn encode(kind: u16, parts: &[&[u8]], send: &mut Vec<u8>) {
     header[8..12].copy_from_slice(&content.finish().to_le_bytes());
     let checksum = crc32c(&header[..12]);
     header[12..].copy_from_slice(&checksum.to_le_bytes());
-    send.extend_from_slice(&header);
-    parts.iter().for_each(|part| send.extend_from_slice(part));
+    header
 }
 
 impl Frame {
@@ -87,7 +86,8 @@ impl Frame {
     }
 
     pub fn encode(&self, send: &mut Vec<u8>) {
-        encode(self.kind, &[&self.content], send);
+        send.extend_from_slice(&header(self.kind, &[&self.content]));
+        send.extend_from_slice(&self.content);
     }
 
     /// The first frame of `bytes` and its length; `None` where it is not whole yet.

@@ -70,7 +70,10 @@ fn over_a_link(bytes: &[u8], purpose: Purpose) {
         let mut again = Vec::new();
         match event {
             LinkEvent::Message(message) => link.send(&message, &mut again),
-            LinkEvent::Frame { kind, content } => link.send_frame(kind, &[&content], &mut again),
+            LinkEvent::Frame { kind, content } => {
+                again.extend_from_slice(&link.frame_header(kind, &[&content]));
+                again.extend_from_slice(&content);
+            }
             LinkEvent::Up { .. } => panic!("the link is up already"),
         }
         assert_eq!(again, framed, "what is understood is said in the same way");

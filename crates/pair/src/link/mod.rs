@@ -27,7 +27,7 @@ use base::{ArrayId, HeadId};
 
 use crate::message::Message;
 
-use frame::Frame;
+use frame::{Frame, HEADER_BYTES};
 
 pub use frame::DRIVES_BYTES_MAX;
 use hello::{HELLO_BYTES, Hello, PROOF_BYTES, is_proof, proof};
@@ -171,14 +171,14 @@ impl Link {
         Frame::of(message).encode(send);
     }
 
-    /// Adds a frame to `send`, of which the content is in these parts, at most [`DRIVES_BYTES_MAX`] together. The link must be up, and for
-    /// drives.
-    pub fn send_frame(&self, kind: u16, parts: &[&[u8]], send: &mut Vec<u8>) {
+    /// The header of a frame, of which the content is in these parts, at most [`DRIVES_BYTES_MAX`] together. It is sent before them, over a
+    /// link for drives that is up.
+    pub fn frame_header(&self, kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
         let is_for_drives = matches!(self.state, State::Up { purpose: Purpose::Drives });
         assert!(is_for_drives, "frames are sent over a link for drives that is up");
         let length: usize = parts.iter().map(|part| part.len()).sum();
         assert!(length <= DRIVES_BYTES_MAX, "{length} bytes are too long for a frame");
-        frame::encode(kind, parts, send);
+        frame::header(kind, parts)
     }
 
     /// Bytes have come. Adds what is to be answered to `send`. After an error the connection is to be closed.
