@@ -26,6 +26,8 @@ pub enum Report {
     Store(StoreEvent),
     /// The partner must leave: its copy could not serve.
     PartnerIsUnfit,
+    /// The partner has opened the term over a new connection.
+    Opened,
     /// The partner accepts another term than this one, or none.
     Refused {
         accepts: Option<Term>,
@@ -217,6 +219,7 @@ impl Center {
         let drives = self.drives.borrow();
         let said = drives.iter().filter_map(|(&drive, own)| Some((drive, news(own)?))).collect();
         drop(drives);
+        (self.report)(Report::Opened);
         self.mirror.borrow_mut().on_partner(&said, is_same_start);
         self.follow();
     }

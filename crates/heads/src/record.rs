@@ -24,12 +24,22 @@ pub(crate) async fn write(io: &Io, drive: DriveHandle, record: &Record) -> Resul
     io.drive_write(drive, record.offset_bytes(), vec![slot], true).await
 }
 
-/// Makes a drive one of two twins: from now on it is mirrored, and nothing is known of the other one. Everything that it holds behind the
-/// first 16 KiB stays as it is.
-pub async fn make_twin(io: &Io, drive: DriveHandle, info: &DriveInfo, twin: TwinId) -> Result<(), IoError> {
+/// Makes a drive one of two twins: from now on it is mirrored. Everything that it holds behind the first 16 KiB stays as it is. With a
+/// synchrony, both hold the same, or nothing that matters: then nothing is copied. Without one nothing is known of the other one.
+pub async fn make_twin(
+    io: &Io,
+    drive: DriveHandle,
+    info: &DriveInfo,
+    twin: TwinId,
+    synchrony: Option<Synchrony>,
+) -> Result<(), IoError> {
     let geometry = geometry(info).ok_or(IoError::NotADrive)?;
     let generation = read(io, drive).await?.map_or(0, |record| record.generation) + 1;
-    let (synchrony, marked) = (Synchrony(0), Bits::full(geometry.regions()));
+    let regions = geometry.regions();
+    let (synchrony, marked) = match synchrony {
+        Some(synchrony) => (synchrony, Bits::empty(regions)),
+        None => (Synchrony(0), Bits::full(regions)),
+    };
     let record = Record { twin, generation, synchrony, region_bytes: geometry.region_bytes(), marked };
     write(io, drive, &record).await
 }

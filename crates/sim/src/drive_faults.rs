@@ -49,6 +49,11 @@ impl Inner {
 /// What the workload may do to drives. Each is counted.
 impl World {
     /// Sets how often a drive misbehaves from now on.
+    /// The drives of a machine lose what they had not flushed, as when its power goes. Its processes have ended before.
+    pub fn lose_caches(&self, machine: u16) {
+        self.0.borrow_mut().lose_drive_caches(machine);
+    }
+
     pub fn set_fault_rates(&self, drive: DriveNumber, rates: FaultRates) {
         self.0.borrow_mut().drives[drive.0 as usize].rates = rates;
     }

@@ -122,6 +122,16 @@ pub trait Bench {
         false
     }
 
+    /// The machine whose power goes, if it is not always the same.
+    fn machine(&self) -> Option<u16> {
+        None
+    }
+
+    /// Whether what drives had not flushed may be gone although the power of that machine was not.
+    fn has_lost_caches(&self) -> bool {
+        false
+    }
+
     /// The process under test has ended: end whatever used it.
     fn ended(&mut self, _world: &World) {}
 }
@@ -308,13 +318,14 @@ impl<'a> Runner<'a> {
         self.bench.collect(session);
         let power = self.prng.chance(self.course.power_permille);
         if power {
-            self.simulation.world.power_loss(self.course.machine);
+            self.simulation.world.power_loss(self.bench.machine().unwrap_or(self.course.machine));
         } else {
             self.simulation.world.kill(session.process);
         }
+        let lenient = self.shared.lenient.get() || self.bench.has_lost_caches();
         self.bench.ended(&self.simulation.world);
         // a drive that goes takes along what it had not flushed, as all do when the power goes
-        self.shared.oracle.borrow_mut().crash(power || self.shared.lenient.get());
+        self.shared.oracle.borrow_mut().crash(power || lenient);
         self.simulation.bury();
     }
 
