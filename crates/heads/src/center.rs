@@ -74,7 +74,7 @@ pub(crate) struct Center {
     /// The connection, from its beginning; and once more when its term has been opened.
     wire: RefCell<Option<Rc<Wire>>>,
     opened: RefCell<Option<Rc<Wire>>>,
-    /// The start of the partner that was connected last.
+    /// The start of the partner of the last connection that counted.
     partner: Cell<Option<Start>>,
     last: Cell<u64>,
     ended: Notify,
@@ -214,13 +214,15 @@ impl Center {
     pub fn on_opened(self: &Rc<Self>, wire: &Rc<Wire>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
         *self.opened.borrow_mut() = Some(wire.clone());
         self.asked.borrow_mut().clear();
-        let is_same_start = self.partner.replace(Some(start)).is_none_or(|before| before == start);
+        let is_same_start = self.partner.get().is_none_or(|before| before == start);
         let news = |own: &Own| twins.get(&own.twin).cloned();
         let drives = self.drives.borrow();
         let said = drives.iter().filter_map(|(&drive, own)| Some((drive, news(own)?))).collect();
         drop(drives);
         (self.report)(Report::Opened);
-        self.mirror.borrow_mut().on_partner(&said, is_same_start);
+        if self.mirror.borrow_mut().on_partner(&said, is_same_start) {
+            self.partner.set(Some(start));
+        }
         self.follow();
     }
 

@@ -16,6 +16,7 @@ use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 
 use base::{Nanos, ShardId};
+use bytes::Bytes;
 use env::{Completion, DriveHandle, Env, Event, Operation, Outcome, Token, Wait};
 use mirror::RECORD_BYTES;
 use pair::{CommitRule, StoreOrder, Term};
@@ -123,11 +124,9 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         match operation {
             // whether the drive is mirrored is found when it is opened
             Operation::DriveOpen { writable, .. } => *writable,
-            Operation::DriveClose { drive } | Operation::DriveFlush { drive } => is_mirrored(drive),
-            // the record is not mirrored: who erases the drive erases it here alone
-            Operation::DriveWrite { drive, offset_bytes, .. } => {
-                *offset_bytes >= RECORD_BYTES as u64 && is_mirrored(drive)
-            }
+            Operation::DriveClose { drive }
+            | Operation::DriveFlush { drive }
+            | Operation::DriveWrite { drive, .. } => is_mirrored(drive),
             _ => false,
         }
     }
@@ -207,11 +206,27 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
             done(center.io().drive_close(drive).await)
         }
         Operation::DriveWrite { drive, offset_bytes, data, durable } => {
-            done(center.write(drive, offset_bytes, data, durable).await)
+            let (offset_bytes, data) = behind_the_record(offset_bytes, data);
+            match data.is_empty() {
+                true => Outcome::Done,
+                false => done(center.write(drive, offset_bytes, data, durable).await),
+            }
         }
         Operation::DriveFlush { drive } => done(center.flush(drive).await),
         operation => unreachable!("{operation:?} goes to the world below"),
     }
+}
+
+/// What of a write is behind the record. The record is the mirror's: who erases the drive of a pool does not erase that.
+fn behind_the_record(offset_bytes: u64, mut data: Vec<Bytes>) -> (u64, Vec<Bytes>) {
+    let mut before = (RECORD_BYTES as u64).saturating_sub(offset_bytes) as usize;
+    for piece in &mut data {
+        let cut = before.min(piece.len());
+        *piece = piece.slice(cut..);
+        before -= cut;
+    }
+    data.retain(|piece| !piece.is_empty());
+    (offset_bytes.max(RECORD_BYTES as u64), data)
 }
 
 impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
@@ -297,5 +312,23 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
             Mail::Engine(message) => message,
             _ => unreachable!("what was not sent comes back"),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_erases_a_drive_does_not_erase_the_record() {
+        let data = || vec![Bytes::from(vec![1; 8 << 10]), Bytes::from(vec![2; 24 << 10])];
+        let lengths = |offset| {
+            let (offset, data) = behind_the_record(offset, data());
+            (offset, data.iter().map(Bytes::len).collect::<Vec<_>>())
+        };
+        assert_eq!(lengths(0), (16 << 10, vec![16 << 10]));
+        assert_eq!(lengths(12 << 10), (16 << 10, vec![4 << 10, 24 << 10]));
+        assert_eq!(lengths(16 << 10), (16 << 10, vec![8 << 10, 24 << 10]));
+        assert_eq!(behind_the_record(0, vec![Bytes::from(vec![1; 4096])]), (16 << 10, vec![]));
     }
 }

@@ -53,6 +53,8 @@ pub struct Mirror {
     twins: BTreeMap<usize, Twin>,
     /// Twins that may be unsound while the partner's copy can still serve.
     tolerated: usize,
+    /// Drives that were removed while the partner lacked something of them.
+    left_behind: BTreeSet<TwinId>,
     rule: CommitRule,
     /// The register says that the partner is in sync, by this name.
     in_sync: Option<Synchrony>,
@@ -76,6 +78,7 @@ impl Mirror {
         Mirror {
             twins: BTreeMap::new(),
             tolerated,
+            left_behind: BTreeSet::new(),
             rule: CommitRule::Both,
             in_sync: None,
             is_copying: false,
@@ -91,19 +94,28 @@ impl Mirror {
     }
 
     /// A drive of a head that has become the owner. It has been flushed since: what the last owner had written there, and a cache may
-    /// hold, has its marks on the other side only.
+    /// hold, has its marks on the other side only. A partner that counts must leave; the drive's writes wait for that.
     pub fn add(&mut self, drive: usize, own: OwnDrive) {
+        self.left_behind.remove(&own.id);
         let before = self.twins.insert(drive, Twin::new(own));
         assert!(before.is_none(), "a drive is added once");
+        if self.rule == CommitRule::Both {
+            // what the partner has of it is not known: it is not in sync any more
+            self.out.push(Order::PartnerIsUnfit);
+        }
         self.open_again();
         self.go_on();
     }
 
-    /// This drive is used no more. Nothing is under way on it.
+    /// This drive is used no more. Nothing is under way on it. If the partner lacks something of it, that counts as a twin that is out, until
+    /// the drive is added again: an owner that stops closes its drives one after the other, and its partner lacks what it lacked.
     pub fn remove(&mut self, drive: usize) {
         assert!(self.requests.values().all(|request| request.drive != drive), "drive {drive} is in use");
         self.forget_copies(drive);
-        self.twins.remove(&drive).expect("only a drive that was added is removed");
+        let twin = self.twins.remove(&drive).expect("only a drive that was added is removed");
+        if twin.state != TwinState::Sound || !twin.lacking.is_empty() {
+            self.left_behind.insert(twin.id());
+        }
         self.go_on();
     }
 
@@ -221,17 +233,19 @@ impl Mirror {
         self.go_on();
     }
 
-    /// The partner is there, on a new connection, and says what it has. `is_same_start`: it has not started anew since the last one.
-    pub fn on_partner(&mut self, twins: &BTreeMap<usize, TwinNews>, is_same_start: bool) {
+    /// The partner is there, on a new connection, and says what it has. `is_same_start`: it has not started anew since the last one that
+    /// counted. Whether this one counts.
+    pub fn on_partner(&mut self, twins: &BTreeMap<usize, TwinNews>, is_same_start: bool) -> bool {
         if !self.twins.keys().all(|drive| twins.contains_key(drive)) {
             // a drive was added after it had been asked
             self.out.push(Order::Reconnect);
-            return;
+            return false;
         }
         if self.rule == CommitRule::Both {
             if !is_same_start {
-                self.out.push(Order::PartnerIsUnfit);
-                return;
+                // not even a flush may reach it: it would answer for what it has lost
+                self.out.extend([Order::Reconnect, Order::PartnerIsUnfit]);
+                return false;
             }
             let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
             let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
@@ -247,6 +261,7 @@ impl Mirror {
         self.knows_partner = true;
         self.copy_again();
         self.go_on();
+        true
     }
 
     /// A failed twin has a new drive. What was sent to the one before must not reach it, so requests name drives by their ids.
@@ -324,8 +339,10 @@ impl Mirror {
         twin.state = TwinState::Out;
         twin.lacking.insert_all();
         self.forget_copies(drive);
-        self.stop_waiting_for_far(|request| request.drive == drive);
-        if !self.is_fit() {
+        if self.is_fit() {
+            self.stop_waiting_for_far(|request| request.drive == drive);
+        } else {
+            // until it has left, nothing is done without it
             self.out.push(Order::PartnerIsUnfit);
         }
     }
@@ -352,7 +369,8 @@ impl Mirror {
     }
 
     fn is_fit(&self) -> bool {
-        self.twins.values().filter(|twin| twin.state != TwinState::Sound).count() <= self.tolerated
+        let out = self.twins.values().filter(|twin| twin.state != TwinState::Sound).count();
+        out + self.left_behind.len() <= self.tolerated
     }
 
     /// Ends a request that has not begun.
@@ -405,10 +423,12 @@ impl Mirror {
 
     fn begin_requests(&mut self) {
         let held: Vec<RequestId> = self.held.iter().copied().collect();
+        let is_fit = self.is_fit();
         for id in held {
             let request = self.requests.get_mut(&id).expect("what is held is known");
             let twin = self.twins.get_mut(&request.drive).expect("its drive is there");
-            let far = self.rule == CommitRule::Both && twin.state != TwinState::Out;
+            let counts = self.rule == CommitRule::Both;
+            let far = counts && twin.state != TwinState::Out;
             if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
                 if !twin.may_write(offset_bytes, length_bytes) {
                     continue;
@@ -417,7 +437,8 @@ impl Mirror {
                 twin.began(offset_bytes, length_bytes, self.serial, !far);
             }
             // a flush counts for what has ended
-            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far: far });
+            let awaits_far = far || counts && !is_fit;
+            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far });
             self.held.remove(&id);
             self.out.push(Order::Begin { request: id, far });
         }
@@ -448,7 +469,9 @@ impl Mirror {
         let lacking = |twin: &Twin| if twin.state == TwinState::Sound { twin.lacking.len() } else { 0 };
         let lacking: u32 = self.twins.values().map(lacking).sum();
         let event = match self.rule {
-            CommitRule::Own if self.is_copying && self.knows_partner && lacking <= LITTLE => {
+            CommitRule::Own
+                if self.is_copying && self.knows_partner && lacking <= LITTLE && self.is_fit() =>
+            {
                 StoreEvent::NearlyCopied
             }
             CommitRule::Both if lacking == 0 && self.is_fit() => StoreEvent::Covered,

@@ -232,3 +232,35 @@ fn a_drive_that_is_added_is_asked_for_and_one_that_is_removed_is_forgotten() {
     );
     assert_eq!(mirror.drives().map(|(drive, _)| drive).collect::<Vec<_>>(), [1, 2, 3]);
 }
+
+#[test]
+fn an_owner_that_closes_its_drives_does_not_forget_what_the_partner_lacks() {
+    let mut mirror = in_sync(0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    let lacks_all = |mirror: &mut Mirror, drives: std::ops::Range<usize>| {
+        let twins: Vec<TwinNews> = drives.map(|_| TwinNews::There(None)).collect();
+        mirror.on_partner(&news(&twins), true);
+        mirror.take_orders();
+    };
+    lacks_all(&mut mirror, 0..3);
+    (0..3).for_each(|drive| mirror.remove(drive));
+    let nearly = Order::Tell(StoreEvent::NearlyCopied);
+    assert!(!mirror.take_orders().contains(&nearly), "nothing is copied of what it has closed");
+    mirror.set_rule(CommitRule::Both);
+    assert!(!mirror.take_orders().contains(&Order::Tell(StoreEvent::Covered)));
+}
+
+#[test]
+fn a_drive_that_is_added_in_sync_makes_the_partner_leave_and_waits_for_that() {
+    let mut mirror = in_sync(1);
+    mirror.add(3, own(None));
+    assert_eq!(mirror.take_orders(), [Order::PartnerIsUnfit, Order::Reconnect]);
+    let request = RequestId(1);
+    mirror.write(request, 3, (0, 4096), true);
+    assert_eq!(records(&mut mirror), [Order::Begin { request, far: true }]);
+    mirror.on_own(request, Ok(()));
+    assert_eq!(mirror.take_orders(), [], "it waits");
+    mirror.set_rule(CommitRule::Own);
+    assert!(mirror.take_orders().contains(&Order::Done { request, result: Ok(()) }));
+}

@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use api::Command;
 use base::Nanos;
@@ -109,7 +110,7 @@ impl ArrayBench {
         for options in &who.second {
             world.add_drive(options.clone());
         }
-        let heads = who.two_heads.then(|| TwoHeads::new(world, &plan.drives));
+        let heads = who.two_heads.then(|| TwoHeads::new(world, &plan.drives, &drives));
         for volume in &plan.volumes {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
         }
@@ -172,6 +173,7 @@ impl ArrayBench {
         let (process, environments, outside) = self.start_process(simulation);
         let started = Started::default();
         let place = started.clone();
+        let recovered = self.heads.as_ref().map(TwoHeads::recovered).unwrap_or_default();
         let mut parameters = Some(StartParameters {
             portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
             drives: self.paths(),
@@ -181,7 +183,10 @@ impl ArrayBench {
             state: None,
             save_state: Box::new(|_| Saving::kept()),
             newest_event: self.known.borrow().newest,
-            started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
+            started: Box::new(move |result| {
+                recovered.store(result.is_ok(), Ordering::Relaxed);
+                *place.lock().expect("one thread") = Some(result);
+            }),
         });
         for (index, environment) in environments.into_iter().enumerate() {
             let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);

@@ -8,6 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use base::{ArrayId, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
@@ -18,7 +20,7 @@ use task::Io;
 
 use super::engine_shard::ArrayEnv;
 use crate::counts::counted;
-use crate::drive::DriveOptions;
+use crate::drive::{DriveNumber, DriveOptions};
 use crate::environment::Outside;
 use crate::prng::Prng;
 use crate::process::{SharedTaskShard, Simulation};
@@ -71,6 +73,8 @@ struct Common {
     reports: RefCell<VecDeque<Report>>,
     /// The life of the partner that serves.
     life: Cell<usize>,
+    /// The owner has opened its pools, so it uses all the drives that it has.
+    recovered: RefCell<Arc<AtomicBool>>,
 }
 
 /// See the header of this file.
@@ -78,6 +82,7 @@ pub struct TwoHeads {
     world: World,
     /// Paths of each side's drives.
     sides: [Vec<String>; 2],
+    numbers: [Vec<DriveNumber>; 2],
     owner: usize,
     term: u64,
     common: Rc<Common>,
@@ -90,21 +95,27 @@ pub struct TwoHeads {
 
 impl TwoHeads {
     /// The second head gets drives like those of the first one.
-    pub fn new(world: &World, drives: &[DriveOptions]) -> TwoHeads {
+    pub fn new(world: &World, drives: &[DriveOptions], own_numbers: &[DriveNumber]) -> TwoHeads {
         let own = drives.iter().map(|options| options.path.clone()).collect();
         let twin = |options: &DriveOptions| {
             let path = format!("{}-twin", options.path);
-            world.add_drive(DriveOptions { path: path.clone(), machine: MACHINES[1], ..options.clone() });
-            path
+            let options = DriveOptions { path: path.clone(), machine: MACHINES[1], ..options.clone() };
+            (path, world.add_drive(options))
         };
-        let twins = drives.iter().map(twin).collect();
+        let (twins, numbers) = drives.iter().map(twin).unzip();
         let (phase, life) = (Cell::new(Phase::Alone), Cell::new(0));
         TwoHeads {
             world: world.clone(),
             sides: [own, twins],
+            numbers: [own_numbers.to_vec(), numbers],
             owner: 0,
             term: 0,
-            common: Rc::new(Common { phase, reports: RefCell::default(), life }),
+            common: Rc::new(Common {
+                phase,
+                reports: RefCell::default(),
+                life,
+                recovered: RefCell::default(),
+            }),
             lives: Vec::new(),
             starts: 0,
             made: false,
@@ -120,6 +131,11 @@ impl TwoHeads {
     /// Whether what drives had not flushed may be gone although the owner's power was not.
     pub fn may_have_lost_caches(&self) -> bool {
         self.lost_power
+    }
+
+    /// To be set when the owner's array has started.
+    pub fn recovered(&self) -> Arc<AtomicBool> {
+        self.common.recovered.borrow().clone()
     }
 
     /// Paths that the owner is to use.
@@ -185,6 +201,7 @@ impl TwoHeads {
         self.common.phase.set(Phase::Alone);
         self.common.reports.borrow_mut().clear();
         self.common.life.set(0);
+        *self.common.recovered.borrow_mut() = Arc::default();
         (0..LIVES).for_each(|life| self.start_partner(simulation, life));
         let common = self.common.clone();
         MirrorOptions {
@@ -202,6 +219,10 @@ impl TwoHeads {
         let partner = life.partner.clone();
         if self.world.is_alive(life.process) {
             simulation.block_on(&life.shard, async move { partner.hand_back().await }).expect("writes end");
+        }
+        for (index, (&one, &other)) in self.numbers[0].iter().zip(&self.numbers[1]).enumerate() {
+            let differ = self.world.differing_blocks(one, other, 4);
+            self.world.note(|| format!("takeover: drive {index} differs in {differ:?}"));
         }
         self.owner = 1 - self.owner;
         Seen::TookOver.seen();
@@ -247,8 +268,13 @@ impl TwoHeads {
 
     /// Decides for the owner, until it ends.
     pub fn decide(&self, io: &Io, outside: Outside<Mail<ShardMessage>>) {
-        let decision =
-            Decision { io: io.clone(), outside, common: self.common.clone(), cut_at: Cell::default() };
+        let decision = Decision {
+            world: self.world.clone(),
+            io: io.clone(),
+            outside,
+            common: self.common.clone(),
+            cut_at: Cell::default(),
+        };
         io.spawn(decision.run());
     }
 }
@@ -275,6 +301,7 @@ async fn serve(io: Io, partner: Rc<Partner>) {
 
 /// Decides as a head would whose register always answers at once.
 struct Decision {
+    world: World,
     io: Io,
     outside: Outside<Mail<ShardMessage>>,
     common: Rc<Common>,
@@ -284,6 +311,10 @@ struct Decision {
 
 impl Decision {
     async fn run(self) {
+        let recovered = self.common.recovered.borrow().clone();
+        while !recovered.load(Ordering::Relaxed) {
+            self.io.sleep(LOOK).await;
+        }
         self.order(StoreOrder::Copy).await;
         let patience = Nanos(self.io.random_u64() % 20_000_000);
         loop {
@@ -309,6 +340,7 @@ impl Decision {
 
     async fn on_report(&self, report: Report) {
         let phase = &self.common.phase;
+        self.world.note(|| format!("owner, {:?}: {report:?}", phase.get()));
         match (report, phase.get()) {
             (Report::Store(StoreEvent::NearlyCopied), Phase::Alone) => {
                 phase.set(Phase::Joining);
@@ -340,6 +372,7 @@ impl Decision {
     /// The partner is declared out of sync; only then is anything acknowledged without it.
     async fn leave(&self) {
         Seen::Left.seen();
+        self.world.note(|| "the partner leaves".to_owned());
         self.cut_at.set(None);
         self.common.phase.set(Phase::Alone);
         self.order(StoreOrder::Commit(CommitRule::Own)).await;
