@@ -74,6 +74,8 @@ pub(crate) struct Center {
     /// The connection, from its beginning; and once more when its term has been opened.
     wire: RefCell<Option<Rc<Wire>>>,
     opened: RefCell<Option<Rc<Wire>>>,
+    /// This connection has been opened, even if what is sent now is for the next one.
+    was_opened: Cell<bool>,
     /// The start of the partner of the last connection that counted.
     partner: Cell<Option<Start>>,
     last: Cell<u64>,
@@ -91,6 +93,7 @@ impl Center {
             asked: RefCell::default(),
             wire: RefCell::default(),
             opened: RefCell::default(),
+            was_opened: Cell::default(),
             partner: Cell::default(),
             last: Cell::default(),
             ended: Notify::new(io),
@@ -199,11 +202,13 @@ impl Center {
         *self.wire.borrow_mut() = Some(wire.clone());
     }
 
-    pub fn end_connection(&self, why: WireEnd) {
+    /// Whether it had been opened.
+    pub fn end_connection(&self, why: WireEnd) -> bool {
         *self.wire.borrow_mut() = None;
         *self.opened.borrow_mut() = None;
         self.asked.borrow_mut().clear();
         (self.report)(Report::ConnectionEnded(why));
+        self.was_opened.replace(false)
     }
 
     pub fn on_refused(&self, accepts: Option<Term>) {
@@ -213,6 +218,7 @@ impl Center {
     /// The partner has opened the term, and said what it has.
     pub fn on_opened(self: &Rc<Self>, wire: &Rc<Wire>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
         *self.opened.borrow_mut() = Some(wire.clone());
+        self.was_opened.set(true);
         self.asked.borrow_mut().clear();
         let is_same_start = self.partner.get().is_none_or(|before| before == start);
         let news = |own: &Own| twins.get(&own.twin).cloned();

@@ -15,7 +15,9 @@ use task::{Io, race};
 use crate::center::Center;
 use crate::wire::{Identity, Wire};
 
-/// Between two attempts to reach the partner.
+/// Before a connection that has ended is made again: a short cut shall not make the partner leave.
+const CUT_PAUSE: Nanos = Nanos::from_millis(2);
+/// Between two attempts to reach a partner that does not answer.
 const PAUSE: Nanos = Nanos::from_millis(50);
 /// A partner that is busy with what came over an earlier connection is asked again after this.
 const BUSY_PAUSE: Nanos = Nanos::from_millis(10);
@@ -30,6 +32,7 @@ pub struct PartnerAddress(pub Vec<SocketAddr>);
 pub(crate) async fn keep_open(center: Rc<Center>, identity: Identity, partner: PartnerAddress, term: Term) {
     let io = center.io().clone();
     for address in partner.0.iter().cycle() {
+        let mut pause = PAUSE;
         if let Some(connection) = connect(&io, *address).await {
             let wire = Wire::new(&io, connection, identity.link(&io, Some(Purpose::Drives)));
             let opening = Rc::new(Opening {
@@ -40,9 +43,11 @@ pub(crate) async fn keep_open(center: Rc<Center>, identity: Identity, partner: P
             });
             center.begin_connection(&wire);
             let end = wire.run(|event| opening.clone().on_event(event)).await;
-            center.end_connection(end);
+            if center.end_connection(end) {
+                pause = CUT_PAUSE;
+            }
         }
-        io.sleep(PAUSE).await;
+        io.sleep(pause).await;
     }
 }
 

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 27] = [
+const ROOMS: [(&str, &[&str]); 28] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -42,6 +42,7 @@ const ROOMS: [(&str, &[&str]); 27] = [
     ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
     ("pair", &["base"]),
     ("mirror", &["base", "env", "pair"]),
+    ("heads", &["base", "env", "mirror", "pair", "task"]),
     ("uring", &["base", "env"]),
     ("control", &["api", "base"]),
     (
@@ -53,7 +54,10 @@ const ROOMS: [(&str, &[&str]); 27] = [
             "catalog",
             "engine",
             "env",
+            "heads",
             "iscsi",
+            "mirror",
+            "pair",
             "parity",
             "pool",
             "reservation",

@@ -478,12 +478,12 @@ impl Bench for ArrayBench {
         Some(Rc::new(move || records.is_at(records.wanted)))
     }
 
-    fn machine(&self) -> Option<u16> {
-        self.heads.as_ref().map(TwoHeads::machine)
+    fn unsettled(&self) -> Option<String> {
+        self.heads.as_ref().and_then(TwoHeads::unsettled)
     }
 
-    fn has_lost_caches(&self) -> bool {
-        self.heads.as_ref().is_some_and(TwoHeads::may_have_lost_caches)
+    fn machine(&self) -> Option<(u16, bool)> {
+        self.heads.as_ref().map(|heads| (heads.machine(), heads.may_have_lost_caches()))
     }
 
     fn ended(&mut self, world: &World) {

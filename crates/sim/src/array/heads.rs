@@ -11,10 +11,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use base::{ArrayId, HeadId, Nanos, ShardId};
+use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
 use heads::{Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, Partner, PartnerAddress, Report, make_twin};
-use mirror::{Synchrony, TwinId};
+use mirror::{RECORD_BYTES, Synchrony, TwinId};
 use pair::{CommitRule, LinkKey, Start, StoreEvent, StoreOrder, Term};
 use task::Io;
 
@@ -220,10 +220,6 @@ impl TwoHeads {
         if self.world.is_alive(life.process) {
             simulation.block_on(&life.shard, async move { partner.hand_back().await }).expect("writes end");
         }
-        for (index, (&one, &other)) in self.numbers[0].iter().zip(&self.numbers[1]).enumerate() {
-            let differ = self.world.differing_blocks(one, other, 4);
-            self.world.note(|| format!("takeover: drive {index} differs in {differ:?}"));
-        }
         self.owner = 1 - self.owner;
         Seen::TookOver.seen();
     }
@@ -264,6 +260,18 @@ impl TwoHeads {
             self.lost_power = true;
         }
         self.common.life.set(life + 1);
+    }
+
+    /// What is not as it should be long after the last trouble.
+    pub fn unsettled(&self) -> Option<String> {
+        if self.common.phase.get() != Phase::InSync {
+            return Some("the partner is not in sync".to_owned());
+        }
+        let twins = self.numbers[0].iter().zip(&self.numbers[1]);
+        twins.enumerate().find_map(|(index, (&one, &other))| {
+            let differing = self.world.differing_blocks(one, other, (RECORD_BYTES / BLOCK_BYTES) as u64);
+            (!differing.is_empty()).then(|| format!("drive {index} and its twin differ in {differing:?}"))
+        })
     }
 
     /// Decides for the owner, until it ends.
@@ -316,7 +324,7 @@ impl Decision {
             self.io.sleep(LOOK).await;
         }
         self.order(StoreOrder::Copy).await;
-        let patience = Nanos(self.io.random_u64() % 20_000_000);
+        let patience = Nanos(self.io.random_u64() % 40_000_000);
         loop {
             self.io.sleep(LOOK).await;
             loop {

@@ -15,13 +15,7 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
                ends, and however often",
     run: |seed, mut options| {
         until_met(MET, RUNS, RUNS_MAX, |n| {
-            let t = if std::env::var("TN").is_ok_and(|t| t != n.to_string()) {
-                None
-            } else {
-                options.trace.take()
-            };
-            eprintln!("run {n}");
-            run_two_heads(seed * 100 + n, plan(seed + n), t)
+            run_two_heads(seed * 100 + n, plan(seed + n), options.trace.take())
         })
     },
 };
@@ -44,8 +38,8 @@ fn plan(seed: u64) -> Plan {
     let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 4, 600);
     plan.volumes =
         (1..=2).map(|volume| VolumePlan { volume, blocks: 600, write_back: volume == 2 }).collect();
-    plan.course.fault_interval = Some(Nanos::from_millis(if seed.is_multiple_of(2) { 3 } else { 30 }));
-    (plan.course.rounds, plan.course.requests, plan.course.depth) = (6, 60, 4);
+    plan.course.fault_interval = Some(Nanos::from_millis(if seed.is_multiple_of(2) { 20 } else { 200 }));
+    (plan.course.rounds, plan.course.requests, plan.course.depth) = (6, 100, 4);
     plan.course.power_permille = 500;
     plan
 }
