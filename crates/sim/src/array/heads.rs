@@ -151,10 +151,10 @@ impl TwoHeads {
 
     /// Drives that hold nothing yet become twins.
     fn make_twins(&mut self, simulation: &mut Simulation) {
-        for side in 0..2 {
+        for (machine, paths) in MACHINES.into_iter().zip(self.sides.clone()) {
             let (process, shards, _) =
-                simulation.start_task_process::<()>(MACHINES[side], 1, |_, _| Box::new(|_, ()| {}));
-            let (io, paths) = (shards[0].borrow().io().clone(), self.sides[side].clone());
+                simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
+            let io = shards[0].borrow().io().clone();
             let making = async move {
                 for (index, path) in paths.iter().enumerate() {
                     let (handle, info) = io.drive_open(path, true).await.expect("it is there");
@@ -367,11 +367,7 @@ impl Decision {
             (Report::ConnectionEnded(_), Phase::InSync) if self.cut_at.get().is_none() => {
                 self.cut_at.set(Some(self.io.now()));
             }
-            (Report::Opened, Phase::InSync) => {
-                if self.cut_at.take().is_some() {
-                    Seen::BriefCut.seen();
-                }
-            }
+            (Report::Opened, Phase::InSync) if self.cut_at.take().is_some() => Seen::BriefCut.seen(),
             (Report::Opened, Phase::Alone) => Seen::Returned.seen(),
             _ => {}
         }
