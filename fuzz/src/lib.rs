@@ -20,7 +20,7 @@ pub struct Target {
 const PAGE_KEY_BYTES: usize = 13;
 
 /// All of them. A directory of `fuzz/corpus` has the name of each.
-pub const TARGETS: [Target; 18] = [
+pub const TARGETS: [Target; 19] = [
     Target {
         name: "iscsi-pdu",
         what: "every iSCSI PDU, additional headers, text",
@@ -62,6 +62,12 @@ pub const TARGETS: [Target; 18] = [
         what: "a connection between two heads",
         run: pair::link::fuzz::link,
         bytes_max: 1024,
+    },
+    Target {
+        name: "mirror-message",
+        what: "what owner and partner say about drives",
+        run: mirror::message::fuzz,
+        bytes_max: 16 << 10,
     },
     Target { name: "pair-register", what: "the register of a pair", run: pair_register, bytes_max: 1024 },
     Target { name: "label", what: "a drive's label", run: label, bytes_max: BLOCK_BYTES },

@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use crate::bits::Bits;
 use crate::record::REGIONS_MAX;
 
 /// Bytes of a piece, the unit of copying. A power of two.
@@ -50,6 +51,13 @@ impl Geometry {
         (offset, self.piece_bytes.min(self.drive_bytes - offset))
     }
 
+    /// Bytes of these pieces.
+    pub fn bytes_of(&self, pieces: &Bits) -> u64 {
+        let last = self.pieces() - 1;
+        let missing = if pieces.has(last) { self.piece_bytes - self.extent(last).1 } else { 0 };
+        u64::from(pieces.len()) * self.piece_bytes - missing
+    }
+
     pub fn pieces_of(&self, offset_bytes: u64, length_bytes: u64) -> RangeInclusive<u32> {
         self.divided(self.piece_bytes, offset_bytes, length_bytes)
     }
@@ -81,6 +89,9 @@ mod tests {
         assert_eq!(region(30 << 40), 512 << 20);
         let odd = Geometry::of((1 << 40) + 4096);
         assert_eq!(odd.extent(odd.pieces() - 1), (1 << 40, 4096));
+        let mut pieces = Bits::empty(odd.pieces());
+        [0, 9, odd.pieces() - 1].into_iter().for_each(|piece| pieces.insert(piece));
+        assert_eq!(odd.bytes_of(&pieces), 2 * PIECE_BYTES + 4096);
         assert_eq!(odd.pieces_of_region(odd.regions() - 1), odd.pieces() - 1..=odd.pieces() - 1);
     }
 }

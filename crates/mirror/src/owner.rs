@@ -9,55 +9,20 @@
 //! What always holds: where the two copies may differ, the record on the own drive has a mark; a write that is done is on both
 //! drives, or the partner was declared out of sync before; a piece is not written while it is copied.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
-use crate::geometry::Geometry;
-use crate::record::{Record, Synchrony};
+use crate::message::TwinNews;
+use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
+use crate::record::{Synchrony, TwinId};
 use crate::twin::{Twin, TwinState};
 
 /// Pieces that are copied at a time.
 const COPIES_MAX: usize = 8;
 /// So few lacking pieces are little.
 const LITTLE: u32 = 16;
-
-/// A write or flush, as the caller names it. Never used twice.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct RequestId(pub u64);
-
-/// A piece on its way to the partner.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct CopyId(pub u64);
-
-/// What is to be done.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Order {
-    /// Begin this request on the own drive, and send it to the partner if `far`. Answered by [`Mirror::on_own`] and
-    /// [`Mirror::on_far`].
-    Begin { request: RequestId, far: bool },
-    /// The request has ended.
-    Done { request: RequestId, result: Result<(), IoError> },
-    /// Write this record to the own drive, durably. Answered by [`Mirror::on_recorded`].
-    Record { drive: usize, record: Record },
-    /// Read this from the own drive and, if [`Mirror::wants`] still says so when it was read, have it written durably to the partner's.
-    /// Answered by [`Mirror::on_copied`].
-    Copy { copy: CopyId, drive: usize, offset_bytes: u64, length_bytes: u64 },
-    /// Send this request to the partner again: the connection is a new one.
-    SendAgain { request: RequestId },
-    /// End the connection and make a new one: what is on its way over the old one does not count any more. The partner waits until all of
-    /// it has ended.
-    Reconnect,
-    /// The partner is to record on these drives that both are in sync by this name, and nothing is marked. Not on drives that are being
-    /// filled: what these lack has no marks.
-    TellSynchrony { synchrony: Synchrony, drives: Vec<usize> },
-    /// The head is to be told.
-    Tell(StoreEvent),
-    /// More of the partner's drives have failed than its copy survives, or it has started anew and may have lost what its drives had
-    /// not flushed. It must leave.
-    PartnerIsUnfit,
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Kind {
@@ -84,9 +49,12 @@ struct Begun {
 /// See the header of this file.
 #[derive(Debug)]
 pub struct Mirror {
-    twins: Vec<Twin>,
+    /// By the numbers that the caller gives to its drives.
+    twins: BTreeMap<usize, Twin>,
     /// Twins that may be unsound while the partner's copy can still serve.
     tolerated: usize,
+    /// Drives that were removed while the partner lacked something of them.
+    left_behind: BTreeSet<TwinId>,
     rule: CommitRule,
     /// The register says that the partner is in sync, by this name.
     in_sync: Option<Synchrony>,
@@ -95,6 +63,8 @@ pub struct Mirror {
     knows_partner: bool,
     told: Option<StoreEvent>,
     requests: BTreeMap<RequestId, Request>,
+    /// Those that have not begun.
+    held: BTreeSet<RequestId>,
     copies: BTreeMap<CopyId, (usize, u32)>,
     serial: u64,
     /// Pieces that the own drives could not give.
@@ -103,23 +73,63 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// The drives of a head that has become the owner, with the records that they hold. They have been flushed since: what the last
-    /// owner had written there, and a cache may hold, has its marks on the other side only.
-    pub fn new(drives: Vec<(Geometry, Option<Record>)>, tolerated: usize) -> Mirror {
+    /// `tolerated`: so many twins may be unsound while the partner's copy can still serve.
+    pub fn new(tolerated: usize) -> Mirror {
         Mirror {
-            twins: drives.into_iter().map(|(geometry, record)| Twin::new(geometry, record)).collect(),
+            twins: BTreeMap::new(),
             tolerated,
+            left_behind: BTreeSet::new(),
             rule: CommitRule::Both,
             in_sync: None,
             is_copying: false,
             knows_partner: false,
             told: None,
             requests: BTreeMap::new(),
+            held: BTreeSet::new(),
             copies: BTreeMap::new(),
             serial: 0,
             unreadable: 0,
             out: Vec::new(),
         }
+    }
+
+    /// A drive of a head that has become the owner. It has been flushed since: what the last owner had written there, and a cache may
+    /// hold, has its marks on the other side only. A partner that counts must leave; the drive's writes wait for that.
+    pub fn add(&mut self, drive: usize, own: OwnDrive) {
+        self.left_behind.remove(&own.id);
+        let before = self.twins.insert(drive, Twin::new(own));
+        assert!(before.is_none(), "a drive is added once");
+        if self.rule == CommitRule::Both {
+            // what the partner has of it is not known: it is not in sync any more
+            self.out.push(Order::PartnerIsUnfit);
+        }
+        self.open_again();
+        self.go_on();
+    }
+
+    /// This drive is used no more. Nothing is under way on it. If the partner lacks something of it, that counts as a twin that is out, until
+    /// the drive is added again: an owner that stops closes its drives one after the other, and its partner lacks what it lacked.
+    pub fn remove(&mut self, drive: usize) {
+        assert!(self.requests.values().all(|request| request.drive != drive), "drive {drive} is in use");
+        self.forget_copies(drive);
+        let twin = self.twins.remove(&drive).expect("only a drive that was added is removed");
+        if twin.state != TwinState::Sound || !twin.lacking.is_empty() {
+            self.left_behind.insert(twin.id());
+        }
+        self.go_on();
+    }
+
+    /// The partner is to say anew what it has.
+    fn open_again(&mut self) {
+        if std::mem::take(&mut self.knows_partner) {
+            self.copy_again();
+            self.out.push(Order::Reconnect);
+        }
+    }
+
+    /// The drives that the partner is to be asked for.
+    pub fn drives(&self) -> impl Iterator<Item = (usize, TwinId)> + '_ {
+        self.twins.iter().map(|(&drive, twin)| (drive, twin.id()))
     }
 
     /// What is to be done, in this order.
@@ -129,8 +139,8 @@ impl Mirror {
 
     /// Bytes that the partner may lack.
     pub fn lacking_bytes(&self) -> u64 {
-        let bytes = |twin: &Twin| twin.lacking.iter().map(|piece| twin.geometry.extent(piece).1).sum::<u64>();
-        self.twins.iter().filter(|twin| twin.state != TwinState::Out).map(bytes).sum()
+        let bytes = |twin: &Twin| twin.geometry.bytes_of(&twin.lacking);
+        self.twins.values().filter(|twin| twin.state != TwinState::Out).map(bytes).sum()
     }
 
     /// Pieces that could not be copied, because the own drives could not be read there.
@@ -139,13 +149,13 @@ impl Mirror {
     }
 
     pub fn twin_state(&self, drive: usize) -> TwinState {
-        self.twins[drive].state
+        self.twins[&drive].state
     }
 
     pub fn write(&mut self, request: RequestId, drive: usize, place: (u64, u64), durable: bool) {
         let (offset_bytes, length_bytes) = place;
         let kind = Kind::Write { offset_bytes, length_bytes, durable };
-        self.twins[drive].accepted(offset_bytes, length_bytes);
+        self.twin(drive).accepted(offset_bytes, length_bytes);
         self.accept(request, drive, kind);
     }
 
@@ -156,6 +166,7 @@ impl Mirror {
     fn accept(&mut self, id: RequestId, drive: usize, kind: Kind) {
         let before = self.requests.insert(id, Request { drive, kind, begun: None });
         assert!(before.is_none(), "a request is named once");
+        self.held.insert(id);
         self.go_on();
     }
 
@@ -181,11 +192,10 @@ impl Mirror {
     }
 
     pub fn on_recorded(&mut self, drive: usize, result: Result<(), IoError>) {
-        self.twins[drive].on_recorded(result.is_ok());
+        self.twin(drive).on_recorded(result.is_ok());
         if let Err(error) = result {
-            let is_held = |request: &Request| request.drive == drive && request.begun.is_none();
             let held: Vec<RequestId> =
-                self.requests.iter().filter(|(_, request)| is_held(request)).map(|(&id, _)| id).collect();
+                self.held.iter().copied().filter(|id| self.requests[id].drive == drive).collect();
             for id in held {
                 self.refuse(id, error);
             }
@@ -202,7 +212,7 @@ impl Mirror {
     /// A piece is on the partner's drive, or could not be read or written; in the latter case the twin is out.
     pub fn on_copied(&mut self, copy: CopyId, result: Result<(), CopyError>) {
         let Some((drive, piece)) = self.copies.remove(&copy) else { return };
-        let twin = &mut self.twins[drive];
+        let twin = self.twin(drive);
         twin.copying.remove(&piece);
         match result {
             Ok(()) => {
@@ -223,13 +233,19 @@ impl Mirror {
         self.go_on();
     }
 
-    /// The partner is there, on a new connection. `is_same_start`: it has not started anew since the last one.
-    pub fn on_partner(&mut self, twins: &[PartnerDrive], is_same_start: bool) {
-        assert_eq!(twins.len(), self.twins.len(), "one for each twin");
+    /// The partner is there, on a new connection, and says what it has. `is_same_start`: it has not started anew since the last one that
+    /// counted. Whether this one counts.
+    pub fn on_partner(&mut self, twins: &BTreeMap<usize, TwinNews>, is_same_start: bool) -> bool {
+        if !self.twins.keys().all(|drive| twins.contains_key(drive)) {
+            // a drive was added after it had been asked
+            self.out.push(Order::Reconnect);
+            return false;
+        }
         if self.rule == CommitRule::Both {
             if !is_same_start {
-                self.out.push(Order::PartnerIsUnfit);
-                return;
+                // not even a flush may reach it: it would answer for what it has lost
+                self.out.extend([Order::Reconnect, Order::PartnerIsUnfit]);
+                return false;
             }
             let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
             let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
@@ -237,19 +253,20 @@ impl Mirror {
             // it may not have arrived over the connection before
             self.tell_synchrony();
         } else {
-            for (twin, news) in self.twins.iter_mut().zip(twins) {
-                twin.on_partner(news);
+            for (drive, twin) in &mut self.twins {
+                twin.on_partner(&twins[drive]);
             }
             self.out.extend((!self.is_fit()).then_some(Order::PartnerIsUnfit));
         }
         self.knows_partner = true;
         self.copy_again();
         self.go_on();
+        true
     }
 
     /// A failed twin has a new drive. What was sent to the one before must not reach it, so requests name drives by their ids.
     pub fn refill(&mut self, drive: usize) {
-        let twin = &mut self.twins[drive];
+        let twin = self.twin(drive);
         assert_eq!(twin.state, TwinState::Out, "only a twin that is out gets a new drive");
         twin.state = TwinState::Filling;
         twin.lacking.insert_all();
@@ -260,7 +277,7 @@ impl Mirror {
     pub fn set_rule(&mut self, rule: CommitRule) {
         if rule == CommitRule::Own && self.rule == CommitRule::Both {
             (self.in_sync, self.knows_partner) = (None, false);
-            self.twins.iter_mut().for_each(Twin::lacks_what_is_marked);
+            self.twins.values_mut().for_each(Twin::lacks_what_is_marked);
             self.copy_again();
             self.out.push(Order::Reconnect);
             self.stop_waiting_for_far(|_| true);
@@ -287,14 +304,14 @@ impl Mirror {
     /// No piece is on its way any more.
     fn copy_again(&mut self) {
         for (drive, piece) in std::mem::take(&mut self.copies).into_values() {
-            self.twins[drive].copying.remove(&piece);
+            self.twin(drive).copying.remove(&piece);
         }
     }
 
     /// Nothing is to be written for a while: where both copies are durably equal, the records say so.
     pub fn settle(&mut self) {
         if self.in_sync.is_some() {
-            self.twins.iter_mut().for_each(Twin::settle);
+            self.twins.values_mut().for_each(Twin::settle);
             self.go_on();
         }
     }
@@ -302,31 +319,41 @@ impl Mirror {
     /// The register says that the partner is in sync. Both sides record the new synchrony.
     pub fn joined(&mut self, synchrony: Synchrony) {
         self.in_sync = Some(synchrony);
-        self.twins.iter_mut().for_each(|twin| twin.joined(synchrony));
+        self.twins.values_mut().for_each(|twin| twin.joined(synchrony));
         self.tell_synchrony();
         self.go_on();
     }
 
     fn tell_synchrony(&mut self) {
         let Some(synchrony) = self.in_sync else { return };
-        let is_sound = |&drive: &usize| self.twins[drive].state == TwinState::Sound;
-        let drives = (0..self.twins.len()).filter(is_sound).collect();
+        let sound = self.twins.iter().filter(|(_, twin)| twin.state == TwinState::Sound);
+        let drives = sound.map(|(&drive, _)| drive).collect();
         self.out.push(Order::TellSynchrony { synchrony, drives });
     }
 
     fn lose_twin(&mut self, drive: usize) {
-        let twin = &mut self.twins[drive];
+        let twin = self.twin(drive);
         if twin.state == TwinState::Out {
             return;
         }
         twin.state = TwinState::Out;
         twin.lacking.insert_all();
-        twin.copying.clear();
-        self.copies.retain(|_, (copied, _)| *copied != drive);
-        self.stop_waiting_for_far(|request| request.drive == drive);
-        if !self.is_fit() {
+        self.forget_copies(drive);
+        if self.is_fit() {
+            self.stop_waiting_for_far(|request| request.drive == drive);
+        } else {
+            // until it has left, nothing is done without it
             self.out.push(Order::PartnerIsUnfit);
         }
+    }
+
+    fn forget_copies(&mut self, drive: usize) {
+        self.copies.retain(|_, (copied, _)| *copied != drive);
+        self.twin(drive).copying.clear();
+    }
+
+    fn twin(&mut self, drive: usize) -> &mut Twin {
+        self.twins.get_mut(&drive).expect("the drive was added")
     }
 
     /// Requests that have begun do not wait for the partner any more.
@@ -342,14 +369,16 @@ impl Mirror {
     }
 
     fn is_fit(&self) -> bool {
-        self.twins.iter().filter(|twin| twin.state != TwinState::Sound).count() <= self.tolerated
+        let out = self.twins.values().filter(|twin| twin.state != TwinState::Sound).count();
+        out + self.left_behind.len() <= self.tolerated
     }
 
     /// Ends a request that has not begun.
     fn refuse(&mut self, id: RequestId, error: IoError) {
         let request = self.requests.remove(&id).expect("it waits");
+        self.held.remove(&id);
         if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
-            self.twins[request.drive].ended(offset_bytes, length_bytes, None, None);
+            self.twin(request.drive).ended(offset_bytes, length_bytes, None, None);
         }
         self.out.push(Order::Done { request: id, result: Err(error) });
     }
@@ -361,11 +390,12 @@ impl Mirror {
             return;
         };
         self.requests.remove(&id);
-        let twin = &mut self.twins[drive];
+        self.serial += 1;
+        let now = self.serial;
+        let twin = self.twin(drive);
         match kind {
             Kind::Write { offset_bytes, length_bytes, durable } => {
-                self.serial += 1;
-                let volatile = (!durable || result.is_err()).then_some(self.serial);
+                let volatile = (!durable || result.is_err()).then_some(now);
                 twin.ended(offset_bytes, length_bytes, Some(serial), volatile);
                 if result.is_err() {
                     // the partner may have what the own drive refused: it is copied again, so that both are equal
@@ -381,7 +411,7 @@ impl Mirror {
 
     /// Begins what may begin.
     fn go_on(&mut self) {
-        for (drive, twin) in self.twins.iter_mut().enumerate() {
+        for (&drive, twin) in &mut self.twins {
             if let Some(record) = twin.next_record(self.in_sync.is_some()) {
                 self.out.push(Order::Record { drive, record });
             }
@@ -392,9 +422,13 @@ impl Mirror {
     }
 
     fn begin_requests(&mut self) {
-        for (&id, request) in self.requests.iter_mut().filter(|(_, request)| request.begun.is_none()) {
-            let twin = &mut self.twins[request.drive];
-            let far = self.rule == CommitRule::Both && twin.state != TwinState::Out;
+        let held: Vec<RequestId> = self.held.iter().copied().collect();
+        let is_fit = self.is_fit();
+        for id in held {
+            let request = self.requests.get_mut(&id).expect("what is held is known");
+            let twin = self.twins.get_mut(&request.drive).expect("its drive is there");
+            let counts = self.rule == CommitRule::Both;
+            let far = counts && twin.state != TwinState::Out;
             if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
                 if !twin.may_write(offset_bytes, length_bytes) {
                     continue;
@@ -403,8 +437,9 @@ impl Mirror {
                 twin.began(offset_bytes, length_bytes, self.serial, !far);
             }
             // a flush counts for what has ended
-            let begun = Begun { serial: self.serial, own: None, awaits_far: far };
-            request.begun = Some(begun);
+            let awaits_far = far || counts && !is_fit;
+            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far });
+            self.held.remove(&id);
             self.out.push(Order::Begin { request: id, far });
         }
     }
@@ -413,9 +448,7 @@ impl Mirror {
         if !self.is_copying || !self.knows_partner {
             return;
         }
-        for (drive, twin) in
-            self.twins.iter_mut().enumerate().filter(|(_, twin)| twin.state != TwinState::Out)
-        {
+        for (&drive, twin) in self.twins.iter_mut().filter(|(_, twin)| twin.state != TwinState::Out) {
             let mut from = 0;
             while let Some(piece) = twin.lacking.next(from).filter(|_| self.copies.len() < COPIES_MAX) {
                 from = piece + 1;
@@ -434,9 +467,11 @@ impl Mirror {
 
     fn tell(&mut self) {
         let lacking = |twin: &Twin| if twin.state == TwinState::Sound { twin.lacking.len() } else { 0 };
-        let lacking: u32 = self.twins.iter().map(lacking).sum();
+        let lacking: u32 = self.twins.values().map(lacking).sum();
         let event = match self.rule {
-            CommitRule::Own if self.is_copying && self.knows_partner && lacking <= LITTLE => {
+            CommitRule::Own
+                if self.is_copying && self.knows_partner && lacking <= LITTLE && self.is_fit() =>
+            {
                 StoreEvent::NearlyCopied
             }
             CommitRule::Both if lacking == 0 && self.is_fit() => StoreEvent::Covered,
@@ -447,21 +482,4 @@ impl Mirror {
             self.out.push(Order::Tell(event));
         }
     }
-}
-
-/// What the partner says of a drive at the beginning of a connection.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum PartnerDrive {
-    Absent,
-    /// Its record; `None` if it has none.
-    There(Option<Record>),
-}
-
-/// Why a piece was not copied.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CopyError {
-    /// The own drive could not be read; the pool has the same error when it reads there.
-    Own,
-    /// The partner's drive could not be written.
-    Far,
 }

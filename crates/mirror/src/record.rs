@@ -5,7 +5,8 @@
 //!   two slots of 8 KiB, A at 0 and B at 8 KiB; a new record goes to the slot that does not hold the newest one
 //!     0  magic `TNGMIRR\x01`     8  version (2), 0 (2)    12  CRC-32C of the slot (4)
 //!    16  generation (8)         24  synchrony (16)        40  bytes of a region (8)     48  regions (4), 0 (12)
-//!    64  one bit for each region, the lowest bit first
+//!    64  id of the twins (16)
+//!    80  one bit for each region, the lowest bit first
 //! ```
 
 use base::crc32c;
@@ -13,7 +14,9 @@ use base::crc32c;
 use crate::bits::Bits;
 
 pub const SLOT_BYTES: usize = 8 << 10;
-const HEADER_BYTES: usize = 64;
+/// Both slots, at the beginning of the drive.
+pub const RECORD_BYTES: usize = 2 * SLOT_BYTES;
+const HEADER_BYTES: usize = 80;
 /// Regions for which a slot has room.
 pub const REGIONS_MAX: u32 = ((SLOT_BYTES - HEADER_BYTES) * 8) as u32;
 const MAGIC: &[u8; 8] = b"TNGMIRR\x01";
@@ -24,8 +27,14 @@ const VERSION: u16 = 1;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Synchrony(pub u128);
 
+/// Names a drive and its twin. Random, given when they became twins; both have it in their records, so that each is found, whatever its
+/// path is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct TwinId(pub u128);
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record {
+    pub twin: TwinId,
     pub generation: u64,
     pub synchrony: Synchrony,
     pub region_bytes: u64,
@@ -47,6 +56,7 @@ impl Record {
         slot[24..40].copy_from_slice(&self.synchrony.0.to_le_bytes());
         slot[40..48].copy_from_slice(&self.region_bytes.to_le_bytes());
         slot[48..52].copy_from_slice(&self.marked.end().to_le_bytes());
+        slot[64..80].copy_from_slice(&self.twin.0.to_le_bytes());
         let marks = self.marked.to_bytes();
         slot[HEADER_BYTES..HEADER_BYTES + marks.len()].copy_from_slice(&marks);
         let checksum = crc32c(&slot);
@@ -69,9 +79,11 @@ impl Record {
             return None;
         }
         let marks = &slot[HEADER_BYTES..HEADER_BYTES + regions.div_ceil(8) as usize];
+        let id = |at: usize| u128::from(number(at + 8)) << 64 | u128::from(number(at));
         Some(Record {
+            twin: TwinId(id(64)),
             generation: number(16),
-            synchrony: Synchrony(u128::from(number(32)) << 64 | u128::from(number(24))),
+            synchrony: Synchrony(id(24)),
             region_bytes: number(40),
             marked: Bits::from_bytes(regions, marks)?,
         })
@@ -92,8 +104,13 @@ mod tests {
     fn a_record_comes_back_and_a_changed_one_does_not() {
         let mut marked = Bits::empty(REGIONS_MAX);
         [0, 77, REGIONS_MAX - 1].into_iter().for_each(|region| marked.insert(region));
-        let record =
-            Record { generation: 7, synchrony: Synchrony(1 << 100 | 5), region_bytes: 4 << 20, marked };
+        let record = Record {
+            twin: TwinId(4),
+            generation: 7,
+            synchrony: Synchrony(1 << 100 | 5),
+            region_bytes: 4 << 20,
+            marked,
+        };
         let slot = record.encode();
         assert_eq!(Record::decode(&slot).as_ref(), Some(&record));
         for at in [0, 9, 13, 20, 41, 50, 64, SLOT_BYTES - 1] {
@@ -109,9 +126,14 @@ mod tests {
 
     #[test]
     fn a_record_that_is_sealed_but_makes_no_sense_is_none() {
-        let mut slot =
-            Record { generation: 1, synchrony: Synchrony(1), region_bytes: 4 << 20, marked: Bits::full(3) }
-                .encode();
+        let mut slot = Record {
+            twin: TwinId(4),
+            generation: 1,
+            synchrony: Synchrony(1),
+            region_bytes: 4 << 20,
+            marked: Bits::full(3),
+        }
+        .encode();
         slot[HEADER_BYTES] = 0xFF;
         slot[12..16].fill(0);
         let checksum = crc32c(&slot);

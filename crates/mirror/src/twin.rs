@@ -5,8 +5,9 @@ use std::ops::RangeInclusive;
 
 use crate::bits::Bits;
 use crate::geometry::Geometry;
-use crate::owner::PartnerDrive;
-use crate::record::{Record, Synchrony};
+use crate::message::TwinNews;
+use crate::order::OwnDrive;
+use crate::record::{Record, Synchrony, TwinId};
 
 /// Regions that are marked at a time while the copies are in sync, before idle ones are unmarked.
 const MARKED_MAX: u32 = 32;
@@ -31,8 +32,6 @@ struct Activity {
     accepted: u32,
     /// Serial number of the last write.
     written: u64,
-    /// Serial number of the last write that drives may still hold in their caches.
-    volatile: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -48,6 +47,8 @@ pub(crate) struct Twin {
     wanted: Bits,
     synchrony: Synchrony,
     active: BTreeMap<u32, Activity>,
+    /// Regions that drives may hold in their caches, with the serial number of the last write of which that is so.
+    volatile: BTreeMap<u32, u64>,
     /// Idle regions are to be unmarked even if no other needs a mark.
     settles: bool,
     /// Pieces of the writes that are under way, by their serial numbers.
@@ -57,12 +58,19 @@ pub(crate) struct Twin {
 }
 
 impl Twin {
-    /// `record` is what the own drive holds. Without one, the partner may lack everything.
-    pub fn new(geometry: Geometry, record: Option<Record>) -> Twin {
+    pub fn id(&self) -> TwinId {
+        self.recorded.twin
+    }
+
+    pub fn new(drive: OwnDrive) -> Twin {
+        let OwnDrive { id, geometry, record } = drive;
         let fits = |record: &Record| {
-            record.marked.end() == geometry.regions() && record.region_bytes == geometry.region_bytes()
+            record.twin == id
+                && record.marked.end() == geometry.regions()
+                && record.region_bytes == geometry.region_bytes()
         };
         let recorded = record.filter(fits).unwrap_or_else(|| Record {
+            twin: id,
             generation: 0,
             synchrony: Synchrony(0),
             region_bytes: geometry.region_bytes(),
@@ -76,6 +84,7 @@ impl Twin {
             recorded,
             writing: None,
             active: BTreeMap::new(),
+            volatile: BTreeMap::new(),
             settles: false,
             writes: BTreeMap::new(),
             copying: BTreeSet::new(),
@@ -137,7 +146,9 @@ impl Twin {
         for region in self.geometry.regions_of(offset_bytes, length_bytes) {
             let activity = self.active.get_mut(&region).expect("the write was accepted");
             activity.accepted -= 1;
-            activity.volatile = activity.volatile.max(volatile);
+            if let Some(serial) = volatile {
+                self.volatile.insert(region, serial);
+            }
         }
         if let Some(serial) = began {
             self.writes.remove(&serial);
@@ -146,9 +157,7 @@ impl Twin {
 
     /// Both drives have flushed everything that had ended at `serial`.
     pub fn flushed(&mut self, serial: u64) {
-        for activity in self.active.values_mut() {
-            activity.volatile = activity.volatile.filter(|&volatile| volatile > serial);
-        }
+        self.volatile.retain(|_, volatile| *volatile > serial);
     }
 
     /// Whether a write to this piece is under way.
@@ -158,14 +167,15 @@ impl Twin {
 
     /// What the partner says of its drive, on a new connection and out of sync. A drive of another synchrony, or without a record, lacks
     /// everything.
-    pub fn on_partner(&mut self, news: &PartnerDrive) {
-        let PartnerDrive::There(record) = news else {
+    pub fn on_partner(&mut self, news: &TwinNews) {
+        let TwinNews::There(record) = news else {
             self.state = TwinState::Out;
             return;
         };
         self.state = TwinState::Sound;
         let is_known = |record: &&Record| {
-            record.synchrony == self.synchrony
+            record.twin == self.recorded.twin
+                && record.synchrony == self.synchrony
                 && self.synchrony != Synchrony(0)
                 && record.marked.end() == self.geometry.regions()
         };
@@ -189,9 +199,8 @@ impl Twin {
     /// Unmarks regions in which both copies are durably equal, except those that were written last.
     pub fn unmark_idle(&mut self, kept: usize) {
         let idle = |region: u32| {
-            self.active
-                .get(&region)
-                .is_none_or(|activity| activity.accepted == 0 && activity.volatile.is_none())
+            self.active.get(&region).is_none_or(|activity| activity.accepted == 0)
+                && !self.volatile.contains_key(&region)
         };
         let written = |region: u32| self.active.get(&region).map_or(0, |activity| activity.written);
         let equal =
@@ -210,18 +219,14 @@ impl Twin {
         if self.settles && is_in_sync {
             self.unmark_idle(0);
         }
-        let needs = |twin: &Twin| {
-            twin.synchrony != twin.recorded.synchrony
-                || twin.wanted.iter().any(|region| !twin.recorded.marked.has(region))
-                || twin.settles && twin.wanted != twin.recorded.marked
-        };
-        if self.writing.is_some() || !needs(self) {
+        if self.writing.is_some() || !self.needs_a_record() {
             return None;
         }
         if is_in_sync && self.wanted.len() > MARKED_MAX {
             self.unmark_idle(MARKED_KEPT);
         }
         let record = Record {
+            twin: self.recorded.twin,
             generation: self.recorded.generation + 1,
             synchrony: self.synchrony,
             region_bytes: self.geometry.region_bytes(),
@@ -229,6 +234,12 @@ impl Twin {
         };
         self.writing = Some(record.clone());
         Some(record)
+    }
+
+    fn needs_a_record(&self) -> bool {
+        self.synchrony != self.recorded.synchrony
+            || !self.wanted.is_within(&self.recorded.marked)
+            || self.settles && self.wanted != self.recorded.marked
     }
 
     /// The record that was begun has been written durably, or may have been.

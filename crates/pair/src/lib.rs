@@ -35,7 +35,7 @@ mod timing;
 pub use asking::Question;
 pub use decision::Decision;
 pub use head::{Action, HandoverRefusal, Head, ReadPermit, Reads, RoleName};
-pub use link::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Start, VERSIONS, Versions};
+pub use link::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Purpose, Start, VERSIONS, Versions};
 pub use message::{Message, Stamp};
 pub use register::{Register, RegisterError, Revision, Term};
 pub use relation::{CommitRule, Relation};

@@ -2,7 +2,7 @@
 
 use base::HeadId;
 use pair::link::fuzz::connected;
-use pair::{Link, LinkEvent, Message};
+use pair::{Link, LinkEvent, Message, Purpose};
 
 /// Two ends of a link that is up: that of head 0, and that of head 1.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub struct Wire {
 
 impl Wire {
     pub fn new(ids: [HeadId; 2]) -> Wire {
-        Wire { ends: connected(ids) }
+        Wire { ends: connected(ids, Purpose::Control) }
     }
 
     /// What arrives at the other head.

@@ -1,5 +1,7 @@
 //! Faults that the workload injects into drives from outside. Each is counted, and affects only one drive.
 
+use std::collections::BTreeSet;
+
 use base::{BLOCK_BYTES, Nanos};
 
 use crate::drive::{Drive, DriveNumber};
@@ -49,6 +51,11 @@ impl Inner {
 /// What the workload may do to drives. Each is counted.
 impl World {
     /// Sets how often a drive misbehaves from now on.
+    /// The drives of a machine lose what they had not flushed, as when its power goes. Its processes have ended before.
+    pub fn lose_caches(&self, machine: u16) {
+        self.0.borrow_mut().lose_drive_caches(machine);
+    }
+
     pub fn set_fault_rates(&self, drive: DriveNumber, rates: FaultRates) {
         self.0.borrow_mut().drives[drive.0 as usize].rates = rates;
     }
@@ -247,6 +254,19 @@ impl World {
         let mut content = vec![0; BLOCK_BYTES];
         self.0.borrow().drives[drive.0 as usize].medium.read(block, &mut content);
         content
+    }
+
+    /// Blocks from this one on in which two drives differ.
+    pub fn differing_blocks(&self, one: DriveNumber, other: DriveNumber, from: u64) -> Vec<u64> {
+        let written = |drive: DriveNumber| {
+            let inner = self.0.borrow();
+            inner.drives[drive.0 as usize].medium.allocated().into_iter().collect::<BTreeSet<u64>>()
+        };
+        let mut all = written(one);
+        all.extend(written(other));
+        all.into_iter()
+            .filter(|&block| block >= from && self.peek(one, block) != self.peek(other, block))
+            .collect()
     }
 
     /// Puts content onto a drive from outside, durably.

@@ -27,11 +27,11 @@ pub struct SimEnv<M> {
 
 /// Sends messages into a process from outside its shards, as the control plane does.
 pub struct Outside<M> {
-    world: World,
-    process: ProcessId,
-    shards: u16,
-    queues: Queues<M>,
+    post: Post<M>,
 }
+
+/// Hands a message to a shard, or gives it back where too many wait.
+type Post<M> = Rc<dyn Fn(ShardId, M) -> Result<(), M>>;
 
 impl World {
     /// Starts a process of `shards` shards on `machine`: one environment for each, and a way in from outside.
@@ -53,13 +53,14 @@ impl World {
         // one queue from each shard, and from outside, to each shard
         let queues = usize::from(shards) * (usize::from(shards) + 1);
         let queues: Queues<M> = Rc::new(RefCell::new((0..queues).map(|_| VecDeque::new()).collect()));
-        let (world, out) = (self.clone(), queues.clone());
+        let world = self.clone();
         let environment = |shard| {
-            let (world, queues) = (world.clone(), queues.clone());
+            let (world, queues) = (self.clone(), queues.clone());
             SimEnv { world, process, shard, shards, queues, idle: false }
         };
-        let outside = Outside { world: self.clone(), process, shards, queues: out };
-        (process, (0..shards).map(environment).collect(), outside)
+        let environments = (0..shards).map(environment).collect();
+        let post = move |to, message| post(&world, process, shards, to, shards, &queues, message);
+        (process, environments, Outside { post: Rc::new(post) })
     }
 
     /// Whether the process has not ended.
@@ -90,10 +91,16 @@ fn post<M>(
     Ok(())
 }
 
-impl<M: Send + 'static> Outside<M> {
+impl<M: 'static> Outside<M> {
     /// Hands a message to a shard, or gives it back where too many wait.
     pub fn send(&self, to: ShardId, message: M) -> Result<(), M> {
-        post(&self.world, self.process, self.shards, to, self.shards, &self.queues, message)
+        (self.post)(to, message)
+    }
+
+    /// The same way in, for messages that go as a part of others.
+    pub fn wrapped<N: 'static>(&self, wrap: fn(N) -> M, unwrap: fn(M) -> N) -> Outside<N> {
+        let post = self.post.clone();
+        Outside { post: Rc::new(move |to, message| post(to, wrap(message)).map_err(unwrap)) }
     }
 }
 

@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 27] = [
+const ROOMS: [(&str, &[&str]); 28] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -42,6 +42,7 @@ const ROOMS: [(&str, &[&str]); 27] = [
     ("engine", &["api", "base", "env", "front", "manager", "shard", "task"]),
     ("pair", &["base"]),
     ("mirror", &["base", "env", "pair"]),
+    ("heads", &["base", "env", "mirror", "pair", "task"]),
     ("uring", &["base", "env"]),
     ("control", &["api", "base"]),
     (
@@ -53,7 +54,10 @@ const ROOMS: [(&str, &[&str]); 27] = [
             "catalog",
             "engine",
             "env",
+            "heads",
             "iscsi",
+            "mirror",
+            "pair",
             "parity",
             "pool",
             "reservation",
@@ -66,7 +70,7 @@ const ROOMS: [(&str, &[&str]); 27] = [
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "pair", "pool", "scsi", "sim", "wire"]),
+    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "mirror", "pair", "pool", "scsi", "sim", "wire"]),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 

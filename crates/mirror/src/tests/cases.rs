@@ -1,11 +1,15 @@
 //! Single cases.
 
+use std::collections::BTreeMap;
+
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
 use crate::geometry::Geometry;
-use crate::owner::{Mirror, Order, PartnerDrive, RequestId};
-use crate::record::{Record, Synchrony};
+use crate::message::TwinNews;
+use crate::order::{Order, OwnDrive, RequestId};
+use crate::owner::Mirror;
+use crate::record::{Record, Synchrony, TwinId};
 use crate::twin::TwinState;
 
 const KIB: u64 = 1024;
@@ -14,18 +18,33 @@ fn geometry() -> Geometry {
     Geometry::new(512 * KIB, 64 * KIB, 16 * KIB)
 }
 
+fn own(record: Option<Record>) -> OwnDrive {
+    OwnDrive { id: TwinId(1), geometry: geometry(), record }
+}
+
+fn mirror_of(records: Vec<Option<Record>>, tolerated: usize) -> Mirror {
+    let mut mirror = Mirror::new(tolerated);
+    records.into_iter().enumerate().for_each(|(drive, record)| mirror.add(drive, own(record)));
+    mirror
+}
+
+fn news(twins: &[TwinNews]) -> BTreeMap<usize, TwinNews> {
+    twins.iter().cloned().enumerate().collect()
+}
+
 /// Three drives, in sync, with nothing marked.
 fn in_sync(tolerated: usize) -> Mirror {
     let record = Record {
+        twin: TwinId(1),
         generation: 1,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let mut mirror = Mirror::new(vec![(geometry(), Some(record.clone())); 3], tolerated);
+    let mut mirror = mirror_of(vec![Some(record.clone()); 3], tolerated);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
-    mirror.on_partner(&vec![PartnerDrive::There(Some(record)); 3], true);
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(Some(record.clone())))), true);
     assert!(mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
     mirror.set_rule(CommitRule::Both);
     assert_eq!(mirror.take_orders(), [Order::Tell(StoreEvent::Covered)]);
@@ -141,25 +160,26 @@ fn a_partner_of_another_synchrony_lacks_everything() {
     mirror.stop_copying();
     assert_eq!(mirror.lacking_bytes(), 0, "nothing was written since");
     let other = Record {
+        twin: TwinId(1),
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
         marked: crate::Bits::empty(8),
     };
-    let own = Record { synchrony: Synchrony(10), ..other.clone() };
-    let there = |record: &Record| PartnerDrive::There(Some(record.clone()));
+    let same = Record { synchrony: Synchrony(10), ..other.clone() };
+    let there = |record: &Record| TwinNews::There(Some(record.clone()));
     mirror.copy();
-    mirror.on_partner(&[there(&own), there(&other), PartnerDrive::There(None)], false);
+    mirror.on_partner(&news(&[there(&same), there(&other), TwinNews::There(None)]), false);
     assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
 }
 
 #[test]
 fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
-    let mut mirror = Mirror::new(vec![(geometry(), None)], 0);
+    let mut mirror = mirror_of(vec![None], 0);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
     let pieces = |mirror: &mut Mirror| {
-        mirror.on_partner(&[PartnerDrive::There(None)], true);
+        mirror.on_partner(&news(&[TwinNews::There(None)]), true);
         let copy = |order| match order {
             Order::Copy { copy, .. } => Some(copy),
             _ => None,
@@ -170,4 +190,77 @@ fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
     let new = pieces(&mut mirror);
     assert!(!old.is_empty() && old.len() == new.len());
     assert!(old.iter().all(|&copy| !mirror.wants(copy)) && new.iter().all(|&copy| mirror.wants(copy)));
+}
+
+#[test]
+fn a_record_of_another_drive_is_none() {
+    let foreign = Record {
+        twin: TwinId(2),
+        generation: 4,
+        synchrony: Synchrony(9),
+        region_bytes: 64 * KIB,
+        marked: crate::Bits::empty(8),
+    };
+    let mut mirror = mirror_of(vec![Some(foreign)], 0);
+    mirror.set_rule(CommitRule::Own);
+    assert_eq!(mirror.lacking_bytes(), 512 * KIB, "it says nothing of this drive");
+}
+
+#[test]
+fn a_drive_that_is_added_is_asked_for_and_one_that_is_removed_is_forgotten() {
+    let mut mirror = in_sync(1);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    mirror.take_orders();
+    let lacking = mirror.lacking_bytes();
+    mirror.add(3, own(None));
+    assert_eq!(mirror.take_orders(), [Order::Reconnect], "what it has of this drive is not known");
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    assert_eq!(mirror.take_orders(), [Order::Reconnect], "it was asked before the drive was added");
+    mirror.on_partner(&news(&[(); 4].map(|()| TwinNews::There(None))), true);
+    let copies =
+        |orders: Vec<Order>| orders.iter().filter(|order| matches!(order, Order::Copy { .. })).count();
+    assert_eq!(copies(mirror.take_orders()), 8);
+    assert_eq!(mirror.lacking_bytes(), lacking + 512 * KIB);
+    mirror.remove(0);
+    assert_eq!(mirror.lacking_bytes(), lacking, "three drives, as before");
+    assert_eq!(
+        copies(mirror.take_orders()),
+        8,
+        "the next drive's pieces, in place of those of the one that was removed"
+    );
+    assert_eq!(mirror.drives().map(|(drive, _)| drive).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn an_owner_that_closes_its_drives_does_not_forget_what_the_partner_lacks() {
+    let mut mirror = in_sync(0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    let lacks_all = |mirror: &mut Mirror, drives: std::ops::Range<usize>| {
+        let twins: Vec<TwinNews> = drives.map(|_| TwinNews::There(None)).collect();
+        mirror.on_partner(&news(&twins), true);
+        mirror.take_orders();
+    };
+    lacks_all(&mut mirror, 0..3);
+    (0..3).for_each(|drive| mirror.remove(drive));
+    let nearly = Order::Tell(StoreEvent::NearlyCopied);
+    assert!(!mirror.take_orders().contains(&nearly), "nothing is copied of what it has closed");
+    mirror.set_rule(CommitRule::Both);
+    assert!(!mirror.take_orders().contains(&Order::Tell(StoreEvent::Covered)));
+}
+
+#[test]
+fn a_drive_that_is_added_in_sync_makes_the_partner_leave_and_waits_for_that() {
+    let mut mirror = in_sync(1);
+    mirror.add(3, own(None));
+    assert_eq!(mirror.take_orders(), [Order::PartnerIsUnfit, Order::Reconnect]);
+    let request = RequestId(1);
+    mirror.write(request, 3, (0, 4096), true);
+    assert_eq!(records(&mut mirror), [Order::Begin { request, far: true }]);
+    mirror.on_own(request, Ok(()));
+    assert_eq!(mirror.take_orders(), [], "it waits");
+    mirror.set_rule(CommitRule::Own);
+    assert!(mirror.take_orders().contains(&Order::Done { request, result: Ok(()) }));
 }

@@ -11,8 +11,9 @@ use pair::{CommitRule, StoreEvent};
 use super::drives::Drive;
 use super::met::Met;
 use crate::geometry::Geometry;
-use crate::owner::{CopyError, CopyId, Mirror, Order, RequestId};
-use crate::record::{Record, Synchrony};
+use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
+use crate::owner::Mirror;
+use crate::record::{Record, Synchrony, TwinId};
 use crate::side::Side;
 use crate::twin::TwinState;
 
@@ -24,6 +25,18 @@ const REGION_BLOCKS: u64 = 8;
 
 fn geometry() -> Geometry {
     Geometry::new(BLOCKS as u64 * BLOCK_BYTES, REGION_BLOCKS * BLOCK_BYTES, PIECE_BLOCKS * BLOCK_BYTES)
+}
+
+fn id(drive: usize) -> TwinId {
+    TwinId(drive as u128 + 1)
+}
+
+fn mirror_of(records: Vec<Option<Record>>) -> Mirror {
+    let mut mirror = Mirror::new(1);
+    for (drive, record) in records.into_iter().enumerate() {
+        mirror.add(drive, OwnDrive { id: id(drive), geometry: geometry(), record });
+    }
+    mirror
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,7 +106,7 @@ impl World {
             sides: [drives(), drives()],
             owner: 0,
             phase: Phase::Alone,
-            mirror: Mirror::new((0..DRIVES).map(|_| (geometry(), None)).collect(), 1),
+            mirror: mirror_of(vec![None; DRIVES]),
             requests: BTreeMap::new(),
             own_work: Vec::new(),
             wire: VecDeque::new(),
@@ -333,7 +346,7 @@ impl World {
         self.phase = Phase::Alone;
         self.starts += 1;
         let drives = &self.sides[self.owner];
-        self.mirror = Mirror::new(drives.iter().map(|drive| (geometry(), drive.record())).collect(), 1);
+        self.mirror = mirror_of(drives.iter().map(Drive::record).collect());
         self.mirror.set_rule(CommitRule::Own);
     }
 

@@ -1,4 +1,4 @@
-//! Frames: a message with its length, kind and checksum.
+//! Frames: a message, or what users of the link make of it, with its length, kind and checksum.
 //!
 //! ```text
 //!   header, 16 bytes, little-endian, then the content
@@ -6,19 +6,21 @@
 //!     8  CRC-32C of the content (4)  12  CRC-32C of the 12 bytes before (4)
 //! ```
 //!
-//! Kinds: 1 heartbeat, 2 its answer, 3 the register has changed, 4 look at the register.
+//! Kinds of a connection for control: 1 heartbeat, 2 its answer, 3 the register has changed, 4 look at the register. Those of a
+//! connection for drives are in `mirror::message`.
 
-use base::{HeadId, Nanos, crc32c};
+use base::{Crc32c, HeadId, Nanos, crc32c};
 
-use super::LinkError;
 use super::hello::part;
+use super::{LinkError, Purpose};
 use crate::message::Message;
 use crate::register::{Register, Revision, Term};
 
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 /// Longest content of a version 1 message.
-const CONTENT_BYTES_MAX: usize = 256;
-pub(super) const FRAME_BYTES_MAX: usize = HEADER_BYTES + CONTENT_BYTES_MAX;
+const MESSAGE_BYTES_MAX: usize = 256;
+/// Longest content of a frame between drives: what is written at once, and what is said of it.
+pub const DRIVES_BYTES_MAX: usize = (1 << 20) + 256;
 
 const REGISTER_BYTES: usize = 72;
 
@@ -29,15 +31,38 @@ const LOOK: u16 = 4;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Frame {
-    kind: u16,
-    content: Vec<u8>,
+    pub kind: u16,
+    pub content: Vec<u8>,
+}
+
+/// The longest content of a frame on a connection for this.
+pub(super) fn content_bytes_max(purpose: Purpose) -> usize {
+    match purpose {
+        Purpose::Control => MESSAGE_BYTES_MAX,
+        Purpose::Drives => DRIVES_BYTES_MAX,
+    }
+}
+
+/// The longest that a frame of such a connection is.
+pub(super) fn frame_bytes_max(purpose: Purpose) -> usize {
+    HEADER_BYTES + content_bytes_max(purpose)
+}
+
+/// The header of a frame of which the content is in these parts.
+pub(super) fn header(kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let mut content = Crc32c::new();
+    parts.iter().for_each(|part| content.update(part));
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&(length as u32).to_le_bytes());
+    header[4..6].copy_from_slice(&kind.to_le_bytes());
+    header[8..12].copy_from_slice(&content.finish().to_le_bytes());
+    let checksum = crc32c(&header[..12]);
+    header[12..].copy_from_slice(&checksum.to_le_bytes());
+    header
 }
 
 impl Frame {
-    pub fn raw(kind: u16, content: &[u8]) -> Frame {
-        Frame { kind, content: content.to_vec() }
-    }
-
     pub fn of(message: &Message) -> Frame {
         let mut content = Vec::new();
         let kind = match message {
@@ -61,24 +86,18 @@ impl Frame {
     }
 
     pub fn encode(&self, send: &mut Vec<u8>) {
-        let mut header = [0; HEADER_BYTES];
-        header[..4].copy_from_slice(&(self.content.len() as u32).to_le_bytes());
-        header[4..6].copy_from_slice(&self.kind.to_le_bytes());
-        header[8..12].copy_from_slice(&crc32c(&self.content).to_le_bytes());
-        let checksum = crc32c(&header[..12]);
-        header[12..].copy_from_slice(&checksum.to_le_bytes());
-        send.extend_from_slice(&header);
+        send.extend_from_slice(&header(self.kind, &[&self.content]));
         send.extend_from_slice(&self.content);
     }
 
     /// The first frame of `bytes` and its length; `None` where it is not whole yet.
-    pub fn decode(bytes: &[u8]) -> Result<Option<(Frame, usize)>, LinkError> {
+    pub fn decode(bytes: &[u8], purpose: Purpose) -> Result<Option<(Frame, usize)>, LinkError> {
         let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else { return Ok(None) };
         if crc32c(&header[..12]) != u32::from_le_bytes(part(header, 12)) {
             return Err(LinkError::Checksum);
         }
         let length = u32::from_le_bytes(part(header, 0));
-        if length as usize > CONTENT_BYTES_MAX {
+        if length as usize > content_bytes_max(purpose) {
             return Err(LinkError::TooLong { bytes: length });
         }
         let end = HEADER_BYTES + length as usize;

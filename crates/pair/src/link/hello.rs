@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   Hello, 112 bytes, little-endian
-//!     0  magic "TANGPAIR"        8  lowest version (2)   10  highest version (2)   12  0 (4)
+//!     0  magic "TANGPAIR"        8  lowest version (2)   10  highest version (2)
+//!    12  purpose (2): 0 this end has not opened the connection, 1 control, 2 drives                14  0 (2)
 //!    16  array (16)             32  head (16)            48  start (16)            64  nonce (32)
 //!    96  0 (12)                108  CRC-32C of all before (4)
 //! ```
@@ -11,7 +12,7 @@ use base::{ArrayId, HeadId, crc32c};
 use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
-use super::{LinkError, LinkKey, Start, Versions};
+use super::{LinkError, LinkKey, Purpose, Start, Versions};
 
 pub(super) const HELLO_BYTES: usize = 112;
 pub(super) const PROOF_BYTES: usize = 32;
@@ -24,6 +25,8 @@ pub(super) struct Hello {
     pub head: HeadId,
     pub start: Start,
     pub versions: Versions,
+    /// Says the end that has opened the connection.
+    pub purpose: Option<Purpose>,
     pub nonce: [u8; 32],
 }
 
@@ -33,6 +36,7 @@ impl Hello {
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..10].copy_from_slice(&self.versions.lowest.to_le_bytes());
         bytes[10..12].copy_from_slice(&self.versions.highest.to_le_bytes());
+        bytes[12..14].copy_from_slice(&self.purpose.map_or(0, Purpose::number).to_le_bytes());
         bytes[16..32].copy_from_slice(&self.array.0.to_le_bytes());
         bytes[32..48].copy_from_slice(&self.head.0.to_le_bytes());
         bytes[48..64].copy_from_slice(&self.start.0.to_le_bytes());
@@ -57,11 +61,16 @@ impl Hello {
             lowest: u16::from_le_bytes(part(bytes, 8)),
             highest: u16::from_le_bytes(part(bytes, 10)),
         };
+        let purpose = match u16::from_le_bytes(part(bytes, 12)) {
+            0 => None,
+            number => Some(Purpose::of(number).ok_or(LinkError::UnknownPurpose { number })?),
+        };
         Ok(Hello {
             array: ArrayId(u128::from_le_bytes(part(bytes, 16))),
             head: HeadId(u128::from_le_bytes(part(bytes, 32))),
             start: Start(u128::from_le_bytes(part(bytes, 48))),
             versions,
+            purpose,
             nonce: part(bytes, 64),
         })
     }

@@ -2,7 +2,7 @@
 //! state machine for each connection and each end of it; whoever runs it moves the bytes.
 //!
 //! ```text
-//!   either end:   Hello ──►                      array, head, start, versions, a random number
+//!   either end:   Hello ──►                      array, head, start, versions, purpose, a random number
 //!                       ◄── Hello of the other
 //!                 Proof ──►                      HMAC-SHA-256 over both hellos, with the array's key
 //!                       ◄── Proof of the other
@@ -10,7 +10,8 @@
 //! ```
 //!
 //! What always holds: nothing but the two hellos is believed before the proof; a proof is good for one connection and one
-//! direction only; a frame is given out whole and checked, or the connection ends; what is kept is bounded by the longest frame.
+//! direction only; a frame is given out whole and checked, or the connection ends; what is kept is bounded by the longest frame
+//! that the purpose of the connection allows, and by the hello before the proof.
 //! The proof keeps strangers out. It does not protect what is sent afterwards from somebody who can change packets: the network
 //! between the heads is the administrator's.
 
@@ -26,7 +27,9 @@ use base::{ArrayId, HeadId};
 
 use crate::message::Message;
 
-use frame::{FRAME_BYTES_MAX, Frame};
+use frame::{Frame, HEADER_BYTES};
+
+pub use frame::DRIVES_BYTES_MAX;
 use hello::{HELLO_BYTES, Hello, PROOF_BYTES, is_proof, proof};
 
 /// Versions that this program speaks. The two ends take the highest that both have.
@@ -46,6 +49,28 @@ pub struct Start(pub u128);
 #[derive(Clone)]
 pub struct LinkKey(pub [u8; 32]);
 
+/// What a connection is for. Heartbeats never wait behind data, so that a busy head is not taken for a dead one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// Messages about ownership: [`Message`].
+    Control,
+    /// What is written to the partner's drives, as frames.
+    Drives,
+}
+
+impl Purpose {
+    fn number(self) -> u16 {
+        match self {
+            Purpose::Control => 1,
+            Purpose::Drives => 2,
+        }
+    }
+
+    fn of(number: u16) -> Option<Purpose> {
+        [Purpose::Control, Purpose::Drives].into_iter().find(|purpose| purpose.number() == number)
+    }
+}
+
 /// Who this end is, and whom it takes for the other one.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
@@ -58,19 +83,19 @@ pub struct LinkOptions {
     pub versions: Versions,
     /// Random, for this connection.
     pub nonce: [u8; 32],
-    /// This end has opened the connection.
-    pub is_opener: bool,
+    /// For the end that has opened the connection: why.
+    pub purpose: Option<Purpose>,
 }
 
 /// What has come over the link.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LinkEvent {
     /// The other head is there, and has the key.
-    Up {
-        start: Start,
-        version: u16,
-    },
+    Up { start: Start, version: u16, purpose: Purpose },
+    /// Over a connection for control.
     Message(Message),
+    /// Over a connection for drives.
+    Frame { kind: u16, content: Vec<u8> },
 }
 
 /// Why a connection ends.
@@ -86,6 +111,10 @@ pub enum LinkError {
     Myself,
     /// No version is spoken by both.
     NoCommonVersion { ours: Versions, theirs: Versions },
+    /// The connection is for something that this version does not know.
+    UnknownPurpose { number: u16 },
+    /// Both ends say that they have opened the connection, or neither does.
+    OneEndOpens,
     /// It does not have the array's key.
     WrongKey,
     /// A frame whose checksum is wrong.
@@ -99,8 +128,8 @@ pub enum LinkError {
 #[derive(Debug)]
 enum State {
     AwaitsHello,
-    AwaitsProof { theirs: Hello, version: u16 },
-    Up,
+    AwaitsProof { theirs: Hello, version: u16, purpose: Purpose },
+    Up { purpose: Purpose },
     Ended,
 }
 
@@ -127,18 +156,29 @@ impl Link {
     }
 
     fn hello(&self) -> Hello {
-        let LinkOptions { array, me, start, versions, nonce, .. } = self.options;
-        Hello { array, head: me, start, versions, nonce }
+        let LinkOptions { array, me, start, versions, nonce, purpose, .. } = self.options;
+        Hello { array, head: me, start, versions, nonce, purpose }
     }
 
     pub fn is_up(&self) -> bool {
-        matches!(self.state, State::Up)
+        matches!(self.state, State::Up { .. })
     }
 
-    /// Adds a message to `send`. The link must be up.
+    /// Adds a message to `send`. The link must be up, and for control.
     pub fn send(&self, message: &Message, send: &mut Vec<u8>) {
-        assert!(self.is_up(), "messages are sent over a link that is up");
+        let is_for_control = matches!(self.state, State::Up { purpose: Purpose::Control });
+        assert!(is_for_control, "messages are sent over a link for control that is up");
         Frame::of(message).encode(send);
+    }
+
+    /// The header of a frame, of which the content is in these parts, at most [`DRIVES_BYTES_MAX`] together. It is sent before them, over a
+    /// link for drives that is up.
+    pub fn frame_header(&self, kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
+        let is_for_drives = matches!(self.state, State::Up { purpose: Purpose::Drives });
+        assert!(is_for_drives, "frames are sent over a link for drives that is up");
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        assert!(length <= DRIVES_BYTES_MAX, "{length} bytes are too long for a frame");
+        frame::header(kind, parts)
     }
 
     /// Bytes have come. Adds what is to be answered to `send`. After an error the connection is to be closed.
@@ -165,8 +205,11 @@ impl Link {
     }
 
     /// The longest that is kept between two calls.
-    pub fn buffered_bytes_max() -> usize {
-        FRAME_BYTES_MAX
+    pub fn buffered_bytes_max(&self) -> usize {
+        match self.state {
+            State::Up { purpose } => frame::frame_bytes_max(purpose),
+            _ => HELLO_BYTES + PROOF_BYTES,
+        }
     }
 
     /// Takes one piece from what was received; how long it was. `None` where it is not whole yet.
@@ -181,34 +224,36 @@ impl Link {
                 Hello::check_beginning(rest)?;
                 let Some(bytes) = rest.first_chunk::<HELLO_BYTES>() else { return Ok(None) };
                 let theirs = Hello::decode(bytes)?;
-                let version = self.check(&theirs)?;
-                let opener = self.options.is_opener;
-                send.extend_from_slice(&proof(&self.options.key, opener, &self.hello(), &theirs));
-                self.state = State::AwaitsProof { theirs, version };
+                let (version, purpose) = self.check(&theirs)?;
+                let is_opener = self.options.purpose.is_some();
+                send.extend_from_slice(&proof(&self.options.key, is_opener, &self.hello(), &theirs));
+                self.state = State::AwaitsProof { theirs, version, purpose };
                 Ok(Some((HELLO_BYTES, None)))
             }
-            State::AwaitsProof { theirs, version } => {
+            &State::AwaitsProof { ref theirs, version, purpose } => {
                 let Some(bytes) = rest.first_chunk::<PROOF_BYTES>() else { return Ok(None) };
-                let (key, is_opener) = (&self.options.key, !self.options.is_opener);
+                let (key, is_opener) = (&self.options.key, theirs.purpose.is_some());
                 if !is_proof(bytes, key, is_opener, theirs, &self.hello()) {
                     return Err(LinkError::WrongKey);
                 }
-                let up = LinkEvent::Up { start: theirs.start, version: *version };
-                self.state = State::Up;
+                let up = LinkEvent::Up { start: theirs.start, version, purpose };
+                self.state = State::Up { purpose };
                 Ok(Some((PROOF_BYTES, Some(up))))
             }
-            State::Up => {
-                let frame = Frame::decode(rest)?;
-                frame
-                    .map(|(frame, length)| Ok((length, Some(LinkEvent::Message(frame.message()?)))))
-                    .transpose()
+            &State::Up { purpose } => {
+                let Some((frame, length)) = Frame::decode(rest, purpose)? else { return Ok(None) };
+                let event = match purpose {
+                    Purpose::Control => LinkEvent::Message(frame.message()?),
+                    Purpose::Drives => LinkEvent::Frame { kind: frame.kind, content: frame.content },
+                };
+                Ok(Some((length, Some(event))))
             }
             State::Ended => Err(LinkError::NotALink),
         }
     }
 
-    /// The version that both speak, if the other end is the partner.
-    fn check(&self, theirs: &Hello) -> Result<u16, LinkError> {
+    /// The version that both speak and what the connection is for, if the other end is the partner.
+    fn check(&self, theirs: &Hello) -> Result<(u16, Purpose), LinkError> {
         let ours = self.options.versions;
         if theirs.array != self.options.array {
             return Err(LinkError::OtherArray { array: theirs.array });
@@ -223,7 +268,10 @@ impl Link {
         if version < ours.lowest.max(theirs.versions.lowest) {
             return Err(LinkError::NoCommonVersion { ours, theirs: theirs.versions });
         }
-        Ok(version)
+        match (self.options.purpose, theirs.purpose) {
+            (Some(purpose), None) | (None, Some(purpose)) => Ok((version, purpose)),
+            _ => Err(LinkError::OneEndOpens),
+        }
     }
 }
 
@@ -245,6 +293,15 @@ impl fmt::Display for LinkError {
                 "the other head speaks versions {} to {} of the link, this one {} to {}; upgrade the older one by one release after the other",
                 theirs.lowest, theirs.highest, ours.lowest, ours.highest
             ),
+            LinkError::UnknownPurpose { number } => {
+                write!(
+                    f,
+                    "the other head opened a connection for something that this version does not know ({number})"
+                )
+            }
+            LinkError::OneEndOpens => {
+                write!(f, "of the two ends of a connection exactly one must have opened it")
+            }
             LinkError::WrongKey => write!(f, "the head at the other end does not have the key of this array"),
             LinkError::Checksum => write!(f, "a message over the link has a wrong checksum"),
             LinkError::TooLong { bytes } => {

@@ -18,7 +18,7 @@ fn options(me: HeadId, other: HeadId) -> LinkOptions {
         key: LinkKey([9; 32]),
         versions: VERSIONS,
         nonce: [me.0 as u8; 32],
-        is_opener: me == A,
+        purpose: (me == A).then_some(Purpose::Control),
     }
 }
 
@@ -36,7 +36,12 @@ fn connect(a: LinkOptions, b: LinkOptions) -> (Result<Link, LinkError>, Result<L
 }
 
 fn linked() -> (Link, Link) {
-    let (a, b) = connect(options(A, B), options(B, A));
+    linked_for(Purpose::Control)
+}
+
+fn linked_for(purpose: Purpose) -> (Link, Link) {
+    let a = LinkOptions { purpose: Some(purpose), ..options(A, B) };
+    let (a, b) = connect(a, options(B, A));
     let (a, b) = (a.expect("it is the partner"), b.expect("it is the partner"));
     assert!(a.is_up() && b.is_up());
     (a, b)
@@ -62,7 +67,7 @@ fn messages_arrive_as_they_were_sent_in_pieces_of_any_size() {
         let mut got = Vec::new();
         for piece in bytes.chunks(size) {
             got.extend(b.receive(piece, &mut Vec::new()).expect("it is whole"));
-            assert!(b.received.len() < Link::buffered_bytes_max());
+            assert!(b.received.len() < b.buffered_bytes_max());
         }
         assert_eq!(got, messages().map(LinkEvent::Message));
     }
@@ -75,7 +80,9 @@ fn the_link_is_up_with_the_start_of_the_other_head_and_the_highest_common_versio
     let (mut to_b, mut to_a) = (Vec::new(), Vec::new());
     let (mut a, mut b) = (Link::new(newer, &mut to_b), Link::new(older, &mut to_a));
     assert_eq!(b.receive(&to_b, &mut to_a), Ok(vec![]));
-    let up = |head: HeadId| vec![LinkEvent::Up { start: Start(head.0 * 1000), version: 3 }];
+    let up = |head: HeadId| {
+        vec![LinkEvent::Up { start: Start(head.0 * 1000), version: 3, purpose: Purpose::Control }]
+    };
     to_b.clear();
     assert_eq!(a.receive(&to_a, &mut to_b), Ok(up(B)));
     assert_eq!(b.receive(&to_b, &mut Vec::new()), Ok(up(A)));
@@ -98,8 +105,7 @@ fn who_is_not_the_partner_is_refused_with_the_reason() {
     let theirs = Versions { lowest: 2, highest: 3 };
     let wanted = LinkError::NoCommonVersion { ours: VERSIONS, theirs };
     assert_eq!(refusal(LinkOptions { versions: theirs, ..mine() }), wanted);
-    // both say that they have opened it: a proof that is sent back is none
-    assert_eq!(refusal(LinkOptions { is_opener: false, ..mine() }), LinkError::WrongKey);
+    assert_eq!(refusal(LinkOptions { purpose: None, ..mine() }), LinkError::OneEndOpens);
     let mut link = Link::new(mine(), &mut Vec::new());
     assert_eq!(link.receive(b"GET / HTTP/1.1\r\n", &mut Vec::new()), Err(LinkError::NotALink));
     assert_eq!(link.receive(b"TANGPAIR", &mut Vec::new()), Err(LinkError::NotALink), "it has ended");
@@ -148,4 +154,37 @@ fn what_makes_no_sense_is_refused_although_its_checksum_is_right() {
     a.send(&Message::Changed(same), &mut bytes);
     let (_, mut b) = linked();
     assert_eq!(b.receive(&bytes, &mut Vec::new()), Err(LinkError::Malformed { kind: 3 }));
+}
+
+#[test]
+fn frames_for_drives_are_longer_than_messages_and_come_back_from_their_parts() {
+    let (a, mut b) = linked_for(Purpose::Drives);
+    let data = vec![7; DRIVES_BYTES_MAX - 3];
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&a.frame_header(9, &[b"abc", &data]));
+    [b"abc", &data[..]].iter().for_each(|part| bytes.extend_from_slice(part));
+    let mut got = Vec::new();
+    for piece in bytes.chunks(100_000) {
+        got.extend(b.receive(piece, &mut Vec::new()).expect("it is whole"));
+        assert!(b.received.len() < b.buffered_bytes_max());
+    }
+    assert_eq!(got, [LinkEvent::Frame { kind: 9, content: [b"abc", &data[..]].concat() }]);
+}
+
+#[test]
+fn a_purpose_of_a_later_version_is_refused_with_its_number() {
+    let (mut to_b, mut to_a) = (Vec::new(), Vec::new());
+    drop(Link::new(options(A, B), &mut to_b));
+    to_b[12] = 7;
+    let checksum = base::crc32c(&to_b[..108]);
+    to_b[108..112].copy_from_slice(&checksum.to_le_bytes());
+    let mut b = Link::new(options(B, A), &mut to_a);
+    assert_eq!(b.receive(&to_b, &mut to_a), Err(LinkError::UnknownPurpose { number: 7 }));
+}
+
+#[test]
+fn before_the_proof_no_more_is_kept_than_a_hello() {
+    let mut stranger = Link::new(options(B, A), &mut Vec::new());
+    assert_eq!(stranger.buffered_bytes_max(), HELLO_BYTES + PROOF_BYTES);
+    assert_eq!(stranger.receive(b"TANG", &mut Vec::new()), Ok(vec![]));
 }

@@ -6,19 +6,21 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::atomic::Ordering;
 
 use api::Command;
 use base::Nanos;
-use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
+use engine::{Memory, Saving, Shard, StartParameters};
 use env::Env;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
 use super::copies::{Administrator as Copier, Records};
-use super::engine_shard::{EngineShard, command};
+use super::engine_shard::{ArrayEnv, EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
+use super::heads::TwoHeads;
 use super::listener::{Known, Listener};
 use super::lun::Rough;
 use super::mover::{self, Mover};
@@ -29,7 +31,6 @@ use super::set_up::{Administrator, Made, POOL, Started, ToArray};
 use super::tally::{Tally, compare};
 use super::visit::{Ready, Visit, open_session, set_up};
 use crate::drive::{DriveNumber, DriveOptions};
-use crate::environment::SimEnv;
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Plan, Trouble, Troubles};
@@ -63,6 +64,8 @@ pub struct Who {
     pub compares: bool,
     /// What is known of transfers, where somebody exports and imports volumes.
     pub moves: Option<Rc<mover::Records>>,
+    /// There are two heads.
+    pub two_heads: bool,
 }
 
 /// See the module's words.
@@ -88,6 +91,9 @@ pub struct ArrayBench {
     orders_given: Rc<Cell<u32>>,
     /// What the array's events have told.
     known: Rc<RefCell<Known>>,
+    heads: Option<TwoHeads>,
+    /// For what is decided between two rounds.
+    prng: Prng,
 }
 
 impl ArrayBench {
@@ -104,6 +110,7 @@ impl ArrayBench {
         for options in &who.second {
             world.add_drive(options.clone());
         }
+        let heads = who.two_heads.then(|| TwoHeads::new(world, &plan.drives, &drives));
         for volume in &plan.volumes {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
         }
@@ -126,6 +133,8 @@ impl ArrayBench {
             orders,
             orders_given: Rc::default(),
             known: Rc::default(),
+            heads,
+            prng: world.fork_prng(),
         }
     }
 
@@ -134,36 +143,58 @@ impl ArrayBench {
         self.logins.get()
     }
 
+    /// The shards' worlds, and a way in from outside: of one head, or of the owner of two.
+    fn start_process(&mut self, simulation: &mut Simulation) -> (ProcessId, Vec<ArrayEnv>, ToArray) {
+        let shards = self.plan.shards;
+        let Some(heads) = &mut self.heads else {
+            let (process, environments, outside) = simulation.world.start_process(ARRAY, shards);
+            return (process, environments.into_iter().map(ArrayEnv::Alone).collect(), Rc::new(outside));
+        };
+        let (process, environments, outside, orders) = heads.start(simulation, shards, &mut self.prng);
+        let (client, tasks, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
+        heads.decide(tasks[0].borrow().io(), orders);
+        simulation.world.nudge(client, 0);
+        self.clients.push(client);
+        (process, environments, Rc::new(outside))
+    }
+
+    /// The paths of all drives that the array is to use.
+    fn paths(&self) -> Vec<String> {
+        let own = match &self.heads {
+            Some(heads) => heads.paths(),
+            None => self.orders.paths(&self.plan),
+        };
+        own.into_iter().chain(self.who.second.iter().map(|options| options.path.clone())).collect()
+    }
+
     fn start_array(&mut self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
         let (shards, memory) = (self.plan.shards, self.memory);
         self.shards.clear();
-        let (process, environments, outside) = simulation.world.start_process::<ShardMessage>(ARRAY, shards);
+        let (process, environments, outside) = self.start_process(simulation);
         let started = Started::default();
         let place = started.clone();
+        let recovered = self.heads.as_ref().map(TwoHeads::recovered).unwrap_or_default();
         let mut parameters = Some(StartParameters {
             portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
-            drives: self
-                .orders
-                .paths(&self.plan)
-                .into_iter()
-                .chain(self.who.second.iter().map(|options| options.path.clone()))
-                .collect(),
+            drives: self.paths(),
             head: base::HeadId(1),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,
             save_state: Box::new(|_| Saving::kept()),
             newest_event: self.known.borrow().newest,
-            started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
+            started: Box::new(move |result| {
+                recovered.store(result.is_ok(), Ordering::Relaxed);
+                *place.lock().expect("one thread") = Some(result);
+            }),
         });
         for (index, environment) in environments.into_iter().enumerate() {
-            let environment: SimEnv<ShardMessage> = environment;
             let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
             let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
             self.shards.push(shard.clone());
             simulation.attach(process, index as u16, shard);
         }
-        (process, Rc::new(outside), started)
+        (process, outside, started)
     }
 
     fn administrator(&self, io: &Io, outside: &ToArray, started: Started) -> Administrator {
@@ -379,6 +410,9 @@ impl Bench for ArrayBench {
         if !self.prepared.get() {
             return;
         }
+        if let Some(heads) = &mut self.heads {
+            return heads.inject(prng);
+        }
         if let (Some(process), most) = (self.process, self.who.rough.held_up_ns_max)
             && most > 0
         {
@@ -442,6 +476,14 @@ impl Bench for ArrayBench {
         };
         records.awaited.set(true);
         Some(Rc::new(move || records.is_at(records.wanted)))
+    }
+
+    fn unsettled(&self) -> Option<String> {
+        self.heads.as_ref().and_then(TwoHeads::unsettled)
+    }
+
+    fn machine(&self) -> Option<(u16, bool)> {
+        self.heads.as_ref().map(|heads| (heads.machine(), heads.may_have_lost_caches()))
     }
 
     fn ended(&mut self, world: &World) {

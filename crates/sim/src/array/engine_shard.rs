@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use api::{Command, CommandError, Reply};
 use base::{Nanos, ShardId};
 use engine::{Shard, ShardMessage};
-use env::Env;
+use env::{Env, Event, Operation, Token, Wait};
+use heads::{Mail, MirrorEnv};
 use task::Io;
 
 use crate::environment::{Outside, SimEnv};
@@ -14,12 +15,85 @@ use crate::process::Turn;
 /// How often the administrator looks for an answer.
 const LOOK: Nanos = Nanos::from_micros(50);
 
+/// The world of a single head, or of the owner of two.
+pub enum ArrayEnv {
+    Alone(SimEnv<ShardMessage>),
+    Mirrored(Box<MirrorEnv<SimEnv<Mail<ShardMessage>>, ShardMessage>>),
+}
+
 /// See the module's words.
 pub struct EngineShard {
-    pub environment: SimEnv<ShardMessage>,
+    pub environment: ArrayEnv,
     pub shard: Shard,
     /// When it has asked to be woken.
     pub armed: Option<Nanos>,
+}
+
+/// Does the same with either.
+macro_rules! either {
+    ($environment:expr, $inner:ident => $what:expr) => {
+        match $environment {
+            ArrayEnv::Alone($inner) => $what,
+            ArrayEnv::Mirrored($inner) => $what,
+        }
+    };
+}
+
+impl ArrayEnv {
+    /// When it needs a turn by itself.
+    fn next_deadline(&self) -> Option<Nanos> {
+        match self {
+            ArrayEnv::Alone(_) => None,
+            ArrayEnv::Mirrored(mirrored) => mirrored.next_deadline(),
+        }
+    }
+
+    fn wake_at(&mut self, deadline: Nanos) {
+        match self {
+            ArrayEnv::Alone(alone) => alone.wake_at(deadline),
+            ArrayEnv::Mirrored(mirrored) => mirrored.below().wake_at(deadline),
+        }
+    }
+}
+
+impl Env for ArrayEnv {
+    type Message = ShardMessage;
+
+    fn shard(&self) -> ShardId {
+        either!(self, inner => inner.shard())
+    }
+
+    fn shards(&self) -> u16 {
+        either!(self, inner => inner.shards())
+    }
+
+    fn now(&self) -> Nanos {
+        either!(self, inner => inner.now())
+    }
+
+    fn wall_clock_ms(&self) -> u64 {
+        either!(self, inner => inner.wall_clock_ms())
+    }
+
+    fn uptime(&self) -> Nanos {
+        either!(self, inner => inner.uptime())
+    }
+
+    fn random_u64(&mut self) -> u64 {
+        either!(self, inner => inner.random_u64())
+    }
+
+    fn submit(&mut self, token: Token, operation: Operation) {
+        either!(self, inner => inner.submit(token, operation));
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event<ShardMessage>>, wait: Wait) {
+        either!(self, inner => inner.poll(events, wait));
+    }
+
+    fn send(&mut self, to: ShardId, message: ShardMessage) -> Result<(), ShardMessage> {
+        either!(self, inner => inner.send(to, message))
+    }
 }
 
 impl Turn for EngineShard {
@@ -29,7 +103,8 @@ impl Turn for EngineShard {
         }
         self.shard.turn(&mut self.environment, false);
         let now = self.environment.now();
-        if let Some(deadline) = self.shard.next_deadline() {
+        let deadlines = [self.shard.next_deadline(), self.environment.next_deadline()];
+        if let Some(deadline) = deadlines.into_iter().flatten().min() {
             let deadline = deadline.max(now + Nanos::from_micros(1));
             if self.armed.is_none_or(|armed| armed <= now || armed > deadline) {
                 self.armed = Some(deadline);

@@ -7,6 +7,7 @@ mod engine_shard;
 mod extended_copy;
 mod full_bin;
 mod growth;
+mod heads;
 mod listener;
 mod lun;
 mod mover;
@@ -217,6 +218,14 @@ pub fn run_transfers(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Res
     run(seed, plan, Load { moves: true, ..Load::of_hosts(2) }, prng, trace)
 }
 
+/// Two heads with drives of their own, of which either goes on when the other one has ended.
+pub fn run_two_heads(seed: u64, mut plan: Plan, trace: Option<TraceSink>) -> Result<Report, Failure> {
+    let prng = Prng::new(seed);
+    plan.drives.iter_mut().for_each(|drive| drive.size_bytes += DRIVE_BYTES);
+    plan.shards = 1 + (seed % 3) as u16;
+    run(seed, plan, Load { rough: Some(Rough::default()), two_heads: true, ..Load::of_hosts(2) }, prng, trace)
+}
+
 /// For the maps of a shard's lanes there is hardly any memory, less than they have pages, or enough.
 fn memory_of(seed: u64) -> Memory {
     let map_bytes = *Prng::new(seed ^ 0x6D65_6D6F_7279).pick(&[1 << 20, 4 << 20, 256 << 20]);
@@ -240,6 +249,7 @@ pub(crate) fn counts() -> impl Iterator<Item = (&'static str, u64)> {
         .chain(reserve::Seen::counts())
         .chain(full_bin::Seen::counts())
         .chain(tally::Seen::counts())
+        .chain(heads::Seen::counts())
 }
 
 /// Who is at work beside the hosts' reads and writes.
@@ -261,6 +271,7 @@ struct Load {
     compares: bool,
     /// Somebody exports and imports volumes.
     moves: bool,
+    two_heads: bool,
 }
 
 impl Load {
@@ -275,6 +286,7 @@ impl Load {
             tallies: false,
             compares: false,
             moves: false,
+            two_heads: false,
         }
     }
 }
@@ -315,6 +327,7 @@ fn run(seed: u64, plan: Plan, load: Load, prng: Prng, trace: Option<TraceSink>) 
         tallies: load.tallies,
         compares: load.compares,
         moves: load.moves.then(Rc::default),
+        two_heads: load.two_heads,
     };
     let mut memory = memory_of(seed);
     if load.moves {

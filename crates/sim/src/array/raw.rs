@@ -21,13 +21,12 @@ use iscsi::initiator::{Completion, InitiatorParams, Request};
 use task::Io;
 
 use super::bench::PORTAL;
-use super::engine_shard::{EngineShard, command};
+use super::engine_shard::{ArrayEnv, EngineShard, command};
 use super::lun::sense;
 use super::notices::CAPACITY_CHANGED;
 use super::session::{Ended, HostSession};
 use super::set_up::{Started, ToArray, initiator_name};
 use crate::drive::{DriveNumber, DriveOptions};
-use crate::environment::SimEnv;
 use crate::medium::SECTOR_BYTES;
 use crate::prng::Prng;
 use crate::process::{Patience, Simulation};
@@ -350,7 +349,7 @@ impl Head {
             started: Box::new(move |result| *place.lock().expect("one thread") = Some(result)),
         });
         for (index, environment) in environments.into_iter().enumerate() {
-            let environment: SimEnv<ShardMessage> = environment;
+            let environment = ArrayEnv::Alone(environment);
             let shard = Shard::new(environment.shard(), self.shards, parameters.take(), Memory::default());
             let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
             self.simulation.attach(process, index as u16, shard);

@@ -8,6 +8,7 @@ mod copies;
 mod crashes;
 mod drives;
 mod figures;
+mod heads;
 mod hung;
 mod kept;
 mod layers;
@@ -146,6 +147,7 @@ pub const ALL: &[Scenario] = &[
     raw::RAW_VOLUMES_FOLLOW_THEIR_DEVICES,
     problems::PROBLEMS_ARE_TOLD_BY_THEMSELVES,
     figures::FIGURES_ARE_WHAT_HOSTS_DID,
+    heads::EITHER_HEAD_HOLDS_ALL,
     transfers::TRANSFERS_ARE_WHOLE_AND_BOUNDED,
 ];
 

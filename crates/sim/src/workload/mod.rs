@@ -4,6 +4,7 @@
 //! keeps one request in flight; a run has as many clients as its queue depth.
 
 mod administrator;
+mod bench;
 mod checked;
 mod client;
 mod profile;
@@ -23,10 +24,11 @@ use crate::world::World;
 pub use administrator::{
     Administrator, Copied, Layered, Order, Stretch, VolumeGate, check_freed, run_administrator,
 };
+pub use bench::{Bench, LaneSlot, Opening, Session};
 pub use checked::{Checked, ask_checked};
 pub use client::{read_checked, run_client, verify, write_checked, zero_checked};
 pub use profile::{Profile, VolumePlan};
-pub use run::{Bench, Course, LaneSlot, Opening, Runner, Session, spawn_flagged};
+pub use run::{Course, Runner, spawn_flagged};
 
 /// What a client asks for. Ranges are in 512-byte sectors of the volume.
 #[derive(Clone, Debug)]

@@ -10,121 +10,18 @@
 mod beyond;
 mod exam;
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::future::Future;
 use std::rc::Rc;
 
 use base::Nanos;
 use task::Io;
 
-use super::{
-    Failure, Profile, Shared, Subject, VolumePlan, check_freed, run_administrator, run_client, verify,
-};
-use crate::drive::DriveNumber;
+use super::bench::{Bench, Opening, Session};
+use super::{Failure, Profile, Shared, Subject, check_freed, run_administrator, run_client, verify};
 use crate::prng::Prng;
 use crate::process::{Patience, Simulation, Stuck};
 use crate::world::{ProcessId, World};
-
-/// Where a subject appears when it is open.
-pub type Opening = Rc<RefCell<Option<Result<Rc<dyn Subject>, String>>>>;
-
-/// One independent part of what is under test: a lane, on its shard.
-pub struct LaneSlot {
-    /// Where its clients run; not always the process under test.
-    pub process: ProcessId,
-    pub shard: u16,
-    pub io: Io,
-    pub opening: Opening,
-    pub volumes: Rc<Vec<VolumePlan>>,
-}
-
-/// A process that has been started to serve.
-pub struct Session {
-    pub process: ProcessId,
-    pub lanes: Vec<LaneSlot>,
-}
-
-/// How what is under test is started, hurt and healed.
-pub trait Bench {
-    /// Starts a process that opens the subject. `round` counts from 0; in the first it is also created.
-    fn start(&mut self, simulation: &mut Simulation, round: u32) -> Session;
-
-    /// Begins to stop the subject in an orderly way; when all flags are set, it is safe to end the process.
-    fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>>;
-
-    /// Lets a fault happen, within what the subject promises to survive.
-    fn inject(&mut self, world: &World, prng: &mut Prng);
-
-    /// Ends all faults.
-    fn heal(&mut self, world: &World);
-
-    /// What the subject counted, before its process ends.
-    fn collect(&mut self, session: &Session);
-
-    /// What is not as it should be long after the last fault, if anything.
-    fn unsettled(&self) -> Option<String> {
-        None
-    }
-
-    /// Whether snapshots are taken and clones made while the clients go on.
-    fn has_administrator(&self) -> bool {
-        false
-    }
-
-    /// Begins to audit the subject's books; when all flags are set, it is done, and has failed the run where they
-    /// are wrong.
-    fn audit(&mut self, _world: &World, _session: &Session) -> Vec<Rc<Cell<bool>>> {
-        Vec::new()
-    }
-
-    /// Begins to read everything that is stored, all redundancy too, and to repair what is wrong.
-    fn begin_scrub(&mut self, _world: &World, _session: &Session) {}
-
-    /// Whether it still reads.
-    fn is_scrubbing(&self) -> bool {
-        false
-    }
-
-    /// What the last scrub found wrong; `only_lost` where what it has repaired is not meant.
-    fn scrub_found(&self, _only_lost: bool) -> Option<String> {
-        None
-    }
-
-    /// Takes away as many drives, none of them bad, as the subject says it can do without. `false`: it does not say
-    /// that everything is whole.
-    fn pull_spares(&mut self, _world: &World, _prng: &mut Prng) -> bool {
-        false
-    }
-
-    /// Takes away as many drives as the subject says it would survive now, the soundest first: what the others lack is missed
-    /// then; the one that is named comes last. How many those are.
-    fn pull_claimed(&mut self, _world: &World, _prng: &mut Prng, _last: Option<DriveNumber>) -> usize {
-        0
-    }
-
-    /// Drives, by their number, that the subject worked with last: each knows what happened up to then.
-    fn in_service(&self) -> Vec<DriveNumber> {
-        Vec::new()
-    }
-
-    /// What is worth being cut off in the middle of, if anything: whether it is under way.
-    fn worth_cutting(&self) -> Option<Rc<dyn Fn() -> bool>> {
-        None
-    }
-
-    /// Whether the subject says of itself that something which it stored is lost, or that it does not serve any more.
-    fn admits_loss(&self) -> bool {
-        true
-    }
-
-    /// Whether the last orderly stop left something that could not be written down.
-    fn closed_badly(&self) -> bool {
-        false
-    }
-
-    /// The process under test has ended: end whatever used it.
-    fn ended(&mut self, _world: &World) {}
-}
 
 /// Starts a task on a shard from outside; the flag is set when it has ended.
 pub fn spawn_flagged(
@@ -307,14 +204,16 @@ impl<'a> Runner<'a> {
     fn end(&mut self, session: &Session) {
         self.bench.collect(session);
         let power = self.prng.chance(self.course.power_permille);
+        let (machine, has_lost_caches) = self.bench.machine().unzip();
         if power {
-            self.simulation.world.power_loss(self.course.machine);
+            self.simulation.world.power_loss(machine.unwrap_or(self.course.machine));
         } else {
             self.simulation.world.kill(session.process);
         }
+        let lenient = self.shared.lenient.get() || has_lost_caches == Some(true);
         self.bench.ended(&self.simulation.world);
         // a drive that goes takes along what it had not flushed, as all do when the power goes
-        self.shared.oracle.borrow_mut().crash(power || self.shared.lenient.get());
+        self.shared.oracle.borrow_mut().crash(power || lenient);
         self.simulation.bury();
     }
 

@@ -2,8 +2,8 @@
 
 use pair::Term;
 
-use super::{BLOCK_BYTES, BLOCKS, DRIVES, Far, Phase, Request, World, apply, geometry};
-use crate::owner::PartnerDrive;
+use super::{BLOCK_BYTES, BLOCKS, DRIVES, Far, Phase, Request, World, apply, geometry, id};
+use crate::message::TwinNews;
 use crate::record::Record;
 use crate::tests::drives::Drive;
 use crate::twin::TwinState;
@@ -42,12 +42,19 @@ impl World {
                 }
             }
             Far::Joined { synchrony, drives } => {
-                for &drive in drives.iter().filter(|&&drive| !self.failed[drive]) {
-                    let drive = &mut self.sides[partner][drive];
+                for &index in drives.iter().filter(|&&drive| !self.failed[drive]) {
+                    let drive = &mut self.sides[partner][index];
                     let generation = drive.record().map_or(0, |record| record.generation) + 1;
                     let marked = crate::Bits::empty(geometry().regions());
                     let region_bytes = geometry().region_bytes();
-                    drive.write_record(Record { generation, synchrony: *synchrony, region_bytes, marked });
+                    let synchrony = *synchrony;
+                    drive.write_record(Record {
+                        twin: id(index),
+                        generation,
+                        synchrony,
+                        region_bytes,
+                        marked,
+                    });
                 }
             }
         }
@@ -118,10 +125,10 @@ impl World {
         }
         let partner = &self.sides[self.partner()];
         let says = |(drive, failed): (&Drive, &bool)| match failed {
-            true => PartnerDrive::Absent,
-            false => PartnerDrive::There(drive.record()),
+            true => TwinNews::Absent,
+            false => TwinNews::There(drive.record()),
         };
-        let records: Vec<_> = partner.iter().zip(&self.failed).map(says).collect();
+        let records = partner.iter().zip(&self.failed).map(says).enumerate().collect();
         self.mirror.on_partner(&records, is_same_start);
         let bytes = self.mirror.lacking_bytes();
         self.met.partial_copies += u32::from(bytes > 0 && bytes < BLOCKS as u64 * BLOCK_BYTES);

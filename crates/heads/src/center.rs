@@ -1,0 +1,429 @@
+//! The owner's mirrored drives: what `mirror` orders, carried out. On one shard; the others send it their writes and flushes.
+//!
+//! What always holds: an answer of the partner counts for the connection over which it was asked; a piece that was read for an earlier
+//! connection is not sent.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
+use bytes::Bytes;
+use env::{DriveHandle, DriveInfo, IoError};
+use mirror::message::{WRITE_BYTES_MAX, write_parts};
+use mirror::{
+    Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, RequestId, Synchrony, TwinId, TwinNews,
+};
+use pair::{Start, StoreEvent, StoreOrder, Term};
+use task::{Io, Notify, OneshotSender, oneshot};
+
+use crate::record;
+use crate::wire::{Wire, WireEnd};
+
+/// What whoever decides about ownership is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Report {
+    Store(StoreEvent),
+    /// The partner must leave: its copy could not serve.
+    PartnerIsUnfit,
+    /// The partner has opened the term over a new connection.
+    Opened,
+    /// The partner accepts another term than this one, or none.
+    Refused {
+        accepts: Option<Term>,
+    },
+    ConnectionEnded(WireEnd),
+}
+
+/// A drive of the owner.
+struct Own {
+    twin: TwinId,
+    bytes: u64,
+}
+
+#[derive(Clone)]
+enum Work {
+    Write { offset_bytes: u64, data: Vec<Bytes>, durable: bool },
+    Flush,
+}
+
+struct Request {
+    handle: DriveHandle,
+    work: Work,
+    since: Nanos,
+    /// Parts of it that the partner has not answered, and what it said of the others.
+    far_left: usize,
+    far_result: Result<(), IoError>,
+    reply: OneshotSender<Result<(), IoError>>,
+}
+
+/// What the partner was asked for over the present connection.
+#[derive(Clone, Copy)]
+enum Asked {
+    Request(RequestId),
+    Copy(CopyId),
+}
+
+/// See the header of this file.
+pub(crate) struct Center {
+    io: Io,
+    mirror: RefCell<Mirror>,
+    drives: RefCell<BTreeMap<usize, Own>>,
+    requests: RefCell<BTreeMap<RequestId, Request>>,
+    asked: RefCell<BTreeMap<u64, Asked>>,
+    /// The connection, from its beginning; and once more when its term has been opened.
+    wire: RefCell<Option<Rc<Wire>>>,
+    opened: RefCell<Option<Rc<Wire>>>,
+    /// This connection has been opened, even if what is sent now is for the next one.
+    was_opened: Cell<bool>,
+    /// The start of the partner of the last connection that counted.
+    partner: Cell<Option<Start>>,
+    last: Cell<u64>,
+    ended: Notify,
+    report: Box<dyn Fn(Report)>,
+}
+
+impl Center {
+    pub fn new(io: &Io, tolerated: usize, report: Box<dyn Fn(Report)>) -> Rc<Center> {
+        Rc::new(Center {
+            io: io.clone(),
+            mirror: RefCell::new(Mirror::new(tolerated)),
+            drives: RefCell::default(),
+            requests: RefCell::default(),
+            asked: RefCell::default(),
+            wire: RefCell::default(),
+            opened: RefCell::default(),
+            was_opened: Cell::default(),
+            partner: Cell::default(),
+            last: Cell::default(),
+            ended: Notify::new(io),
+            report,
+        })
+    }
+
+    pub fn io(&self) -> &Io {
+        &self.io
+    }
+
+    /// A drive was opened. Whether it is mirrored: it has a record.
+    pub async fn add(self: &Rc<Self>, handle: DriveHandle, info: &DriveInfo) -> Result<bool, IoError> {
+        let Some(record) = record::read(&self.io, handle).await? else { return Ok(false) };
+        let Some(geometry) = record::geometry(info) else { return Ok(false) };
+        // what an earlier owner wrote may be in its cache, and has no mark here
+        self.io.drive_flush(handle).await?;
+        let (drive, twin) = (handle.0 as usize, record.twin);
+        self.drives.borrow_mut().insert(drive, Own { twin, bytes: info.size_bytes });
+        self.mirror.borrow_mut().add(drive, OwnDrive { id: twin, geometry, record: Some(record) });
+        self.follow();
+        Ok(true)
+    }
+
+    /// A mirrored drive is closed, when nothing is under way on it any more.
+    pub async fn remove(self: &Rc<Self>, handle: DriveHandle) {
+        while self.requests.borrow().values().any(|request| request.handle == handle) {
+            self.ended.wait().await;
+        }
+        self.drives.borrow_mut().remove(&(handle.0 as usize));
+        self.mirror.borrow_mut().remove(handle.0 as usize);
+        self.follow();
+    }
+
+    /// Writes to both drives; `offset_bytes` is behind the record.
+    pub async fn write(
+        self: &Rc<Self>,
+        handle: DriveHandle,
+        offset_bytes: u64,
+        data: Vec<Bytes>,
+        durable: bool,
+    ) -> Result<(), IoError> {
+        let length: usize = data.iter().map(Bytes::len).sum();
+        let place = (offset_bytes - RECORD_BYTES as u64, length as u64);
+        let work = Work::Write { offset_bytes, data, durable };
+        self.carry_out(handle, work, |mirror, id, drive| mirror.write(id, drive, place, durable)).await
+    }
+
+    pub async fn flush(self: &Rc<Self>, handle: DriveHandle) -> Result<(), IoError> {
+        self.carry_out(handle, Work::Flush, Mirror::flush).await
+    }
+
+    async fn carry_out(
+        self: &Rc<Self>,
+        handle: DriveHandle,
+        work: Work,
+        begin: impl FnOnce(&mut Mirror, RequestId, usize),
+    ) -> Result<(), IoError> {
+        let id = RequestId(self.next());
+        let (reply, answer) = oneshot(&self.io);
+        let (since, far_result) = (self.io.now(), Ok(()));
+        let request = Request { handle, work, since, far_left: 0, far_result, reply };
+        self.requests.borrow_mut().insert(id, request);
+        begin(&mut self.mirror.borrow_mut(), id, handle.0 as usize);
+        self.follow();
+        answer.await.expect("every request is answered")
+    }
+
+    fn next(&self) -> u64 {
+        self.last.set(self.last.get() + 1);
+        self.last.get()
+    }
+
+    /// The head has decided.
+    pub fn on_order(self: &Rc<Self>, order: StoreOrder) {
+        {
+            let mut mirror = self.mirror.borrow_mut();
+            match order {
+                StoreOrder::Commit(rule) => mirror.set_rule(rule),
+                StoreOrder::Copy => mirror.copy(),
+                StoreOrder::StopCopying => mirror.stop_copying(),
+                StoreOrder::Joined => mirror.joined(Synchrony(self.io.random_u128())),
+                StoreOrder::Drain => mirror.settle(),
+                StoreOrder::Recover { .. } | StoreOrder::EndDrain | StoreOrder::Demote => {}
+            }
+        }
+        self.follow();
+    }
+
+    /// Since when the oldest request waits for the partner.
+    pub fn oldest_wait(&self) -> Option<Nanos> {
+        let requests = self.requests.borrow();
+        requests.values().filter(|request| request.far_left > 0).map(|request| request.since).min()
+    }
+
+    pub fn lacking_bytes(&self) -> u64 {
+        self.mirror.borrow().lacking_bytes()
+    }
+
+    /// The twins that the partner is to have, and how long they must be.
+    pub fn wanted(&self) -> Vec<(TwinId, u64)> {
+        self.drives.borrow().values().map(|own| (own.twin, own.bytes)).collect()
+    }
+
+    pub fn begin_connection(&self, wire: &Rc<Wire>) {
+        *self.wire.borrow_mut() = Some(wire.clone());
+    }
+
+    /// Whether it had been opened.
+    pub fn end_connection(&self, why: WireEnd) -> bool {
+        *self.wire.borrow_mut() = None;
+        *self.opened.borrow_mut() = None;
+        self.asked.borrow_mut().clear();
+        (self.report)(Report::ConnectionEnded(why));
+        self.was_opened.replace(false)
+    }
+
+    pub fn on_refused(&self, accepts: Option<Term>) {
+        (self.report)(Report::Refused { accepts });
+    }
+
+    /// The partner has opened the term, and said what it has.
+    pub fn on_opened(self: &Rc<Self>, wire: &Rc<Wire>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
+        *self.opened.borrow_mut() = Some(wire.clone());
+        self.was_opened.set(true);
+        self.asked.borrow_mut().clear();
+        let is_same_start = self.partner.get().is_none_or(|before| before == start);
+        let news = |own: &Own| twins.get(&own.twin).cloned();
+        let drives = self.drives.borrow();
+        let said = drives.iter().filter_map(|(&drive, own)| Some((drive, news(own)?))).collect();
+        drop(drives);
+        (self.report)(Report::Opened);
+        if self.mirror.borrow_mut().on_partner(&said, is_same_start) {
+            self.partner.set(Some(start));
+        }
+        self.follow();
+    }
+
+    /// The partner has ended something that it was asked for over the present connection.
+    pub fn on_far(self: &Rc<Self>, number: u64, result: Result<(), IoError>) {
+        let Some(asked) = self.asked.borrow_mut().remove(&number) else { return };
+        match asked {
+            Asked::Copy(copy) => {
+                self.mirror.borrow_mut().on_copied(copy, result.map_err(|_| CopyError::Far));
+            }
+            Asked::Request(id) => {
+                let mut requests = self.requests.borrow_mut();
+                let Some(request) = requests.get_mut(&id) else { return };
+                request.far_left -= 1;
+                request.far_result = request.far_result.and(result);
+                if request.far_left > 0 {
+                    return;
+                }
+                let result = request.far_result;
+                drop(requests);
+                self.mirror.borrow_mut().on_far(id, result);
+            }
+        }
+        self.follow();
+    }
+
+    /// Carries out what the mirror has ordered, and what it orders thereupon.
+    fn follow(self: &Rc<Self>) {
+        loop {
+            let orders = self.mirror.borrow_mut().take_orders();
+            if orders.is_empty() {
+                return;
+            }
+            orders.into_iter().for_each(|order| self.obey(order));
+        }
+    }
+
+    fn obey(self: &Rc<Self>, order: Order) {
+        match order {
+            Order::Begin { request, far } => {
+                self.begin_own(request);
+                if far {
+                    self.send(request);
+                }
+            }
+            Order::Done { request, result } => {
+                let request = self.requests.borrow_mut().remove(&request).expect("it was asked for");
+                request.reply.send(result);
+                self.ended.notify();
+            }
+            Order::Record { drive, record } => {
+                let (center, handle) = (self.clone(), DriveHandle(drive as u32));
+                self.io.spawn(async move {
+                    let result = record::write(&center.io, handle, &record).await;
+                    center.mirror.borrow_mut().on_recorded(drive, result);
+                    center.follow();
+                });
+            }
+            Order::Copy { copy, drive, offset_bytes, length_bytes } => {
+                self.io.spawn(self.clone().copy(copy, drive, offset_bytes, length_bytes));
+            }
+            Order::SendAgain { request } => self.send(request),
+            Order::Reconnect => {
+                // not opened any more at once: what is sent from now on is for the next one
+                *self.opened.borrow_mut() = None;
+                self.asked.borrow_mut().clear();
+                if let Some(wire) = &*self.wire.borrow() {
+                    wire.close();
+                }
+            }
+            Order::TellSynchrony { synchrony, drives } => {
+                let own = self.drives.borrow();
+                let drives = drives.iter().map(|drive| own[drive].twin).collect();
+                let ask = Ask::Synchrony { synchrony, drives };
+                let (kind, content, _) = ask.encode();
+                self.tell(kind, vec![Bytes::from(content)]);
+            }
+            Order::Tell(event) => (self.report)(Report::Store(event)),
+            Order::PartnerIsUnfit => (self.report)(Report::PartnerIsUnfit),
+        }
+    }
+
+    fn begin_own(self: &Rc<Self>, id: RequestId) {
+        let (handle, work) = {
+            let requests = self.requests.borrow();
+            let request = &requests[&id];
+            (request.handle, request.work.clone())
+        };
+        let center = self.clone();
+        self.io.spawn(async move {
+            let result = match work {
+                Work::Write { offset_bytes, data, durable } => {
+                    center.io.drive_write(handle, offset_bytes, data, durable).await
+                }
+                Work::Flush => center.io.drive_flush(handle).await,
+            };
+            center.mirror.borrow_mut().on_own(id, result);
+            center.follow();
+        });
+    }
+
+    /// Sends a request to the partner. Without a connection it is sent when there is one.
+    fn send(&self, id: RequestId) {
+        let mut requests = self.requests.borrow_mut();
+        let request = requests.get_mut(&id).expect("it has not ended");
+        let Some(twin) = self.drives.borrow().get(&(request.handle.0 as usize)).map(|own| own.twin) else {
+            unreachable!("a drive with requests is not removed")
+        };
+        let parts = match &request.work {
+            Work::Write { offset_bytes, data, durable } => {
+                let cut = in_parts(data, WRITE_BYTES_MAX);
+                let mut at = *offset_bytes;
+                let part = |pieces: Vec<Bytes>| {
+                    let number = self.ask(Asked::Request(id));
+                    let (kind, header) = write_parts(RequestId(number), twin, at, *durable);
+                    at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
+                    let header = Bytes::copy_from_slice(&header);
+                    (kind, std::iter::once(header).chain(pieces).collect())
+                };
+                cut.into_iter().map(part).collect::<Vec<(u16, Vec<Bytes>)>>()
+            }
+            Work::Flush => {
+                let ask = Ask::Flush { request: RequestId(self.ask(Asked::Request(id))), twin };
+                let (kind, content, _) = ask.encode();
+                vec![(kind, vec![Bytes::from(content)])]
+            }
+        };
+        (request.far_left, request.far_result) = (parts.len(), Ok(()));
+        drop(requests);
+        parts.into_iter().for_each(|(kind, parts)| self.tell(kind, parts));
+    }
+
+    fn ask(&self, asked: Asked) -> u64 {
+        let number = self.next();
+        self.asked.borrow_mut().insert(number, asked);
+        number
+    }
+
+    fn tell(&self, kind: u16, parts: Vec<Bytes>) {
+        if let Some(wire) = &*self.opened.borrow() {
+            wire.send_frame(kind, parts);
+        }
+    }
+
+    async fn copy(self: Rc<Self>, copy: CopyId, drive: usize, offset_bytes: u64, length_bytes: u64) {
+        let offset_bytes = offset_bytes + RECORD_BYTES as u64;
+        let buffer = AlignedBuffer::uncleared(length_bytes as usize / BLOCK_BYTES);
+        let (buffer, result) = self.io.drive_read(DriveHandle(drive as u32), offset_bytes, buffer).await;
+        if !self.mirror.borrow().wants(copy) {
+            return;
+        }
+        match (result, self.drives.borrow().get(&drive)) {
+            (Ok(()), Some(own)) => {
+                let number = RequestId(self.ask(Asked::Copy(copy)));
+                let (kind, header) = write_parts(number, own.twin, offset_bytes, true);
+                self.tell(kind, vec![Bytes::copy_from_slice(&header), buffer.into_bytes()]);
+                return;
+            }
+            (Err(_), _) | (_, None) => {}
+        }
+        self.mirror.borrow_mut().on_copied(copy, Err(CopyError::Own));
+        self.follow();
+    }
+}
+
+/// The data in parts of at most `most` bytes.
+fn in_parts(data: &[Bytes], most: usize) -> Vec<Vec<Bytes>> {
+    let (mut parts, mut room) = (vec![Vec::new()], most);
+    for piece in data {
+        let mut rest = piece.clone();
+        while !rest.is_empty() {
+            if room == 0 {
+                parts.push(Vec::new());
+                room = most;
+            }
+            let taken = rest.split_to(rest.len().min(room));
+            room -= taken.len();
+            parts.last_mut().expect("there is one").push(taken);
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_writes_are_cut_where_a_message_ends() {
+        let data = [Bytes::from(vec![1; 10]), Bytes::from(vec![2; 3]), Bytes::from(vec![3; 8])];
+        let lengths = |most| -> Vec<Vec<usize>> {
+            in_parts(&data, most).iter().map(|part| part.iter().map(Bytes::len).collect()).collect()
+        };
+        assert_eq!(lengths(100), [vec![10, 3, 8]]);
+        assert_eq!(lengths(8), [vec![8], vec![2, 3, 3], vec![5]]);
+        assert_eq!(in_parts(&data, 8).concat().concat(), data.concat());
+    }
+}

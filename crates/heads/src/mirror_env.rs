@@ -1,0 +1,334 @@
+//! The world as the engine of an owner sees it: writes and flushes of drives that have a twin go to both. Everything else is the world
+//! below.
+//!
+//! ```text
+//!   shard 1 ─► MirrorEnv ─ write, flush ─ Mail::Drive ──┐
+//!                    └──── read ─► world below          ▼
+//!   shard 0 ─► MirrorEnv ─────────────────────────► Center ─► own drives, connection to the partner
+//! ```
+//!
+//! What always holds: the engine's operations end once, with their own tokens; the tokens of this room's own operations have the
+//! highest bit.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, VecDeque};
+use std::rc::Rc;
+use std::sync::{Arc, RwLock};
+
+use base::{Nanos, ShardId};
+use bytes::Bytes;
+use env::{Completion, DriveHandle, Env, Event, Operation, Outcome, Token, Wait};
+use mirror::RECORD_BYTES;
+use pair::{CommitRule, StoreOrder, Term};
+use task::Executor;
+
+use crate::center::{Center, Report};
+use crate::dial::{self, PartnerAddress};
+use crate::wire::Identity;
+
+/// Random values generated in advance: for connections and synchronies.
+const RANDOM_RESERVOIR: usize = 64;
+const OURS: u64 = 1 << 63;
+
+/// What the shards of an owner say to each other: what the engine's shards say, and what this room adds.
+pub enum Mail<M> {
+    Engine(M),
+    /// A write, a flush, or the opening or closing of a drive: it is for shard 0.
+    Drive {
+        from: ShardId,
+        token: Token,
+        operation: Operation,
+    },
+    Ended(Completion),
+    /// The head has decided: for shard 0.
+    Order(StoreOrder),
+}
+
+/// What shard 0 needs.
+pub struct MirrorOptions {
+    pub identity: Identity,
+    pub partner: PartnerAddress,
+    pub term: Term,
+    /// How this owner begins.
+    pub rule: CommitRule,
+    /// Twins that may be out while the partner's copy can still serve.
+    pub tolerated: usize,
+    pub report: Box<dyn Fn(Report)>,
+}
+
+/// Which drives are mirrored; of all shards.
+pub type Mirrored = Arc<RwLock<BTreeSet<DriveHandle>>>;
+
+/// What waits to be sent to other shards, and what has ended for this one: shared with tasks.
+type Outbox<M> = Rc<RefCell<VecDeque<(ShardId, Mail<M>)>>>;
+
+struct Middle {
+    executor: Executor,
+    center: Rc<Center>,
+}
+
+/// See the header of this file.
+pub struct MirrorEnv<E, M> {
+    below: E,
+    mirrored: Mirrored,
+    outbox: Outbox<M>,
+    middle: Option<Middle>,
+    events: Vec<Event<Mail<M>>>,
+}
+
+impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
+    /// For one shard. `mirrored` is the same for all; shard 0 has the options.
+    pub fn new(mut below: E, mirrored: Mirrored, options: Option<MirrorOptions>) -> MirrorEnv<E, M> {
+        assert_eq!(options.is_some(), below.shard().0 == 0, "shard 0 has the mirror");
+        let middle = options.map(|options| {
+            let mut executor = Executor::new();
+            executor.set_now(below.now());
+            executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
+            let center = Center::new(executor.io(), options.tolerated, options.report);
+            center.on_order(StoreOrder::Commit(options.rule));
+            let MirrorOptions { identity, partner, term, .. } = options;
+            executor.io().spawn(dial::keep_open(center.clone(), identity, partner, term));
+            Middle { executor, center }
+        });
+        MirrorEnv { below, mirrored, outbox: Outbox::default(), middle, events: Vec::new() }
+    }
+
+    /// When this shard needs a turn although nothing arrives.
+    pub fn next_deadline(&self) -> Option<Nanos> {
+        if !self.outbox.borrow().is_empty() {
+            return Some(Nanos::default());
+        }
+        let middle = self.middle.as_ref()?;
+        if middle.executor.has_ready() { Some(Nanos::default()) } else { middle.executor.next_deadline() }
+    }
+
+    pub fn below(&mut self) -> &mut E {
+        &mut self.below
+    }
+
+    /// Bytes that the partner may lack; on shard 0.
+    pub fn lacking_bytes(&self) -> Option<u64> {
+        self.middle.as_ref().map(|middle| middle.center.lacking_bytes())
+    }
+
+    /// Since when the oldest request waits for the partner; on shard 0.
+    pub fn oldest_wait(&self) -> Option<Nanos> {
+        self.middle.as_ref().and_then(|middle| middle.center.oldest_wait())
+    }
+
+    /// Whether this operation is for the mirror.
+    fn is_ours(&self, operation: &Operation) -> bool {
+        let is_mirrored = |drive: &DriveHandle| {
+            self.mirrored.read().expect("no one panics while holding it").contains(drive)
+        };
+        match operation {
+            // whether the drive is mirrored is found when it is opened
+            Operation::DriveOpen { writable, .. } => *writable,
+            Operation::DriveClose { drive }
+            | Operation::DriveFlush { drive }
+            | Operation::DriveWrite { drive, .. } => is_mirrored(drive),
+            _ => false,
+        }
+    }
+
+    /// Carries out an operation for a shard; on shard 0.
+    fn begin(&mut self, from: ShardId, token: Token, operation: Operation) {
+        let Some(middle) = &self.middle else { unreachable!("shard 0 has the mirror") };
+        let (center, outbox, mirrored) = (middle.center.clone(), self.outbox.clone(), self.mirrored.clone());
+        middle.executor.io().spawn(async move {
+            let outcome = carry_out(&center, &mirrored, operation).await;
+            outbox.borrow_mut().push_back((from, Mail::Ended(Completion { token, outcome })));
+        });
+        self.run();
+    }
+
+    /// Runs what is ready here.
+    fn run(&mut self) {
+        let Some(middle) = &mut self.middle else { return };
+        let below = &mut self.below;
+        middle.executor.set_now(below.now());
+        middle.executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
+        middle.executor.run_ready();
+        for (token, operation) in middle.executor.take_operations() {
+            assert!(token.0 & OURS == 0, "tokens are small");
+            below.submit(Token(token.0 | OURS), operation);
+        }
+    }
+
+    /// Hands on what waits; gives out what has ended for this shard.
+    fn hand_on<'a>(&mut self, ended: impl Into<Option<&'a mut Vec<Event<M>>>>)
+    where
+        M: 'a,
+    {
+        let (own, mut ended) = (self.below.shard(), ended.into());
+        let waiting = std::mem::take(&mut *self.outbox.borrow_mut());
+        let mut kept = VecDeque::new();
+        for (to, mail) in waiting {
+            match (mail, &mut ended) {
+                (Mail::Ended(completion), Some(ended)) if to == own => {
+                    ended.push(Event::Completion(completion))
+                }
+                (mail, _) if to == own => kept.push_back((to, mail)),
+                (mail, _) => {
+                    if let Err(mail) = self.below.send(to, mail) {
+                        kept.push_back((to, mail));
+                    }
+                }
+            }
+        }
+        kept.append(&mut self.outbox.borrow_mut());
+        *self.outbox.borrow_mut() = kept;
+    }
+}
+
+/// Carries out an operation on a drive that is, or may be, mirrored.
+async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operation) -> Outcome {
+    let done = |result: Result<(), env::IoError>| result.map_or_else(Outcome::Failed, |()| Outcome::Done);
+    match operation {
+        Operation::DriveOpen { path, writable } => match center.io().drive_open(&path, writable).await {
+            Err(error) => Outcome::Failed(error),
+            Ok((handle, info)) => match center.add(handle, &info).await {
+                Ok(is_mirrored) => {
+                    if is_mirrored {
+                        mirrored.write().expect("no one panics while holding it").insert(handle);
+                    }
+                    Outcome::DriveOpened(handle, info)
+                }
+                Err(error) => {
+                    let _gone_already = center.io().drive_close(handle).await;
+                    Outcome::Failed(error)
+                }
+            },
+        },
+        Operation::DriveClose { drive } => {
+            mirrored.write().expect("no one panics while holding it").remove(&drive);
+            center.remove(drive).await;
+            done(center.io().drive_close(drive).await)
+        }
+        Operation::DriveWrite { drive, offset_bytes, data, durable } => {
+            let (offset_bytes, data) = behind_the_record(offset_bytes, data);
+            match data.is_empty() {
+                true => Outcome::Done,
+                false => done(center.write(drive, offset_bytes, data, durable).await),
+            }
+        }
+        Operation::DriveFlush { drive } => done(center.flush(drive).await),
+        operation => unreachable!("{operation:?} goes to the world below"),
+    }
+}
+
+/// What of a write is behind the record. The record is the mirror's: who erases the drive of a pool does not erase that.
+fn behind_the_record(offset_bytes: u64, mut data: Vec<Bytes>) -> (u64, Vec<Bytes>) {
+    let mut before = (RECORD_BYTES as u64).saturating_sub(offset_bytes) as usize;
+    for piece in &mut data {
+        let cut = before.min(piece.len());
+        *piece = piece.slice(cut..);
+        before -= cut;
+    }
+    data.retain(|piece| !piece.is_empty());
+    (offset_bytes.max(RECORD_BYTES as u64), data)
+}
+
+impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
+    type Message = M;
+
+    fn shard(&self) -> ShardId {
+        self.below.shard()
+    }
+
+    fn shards(&self) -> u16 {
+        self.below.shards()
+    }
+
+    fn now(&self) -> Nanos {
+        self.below.now()
+    }
+
+    fn wall_clock_ms(&self) -> u64 {
+        self.below.wall_clock_ms()
+    }
+
+    fn uptime(&self) -> Nanos {
+        self.below.uptime()
+    }
+
+    fn random_u64(&mut self) -> u64 {
+        self.below.random_u64()
+    }
+
+    fn submit(&mut self, token: Token, operation: Operation) {
+        assert!(token.0 & OURS == 0, "tokens are small");
+        if !self.is_ours(&operation) {
+            self.below.submit(token, operation);
+        } else if self.middle.is_some() {
+            self.begin(self.below.shard(), token, operation);
+        } else {
+            let from = self.below.shard();
+            self.outbox.borrow_mut().push_back((ShardId(0), Mail::Drive { from, token, operation }));
+            self.hand_on(None);
+        }
+    }
+
+    fn poll(&mut self, events: &mut Vec<Event<M>>, wait: Wait) {
+        self.hand_on(&mut *events);
+        let is_busy = !events.is_empty()
+            || !self.outbox.borrow().is_empty()
+            || self.middle.as_ref().is_some_and(|middle| middle.executor.has_ready());
+        let deadline = self.middle.as_ref().and_then(|middle| middle.executor.next_deadline());
+        let wait = match (wait, deadline) {
+            _ if is_busy => Wait::No,
+            (Wait::Until(until), Some(deadline)) => Wait::Until(until.min(deadline)),
+            (Wait::Forever, Some(deadline)) => Wait::Until(deadline),
+            (wait, _) => wait,
+        };
+        let mut below = std::mem::take(&mut self.events);
+        self.below.poll(&mut below, wait);
+        if let Some(middle) = &mut self.middle {
+            middle.executor.set_now(self.below.now());
+        }
+        for event in below.drain(..) {
+            match (event, &mut self.middle) {
+                (Event::Completion(Completion { token, outcome }), Some(middle)) if token.0 & OURS != 0 => {
+                    middle.executor.on_completion(Completion { token: Token(token.0 & !OURS), outcome });
+                }
+                (Event::Completion(completion) | Event::Message(Mail::Ended(completion)), _) => {
+                    events.push(Event::Completion(completion));
+                }
+                (Event::Message(Mail::Engine(message)), _) => events.push(Event::Message(message)),
+                (Event::Message(Mail::Drive { from, token, operation }), _) => {
+                    self.begin(from, token, operation);
+                }
+                (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
+                (Event::Message(Mail::Order(_)), None) => unreachable!("orders are for shard 0"),
+            }
+        }
+        self.events = below;
+        self.run();
+        self.hand_on(events);
+    }
+
+    fn send(&mut self, to: ShardId, message: M) -> Result<(), M> {
+        self.below.send(to, Mail::Engine(message)).map_err(|mail| match mail {
+            Mail::Engine(message) => message,
+            _ => unreachable!("what was not sent comes back"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_erases_a_drive_does_not_erase_the_record() {
+        let data = || vec![Bytes::from(vec![1; 8 << 10]), Bytes::from(vec![2; 24 << 10])];
+        let lengths = |offset| {
+            let (offset, data) = behind_the_record(offset, data());
+            (offset, data.iter().map(Bytes::len).collect::<Vec<_>>())
+        };
+        assert_eq!(lengths(0), (16 << 10, vec![16 << 10]));
+        assert_eq!(lengths(12 << 10), (16 << 10, vec![4 << 10, 24 << 10]));
+        assert_eq!(lengths(16 << 10), (16 << 10, vec![8 << 10, 24 << 10]));
+        assert_eq!(behind_the_record(0, vec![Bytes::from(vec![1; 4096])]), (16 << 10, vec![]));
+    }
+}

@@ -1,0 +1,45 @@
+//! Two heads.
+
+use base::Nanos;
+use pool::Protection;
+
+use super::script::plain_plan;
+use super::{Scenario, until_met};
+use crate::array::run_two_heads;
+use crate::seed::Plan;
+use crate::workload::VolumePlan;
+
+pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
+    name: "either-head-holds-all",
+    property: "what two heads have acknowledged is on both, or on the one that is not in sync with its partner, whichever of them \
+               ends, and however often",
+    run: |seed, mut options| {
+        until_met(MET, RUNS, RUNS_MAX, |n| {
+            run_two_heads(seed * 100 + n, plan(seed + n), options.trace.take())
+        })
+    },
+};
+
+const MET: [&str; 9] = [
+    "two heads: in sync",
+    "two heads: a takeover",
+    "two heads: the owner started again, alone",
+    "two heads: the partner left",
+    "two heads: the partner returned",
+    "two heads: a cut that was so short that the partner stayed",
+    "two heads: the partner killed",
+    "two heads: the partner without power",
+    "two heads: a partner that could not stay",
+];
+const RUNS: u64 = 3;
+const RUNS_MAX: u64 = 40;
+
+fn plan(seed: u64) -> Plan {
+    let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 4, 600);
+    plan.volumes =
+        (1..=2).map(|volume| VolumePlan { volume, blocks: 600, write_back: volume == 2 }).collect();
+    plan.course.fault_interval = Some(Nanos::from_millis(if seed.is_multiple_of(2) { 20 } else { 200 }));
+    (plan.course.rounds, plan.course.requests, plan.course.depth) = (6, 100, 4);
+    plan.course.power_permille = 500;
+    plan
+}
