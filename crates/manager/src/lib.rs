@@ -17,7 +17,7 @@
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
-//! | `keeper`, `care`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
+//! | `keeper`, `keeper_state`, `repair`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
@@ -28,7 +28,6 @@ mod absent;
 mod access;
 mod at_stake;
 mod bin;
-mod care;
 mod change;
 mod change_lock;
 mod clock;
@@ -47,6 +46,7 @@ mod fullness;
 mod hosts;
 mod identity;
 mod keeper;
+mod keeper_state;
 mod layers;
 mod locate;
 mod login_problems;
@@ -70,6 +70,7 @@ mod refresh;
 mod reload;
 mod remembered;
 mod rename;
+mod repair;
 mod resize;
 mod saving;
 mod schedules;

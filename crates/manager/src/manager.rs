@@ -14,11 +14,11 @@ use task::{Gate, Notify, Semaphore};
 use shard::{Call, Context, Replica};
 
 use crate::events::Events;
-use crate::probed::Unanswered;
+use crate::probed::UnansweredProbes;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
-use crate::state::{Copying, Late, Portal, State, Tried};
-use crate::transfers::Moving;
+use crate::state::{Copying, FailedSchedule, OpenAttempt, Portal, State};
+use crate::transfers::RunningTransfer;
 use crate::watch::Watch;
 use crate::{clock, order};
 
@@ -57,12 +57,12 @@ pub struct Manager {
     /// Why the array cannot be managed.
     pub(crate) failure: RefCell<Option<StartFailure>>,
     /// Schedules that could not do their work.
-    pub(crate) late: RefCell<Vec<Late>>,
+    pub(crate) late: RefCell<Vec<FailedSchedule>>,
     pub(crate) clock: clock::Clock,
     /// Errors of writes that failed at the start, which continued without them.
     pub(crate) unsettled: RefCell<Vec<StoreFailure>>,
     /// What was found of pools when they were last tried.
-    pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
+    pub(crate) tried: RefCell<BTreeMap<PoolId, OpenAttempt>>,
     pub(crate) raw_looks: Looks,
     /// Files of drives that are no longer at their paths.
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
@@ -84,13 +84,13 @@ pub struct Manager {
     /// The shutdown has begun.
     pub(crate) stopping: Cell<bool>,
     pub(crate) copying: RefCell<Copying>,
-    pub(crate) transfers: RefCell<BTreeMap<TransferId, Moving>>,
+    pub(crate) transfers: RefCell<BTreeMap<TransferId, RunningTransfer>>,
     /// The number of the newest transfer.
     pub(crate) last_transfer: Cell<u64>,
     /// Number of drives that blink.
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: UnansweredProbes,
     pub(crate) events: Events,
     pub(crate) watch: Watch,
     /// Why the control plane cannot keep events.
@@ -137,7 +137,7 @@ impl Manager {
             last_transfer: Cell::new(0),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
-            unanswered: Unanswered::default(),
+            unanswered: UnansweredProbes::default(),
             events: Events::new(io, parameters.newest_event),
             watch: Watch::new(io),
             journal_trouble: RefCell::default(),

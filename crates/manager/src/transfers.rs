@@ -30,7 +30,7 @@ const LOOK: Nanos = Nanos::from_millis(500);
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(30);
 
 /// A transfer under way.
-pub(crate) struct Moving {
+pub(crate) struct RunningTransfer {
     pub(crate) transfer: Transfer,
     /// Its layer, by the catalog's ids.
     pub(crate) layer: LayerId,
@@ -189,7 +189,7 @@ impl Manager {
             size_bytes,
             writes: matches!(kind, Kind::Import(_)).then_some(membership.epoch),
         };
-        self.transfers.borrow_mut().insert(id, Moving { transfer, layer, kind });
+        self.transfers.borrow_mut().insert(id, RunningTransfer { transfer, layer, kind });
         self.context.io.spawn(self.clone().watch_transfer(id, lease));
         self.broadcast().await;
         let array = self.state.borrow().catalog.array();
@@ -229,7 +229,7 @@ impl Manager {
     }
 
     /// Afterwards no shard takes requests for it.
-    async fn end_transfer(&self, id: TransferId) -> Option<Moving> {
+    async fn end_transfer(&self, id: TransferId) -> Option<RunningTransfer> {
         let moving = self.transfers.borrow_mut().remove(&id)?;
         self.broadcast().await;
         self.wake_keeper.notify();
@@ -240,7 +240,7 @@ impl Manager {
     async fn complete_transfer(&self, id: TransferId, name: &str) -> Result<Reply, CommandError> {
         let is_there = self.transfers_now().iter().any(|transfer| transfer.id == id);
         let moving = self.end_transfer(id).await.filter(|_| is_there);
-        let Some(Moving { transfer, layer, kind: Kind::Import(volume) }) = moving else {
+        let Some(RunningTransfer { transfer, layer, kind: Kind::Import(volume) }) = moving else {
             let message = format!("the import into volume {name} has ended: its pool was opened anew");
             let hint = "nothing was changed; import again";
             return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
@@ -290,7 +290,7 @@ impl Manager {
     /// The transfers of which shards are to know: those whose layer is there.
     pub(crate) fn transfers_now(&self) -> Vec<Transfer> {
         let state = self.state.borrow();
-        let goes_on = |moving: &&Moving| match moving.kind {
+        let goes_on = |moving: &&RunningTransfer| match moving.kind {
             Kind::OfSnapshot => state.catalog.all_snapshots().any(|snapshot| snapshot.layer == moving.layer),
             Kind::OfVolume => state.catalog.is_copied_from(moving.transfer.pool, moving.layer),
             // a pool that was opened anew has dropped it

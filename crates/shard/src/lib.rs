@@ -20,7 +20,7 @@
 //! | `mail` | calls under way, and queues to other shards |
 //! | `replica` | the array as every shard sees it |
 //! | `units` | the volumes of a shard and where their blocks live |
-//! | `recipe` | what the place of a volume's blocks depends on |
+//! | `target_plan` | how a shard reaches the blocks of a volume, and what this depends on |
 //! | `pool_target` | a volume in a pool: writes wait while its layer changes |
 //! | `lanes` | the lanes of pools on a shard, and the way to other lanes |
 //! | `transfers`, `bulk` | layers that the control plane reads and writes; its requests and their credit |
@@ -44,11 +44,11 @@ mod names;
 mod news;
 mod patience;
 mod pool_target;
-mod recipe;
 mod refusals;
 mod replica;
 mod reports;
 mod runners;
+mod target_plan;
 mod transfers;
 mod units;
 
@@ -57,10 +57,10 @@ pub use figures::FrontFigures;
 pub use lanes::{DriveUse, home, pool_layer, worst_exposed};
 pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
-pub use names::{Claim, CommandPlace, SessionKey, SessionLimit, SessionPlace, Source};
+pub use names::{AddressSource, CommandPlace, SessionKey, SessionLimit, SessionPlace, SessionRequest};
 pub use news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Space, Spaces,
-    Told,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, NotifiedHosts, Report, ReservationAsk, ReservationNews, Reset,
+    Space, Spaces,
 };
 pub use patience::effective;
 pub use refusals::LATELY as REFUSED_LATELY;

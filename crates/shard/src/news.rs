@@ -45,12 +45,12 @@ pub struct AccessAsk {
 pub struct AccessNews {
     pub volume: VolumeId,
     pub states: Arc<AccessStates>,
-    pub told: Told,
+    pub told: NotifiedHosts,
 }
 
 /// Which hosts are notified of new access states.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum NotifiedHosts {
     /// The states are still transitioning.
     Nobody,
     /// All except the requesting nexus.

@@ -20,7 +20,7 @@ use serde::Deserialize;
 
 /// What earlier runs have left.
 #[derive(Default, Debug)]
-pub struct Earlier {
+pub struct KeptEvents {
     pub events: Vec<Event>,
     /// The number of the newest event; 0 where there is none.
     pub newest: u64,
@@ -49,9 +49,9 @@ struct Numbered {
 impl Journal {
     /// Reads what earlier runs have left. What cannot be read is left out; what cannot be written is reported by the
     /// first attempt.
-    pub fn open(directory: &Path) -> (Journal, Earlier) {
+    pub fn open(directory: &Path) -> (Journal, KeptEvents) {
         let (path, old) = (directory.join("events.jsonl"), directory.join("events.old.jsonl"));
-        let mut earlier = Earlier::default();
+        let mut earlier = KeptEvents::default();
         read_lines(&old, &mut earlier);
         let bytes = read_lines(&path, &mut earlier);
         let directory = directory.to_owned();
@@ -116,7 +116,7 @@ fn io_error(error: &io::Error) -> IoError {
 }
 
 /// Adds a file's events, and returns how many bytes its whole lines have.
-fn read_lines(path: &Path, earlier: &mut Earlier) -> u64 {
+fn read_lines(path: &Path, earlier: &mut KeptEvents) -> u64 {
     let mut bytes = Vec::new();
     let read =
         File::open(path).and_then(|file| file.take(2 * JOURNAL_FILE_BYTES_MAX).read_to_end(&mut bytes));

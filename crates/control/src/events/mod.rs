@@ -12,7 +12,7 @@ use api::{Event, EventPage};
 use base::limits::EVENTS_KEPT_MAX;
 use tokio::sync::watch;
 
-pub use journal::{Earlier, Journal};
+pub use journal::{Journal, KeptEvents};
 
 /// Where a reader begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +41,8 @@ pub struct EventLog {
 
 impl EventLog {
     /// With the events of earlier runs.
-    pub fn new(earlier: Earlier) -> EventLog {
-        let Earlier { events, newest } = earlier;
+    pub fn new(earlier: KeptEvents) -> EventLog {
+        let KeptEvents { events, newest } = earlier;
         let excess = events.len().saturating_sub(EVENTS_KEPT_MAX);
         let kept = events.into_iter().skip(excess).collect();
         EventLog { kept: Mutex::new(kept), progress: watch::Sender::new(Progress { newest, ended: false }) }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other() {
-        let log = EventLog::new(Earlier { events: vec![event(4), event(5)], newest: 5 });
+        let log = EventLog::new(KeptEvents { events: vec![event(4), event(5)], newest: 5 });
         log.publish((6..=10).map(event).collect());
         assert_eq!(told(&log, Begin::After(4), 3), (vec![5, 6, 7], 0));
         assert_eq!(told(&log, Begin::After(7), 3), (vec![8, 9, 10], 0));
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let log = EventLog::new(Earlier::default());
+        let log = EventLog::new(KeptEvents::default());
         for from in 0..20 {
             log.publish((from * 1_000 + 1..=(from + 1) * 1_000).map(event).collect());
         }
@@ -134,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let log = EventLog::new(Earlier::default());
+        let log = EventLog::new(KeptEvents::default());
         let mut progress = log.progress();
         log.publish(vec![event(1)]);
         progress.changed().await.unwrap();

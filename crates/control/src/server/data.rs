@@ -29,7 +29,9 @@ use crate::rest::*;
 use crate::transfer::export::Export;
 use crate::transfer::import::Import;
 use crate::transfer::records::{Parser, Piece};
-use crate::transfer::{EXTENTS_TYPE, IMAGE_TYPE, Moving, SIZE_HEADER, STALL_TIME_MAX, command_error};
+use crate::transfer::{
+    EXTENTS_TYPE, IMAGE_TYPE, RunningTransfer, SIZE_HEADER, STALL_TIME_MAX, command_error,
+};
 
 /// How long a client that was refused may go on sending.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -101,11 +103,11 @@ pub(super) async fn export_volume(
 pub(super) struct ChangeNothing {}
 
 /// Begins a transfer, which ends with what is returned. `Err`: also of a dry run, which begins nothing.
-async fn begin(state: &State, order: TransferOrder) -> Result<Moving, CommandError> {
+async fn begin(state: &State, order: TransferOrder) -> Result<RunningTransfer, CommandError> {
     let holder = LeaseHolder::new();
     let command = Command::TransferBegin { order, lease: holder.lease(), dry_run: false };
     match state.array.call_for(command, Asking::current().origin()).await? {
-        Reply::TransferBegan(grant) => Ok(Moving { grant, holder }),
+        Reply::TransferBegan(grant) => Ok(RunningTransfer { grant, holder }),
         other => unreachable!("the array answered the beginning of a transfer with {other:?}"),
     }
 }

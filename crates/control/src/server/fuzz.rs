@@ -20,7 +20,7 @@ use super::extract::http_status;
 use super::{State, routes};
 use crate::array::{Answer, Array, BulkAnswer};
 use crate::client::path_piece;
-use crate::events::{Earlier, EventLog};
+use crate::events::{EventLog, KeptEvents};
 
 /// Keeps the command that came last.
 #[derive(Default)]
@@ -49,7 +49,7 @@ thread_local! {
 
 /// A log that has ended, so that a stream of it ends, too.
 fn no_events() -> Arc<EventLog> {
-    let log = EventLog::new(Earlier::default());
+    let log = EventLog::new(KeptEvents::default());
     log.end();
     Arc::new(log)
 }

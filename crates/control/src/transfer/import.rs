@@ -12,7 +12,7 @@ use base::BLOCK_BYTES;
 use base::limits::BULK_BYTES_MAX;
 use bytes::BytesMut;
 
-use super::{Moving, WINDOW};
+use super::{RunningTransfer, WINDOW};
 use crate::array::{Array, BulkAnswer};
 
 const PIECE: u64 = BULK_BYTES_MAX as u64;
@@ -20,7 +20,7 @@ const PIECE: u64 = BULK_BYTES_MAX as u64;
 /// An import under way.
 pub(crate) struct Import {
     array: Arc<dyn Array>,
-    moving: Moving,
+    moving: RunningTransfer,
     piece: Option<Gathered>,
     /// Writes that are not answered.
     writes: VecDeque<BulkAnswer>,
@@ -34,11 +34,11 @@ struct Gathered {
 }
 
 impl Import {
-    pub(crate) fn new(array: Arc<dyn Array>, moving: Moving) -> Import {
+    pub(crate) fn new(array: Arc<dyn Array>, moving: RunningTransfer) -> Import {
         Import { array, moving, piece: None, writes: VecDeque::new() }
     }
 
-    pub(crate) fn moving(&self) -> &Moving {
+    pub(crate) fn moving(&self) -> &RunningTransfer {
         &self.moving
     }
 
