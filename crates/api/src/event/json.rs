@@ -13,7 +13,8 @@ use crate::Subject;
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = Event)]
 pub(super) struct EventJson {
-    /// Numbers the events of an array's head, from 1, without gaps, over restarts.
+    /// Its number: it rises, over restarts, too, and is never used again. If the daemon was killed, the next one skips
+    /// 4,294,967,296 numbers.
     sequence: u64,
     /// Milliseconds since 1970.
     time_ms: u64,

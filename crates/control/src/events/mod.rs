@@ -78,14 +78,13 @@ impl EventLog {
             Begin::Moment(ms) => kept.iter().position(|event| event.time_ms >= ms).unwrap_or(kept.len()),
         };
         let events: Vec<Event> = kept.iter().skip(first).take(limit).cloned().collect();
-        let before = match from {
+        let mut before = match from {
             Begin::After(after) => Some(after),
-            _ => events.first().map(|event| event.sequence - 1),
+            _ => None,
         };
-        let dropped = match (before, events.last()) {
-            (Some(before), Some(last)) => last.sequence.saturating_sub(before) - events.len() as u64,
-            _ => 0,
-        };
+        let missing =
+            |event: &Event| before.replace(event.sequence).map_or(0, |before| event.missing_since(before));
+        let dropped = events.iter().map(missing).sum();
         EventPage { events, dropped, newest: self.progress.borrow().newest }
     }
 }
@@ -94,6 +93,7 @@ impl EventLog {
 mod tests {
     use super::*;
     use api::{EventFacts, Subject};
+    use base::limits::EVENT_NUMBERS_SKIPPED;
 
     pub(super) fn event(sequence: u64) -> Event {
         let facts = EventFacts::PoolOpened { drives: sequence, lost_drives: 0 };
@@ -119,6 +119,11 @@ mod tests {
         log.publish(vec![event(14), event(15)]);
         assert_eq!(told(&log, Begin::After(9), 9), (vec![10, 14, 15], 3));
         assert_eq!(log.page(Begin::Newest, 1).newest, 15);
+        // a start has skipped numbers
+        let first = 16 + EVENT_NUMBERS_SKIPPED;
+        log.publish(vec![event(first), event(first + 2)]);
+        assert_eq!(told(&log, Begin::After(14), 9), (vec![15, first, first + 2], 1));
+        assert_eq!(told(&log, Begin::After(15), 1), (vec![first], 0));
     }
 
     #[test]

@@ -136,8 +136,8 @@ async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Result<By
         piece = String::new();
         let ended = progress.borrow_and_update().ended;
         for event in log.page(Begin::After(after), EVENTS_AT_ONCE_MAX).events {
-            if event.sequence > after + 1 {
-                let dropped = event.sequence - after - 1;
+            let dropped = event.missing_since(after);
+            if dropped > 0 {
                 piece.push_str(&format!("event: dropped\ndata: {{\"dropped\": {dropped}}}\n\n"));
             }
             after = event.sequence;
