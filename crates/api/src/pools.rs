@@ -1,9 +1,9 @@
-//! Pools, as they are told.
+//! Pools, as answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{DriveStatus, Health, PoolSettings, RepairStatus, ScrubStatus};
+use crate::{DriveStatus, Health, PoolSettings, ProblemFacts, RepairStatus, ScrubStatus};
 
 /// A pool.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -17,8 +17,10 @@ pub struct PoolStatus {
     /// Independent logs, fixed when the pool is made.
     pub lanes: u16,
     pub health: Health,
-    /// Why it is not healthy; empty where it is.
-    pub reason: String,
+    /// The problems that make it unhealthy; none if it is healthy.
+    #[serde(flatten, with = "causes_json")]
+    #[schema(value_type = causes_json::CausesJson)]
+    pub causes: Vec<ProblemFacts>,
     /// Drives that may still fail without loss of data.
     pub failures_survivable: u8,
     /// What the next one would lead to; null where it would not be survived.
@@ -52,6 +54,43 @@ pub struct PoolStatus {
     pub scrub: ScrubStatus,
     /// What goes on in the pool, in plain words.
     pub activity: Vec<String>,
+}
+
+impl PoolStatus {
+    /// Why it is not healthy, in words; empty if it is healthy.
+    pub fn reason(&self) -> String {
+        reason_of(&self.causes)
+    }
+}
+
+fn reason_of(causes: &[ProblemFacts]) -> String {
+    causes.iter().map(ProblemFacts::reason).collect::<Vec<_>>().join("; ")
+}
+
+/// The causes in JSON, with the words that are made from them.
+mod causes_json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use utoipa::ToSchema;
+
+    use crate::ProblemFacts;
+
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[schema(as = PoolCauses)]
+    pub(super) struct CausesJson {
+        /// Why it is not healthy, in words; empty if it is healthy.
+        reason: String,
+        /// The problems that make it unhealthy, without their words.
+        #[serde(default)]
+        causes: Vec<ProblemFacts>,
+    }
+
+    pub(super) fn serialize<S: Serializer>(causes: &[ProblemFacts], to: S) -> Result<S::Ok, S::Error> {
+        CausesJson { reason: super::reason_of(causes), causes: causes.to_vec() }.serialize(to)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<ProblemFacts>, D::Error> {
+        CausesJson::deserialize(from).map(|json| json.causes)
+    }
 }
 
 /// What the failure of one more drive would lead to.

@@ -1,4 +1,4 @@
-//! A pool's settings, as they are set and told. Which there are is said in `catalog`'s table alone.
+//! The settings of a pool in commands and answers. The table in `catalog` alone lists the settings.
 
 use catalog::{POOL_SETTINGS, pool_settings};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Snapshots and clones, as they are asked for and told.
+//! Commands for snapshots and clones, and how answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

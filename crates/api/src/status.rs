@@ -1,9 +1,13 @@
-//! The array, its volumes, and its hosts, as they are told.
+//! The array, its volumes and its hosts, as answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus};
+use crate::volume_condition::condition_json::{self, ConditionJson};
+use crate::{
+    AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus,
+    VolumeCondition,
+};
 
 /// The whole array as it is now.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -53,8 +57,10 @@ pub struct VolumeStatus {
     pub naa: String,
     pub serial: String,
     pub health: Health,
-    /// Why it is not healthy; empty where it is.
-    pub reason: String,
+    /// Whether it can be used, and if not, why.
+    #[serde(flatten, with = "condition_json")]
+    #[schema(value_type = ConditionJson)]
+    pub condition: VolumeCondition,
     /// How each portal group reaches it.
     #[serde(default)]
     pub access: Vec<GroupAccess>,

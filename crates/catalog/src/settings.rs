@@ -1,4 +1,5 @@
-//! How a pool is looked after: the table of all settings, what the administrator has set, and what became of its last scrub.
+//! The settings of a pool: the table of all settings, the values that the administrator has set, and the result of the
+//! last scrub.
 //!
 //! A setting is a row of [`pool_settings`]. What stores, checks, asks for and shows settings follows from the rows; what a
 //! setting does is in the code that reads it, and `docs/configuration.md` tells people about it.

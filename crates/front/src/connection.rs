@@ -74,7 +74,7 @@ pub(crate) async fn serve(
         front.context.ask(MANAGER, FrontCall::Unregister(key, place)).await;
     }
     front.sessions.remove(place);
-    front.sums.ended(&front.context.replica.borrow(), &session);
+    session.add_to(&front.sums, &front.context.replica.borrow());
     session.report_end(&front.context);
     session.gone.open();
     sender.await;

@@ -20,7 +20,7 @@ use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
 use crate::events::Refusal;
-use crate::figures::{Arrival, Figures};
+use crate::figures::{Arrival, Figures, Sums};
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
@@ -265,6 +265,12 @@ impl Session {
         while !self.commands.borrow().is_empty() {
             self.command_ended.wait().await;
         }
+    }
+
+    /// Adds what it has done to the sums of its host, its portal and the shard, at its end.
+    pub(crate) fn add_to(&self, sums: &Sums, replica: &Replica) {
+        let (login, portal) = (self.login.borrow(), self.portal.borrow().address);
+        sums.ended(replica, login.as_ref().map(|login| login.host.as_str()), portal, self.figures.get());
     }
 
     /// Room for the data of a read, if it is available without waiting.

@@ -21,7 +21,7 @@
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
-//! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
+//! | `event_ring`, `events`, `drive_events`, `known_problems`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;
@@ -40,6 +40,7 @@ mod drive_events;
 mod drives;
 mod error;
 mod error_threshold;
+mod event_ring;
 mod events;
 mod failure;
 mod fullness;
@@ -47,6 +48,7 @@ mod hosts;
 mod identity;
 mod keeper;
 mod keeper_state;
+mod known_problems;
 mod layers;
 mod locate;
 mod login_problems;

@@ -13,13 +13,12 @@ use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
 
-use crate::events::Events;
+use crate::event_ring::Events;
+use crate::known_problems::KnownProblems;
 use crate::probed::UnansweredProbes;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
-use crate::state::{Copying, FailedSchedule, OpenAttempt, Portal, State};
-use crate::transfers::RunningTransfer;
-use crate::watch::Watch;
+use crate::state::{Copying, FailedSchedule, OpenAttempt, Portal, RunningTransfer, State};
 use crate::{clock, order};
 
 /// The parameters with which shard 0 starts the array.
@@ -92,7 +91,7 @@ pub struct Manager {
     pub(crate) began: Cell<Nanos>,
     pub(crate) unanswered: UnansweredProbes,
     pub(crate) events: Events,
-    pub(crate) watch: Watch,
+    pub(crate) watch: KnownProblems,
     /// Why the control plane cannot keep events.
     pub(crate) journal_trouble: RefCell<Option<JournalTrouble>>,
     pub(crate) state: RefCell<State>,
@@ -139,7 +138,7 @@ impl Manager {
             began: Cell::new(Nanos::default()),
             unanswered: UnansweredProbes::default(),
             events: Events::new(io, parameters.newest_event),
-            watch: Watch::new(io),
+            watch: KnownProblems::new(io),
             journal_trouble: RefCell::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),

@@ -136,7 +136,7 @@ impl View<'_> {
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
             health,
-            reason: reasons(harms()),
+            causes: causes(harms()),
             failures_survivable,
             next_failure,
             provisioned_bytes: self.uses.provisioned_bytes,
@@ -324,7 +324,7 @@ fn map_status(lanes: &[&LaneStats]) -> PoolMap {
 }
 
 /// Why the pool is not healthy: problems that do harm, then its condition.
-fn reasons<'a>(problems: impl Iterator<Item = &'a Problem>) -> String {
+fn causes<'a>(problems: impl Iterator<Item = &'a Problem>) -> Vec<ProblemFacts> {
     let unhealthy = problems.filter(|problem| problem.health() != Health::Healthy);
-    unhealthy.map(Problem::reason).collect::<Vec<_>>().join("; ")
+    unhealthy.map(|problem| problem.facts.clone()).collect()
 }

@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 
 use crate::keeper_state::KeeperState;
 use api::{DeviceTrouble, DriveContent, LostDrive, PoolOffline, PortalOptions, ScheduleFailure};
-use base::{ArrayId, DriveId, Nanos, PoolId, VolumeId};
+use base::{ArrayId, DriveId, LayerId, Nanos, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Membership;
+use shard::Transfer;
 use task::{Io, Semaphore};
 
 /// The changing state of the array.
@@ -139,6 +140,23 @@ impl Drive {
     pub(crate) fn is(&self, pool: PoolId, drive: DriveId) -> bool {
         self.id == Some(drive) && self.member_of.is_some_and(|(of, _)| of == pool)
     }
+}
+
+/// A transfer under way.
+pub(crate) struct RunningTransfer {
+    pub(crate) transfer: Transfer,
+    /// Its layer, by the catalog's ids.
+    pub(crate) layer: LayerId,
+    pub(crate) kind: TransferKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransferKind {
+    /// Ends when the snapshot is deleted.
+    OfSnapshot,
+    /// Nothing but this transfer keeps the layer.
+    OfVolume,
+    Import(VolumeId),
 }
 
 /// What was found of a pool when it was last tried to open it.

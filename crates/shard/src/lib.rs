@@ -32,6 +32,7 @@
 //! | `runners` | tasks that carry out one job after the other |
 
 mod bulk;
+mod bulk_credit;
 mod context;
 mod figures;
 pub mod kept;
@@ -54,17 +55,17 @@ mod units;
 
 pub use context::{Context, Handler, MANAGER, Stage};
 pub use figures::FrontFigures;
-pub use lanes::{DriveUse, home, pool_layer, worst_exposed};
+pub use lanes::{home, pool_layer, worst_exposed};
+pub use limiter::Reports;
 pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
 pub use names::{AddressSource, CommandPlace, SessionKey, SessionLimit, SessionPlace, SessionRequest};
 pub use news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, NotifiedHosts, Report, ReservationAsk, ReservationNews, Reset,
-    Space, Spaces,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, DriveUse, NotifiedHosts, Report, ReservationAsk,
+    ReservationNews, Reset, Space, Spaces,
 };
 pub use patience::effective;
 pub use refusals::LATELY as REFUSED_LATELY;
 pub use replica::{Replica, Transfer};
-pub use reports::Reports;
 pub use runners::Runners;
 pub use units::{Target, Unit, Units};

@@ -15,10 +15,10 @@ use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError
 use reservation::Refusal;
 
 use crate::figures::FrontFigures;
-use crate::lanes::DriveUse;
 use crate::names::{SessionKey, SessionLimit, SessionPlace, SessionRequest};
 use crate::news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Spaces,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, DriveUse, Report, ReservationAsk, ReservationNews, Reset,
+    Spaces,
 };
 use crate::replica::Replica;
 

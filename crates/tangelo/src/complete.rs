@@ -1,4 +1,4 @@
-//! What can stand where the cursor is: the names of what the array has. Completion scripts ask for it.
+//! Completion of names: the pools, volumes, hosts and others that fit at the cursor. Completion scripts call this.
 
 use clap::{Arg, ArgAction, Command as Clap, CommandFactory};
 use control::client::{ClientError, Server};

@@ -1,5 +1,5 @@
-//! An event as REST and the journal show it: the value, and the words made from it. Whoever reads it takes the value and
-//! makes the words anew.
+//! An event in JSON, for REST and the journal: the value, and the words that are made from it. A reader uses the value
+//! and makes its own words.
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::Schema;

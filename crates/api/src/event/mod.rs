@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An event is a code with facts. All words come from `table.rs` and `words.rs`; `docs/events.md` is made from the same
-//! table. Nothing outside this folder may make a sentence about an event, or read one.
+//! table. Code outside this folder may neither write nor read a sentence about an event.
 
 mod change;
 mod code;

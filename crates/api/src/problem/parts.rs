@@ -1,4 +1,4 @@
-//! What facts consist of, each with its words.
+//! The values in the facts of problems, and the words of each.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Answers: what the array told, with the version of its shape.
+//! Answers: the array's values, with the version of the schema.
 
 use api::{
     ArrayStatus, BinnedStatus, Change, DriveStatus, Event, Health, HostStatus, Made, MappingStatus,

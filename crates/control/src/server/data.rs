@@ -1,5 +1,5 @@
-//! The content of volumes and snapshots, as streams. Their bounds are their own: they take as long as they take, and
-//! their clients may be slow, but not say nothing for long.
+//! The content of volumes and snapshots, as streams. There is no limit for the time that one takes. A
+//! client may be slow, but is given up when nothing moves for long.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -19,11 +19,10 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::State;
 use super::client::{Asking, Connected};
-use super::connection::UnderWay;
 use super::extract::{Options, Pieces, Refusal};
-use super::routes::{Answer, change};
+use super::request::{Answer, State, change};
+use super::work::UnderWay;
 use crate::channel_body::ChannelBody;
 use crate::rest::*;
 use crate::transfer::export::Export;
@@ -40,7 +39,7 @@ pub(super) fn router() -> Router<State> {
     Router::new()
         .route("/v1/volumes/{name}/data", get(export_volume).put(import_volume))
         .route("/v1/snapshots/{volume}/{name}/data", get(export_snapshot))
-        .method_not_allowed_fallback(super::routes::no_such_method)
+        .method_not_allowed_fallback(super::request::no_such_method)
         .layer(middleware::from_fn(asking))
 }
 

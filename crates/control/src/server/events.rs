@@ -16,9 +16,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::State;
 use super::extract::{Options, json_response};
-use super::routes::Answer;
+use super::request::{Answer, State};
 use crate::channel_body::ChannelBody;
 use crate::events::{Begin, EventLog};
 use crate::rest::{EventList, SCHEMA};

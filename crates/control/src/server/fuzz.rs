@@ -1,7 +1,7 @@
 //! Entry point for fuzzing: any bytes as a request, before an array that refuses everything.
 //!
-//! What reads HTTP from a socket is hyper and not fuzzed here; everything behind it is: resources, pieces of paths,
-//! options, bodies, refusals.
+//! HTTP itself is parsed by hyper and not fuzzed here. Everything behind it is: resources, paths, options, bodies,
+//! refusals.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};

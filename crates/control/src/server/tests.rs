@@ -1,4 +1,4 @@
-//! The server from outside: over a real socket, against an array that is not there.
+//! The server from outside: over a real socket, against a fake array.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

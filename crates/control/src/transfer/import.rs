@@ -1,7 +1,7 @@
 //! From a stream of bytes into the array. Blocks of zeros are not written: the new content begins as zeros.
 //!
-//! What always holds: memory for a piece is granted by the array before the piece is put together, and pieces are written
-//! in order. A piece is a window of [`BULK_BYTES_MAX`] of the volume.
+//! What always holds: the array grants the memory for a piece before the piece is assembled, and pieces are written in
+//! order. A piece is a window of [`BULK_BYTES_MAX`] of the volume.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Every command's output, kept as snapshots, against a real server before an array that is not there.
+//! Every command's output, kept as snapshots. The server is real, the array behind it a fake.
 //!
 //! `INSTA_UPDATE=always cargo test -p tangelo` writes them anew; look at the difference before committing.
 

@@ -1,4 +1,4 @@
-//! Which cores the shards run on, and whether they can.
+//! The cores that the shards run on, and whether this process may use them.
 
 use control::config::{Config, Cores};
 use rustix::thread::{CpuSet, sched_getaffinity};
