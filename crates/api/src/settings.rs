@@ -59,7 +59,7 @@ impl Default for PoolSettings {
     }
 }
 
-/// How a setting is told: as a number, or as none where it is off.
+/// How a setting is told: as a number, or as none if it is off.
 trait Answer {
     fn answer(value: u32) -> Self;
     fn value(self) -> u32;

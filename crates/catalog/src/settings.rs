@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
 
-/// The table. A row: what REST says of it, its name there and in the catalog, how it is answered (`Option`: null where it
+/// The table. A row: what REST says of it, its name there and in the catalog, how it is answered (`Option`: null if it
 /// is off), and the rest of its [`PoolSetting`]. New rows go to the end.
 #[macro_export]
 macro_rules! pool_settings {
@@ -173,12 +173,12 @@ pub struct PoolSetting {
     pub may_be_off: bool,
     /// How it is called where a value is refused.
     pub what: &'static str,
-    /// The option of `tangelo pool set` without its dashes, and its help; empty where another command sets it.
+    /// The option of `tangelo pool set` without its dashes, and its help; empty if another command sets it.
     pub option: &'static str,
     pub help: &'static str,
-    /// How `tangelo pool show` calls it; empty where it stands in the line of others.
+    /// How `tangelo pool show` calls it; empty if it stands in the line of others.
     pub label: &'static str,
-    /// The line about it after a change, with `{}` for the value, and the one where it is off; empty where it stands in the
+    /// The line about it after a change, with `{}` for the value, and the one where it is off; empty if it stands in the
     /// line of others.
     pub line: &'static str,
     pub line_off: &'static str,

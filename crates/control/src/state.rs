@@ -62,7 +62,7 @@ impl StateDirectory {
         Ok(StateDirectory { directory: directory.to_owned(), _lock: lock })
     }
 
-    /// The catalog's bytes as last saved; none where none was.
+    /// The catalog's bytes as last saved; none if none was.
     pub fn load_catalog(&self) -> Result<Option<Vec<u8>>, StateError> {
         self.load("catalog.json")
     }

@@ -11,7 +11,7 @@ use task::{Io, Notify};
 #[derive(Default)]
 pub(crate) struct Ring {
     events: VecDeque<Event>,
-    /// The number of the newest event; 0 where there never was one.
+    /// The number of the newest event; 0 if there never was one.
     pub(crate) newest: u64,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Events {
     pub(crate) ring: RefCell<Ring>,
     pub(crate) recorded: Notify,
     pub(crate) readers: Cell<usize>,
-    /// The newest event that a waiting reader was told; 0 where there was no such reader.
+    /// The newest event that a waiting reader was told; 0 if there was no such reader.
     pub(crate) told: Cell<u64>,
     pub(crate) was_told: Notify,
 }

@@ -37,7 +37,7 @@ pub struct StartParameters {
     /// thread before the reply to the command that changed it; must not block. The receiver forwards this reply when
     /// the copy is durable, and reports the result: changes by hosts wait for it.
     pub save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
-    /// The number of the newest event of earlier runs; 0 where there is none.
+    /// The number of the newest event of earlier runs; 0 if there is none.
     pub newest_event: u64,
     /// Called once: when hosts are served, or with the reason why they never will be.
     pub started: StartedHook,

@@ -24,7 +24,7 @@ pub(super) struct ProblemJson {
     reason: String,
     action: String,
     data: DataSafety,
-    /// Milliseconds since 1970; null where it is not known.
+    /// Milliseconds since 1970; null if it is not known.
     since_ms: Option<u64>,
 }
 

@@ -197,7 +197,7 @@ impl From<catalog::Trouble> for DriveTrouble {
     }
 }
 
-/// A drive without which its pool goes on. Texts are empty where nothing is known.
+/// A drive without which its pool goes on. Texts are empty if nothing is known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriveGivenUp {
     pub pool: String,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
     pub path: PathBuf,
-    /// From 1; none where it is about the whole file.
+    /// From 1; none if it is about the whole file.
     pub line: Option<usize>,
     /// What is wrong, and what to do.
     pub reason: String,

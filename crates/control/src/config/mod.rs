@@ -57,7 +57,7 @@ pub struct ApiTcp {
 pub struct DrivePattern {
     /// An absolute path, which may hold `*`, `?` and `[...]`.
     pub pattern: String,
-    /// The line of the file that says so; none where it is a default.
+    /// The line of the file that says so; none if it is a default.
     pub line: Option<usize>,
 }
 
@@ -65,7 +65,7 @@ pub struct DrivePattern {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedDrive {
     pub path: String,
-    /// The line of the file that names it; none where nobody asked for this drive in particular.
+    /// The line of the file that names it; none if nobody asked for this drive in particular.
     pub line: Option<usize>,
 }
 

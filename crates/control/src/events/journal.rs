@@ -25,7 +25,7 @@ use serde::Deserialize;
 #[derive(Default, Debug)]
 pub struct KeptEvents {
     pub events: Vec<Event>,
-    /// No event of an earlier run has a higher number; 0 where there was none.
+    /// No event of an earlier run has a higher number; 0 if there was none.
     pub newest: u64,
 }
 
