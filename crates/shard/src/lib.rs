@@ -23,7 +23,7 @@
 //! | `target_plan` | how a shard reaches the blocks of a volume, and what this depends on |
 //! | `pool_target` | a volume in a pool: writes wait while its layer changes |
 //! | `lanes` | the lanes of pools on a shard, and the way to other lanes |
-//! | `transfers`, `bulk` | layers that the control plane reads and writes; its requests and their credit |
+//! | `transfers`, `bulk`, `bulk_credit` | layers that the control plane reads and writes; its requests and their credit |
 //! | `patience` | a pool's settings as lanes use them |
 //! | `kept` | reservations and access states as the catalog keeps them |
 //! | `memory` | the array's memory, divided among the shards |
