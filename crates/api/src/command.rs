@@ -1,4 +1,4 @@
-//! What may be asked of the array, and what a new pool, volume or host is to be.
+//! Commands to the array, and the properties of new pools, volumes and hosts.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Drives, as they are told.
+//! Drives, as answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

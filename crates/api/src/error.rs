@@ -1,4 +1,4 @@
-//! Why a command is not carried out, and what the catalog refuses, as the administrator is told it.
+//! Why a command was not carried out, for administrators and programs.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How well something is.
+//! The health of the array or of a part of it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,8 +1,8 @@
-//! The management vocabulary: what the control plane may ask of the array, and what it is answered. Plain values, all of
-//! them `Send`. What REST speaks carries its JSON and its description with it.
+//! The management vocabulary: the commands that the control plane sends to the array, and the answers. All are plain
+//! values and `Send`. Those that REST uses also have their JSON form and their schema here.
 //!
 //! Every command goes to shard 0 and is answered exactly once through its [`ReplyChannel`]. A command with `dry_run` checks everything and changes nothing; its answer describes what
-//! would have changed. Secrets travel in here only towards the array, never back.
+//! would have changed. Commands may contain secrets; answers never do.
 
 mod command;
 mod drives;

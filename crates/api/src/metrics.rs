@@ -1,7 +1,6 @@
 //! Figures of the array for monitoring, as plain numbers. Names and units of series are made by the control plane.
 //!
-//! Everything that is called a counter only grows, from the start of the program. It does not depend on which sessions are
-//! there: what a session counted is kept when the session ends.
+//! A counter only grows, from the start of the program. When a session ends, its counts are kept.
 
 use base::LatencyHistogram;
 

@@ -1,4 +1,4 @@
-//! Names of what there is, and what can be changed of a host.
+//! Renaming, and changes of a host.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

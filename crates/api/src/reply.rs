@@ -1,4 +1,4 @@
-//! How commands are answered.
+//! The answers to commands.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

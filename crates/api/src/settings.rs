@@ -1,4 +1,4 @@
-//! A pool's settings, as they are set and told. Which there are is said in `catalog`'s table alone.
+//! The settings of a pool in commands and answers. The table in `catalog` alone lists the settings.
 
 use catalog::{POOL_SETTINGS, pool_settings};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ impl Default for PoolSettings {
     }
 }
 
-/// How a setting is told: as a number, or as none where it is off.
+/// How a setting is told: as a number, or as none if it is off.
 trait Answer {
     fn answer(value: u32) -> Self;
     fn value(self) -> u32;

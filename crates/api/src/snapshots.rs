@@ -1,4 +1,4 @@
-//! Snapshots and clones, as they are asked for and told.
+//! Commands for snapshots and clones, and how answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -65,7 +65,7 @@ pub struct BinnedStatus {
     pub eradicated_ms: u64,
     /// How many snapshots are in the bin with it.
     pub snapshots: u64,
-    /// Of the volume itself; null where its pool is offline.
+    /// Of the volume itself; null if its pool is offline.
     pub space: Option<CopySpace>,
 }
 
@@ -78,7 +78,7 @@ pub struct SnapshotStatus {
     pub size_bytes: u64,
     /// When it was taken, milliseconds since 1970.
     pub created_ms: u64,
-    /// The schedule that has taken it; null where none has.
+    /// The schedule that has taken it; null if none has.
     #[serde(default)]
     pub schedule: Option<String>,
     /// Null where the pool is offline.

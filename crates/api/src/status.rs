@@ -1,9 +1,13 @@
-//! The array, its volumes, and its hosts, as they are told.
+//! The array, its volumes and its hosts, as answers describe them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus};
+use crate::volume_condition::condition_json::{self, ConditionJson};
+use crate::{
+    AccessState, BinnedStatus, CopySpace, DriveStatus, Health, PoolStatus, Problem, ScheduleStatus,
+    VolumeCondition,
+};
 
 /// The whole array as it is now.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
@@ -13,12 +17,12 @@ pub struct ArrayStatus {
     /// The iSCSI name of the target.
     pub target_name: String,
     pub health: Health,
-    /// Worst first; empty where nothing is wrong.
+    /// Worst first; empty if nothing is wrong.
     pub problems: Vec<Problem>,
     pub shards: u16,
     pub uptime_ms: u64,
     pub portals: Vec<PortalStatus>,
-    /// The drives that were looked at and serve no pool; those that do are with their pools.
+    /// The configured drives that belong to no pool; the others are with their pools.
     pub drives: Vec<DriveStatus>,
     pub pools: Vec<PoolStatus>,
     pub volumes: Vec<VolumeStatus>,
@@ -53,19 +57,21 @@ pub struct VolumeStatus {
     pub naa: String,
     pub serial: String,
     pub health: Health,
-    /// Why it is not healthy; empty where it is.
-    pub reason: String,
+    /// Whether it can be used, and if not, why.
+    #[serde(flatten, with = "condition_json")]
+    #[schema(value_type = ConditionJson)]
+    pub condition: VolumeCondition,
     /// How each portal group reaches it.
     #[serde(default)]
     pub access: Vec<GroupAccess>,
-    /// The snapshot that it began as, VOLUME@SNAPSHOT, or the volume that it was copied from, as they were called then; null
-    /// where it is neither.
+    /// The snapshot of which it is a clone, VOLUME@SNAPSHOT, or the volume from which it was copied, by the names of that
+    /// time; null if it is neither.
     #[serde(default)]
     pub clone_of: Option<String>,
-    /// How many it has.
+    /// Number of its snapshots.
     #[serde(default)]
     pub snapshots: u64,
-    /// Null where it is not in a pool that is online.
+    /// Null if it is not in a pool that is online.
     #[serde(default)]
     pub space: Option<CopySpace>,
 }
@@ -98,7 +104,7 @@ pub struct HostStatus {
     pub initiators: Vec<String>,
     pub chap_user: Option<String>,
     pub mutual_chap_user: Option<String>,
-    /// How many sessions it has now.
+    /// Number of its sessions now.
     pub sessions: u64,
 }
 
@@ -133,8 +139,8 @@ pub struct PortalStatus {
     pub address: String,
     /// The iSCSI portal group, which is a SCSI target port and a target port group.
     pub group: u16,
-    /// Names of the hosts that may log in here; all where there is none.
+    /// Names of the hosts that may log in here; empty if all may.
     pub hosts: Vec<String>,
-    /// Empty where it listens; otherwise why it does not.
+    /// Why it does not listen; empty if it does.
     pub error: String,
 }

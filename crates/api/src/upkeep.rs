@@ -1,4 +1,4 @@
-//! The life of drives, and scrubbing: what may be asked, and what is told of it.
+//! Commands for adding, removing and replacing drives and for scrubs, and how answers describe these.
 
 use std::fmt;
 

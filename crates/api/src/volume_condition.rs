@@ -1,8 +1,13 @@
-//! Whether a volume can be used: a value, with its health and its words.
+//! Whether a volume can be used, and if not, why: a value, its health and its words.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::{DeviceTrouble, Health, ProblemFacts};
 
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Whether a volume can be used.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum VolumeCondition {
     Healthy,
     PoolOffline {
@@ -45,6 +50,30 @@ impl VolumeCondition {
                 ProblemFacts::VolumeDeviceSmaller { left_bytes, volume_bytes }.reason()
             }
         }
+    }
+}
+
+/// The condition in JSON, with the words that are made from it.
+pub(crate) mod condition_json {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use utoipa::ToSchema;
+
+    use super::VolumeCondition;
+
+    #[derive(Serialize, Deserialize, ToSchema)]
+    #[schema(as = VolumeReason)]
+    pub(crate) struct ConditionJson {
+        /// Why it is not healthy, in words; empty if it is healthy.
+        reason: String,
+        condition: VolumeCondition,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(condition: &VolumeCondition, to: S) -> Result<S::Ok, S::Error> {
+        ConditionJson { reason: condition.reason(), condition: condition.clone() }.serialize(to)
+    }
+
+    pub(crate) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<VolumeCondition, D::Error> {
+        ConditionJson::deserialize(from).map(|json| json.condition)
     }
 }
 

@@ -150,6 +150,10 @@ pub const EVENTS_LIMITED_MAX: usize = 256;
 /// Events that the control plane holds for its clients, and the bytes of one file of the journal; there are two files.
 pub const EVENTS_KEPT_MAX: usize = 16_384;
 pub const JOURNAL_FILE_BYTES_MAX: u64 = 4 << 20;
+/// Numbers of events that a start skips if the run before may have used some that the journal does not have. A run that
+/// cannot write its journal would use them up in 49 days at 1,000 events a second; 2^21 starts fit into the numbers
+/// that JSON can hold exactly.
+pub const EVENT_NUMBERS_SKIPPED: u64 = 1 << 32;
 
 /// Transfers of volumes by the control plane, at once.
 pub const TRANSFERS_MAX: usize = 16;

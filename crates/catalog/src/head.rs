@@ -1,7 +1,7 @@
-//! Heads: the servers that serve the array, and the portals that hosts reach them by.
+//! Heads: the servers of the array, and the portals through which hosts reach them.
 //!
-//! What always holds: ids are unique and in order; a portal group belongs to one head, because its number is also that of a
-//! target port, and hosts tell ports by it.
+//! What always holds: ids are unique and in order. A portal group belongs to one head, because its number is also that of
+//! a target port, by which hosts tell ports apart.
 
 use std::net::SocketAddr;
 

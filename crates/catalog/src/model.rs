@@ -1,4 +1,4 @@
-//! The catalog, its parts, and look-ups.
+//! The catalog, its parts, and lookups.
 
 use std::collections::BTreeSet;
 

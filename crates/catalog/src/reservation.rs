@@ -81,7 +81,7 @@ const NO_HOST: &str = "an NVMe host's identifier has 32 hexadecimal digits";
 pub struct KeptHold {
     /// PERSISTENT RESERVATION TYPE (SPC-4 table 199).
     pub kind: u8,
-    /// Which of the registrations holds it; none where all do.
+    /// Which of the registrations holds it; none if all do.
     pub holder: Option<usize>,
 }
 

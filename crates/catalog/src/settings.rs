@@ -1,4 +1,5 @@
-//! How a pool is looked after: the table of all settings, what the administrator has set, and what became of its last scrub.
+//! The settings of a pool: the table of all settings, the values that the administrator has set, and the result of the
+//! last scrub.
 //!
 //! A setting is a row of [`pool_settings`]. What stores, checks, asks for and shows settings follows from the rows; what a
 //! setting does is in the code that reads it, and `docs/configuration.md` tells people about it.
@@ -7,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CatalogError;
 
-/// The table. A row: what REST says of it, its name there and in the catalog, how it is answered (`Option`: null where it
+/// The table. A row: what REST says of it, its name there and in the catalog, how it is answered (`Option`: null if it
 /// is off), and the rest of its [`PoolSetting`]. New rows go to the end.
 #[macro_export]
 macro_rules! pool_settings {
@@ -172,12 +173,12 @@ pub struct PoolSetting {
     pub may_be_off: bool,
     /// How it is called where a value is refused.
     pub what: &'static str,
-    /// The option of `tangelo pool set` without its dashes, and its help; empty where another command sets it.
+    /// The option of `tangelo pool set` without its dashes, and its help; empty if another command sets it.
     pub option: &'static str,
     pub help: &'static str,
-    /// How `tangelo pool show` calls it; empty where it stands in the line of others.
+    /// How `tangelo pool show` calls it; empty if it stands in the line of others.
     pub label: &'static str,
-    /// The line about it after a change, with `{}` for the value, and the one where it is off; empty where it stands in the
+    /// The line about it after a change, with `{}` for the value, and the one where it is off; empty if it stands in the
     /// line of others.
     pub line: &'static str,
     pub line_off: &'static str,

@@ -1,4 +1,4 @@
-//! What the control plane knows of the array: something that carries out commands.
+//! The array as the control plane sees it: a trait that carries out commands.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A body of HTTP that is made while it is sent: pieces from a channel. An error breaks it off.
+//! The body of an HTTP answer that is produced while it is sent: pieces from a channel. An error ends it early.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

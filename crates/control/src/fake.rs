@@ -1,5 +1,5 @@
-//! An array that is not there: answers from a status it holds, and remembers what it was asked. For tests of
-//! everything that stands before the array.
+//! A fake array for tests of the control plane and the command line: it answers from a status that it holds, and
+//! remembers the commands that it got.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -285,7 +285,7 @@ fn volume(id: u32, name: &str, backing: VolumeBacking, size_bytes: u64) -> Volum
         naa: format!("602544700000000000000000000000{id:02}"),
         serial: format!("0000000000000000{id:04}"),
         health: Health::Healthy,
-        reason: String::new(),
+        condition: VolumeCondition::Healthy,
         access: [(1, AccessState::ActiveOptimized), (2, AccessState::Standby)][..(id as usize).min(2)]
             .iter()
             .map(|&(group, state)| GroupAccess { group, state })
@@ -377,7 +377,7 @@ pub fn healthy() -> ArrayStatus {
             width: 4,
             lanes: 2,
             health: Health::Healthy,
-            reason: String::new(),
+            causes: Vec::new(),
             failures_survivable: 1,
             next_failure: Some(NextFailure { rebuildable: true, short_bytes: 0 }),
             provisioned_bytes: 500 << 30,
@@ -438,7 +438,7 @@ pub fn degraded() -> ArrayStatus {
     let repair = pool.repair.clone();
     let facts = ProblemFacts::PoolDegraded { drives: vec![lost], repair, lost_bytes: 0 };
     let problem = Problem::new(Subject::pool("fast"), facts);
-    pool.reason = problem.reason();
+    pool.causes = vec![problem.facts.clone()];
     status.problems = vec![problem];
     status
 }

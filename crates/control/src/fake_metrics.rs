@@ -1,4 +1,4 @@
-//! The figures of the array that is not there.
+//! The metrics of the fake array.
 
 use api::*;
 use base::{LatencyHistogram, Nanos};

@@ -1,4 +1,4 @@
-//! Keeps a log from saying the same thing again and again, whoever makes it happen.
+//! Limits how often the same message is logged, whatever causes it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Files that hold a secret: a token, a CHAP secret. One that everybody on the machine may read or change holds none.
+//! Files that hold a secret: a token, a CHAP secret. A file that every user may read or change is refused.
 
 use std::fs::File;
 use std::io::{self, Read};

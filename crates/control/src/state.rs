@@ -1,5 +1,5 @@
-//! The head's state directory: the catalog while no pool can hold it, the drives that pools were made of, and the
-//! lock that keeps a second daemon out.
+//! The head's state directory: the catalog as long as there is no pool to hold it, the drives that pools were made of,
+//! and the lock that keeps a second daemon out.
 //!
 //! A file is replaced as a whole: written beside, made durable, renamed, the directory made durable. A crash at any
 //! point leaves the old one or the new one. The catalog holds CHAP secrets, so only the owner may read it.
@@ -62,7 +62,7 @@ impl StateDirectory {
         Ok(StateDirectory { directory: directory.to_owned(), _lock: lock })
     }
 
-    /// The catalog's bytes as last saved; none where none was.
+    /// The catalog's bytes as last saved; none if none was.
     pub fn load_catalog(&self) -> Result<Option<Vec<u8>>, StateError> {
         self.load("catalog.json")
     }

@@ -1,6 +1,6 @@
 //! The array in a few sentences: state, reason, action, and whether the data is safe.
 //!
-//! Pure: what is said follows from the status alone.
+//! A pure function of the status.
 
 use api::{ArrayStatus, Health, NextFailure, PoolStatus};
 
@@ -216,7 +216,7 @@ mod tests {
             width: 4,
             lanes: 1,
             health,
-            reason: String::new(),
+            causes: Vec::new(),
             failures_survivable,
             next_failure: None,
             provisioned_bytes: 0,

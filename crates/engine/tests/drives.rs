@@ -28,7 +28,7 @@ fn a_lost_drive_is_rebuilt_and_the_next_one_may_go() {
     bench.write(10);
     let first = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
     assert_eq!((first.failures_survivable, first.next_failure), (0, None));
-    assert!(first.reason.contains("/dev/sdb is missing"), "{}", first.reason);
+    assert!(first.reason().contains("/dev/sdb is missing"), "{}", first.reason());
     bench.wait_healthy(4, 1);
     bench.check_data();
     let (written, hosts) = (bench.pool().written, u64::from(bench.pieces) * PIECE as u64);
@@ -79,7 +79,7 @@ fn a_missing_drive_comes_back_without_a_restart() {
     bench.write(10);
     let alone = bench.wait_for("aware of the loss", 10, |pool| pool.health == Health::Degraded);
     assert_eq!(alone.failures_survivable, 0);
-    assert!(alone.reason.contains("too few drives are left"), "{}", alone.reason);
+    assert!(alone.reason().contains("too few drives are left"), "{}", alone.reason());
     // it must not be erased: it will be needed
     bench.lab.simulation.world.return_drive(bench.drives[0]);
     let add = Upkeep::DriveAdd { pool: pool("fast"), drives: vec![path(0)], force: vec![path(0)] };
@@ -334,7 +334,7 @@ fn says_that_data_is_lost(status: &ArrayStatus) {
     let worst = &status.problems[0];
     assert_eq!(worst.code(), ProblemCode::DataLost, "{status:#?}");
     assert!(worst.action().contains("from a backup"), "{status:#?}");
-    assert!(pool.reason.contains("damaged beyond repair"), "{status:#?}");
+    assert!(pool.reason().contains("damaged beyond repair"), "{status:#?}");
     assert!(!format!("{status:?}").contains("being written anew"), "{status:#?}");
     assert_eq!(pool.repair, None);
 }
@@ -359,7 +359,7 @@ fn lost_data_is_reported_for_as_long_as_it_is_lost() {
     assert_eq!(status.pools[0].lost_bytes, 0, "{status:#?}");
     assert_eq!(status.problems[0].code(), ProblemCode::DataDoubted, "{status:#?}");
     let status = bench.scrub();
-    assert!(status.pools[0].health == Health::Healthy && status.pools[0].reason.is_empty(), "{status:#?}");
+    assert!(status.pools[0].health == Health::Healthy && status.pools[0].reason().is_empty(), "{status:#?}");
     assert!(!status.problems.iter().any(|problem| problem.subject == Subject::pool("fast")), "{status:#?}");
     bench.check_data();
 }

@@ -125,7 +125,7 @@ fn missing_space_below_is_not_called_a_full_pool() {
     for _ in 0..3 {
         let status = lab.status();
         assert_eq!(codes(&mut lab), [ProblemCode::NoSpaceBelow], "{:?}", status.problems);
-        let reason = &status.pools[0].reason;
+        let reason = &status.pools[0].reason();
         assert!(reason.contains("no space below /dev/nvme0n1") && !reason.contains("% full"), "{reason}");
         let action = status.problems[0].action();
         assert!(action.contains("thin pool") && !action.contains("add a drive"), "{action}");
@@ -171,20 +171,20 @@ fn hosts_are_warned_once_refused_what_needs_space_and_served_again() {
         let pool = &status.pools[0];
         let said =
             "writes are refused for want of space: of host alpha to volume thin, host beta to volume thin";
-        assert!(pool.health == Health::Degraded && pool.reason.contains(said), "{}", pool.reason);
+        assert!(pool.health == Health::Degraded && pool.reason().contains(said), "{}", pool.reason());
         assert_eq!(status.problems[0].code(), ProblemCode::WritesRefused);
         assert_eq!(pool.provisioned_bytes, 4 << 30);
         lab.pass(Nanos::from_secs(31));
         let pool = lab.status().pools.remove(0);
         assert_eq!(codes(&mut lab), [ProblemCode::PoolNearlyFull]);
-        assert!(pool.health == Health::Degraded && pool.reason.contains("38h/07h"), "{}", pool.reason);
-        assert!(!pool.reason.contains("writes are refused"), "{}", pool.reason);
+        assert!(pool.health == Health::Degraded && pool.reason().contains("38h/07h"), "{}", pool.reason());
+        assert!(!pool.reason().contains("writes are refused"), "{}", pool.reason());
 
         // a third is freed: nobody has to do anything else
         unmap(&mut lab, &alpha, 0..full / 3);
         lab.pass(Nanos::from_secs(5));
         let pool = lab.status().pools.remove(0);
-        assert_eq!((pool.health, pool.reason.as_str()), (Health::Healthy, ""));
+        assert_eq!((pool.health, pool.reason().as_str()), (Health::Healthy, ""));
         assert_eq!(write(&mut lab, &beta, full, &mut warnings), Ok(()));
         assert_eq!(warnings, 1, "one warning until the pool is below the threshold");
         let mut again = 0;

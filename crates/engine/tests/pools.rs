@@ -106,9 +106,9 @@ fn missing_drives_degrade_a_pool_and_too_many_take_it_offline() {
     let status = lab.status();
     assert_eq!((status.health, status.pools[0].health), (Health::Offline, Health::Offline));
     assert!(
-        status.pools[0].reason.contains("2 drives are missing and only 1 may be"),
+        status.pools[0].reason().contains("2 drives are missing and only 1 may be"),
         "{}",
-        status.pools[0].reason
+        status.pools[0].reason()
     );
     assert_eq!(status.volumes.len(), 2, "known from the head's copy");
     assert_eq!(status.volumes[0].health, Health::Offline);
@@ -141,12 +141,12 @@ fn a_drive_that_another_program_has_is_waited_for_and_named() {
     lab.pass(base::Nanos::from_secs(1));
     let status = lab.status();
     assert_eq!(status.pools[0].health, Health::Offline);
-    let reason = &status.pools[0].reason;
+    let reason = &status.pools[0].reason();
     assert!(reason.contains("it waits for /dev/sdc, which is in use by another process"), "{reason}");
     lab.finish_start();
     let status = lab.status();
     assert_eq!((status.pools[0].health, status.volumes[0].health), (Health::Degraded, Health::Healthy));
-    let reason = &status.pools[0].reason;
+    let reason = &status.pools[0].reason();
     assert!(reason.contains("/dev/sdc cannot be used: in use by another process"), "{reason}");
 }
 
@@ -160,7 +160,7 @@ fn a_pool_that_another_program_may_be_serving_is_left_alone() {
     lab.restart();
     let status = lab.status();
     assert_eq!((status.pools[0].name.as_str(), status.pools[0].health), ("fast", Health::Offline));
-    let reason = &status.pools[0].reason;
+    let reason = &status.pools[0].reason();
     assert!(reason.contains("another process has 1 of its drives and may be serving it"), "{reason}");
     assert!(reason.contains("/dev/sda cannot be used"), "{reason}");
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use base::VolumeId;
 use reservation::{AccessState, AccessStates, Cause, Refusal};
 use scsi::UnitAttention;
-use shard::{AccessAsk, AccessNews, FrontCall, MANAGER, ManagerCall, Told, kept};
+use shard::{AccessAsk, AccessNews, FrontCall, MANAGER, ManagerCall, NotifiedHosts, kept};
 
 use crate::aborting::Aborted;
 use crate::front::Front;
@@ -45,13 +45,13 @@ async fn change(front: &Rc<Front>, ask: &AccessAsk) -> Result<(), Refusal> {
     }
     let volume = ask.volume;
     if let Some(passing) = transition.passing {
-        announce(front, AccessNews { volume, states: Arc::new(passing), told: Told::Nobody }).await;
+        announce(front, AccessNews { volume, states: Arc::new(passing), told: NotifiedHosts::Nobody }).await;
     }
     if let Err(refusal) = keep(front, volume, &transition.next).await {
-        announce(front, AccessNews { volume, states: before, told: Told::Nobody }).await;
+        announce(front, AccessNews { volume, states: before, told: NotifiedHosts::Nobody }).await;
         return Err(refusal);
     }
-    let (states, told) = (Arc::new(transition.next), Told::Others(ask.by.clone()));
+    let (states, told) = (Arc::new(transition.next), NotifiedHosts::Others(ask.by.clone()));
     announce(front, AccessNews { volume, states, told }).await;
     Ok(())
 }
@@ -81,7 +81,7 @@ pub(crate) fn adopt(front: &Front, announcement: &AccessNews) -> Aborted {
             let mut nexus = lun.nexus.borrow_mut();
             nexus.adopt_access(announcement.states.clone());
             match &announcement.told {
-                Told::Others(by) if by.as_ref() != Some(nexus.name()) => {
+                NotifiedHosts::Others(by) if by.as_ref() != Some(nexus.name()) => {
                     nexus.raise(UnitAttention::AluaStateChanged);
                 }
                 _ => {}

@@ -11,7 +11,7 @@ use base::limits::{
     FAILED_SOURCES_MAX, SESSIONS_PER_ADDRESS_MAX, SESSIONS_PER_HOST_MAX, SESSIONS_PER_SHARD_MAX,
 };
 
-use shard::{SessionLimit, Source};
+use shard::{AddressSource, SessionLimit};
 
 /// Numbers of existing sessions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,10 +66,10 @@ struct FailedLogins {
 /// Addresses that have sent a wrong secret, on one shard. Each further connection from such an address waits for its
 /// turn, longer after each failure, so opening many connections at once gains nothing. Other addresses are not delayed.
 #[derive(Default)]
-pub(crate) struct LoginBackoff(RefCell<BTreeMap<Source, FailedLogins>>);
+pub(crate) struct LoginBackoff(RefCell<BTreeMap<AddressSource, FailedLogins>>);
 
 impl LoginBackoff {
-    pub(crate) fn note_failure(&self, source: Source, now: Nanos) {
+    pub(crate) fn note_failure(&self, source: AddressSource, now: Nanos) {
         let mut sources = self.0.borrow_mut();
         sources.retain(|_, failed| now.saturating_sub(failed.last) < FORGET_AFTER);
         if sources.len() >= FAILED_SOURCES_MAX && !sources.contains_key(&source) {
@@ -83,7 +83,7 @@ impl LoginBackoff {
     }
 
     /// The turn of a connection that arrives now.
-    pub(crate) fn turn(&self, source: Source, now: Nanos) -> Turn {
+    pub(crate) fn turn(&self, source: AddressSource, now: Nanos) -> Turn {
         let mut sources = self.0.borrow_mut();
         let Some(failed) = sources.get_mut(&source) else { return Turn::Now };
         let delay = delay(failed.failures);
@@ -129,8 +129,8 @@ mod tests {
         }
     }
 
-    fn source(last: u8) -> Source {
-        Source::of(std::net::IpAddr::from([10, 0, 0, last]))
+    fn source(last: u8) -> AddressSource {
+        AddressSource::of(std::net::IpAddr::from([10, 0, 0, last]))
     }
 
     #[test]
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(backoff.turn(source(1), now), Turn::At(now + FIRST_DELAY));
         for number in 0..2 * FAILED_SOURCES_MAX as u32 {
             let address = std::net::IpAddr::from((0x0B00_0000 + number).to_be_bytes());
-            backoff.note_failure(Source::of(address), now + Nanos(u64::from(number)));
+            backoff.note_failure(AddressSource::of(address), now + Nanos(u64::from(number)));
         }
         assert_eq!(backoff.0.borrow().len(), FAILED_SOURCES_MAX);
     }

@@ -14,7 +14,7 @@ use base::limits::RECEIVE_SEGMENT_BYTES_MAX;
 use bytes::BytesMut;
 use env::ConnectionHandle;
 use iscsi::{CloseReason, Connection, ConnectionParams, Effect, SessionIdentity, SessionKind};
-use shard::{Answer, Claim, FrontCall, MANAGER, SessionPlace, Source};
+use shard::{AddressSource, Answer, FrontCall, MANAGER, SessionPlace, SessionRequest};
 use task::race;
 use wire::iscsi::LoginStatus;
 
@@ -74,7 +74,7 @@ pub(crate) async fn serve(
         front.context.ask(MANAGER, FrontCall::Unregister(key, place)).await;
     }
     front.sessions.remove(place);
-    front.sums.ended(&front.context.replica.borrow(), &session);
+    session.add_to(&front.sums, &front.context.replica.borrow());
     session.report_end(&front.context);
     session.gone.open();
     sender.await;
@@ -83,7 +83,7 @@ pub(crate) async fn serve(
 
 /// Delays a connection from an address that has sent wrong secrets.
 async fn wait_for_turn(front: &Front, session: &Session) {
-    match front.backoff.turn(Source::of(session.peer().ip()), front.context.io.now()) {
+    match front.backoff.turn(AddressSource::of(session.peer().ip()), front.context.io.now()) {
         Turn::Now => {}
         Turn::At(turn) => drop(race(front.context.io.sleep_until(turn), session.ending.pass()).await),
         Turn::Never => {
@@ -184,9 +184,9 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
         SessionKind::Discovery => front.sessions.discovery_tsih(),
         SessionKind::Normal => {
             let key = key_of(&identity);
-            let claim = claim(&front, &session, &identity);
+            let request = session_request(&front, &session, &identity);
             let answer =
-                front.context.ask(MANAGER, FrontCall::Register(key.clone(), session.place, claim)).await;
+                front.context.ask(MANAGER, FrontCall::Register(key.clone(), session.place, request)).await;
             let Answer::Registered(result) = answer else { unreachable!("the answer to a registration") };
             match result {
                 Ok(tsih) => {
@@ -240,18 +240,18 @@ async fn log_in(front: Rc<Front>, session: Rc<Session>, identity: SessionIdentit
 fn note_failed_login(front: &Front, session: &Session, reason: CloseReason) {
     let (class, detail) = LoginStatus::AuthenticationFailed.codes();
     if reason == (CloseReason::LoginRefused { class, detail }) {
-        front.backoff.note_failure(Source::of(session.peer().ip()), front.context.io.now());
+        front.backoff.note_failure(AddressSource::of(session.peer().ip()), front.context.io.now());
     }
 }
 
 /// The host and the address that request a session.
-fn claim(front: &Front, session: &Session, identity: &SessionIdentity) -> Claim {
+fn session_request(front: &Front, session: &Session, identity: &SessionIdentity) -> SessionRequest {
     let replica = front.context.replica.borrow();
     let host = replica.catalog.host_of_initiator(&identity.initiator_name);
     let initiators = host.into_iter().flat_map(|host| &host.initiators);
-    Claim {
+    SessionRequest {
         initiators: initiators.map(|initiator| initiator.as_str().to_ascii_lowercase()).collect(),
-        source: Source::of(session.peer().ip()),
+        source: AddressSource::of(session.peer().ip()),
         on_shard: front.sessions.normal(),
     }
 }

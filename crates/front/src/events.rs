@@ -56,7 +56,7 @@ pub(crate) fn session_end(reason: CloseReason) -> Option<SessionEnd> {
 }
 
 /// What is known of the two ends of a connection.
-pub(crate) struct Ends {
+pub(crate) struct ConnectionEnds {
     /// Its host, once it is logged in.
     pub(crate) host: Option<String>,
     /// The initiator's name as the peer gave it. Not verified before the login is complete.
@@ -65,7 +65,7 @@ pub(crate) struct Ends {
     pub(crate) local: std::net::SocketAddr,
 }
 
-impl Ends {
+impl ConnectionEnds {
     fn subject(&self) -> Subject {
         match (&self.host, &self.initiator) {
             (Some(host), _) => Subject::Host(host.clone()),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use base::limits::{CONNECTIONS_PER_SHARD_MAX, LOGINS_PER_SHARD_MAX};
 use iscsi::SessionKind;
-use shard::Source;
+use shard::AddressSource;
 
 use crate::session::{Login, Session};
 use crate::sessions::Sessions;
@@ -17,8 +17,8 @@ use api::{LoginRefusal, SessionEnd};
 
 /// Which of these connections, oldest first, is closed for a newcomer: the oldest one of the address that has most of
 /// them.
-fn victim(candidates: &[Source], newcomer: Source) -> Option<usize> {
-    let count = |source: Source| {
+fn victim(candidates: &[AddressSource], newcomer: AddressSource) -> Option<usize> {
+    let count = |source: AddressSource| {
         candidates.iter().filter(|&&other| other == source).count() + usize::from(source == newcomer)
     };
     let most = candidates.iter().map(|&source| count(source)).max()?;
@@ -51,8 +51,9 @@ impl Sessions {
         if candidates.len() < LOGINS_PER_SHARD_MAX && self.len() < CONNECTIONS_PER_SHARD_MAX {
             return true;
         }
-        let sources: Vec<Source> = candidates.iter().map(|session| Source::of(session.peer().ip())).collect();
-        let Some(index) = victim(&sources, Source::of(newcomer)) else { return false };
+        let sources: Vec<AddressSource> =
+            candidates.iter().map(|session| AddressSource::of(session.peer().ip())).collect();
+        let Some(index) = victim(&sources, AddressSource::of(newcomer)) else { return false };
         candidates[index].note_refusal(LoginRefusal::GaveWay);
         candidates[index].drop_now(SessionEnd::GaveWay);
         true
@@ -63,8 +64,8 @@ impl Sessions {
 mod tests {
     use super::*;
 
-    fn sources(addresses: &[&str]) -> Vec<Source> {
-        addresses.iter().map(|address| Source::of(address.parse().unwrap())).collect()
+    fn sources(addresses: &[&str]) -> Vec<AddressSource> {
+        addresses.iter().map(|address| AddressSource::of(address.parse().unwrap())).collect()
     }
 
     #[test]

@@ -16,8 +16,6 @@ use base::Nanos;
 use scsi::Response;
 use shard::Replica;
 
-use crate::session::Session;
-
 /// What is known of a command from its beginning to its answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Arrival {
@@ -118,16 +116,18 @@ impl Sums {
         self.each(replica, Some(host), portal, |sum| sum.logins += 1);
     }
 
-    /// A connection has ended: a session, or one that never became a session.
-    pub(crate) fn ended(&self, replica: &Replica, session: &Session) {
-        let portal = session.portal.borrow().address;
-        let login = session.login.borrow();
-        match &*login {
-            None => self.each(replica, None, portal, |sum| sum.refused_logins += 1),
-            Some(login) => {
-                let Some(traffic) = session.figures.get() else { return };
-                self.each(replica, Some(&login.host), portal, |sum| sum.load.traffic.merge(&traffic));
-            }
+    /// A connection has ended: a session of `host` that has done this, or one that never became a session.
+    pub(crate) fn ended(
+        &self,
+        replica: &Replica,
+        host: Option<&str>,
+        portal: SocketAddr,
+        traffic: Option<Traffic>,
+    ) {
+        match (host, traffic) {
+            (None, _) => self.each(replica, None, portal, |sum| sum.refused_logins += 1),
+            (Some(_), None) => {}
+            (_, Some(traffic)) => self.each(replica, host, portal, |sum| sum.load.traffic.merge(&traffic)),
         }
     }
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use base::Nanos;
 use iscsi::SessionIdentity;
-use shard::{Claim, Context, FrontCall, SessionKey, SessionLimit, SessionPlace, Source};
+use shard::{AddressSource, Context, FrontCall, SessionKey, SessionLimit, SessionPlace, SessionRequest};
 use task::{Io, Semaphore};
 use wire::scsi::reservation::initiator_port_name;
 
@@ -32,7 +32,7 @@ struct Entry {
     /// Logins with the same name take turns.
     turn: Semaphore,
     owner: Cell<Option<SessionPlace>>,
-    source: Cell<Option<Source>>,
+    source: Cell<Option<AddressSource>>,
 }
 
 /// The register of sessions, on shard 0.
@@ -57,7 +57,7 @@ impl Register {
         context: &Context,
         key: SessionKey,
         place: SessionPlace,
-        claim: Claim,
+        request: SessionRequest,
     ) -> Result<u16, SessionLimit> {
         let new_entry = || {
             let turn = Semaphore::new(&self.io, 1);
@@ -67,20 +67,20 @@ impl Register {
         let permit = entry.turn.acquire(1).await;
         if let Some(older) = entry.owner.get() {
             context.ask(older.shard, FrontCall::EndSession(older)).await;
-        } else if let Err(limit) = self.load(&claim).check() {
+        } else if let Err(limit) = self.load(&request).check() {
             drop((permit, entry));
             self.forget_unused(&key);
             self.note_refused(limit, key.initiator);
             return Err(limit);
         }
         entry.owner.set(Some(place));
-        entry.source.set(Some(claim.source));
+        entry.source.set(Some(request.source));
         let tsih = self.last_tsih.get().checked_add(1).unwrap_or(1);
         self.last_tsih.set(tsih);
         Ok(tsih)
     }
 
-    fn load(&self, claim: &Claim) -> Load {
+    fn load(&self, request: &SessionRequest) -> Load {
         let entries = self.entries.borrow();
         let of = |initiator: &String| {
             let key = |isid: u8, portal_group_tag: u16| SessionKey {
@@ -92,11 +92,11 @@ impl Register {
             all.filter(|(_, entry)| entry.owner.get().is_some()).count()
         };
         let here =
-            |entry: &&Rc<Entry>| entry.owner.get().is_some() && entry.source.get() == Some(claim.source);
+            |entry: &&Rc<Entry>| entry.owner.get().is_some() && entry.source.get() == Some(request.source);
         Load {
-            host: claim.initiators.iter().map(of).sum(),
+            host: request.initiators.iter().map(of).sum(),
             address: entries.values().filter(here).count(),
-            shard: claim.on_shard,
+            shard: request.on_shard,
         }
     }
 

@@ -18,7 +18,7 @@ use crate::extended_copy::by_reference;
 use crate::figures::Arrival;
 use crate::front::{Front, Job};
 use crate::reservations;
-use crate::session::{Abort, LunNexus, NoRoom, RunningCommand, Session};
+use crate::session::{Abort, LunNexus, NoMemory, RunningCommand, Session};
 use crate::task_set::Place;
 use crate::units::HostUnit;
 
@@ -182,7 +182,7 @@ async fn run(job: Job, (unit, mut step): (Rc<HostUnit>, Step)) {
                     // the data of an earlier step is no longer needed
                     drop(room.take());
                     room = match session.room_for(&running, bytes, begun).await {
-                        Some(Err(NoRoom)) => break Some(scsi::no_room(session.is_alone(&running))),
+                        Some(Err(NoMemory)) => break Some(scsi::no_room(session.is_alone(&running))),
                         got => got.and_then(Result::ok),
                     };
                 }

@@ -20,7 +20,7 @@ use task::{Gate, Io, Notify, Semaphore, SemaphorePermit, race};
 use wire::scsi::reservation::initiator_port_name;
 
 use crate::events::Refusal;
-use crate::figures::{Arrival, Figures};
+use crate::figures::{Arrival, Figures, Sums};
 pub(crate) use crate::running::{Abort, RunningCommand};
 use crate::task_set::{Place, TaskSet};
 use crate::units::{HostUnit, HostUnits};
@@ -30,14 +30,14 @@ use api::{PortalOptions, SessionEnd, SessionStatus};
 const ROOM_BYTES: usize = 4096;
 
 /// Room for the data of a read, taken from the session and from the shard.
-pub(crate) struct Room {
+pub(crate) struct ReadMemory {
     permit: SemaphorePermit,
     held: Held,
 }
 
 /// The shard has no room: the command is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct NoRoom;
+pub(crate) struct NoMemory;
 
 /// A LUN of a session: an I_T_L nexus.
 pub(crate) struct LunNexus {
@@ -93,7 +93,7 @@ pub(crate) struct Session {
     /// What all sessions of the shard share.
     budget: Rc<Budget>,
     /// Room held by data that waits to be sent.
-    unsent: RefCell<Option<Room>>,
+    unsent: RefCell<Option<ReadMemory>>,
     /// Output may be ready, or the session has ended.
     pub(crate) output: Notify,
     /// The protocol may take input again, or the session has ended.
@@ -267,11 +267,17 @@ impl Session {
         }
     }
 
+    /// Adds what it has done to the sums of its host, its portal and the shard, at its end.
+    pub(crate) fn add_to(&self, sums: &Sums, replica: &Replica) {
+        let (login, portal) = (self.login.borrow(), self.portal.borrow().address);
+        sums.ended(replica, login.as_ref().map(|login| login.host.as_str()), portal, self.figures.get());
+    }
+
     /// Room for the data of a read, if it is available without waiting.
-    pub(crate) fn room_now(&self, bytes: usize) -> Option<Room> {
+    pub(crate) fn room_now(&self, bytes: usize) -> Option<ReadMemory> {
         let held = self.budget.try_hold(bytes)?;
         let permit = self.room.try_acquire(bytes.div_ceil(ROOM_BYTES))?;
-        Some(Room { permit, held })
+        Some(ReadMemory { permit, held })
     }
 
     /// Waits for room for the data of a read. Reads get room in order, so that a large one gets its turn. A command
@@ -281,13 +287,13 @@ impl Session {
         command: &RunningCommand,
         bytes: usize,
         begun: bool,
-    ) -> Option<Result<Room, NoRoom>> {
+    ) -> Option<Result<ReadMemory, NoMemory>> {
         assert!(bytes <= TRANSFER_BYTES_MAX, "a read of {bytes} bytes");
         let units = bytes.div_ceil(ROOM_BYTES);
         let with = |permit| match self.budget.try_hold(bytes) {
-            Some(held) => Ok(Room { permit, held }),
-            None if begun => Ok(Room { permit, held: self.budget.hold(bytes) }),
-            None => Err(NoRoom),
+            Some(held) => Ok(ReadMemory { permit, held }),
+            None if begun => Ok(ReadMemory { permit, held: self.budget.hold(bytes) }),
+            None => Err(NoMemory),
         };
         if let Some(permit) = self.room.try_acquire(units) {
             return Some(with(permit));
@@ -318,7 +324,7 @@ impl Session {
     }
 
     /// Keeps the room of data that waits to be sent, until it has been sent.
-    pub(crate) fn keep_until_sent(&self, room: Room) {
+    pub(crate) fn keep_until_sent(&self, room: ReadMemory) {
         match &mut *self.unsent.borrow_mut() {
             Some(unsent) => {
                 unsent.permit.absorb(room.permit);
@@ -329,7 +335,7 @@ impl Session {
     }
 
     /// Takes the room of all data that waits to be sent. The caller drops it when the data has been sent.
-    pub(crate) fn take_unsent(&self) -> Option<Room> {
+    pub(crate) fn take_unsent(&self) -> Option<ReadMemory> {
         self.unsent.borrow_mut().take()
     }
 

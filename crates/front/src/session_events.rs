@@ -6,7 +6,7 @@ use api::{LoginRefusal, SessionEnd};
 use iscsi::{CloseReason, SessionKind};
 use shard::Context;
 
-use crate::events::{Ends, Refusal, session_end};
+use crate::events::{ConnectionEnds, Refusal, session_end};
 use crate::session::Session;
 
 impl Session {
@@ -72,9 +72,9 @@ impl Session {
         }
     }
 
-    fn ends(&self) -> Ends {
+    fn ends(&self) -> ConnectionEnds {
         let login = self.login.borrow();
-        Ends {
+        ConnectionEnds {
             host: login.as_ref().map(|login| login.host.clone()).filter(|host| !host.is_empty()),
             initiator: self.protocol.borrow().claimed_initiator().map(str::to_owned),
             peer: self.peer(),

@@ -14,15 +14,19 @@ use env::{DriveHandle, DriveInfo};
 use shard::Stage;
 
 use crate::manager::Manager;
-use crate::pools::Found;
-use crate::state::{Pool, RawDevice, Tried};
+use crate::pools::FoundPool;
+use crate::state::{OpenAttempt, Pool, RawDevice};
 use api::{CommandError, DeviceTrouble, PoolOffline};
 
 const TRY_EVERY: Nanos = Nanos::from_secs(5);
 
 /// Whether opening a pool may go better than the last time. `before`: what was found in the previous round. While
 /// drives appear one after the other, this waits.
-fn is_worth_a_try(now: &BTreeSet<String>, before: Option<&BTreeSet<String>>, tried: Option<&Tried>) -> bool {
+fn is_worth_a_try(
+    now: &BTreeSet<String>,
+    before: Option<&BTreeSet<String>>,
+    tried: Option<&OpenAttempt>,
+) -> bool {
     let settled = before == Some(now);
     settled && tried.is_none_or(|tried| tried.in_use || tried.paths != *now)
 }
@@ -60,11 +64,11 @@ impl Manager {
         let absent = self.absent_pools();
         let (array, found) = (self.state.borrow().catalog.array(), self.found_pools());
         let ours = found.into_iter().filter(|(id, found)| found.array == array && absent.contains(id));
-        let ours: BTreeMap<PoolId, Found> = ours.collect();
+        let ours: BTreeMap<PoolId, FoundPool> = ours.collect();
         let seen: BTreeMap<PoolId, BTreeSet<String>> =
             ours.iter().map(|(id, found)| (*id, found.paths.iter().cloned().collect())).collect();
         let promising = |id: &PoolId| is_worth_a_try(&seen[id], before.get(id), self.tried.borrow().get(id));
-        let due: BTreeMap<PoolId, Found> = ours.into_iter().filter(|(id, _)| promising(id)).collect();
+        let due: BTreeMap<PoolId, FoundPool> = ours.into_iter().filter(|(id, _)| promising(id)).collect();
         // a running change may involve these drives: next time
         if !due.is_empty()
             && let Some(_lock) = self.changes.try_acquire(1)
@@ -81,7 +85,7 @@ impl Manager {
     /// Opens these pools, which are not open, and adds them to the array.
     pub(crate) async fn open_pools_found(
         &self,
-        found: BTreeMap<PoolId, Found>,
+        found: BTreeMap<PoolId, FoundPool>,
     ) -> Result<Vec<String>, CommandError> {
         let mut lines = Vec::new();
         for (id, found) in found {
@@ -201,7 +205,7 @@ mod tests {
     fn a_pool_is_tried_when_its_drives_have_settled_and_are_others_than_before() {
         let paths = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
         let (one, two) = (paths(&["a"]), paths(&["a", "b"]));
-        let tried = |paths: &BTreeSet<String>, in_use| Some(Tried { paths: paths.clone(), in_use });
+        let tried = |paths: &BTreeSet<String>, in_use| Some(OpenAttempt { paths: paths.clone(), in_use });
         let table = [
             ("just seen", is_worth_a_try(&two, None, tried(&one, false).as_ref()), false),
             ("more are coming", is_worth_a_try(&two, Some(&one), tried(&one, false).as_ref()), false),

@@ -130,9 +130,9 @@ impl Manager {
                 let oldest = state.catalog.bin().iter().find(|binned| place(binned).0 == id);
                 let oldest = oldest.map(|binned| binned.volume.name.to_string());
                 let Some(pool) = state.pool_mut(id) else { continue };
-                let before = pool.care.live_when_full.take();
+                let before = pool.keeper.live_when_full.take();
                 if full {
-                    pool.care.live_when_full = Some(live);
+                    pool.keeper.live_when_full = Some(live);
                 }
                 oldest.filter(|_| full && before.is_none_or(|before| live >= before))
             };
@@ -153,9 +153,9 @@ impl Manager {
         }
         let now = self.context.io.wall_clock_ms();
         let Some(pool) = state.pool_mut(pool) else { return };
-        pool.care.gave_way.push((name.to_owned(), now));
-        let excess = pool.care.gave_way.len().saturating_sub(GONE_TOLD_MAX);
-        pool.care.gave_way.drain(..excess);
+        pool.keeper.gave_way.push((name.to_owned(), now));
+        let excess = pool.keeper.gave_way.len().saturating_sub(GONE_TOLD_MAX);
+        pool.keeper.gave_way.drain(..excess);
     }
 
     /// How long a volume will stay in the bin, counted while the array runs.

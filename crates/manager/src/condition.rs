@@ -6,8 +6,8 @@ use api::{LostDrive, PoolOffline, ProblemFacts, RepairStatus};
 use base::BLOCK_BYTES;
 use pool::LaneStats;
 
-use crate::care::Remaining;
 use crate::loss;
+use crate::repair::Remaining;
 
 /// What is known of a pool, without its lanes.
 pub(crate) struct Condition {

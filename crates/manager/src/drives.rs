@@ -206,7 +206,7 @@ fn refusal(state: &State, drive: &Drive) -> Option<String> {
 
 /// Why a drive that is free now left its pool by itself.
 fn departure(state: &State, drive: &Drive) -> Option<String> {
-    let pool = state.pools.iter().find(|pool| pool.care.left.contains(&drive.path))?;
+    let pool = state.pools.iter().find(|pool| pool.keeper.left.contains(&drive.path))?;
     let blank = drive.content == DriveContent::Blank;
     blank.then(|| format!("pool {} has emptied it because it was much slower than its siblings", pool.name))
 }

@@ -26,10 +26,10 @@ impl Manager {
         let verdicts: Vec<Verdict> =
             (0..membership.members.len()).map(|index| verdict(membership, index, lanes, &patience)).collect();
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
-            pool.care.kept.clear();
+            pool.keeper.kept.clear();
             for (member, verdict) in membership.members.iter().zip(&verdicts) {
                 if let Verdict::Kept(why) = *verdict {
-                    pool.care.kept.insert(member.id, why);
+                    pool.keeper.kept.insert(member.id, why);
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use api::{Contradiction, LaneFailure, LanePart, PoolFailure};
 use base::DriveId;
-use pool::{LaneError, Misfit, PoolError};
+use pool::{LaneError, PoolError};
 
 pub(crate) fn lane_failure(error: LaneError) -> LaneFailure {
     match error {
@@ -47,7 +47,9 @@ pub(crate) fn pool_failure(error: PoolError) -> PoolFailure {
         PoolError::TooManyFailed => PoolFailure::TooManyFailed,
         PoolError::NoRoot { lane } => PoolFailure::NoCheckpoint { lane },
         PoolError::Damaged { lane, part } => PoolFailure::Damaged { lane, part: lane_part(part) },
-        PoolError::Misfit { lane, what } => PoolFailure::Contradicts { lane, what: contradiction(what) },
+        PoolError::Contradiction { lane, what } => {
+            PoolFailure::Contradicts { lane, what: contradiction(what) }
+        }
         PoolError::Recovery { lane, error } => PoolFailure::NotRecovered { lane, error: lane_failure(error) },
         PoolError::Io { path, error } => PoolFailure::Io { path, error },
     }
@@ -61,22 +63,22 @@ fn lane_part(part: pool::LanePart) -> LanePart {
     }
 }
 
-fn contradiction(misfit: Misfit) -> Contradiction {
-    match misfit {
-        Misfit::ChunksBeyondDrive => Contradiction::ChunksBeyondDrive,
-        Misfit::SegmentOnNoDrive => Contradiction::SegmentOnNoDrive,
-        Misfit::ChunkTwice => Contradiction::ChunkTwice,
-        Misfit::SegmentOverfull => Contradiction::SegmentOverfull,
-        Misfit::LayerWithoutMap => Contradiction::LayerWithoutMap,
-        Misfit::CountTooHigh => Contradiction::CountTooHigh,
-        Misfit::SegmentIdsExhausted => Contradiction::SegmentIdsExhausted,
-        Misfit::TailTwice => Contradiction::TailTwice,
-        Misfit::LayerTwice => Contradiction::LayerTwice,
-        Misfit::LayerOnNone => Contradiction::LayerOnNone,
-        Misfit::LayerNameTwice => Contradiction::LayerNameTwice,
-        Misfit::LayerOverfull => Contradiction::LayerOverfull,
-        Misfit::LayersInCircle => Contradiction::LayersInCircle,
-        Misfit::MergeApart => Contradiction::MergeApart,
-        Misfit::BatchBeyondLayer => Contradiction::BatchBeyondLayer,
+fn contradiction(contradiction: pool::Contradiction) -> Contradiction {
+    match contradiction {
+        pool::Contradiction::ChunksBeyondDrive => Contradiction::ChunksBeyondDrive,
+        pool::Contradiction::SegmentOnNoDrive => Contradiction::SegmentOnNoDrive,
+        pool::Contradiction::ChunkTwice => Contradiction::ChunkTwice,
+        pool::Contradiction::SegmentOverfull => Contradiction::SegmentOverfull,
+        pool::Contradiction::LayerWithoutMap => Contradiction::LayerWithoutMap,
+        pool::Contradiction::CountTooHigh => Contradiction::CountTooHigh,
+        pool::Contradiction::SegmentIdsExhausted => Contradiction::SegmentIdsExhausted,
+        pool::Contradiction::TailTwice => Contradiction::TailTwice,
+        pool::Contradiction::LayerTwice => Contradiction::LayerTwice,
+        pool::Contradiction::LayerOnNone => Contradiction::LayerOnNone,
+        pool::Contradiction::LayerNameTwice => Contradiction::LayerNameTwice,
+        pool::Contradiction::LayerOverfull => Contradiction::LayerOverfull,
+        pool::Contradiction::LayersInCircle => Contradiction::LayersInCircle,
+        pool::Contradiction::MergeApart => Contradiction::MergeApart,
+        pool::Contradiction::BatchBeyondLayer => Contradiction::BatchBeyondLayer,
     }
 }

@@ -19,7 +19,7 @@ const TOLD_LATER: Nanos = Nanos::from_secs(1);
 
 /// The use of a pool's space.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Uses {
+pub(crate) struct SpaceUse {
     /// The total size of its volumes.
     pub(crate) provisioned_bytes: u64,
     snapshots: usize,
@@ -32,7 +32,7 @@ pub(crate) struct Uses {
 
 impl Manager {
     /// The use of every pool's space. The bin is counted only if the pool is so full that this is reported.
-    pub(crate) async fn uses(&self, stats: &[(PoolId, LaneStats)]) -> BTreeMap<PoolId, Uses> {
+    pub(crate) async fn uses(&self, stats: &[(PoolId, LaneStats)]) -> BTreeMap<PoolId, SpaceUse> {
         let mut refused = Vec::new();
         for answer in self.context.ask_all(|| ShardCall::SpaceRefusals).await {
             let Answer::SpaceRefusals(of_shard) = answer else {
@@ -58,8 +58,8 @@ impl Manager {
     }
 }
 
-fn uses_of(catalog: &Catalog, refused: &[(VolumeId, String)]) -> BTreeMap<PoolId, Uses> {
-    let mut uses: BTreeMap<PoolId, Uses> = BTreeMap::new();
+fn uses_of(catalog: &Catalog, refused: &[(VolumeId, String)]) -> BTreeMap<PoolId, SpaceUse> {
+    let mut uses: BTreeMap<PoolId, SpaceUse> = BTreeMap::new();
     for (volume, (pool, _)) in catalog.volumes().iter().filter_map(|volume| Some((volume, volume.place()?))) {
         let uses = uses.entry(pool).or_default();
         uses.provisioned_bytes = uses.provisioned_bytes.saturating_add(volume.size_bytes);
@@ -105,7 +105,7 @@ pub(crate) fn problems(
     pool: &str,
     lanes: &[&LaneStats],
     next_failure: Option<NextFailure>,
-    uses: &Uses,
+    uses: &SpaceUse,
     now: Nanos,
 ) -> Vec<Problem> {
     let full_percent = full_percent(lanes);
@@ -127,7 +127,7 @@ pub(crate) fn problems(
     full.into_iter().chain(short).map(|facts| Problem::new(Subject::pool(pool), facts)).collect()
 }
 
-impl Uses {
+impl SpaceUse {
     fn room(&self) -> PoolRoom {
         PoolRoom {
             snapshots: self.snapshots as u64,
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use api::ProblemCode;
 
-    fn at(percent: u64, short_bytes: u64, uses: &Uses) -> Vec<Problem> {
+    fn at(percent: u64, short_bytes: u64, uses: &SpaceUse) -> Vec<Problem> {
         let lane = LaneStats { capacity_blocks: 1000, live_blocks: percent * 10, ..LaneStats::default() };
         let next = Some(NextFailure { rebuildable: true, short_bytes });
         problems("fast", &[&lane], next, uses, Nanos::from_secs(100))
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn space_is_warned_of_then_missed_then_refused() {
         let codes = |problems: Vec<Problem>| problems.iter().map(Problem::code).collect::<Vec<_>>();
-        let mut uses = Uses::default();
+        let mut uses = SpaceUse::default();
         assert_eq!(codes(at(79, 0, &uses)), []);
         assert_eq!(codes(at(80, 0, &uses)), [ProblemCode::PoolFilling]);
         assert_eq!(codes(at(90, 0, &uses)), [ProblemCode::PoolNearlyFull]);
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn refusals_for_want_of_space_below_are_not_called_a_full_pool() {
         let refused = vec![RefusedWrites { host: "alpha".to_owned(), volume: "thin".to_owned() }];
-        let uses = Uses { refused, ..Uses::default() };
+        let uses = SpaceUse { refused, ..SpaceUse::default() };
         let codes = |stalled, seconds: Option<u64>, live_blocks| {
             let short_of_space_at = seconds.map(Nanos::from_secs);
             let lane = LaneStats {
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn who_could_give_space_back_is_named() {
-        let uses = Uses { snapshots: 3, binned: 1, bin_blocks: 512, ..Uses::default() };
+        let uses = SpaceUse { snapshots: 3, binned: 1, bin_blocks: 512, ..SpaceUse::default() };
         let said = at(95, 0, &uses)[0].action();
         assert!(said.contains("the bin (1 volume) holds 2 MiB"), "{said}");
         assert!(said.contains("there are 3 snapshots"), "{said}");
-        assert!(!at(95, 0, &Uses::default())[0].action().contains("bin"));
+        assert!(!at(95, 0, &SpaceUse::default())[0].action().contains("bin"));
     }
 }

@@ -73,24 +73,24 @@ impl Manager {
         let mut state = self.state.borrow_mut();
         let Some(pool) = state.pool_mut(id) else { return false };
         let Some(membership) = pool.membership.as_mut() else { return false };
-        pool.care.see_missing(membership, now);
+        pool.keeper.see_missing(membership, now);
         for (index, member) in membership.members.iter_mut().enumerate() {
             let of_lanes = lanes.iter().filter_map(|lane| lane.counters.drive_errors.get(index));
             member.counted = of_lanes.fold(pool::DriveErrors::default(), |sum, errors| sum.plus(*errors));
-            pool.care.see_errors(index, member.counted, now);
+            pool.keeper.see_errors(index, member.counted, now);
         }
         let lost = membership.lost() > 0;
         let drains = membership.members.iter().any(|member| member.state == DriveState::Draining);
         if !lost {
             pool.unusable.clear();
         }
-        let (repairs, event) = pool.care.repair.sample(now, lanes, drains);
+        let (repairs, event) = pool.keeper.repair.sample(now, lanes, drains);
         if let Some(facts) = event {
             self.context.report(Subject::pool(&pool.name), facts);
         }
         repairs
             || drains
-            || lost && !pool.care.repair.is_stuck()
+            || lost && !pool.keeper.repair.is_stuck()
             || lanes.iter().any(|lane| lane.scrub.running)
     }
 
@@ -100,7 +100,7 @@ impl Manager {
             let Some(handle) = member.handle.filter(|_| !member.state.is_readable()) else { continue };
             let id = membership.pool;
             let fresh =
-                self.state.borrow_mut().pool_mut(id).is_some_and(|pool| pool.care.closing.insert(handle));
+                self.state.borrow_mut().pool_mut(id).is_some_and(|pool| pool.keeper.closing.insert(handle));
             if !fresh {
                 continue;
             }
@@ -119,7 +119,7 @@ impl Manager {
         let _lock = recording.acquire(1).await;
         let mut state = self.state.borrow_mut();
         let Some(pool) = state.pool_mut(id) else { return };
-        pool.care.closing.remove(&handle);
+        pool.keeper.closing.remove(&handle);
         let member = pool.membership.as_mut().and_then(|membership| membership.members.get_mut(index));
         if let Some(member) = member.filter(|member| member.handle == Some(handle)) {
             member.handle = None;
@@ -148,9 +148,9 @@ impl Manager {
                         let mut state = self.state.borrow_mut();
                         let Some(pool) = state.pool_mut(membership.pool) else { continue };
                         if member.slow {
-                            pool.care.left.insert(member.path.clone());
+                            pool.keeper.left.insert(member.path.clone());
                         }
-                        if pool.care.closing.contains(&handle) {
+                        if pool.keeper.closing.contains(&handle) {
                             // already being closed: closed twice, the handle could belong to another drive by then
                             continue;
                         }
@@ -165,7 +165,7 @@ impl Manager {
 
     fn is_awaited(&self, pool: PoolId, drive: DriveId) -> bool {
         let now = self.context.io.now();
-        self.state.borrow_mut().pool_mut(pool).is_some_and(|pool| pool.care.is_awaited(drive, now))
+        self.state.borrow_mut().pool_mut(pool).is_some_and(|pool| pool.keeper.is_awaited(drive, now))
     }
 
     /// Checks whether missing drives are back.
@@ -177,7 +177,7 @@ impl Manager {
             let Some(membership) = &pool.membership else { return };
             let waits =
                 |member: &pool::Member| member.state == DriveState::Missing && member.handle.is_none();
-            if !membership.members.iter().any(waits) || !pool.care.may_look(now) {
+            if !membership.members.iter().any(waits) || !pool.keeper.may_look(now) {
                 return;
             }
         }
@@ -230,7 +230,7 @@ impl Manager {
     pub(crate) async fn record_errors(&self, id: PoolId, every: Nanos) {
         let now = self.context.io.now();
         let due = self.state.borrow_mut().pool_mut(id).is_some_and(|pool| {
-            pool.membership.as_ref().is_some_and(|membership| pool.care.errors_due(membership, now, every))
+            pool.membership.as_ref().is_some_and(|membership| pool.keeper.errors_due(membership, now, every))
         });
         if due {
             let io = &self.context.io;

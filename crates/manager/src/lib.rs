@@ -17,18 +17,17 @@
 //! | `raw`, `raw_device` | devices of raw volumes |
 //! | `pools`, `pool_create`, `pool_delete`, `pool_settings`, `settings` | pools |
 //! | `drives`, `drive_commands`, `identity`, `locate`, `remembered`, `wipe` | drives |
-//! | `keeper`, `care`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
+//! | `keeper`, `keeper_state`, `repair`, `members`, `error_threshold`, `slow`, `spares`, `scrub` | looking after pools |
 //! | `space`, `fullness`, `at_stake`, `loss`, `outlook`, `login_problems` | what is short, lost or at risk |
 //! | `error`, `failure` | errors of drives, lanes and pools, as values for administrators |
 //! | `status`, `pool_status`, `condition`, `words`, `metrics` | what administrators read |
-//! | `events`, `drive_events`, `watch` | what has happened: numbered and told; problems that begin and end |
+//! | `event_ring`, `events`, `drive_events`, `known_problems`, `watch` | what has happened: numbered and told; problems that begin and end |
 //! | `saving` | the head's own copy of the catalog |
 
 mod absent;
 mod access;
 mod at_stake;
 mod bin;
-mod care;
 mod change;
 mod change_lock;
 mod clock;
@@ -41,12 +40,15 @@ mod drive_events;
 mod drives;
 mod error;
 mod error_threshold;
+mod event_ring;
 mod events;
 mod failure;
 mod fullness;
 mod hosts;
 mod identity;
 mod keeper;
+mod keeper_state;
+mod known_problems;
 mod layers;
 mod locate;
 mod login_problems;
@@ -70,6 +72,7 @@ mod refresh;
 mod reload;
 mod remembered;
 mod rename;
+mod repair;
 mod resize;
 mod saving;
 mod schedules;

@@ -13,13 +13,12 @@ use task::{Gate, Notify, Semaphore};
 
 use shard::{Call, Context, Replica};
 
-use crate::events::Events;
-use crate::probed::Unanswered;
+use crate::event_ring::Events;
+use crate::known_problems::KnownProblems;
+use crate::probed::UnansweredProbes;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
-use crate::state::{Copying, Late, Portal, State, Tried};
-use crate::transfers::Moving;
-use crate::watch::Watch;
+use crate::state::{Copying, FailedSchedule, OpenAttempt, Portal, RunningTransfer, State};
 use crate::{clock, order};
 
 /// The parameters with which shard 0 starts the array.
@@ -38,7 +37,7 @@ pub struct StartParameters {
     /// thread before the reply to the command that changed it; must not block. The receiver forwards this reply when
     /// the copy is durable, and reports the result: changes by hosts wait for it.
     pub save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
-    /// The number of the newest event of earlier runs; 0 where there is none.
+    /// The number of the newest event of earlier runs; 0 if there is none.
     pub newest_event: u64,
     /// Called once: when hosts are served, or with the reason why they never will be.
     pub started: StartedHook,
@@ -57,12 +56,12 @@ pub struct Manager {
     /// Why the array cannot be managed.
     pub(crate) failure: RefCell<Option<StartFailure>>,
     /// Schedules that could not do their work.
-    pub(crate) late: RefCell<Vec<Late>>,
+    pub(crate) late: RefCell<Vec<FailedSchedule>>,
     pub(crate) clock: clock::Clock,
     /// Errors of writes that failed at the start, which continued without them.
     pub(crate) unsettled: RefCell<Vec<StoreFailure>>,
     /// What was found of pools when they were last tried.
-    pub(crate) tried: RefCell<BTreeMap<PoolId, Tried>>,
+    pub(crate) tried: RefCell<BTreeMap<PoolId, OpenAttempt>>,
     pub(crate) raw_looks: Looks,
     /// Files of drives that are no longer at their paths.
     pub(crate) removed_files: RefCell<BTreeSet<String>>,
@@ -84,15 +83,15 @@ pub struct Manager {
     /// The shutdown has begun.
     pub(crate) stopping: Cell<bool>,
     pub(crate) copying: RefCell<Copying>,
-    pub(crate) transfers: RefCell<BTreeMap<TransferId, Moving>>,
+    pub(crate) transfers: RefCell<BTreeMap<TransferId, RunningTransfer>>,
     /// The number of the newest transfer.
     pub(crate) last_transfer: Cell<u64>,
     /// Number of drives that blink.
     pub(crate) locating: Cell<usize>,
     pub(crate) began: Cell<Nanos>,
-    pub(crate) unanswered: Unanswered,
+    pub(crate) unanswered: UnansweredProbes,
     pub(crate) events: Events,
-    pub(crate) watch: Watch,
+    pub(crate) watch: KnownProblems,
     /// Why the control plane cannot keep events.
     pub(crate) journal_trouble: RefCell<Option<JournalTrouble>>,
     pub(crate) state: RefCell<State>,
@@ -137,9 +136,9 @@ impl Manager {
             last_transfer: Cell::new(0),
             locating: Cell::new(0),
             began: Cell::new(Nanos::default()),
-            unanswered: Unanswered::default(),
+            unanswered: UnansweredProbes::default(),
             events: Events::new(io, parameters.newest_event),
-            watch: Watch::new(io),
+            watch: KnownProblems::new(io),
             journal_trouble: RefCell::default(),
             state: RefCell::new(State {
                 catalog: Catalog::new(ArrayId(0), name),

@@ -32,7 +32,7 @@ impl Manager {
             let mut state = self.state.borrow_mut();
             let pool = state.pool_mut(id).ok_or(TooFewDrives)?;
             pool.membership = Some(membership.clone());
-            pool.care.on_record(&membership, self.context.io.now());
+            pool.keeper.on_record(&membership, self.context.io.now());
             if result.is_err() {
                 let why = PoolOffline::TooManyFailed;
                 if pool.offline.replace(why.clone()).is_none() {
@@ -105,7 +105,7 @@ impl Manager {
         // if this fails, the pool is offline and reports why
         let handle = retired.await.ok().flatten()?;
         let mut state = self.state.borrow_mut();
-        let closing = state.pool_mut(id).is_some_and(|pool| pool.care.closing.contains(&handle));
+        let closing = state.pool_mut(id).is_some_and(|pool| pool.keeper.closing.contains(&handle));
         (!closing).then_some(handle)
     }
 }

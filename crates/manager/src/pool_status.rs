@@ -9,10 +9,10 @@ use pool::{LaneStats, Member, Membership};
 
 use shard::{Answer, ShardCall};
 
-use crate::care::Remaining;
 use crate::condition::Condition;
-use crate::fullness::Uses;
+use crate::fullness::SpaceUse;
 use crate::manager::Manager;
+use crate::repair::Remaining;
 use crate::settings;
 use crate::state::Pool;
 use crate::{bin, drive_commands, fullness, loss, members, outlook, scrub, slow, spares};
@@ -77,7 +77,7 @@ struct View<'a> {
     lanes: &'a [&'a LaneStats],
     /// Blocks that only references keep.
     kept_blocks: u64,
-    uses: Uses,
+    uses: SpaceUse,
     entry: Option<&'a PoolEntry>,
     /// The present time: since the start, and of the wall clock in milliseconds.
     clocks: (Nanos, u64),
@@ -101,7 +101,7 @@ impl View<'_> {
         let remaining = Remaining::of(lanes);
         let drains = self.members().iter().any(|member| member.state == pool::DriveState::Draining);
         let enough = membership.is_none_or(members::enough_online);
-        let repair = pool.care.repair.status(&remaining, drains, enough);
+        let repair = pool.keeper.repair.status(&remaining, drains, enough);
         let condition = self.condition(&remaining, repair.as_ref());
         let condition = condition.map(|facts| Problem::new(Subject::pool(&pool.name), facts));
         let served = condition.as_ref().is_none_or(|problem| problem.health() != Health::Offline);
@@ -127,7 +127,7 @@ impl View<'_> {
             .into_iter()
             .flatten()
             .chain(self.entry.into_iter().flat_map(|entry| spares::describe(&entry.spares)))
-            .chain(bin::describe(&pool.care.gave_way))
+            .chain(bin::describe(&pool.keeper.gave_way))
             .chain(corrected_counts(lanes));
         let status = PoolStatus {
             name: pool.name.clone(),
@@ -136,7 +136,7 @@ impl View<'_> {
             width: membership.map_or(0, |m| m.width),
             lanes: membership.map_or(0, |m| m.lanes),
             health,
-            reason: reasons(harms()),
+            causes: causes(harms()),
             failures_survivable,
             next_failure,
             provisioned_bytes: self.uses.provisioned_bytes,
@@ -228,7 +228,7 @@ impl View<'_> {
     fn drive_problem(&self, index: usize, member: &Member) -> Option<Problem> {
         let counted = self.counted(index);
         let pool::DriveErrors { read, write, checksum } = counted;
-        let errs = read + write + checksum > 0 && self.pool.care.errs(index, counted, self.clocks.0);
+        let errs = read + write + checksum > 0 && self.pool.keeper.errs(index, counted, self.clocks.0);
         if member.state != pool::DriveState::Online || !errs {
             return None;
         }
@@ -237,7 +237,7 @@ impl View<'_> {
             write,
             checksum,
             all_rebuilt: loss::lost_bytes(self.lanes) == 0,
-            kept: self.pool.care.kept.get(&member.id).copied(),
+            kept: self.pool.keeper.kept.get(&member.id).copied(),
         };
         Some(Problem::new(Subject::drive(&member.path), facts))
     }
@@ -324,7 +324,7 @@ fn map_status(lanes: &[&LaneStats]) -> PoolMap {
 }
 
 /// Why the pool is not healthy: problems that do harm, then its condition.
-fn reasons<'a>(problems: impl Iterator<Item = &'a Problem>) -> String {
+fn causes<'a>(problems: impl Iterator<Item = &'a Problem>) -> Vec<ProblemFacts> {
     let unhealthy = problems.filter(|problem| problem.health() != Health::Healthy);
-    unhealthy.map(Problem::reason).collect::<Vec<_>>().join("; ")
+    unhealthy.map(|problem| problem.facts.clone()).collect()
 }

@@ -15,7 +15,7 @@ use crate::failure::{lane_failure, pool_failure};
 use crate::manager::Manager;
 use crate::probed::Probed;
 use crate::start::decode;
-use crate::state::{Pool, Tried};
+use crate::state::{OpenAttempt, Pool};
 use api::{
     CatalogPlace, CommandError, CommandErrorKind, DriveLoss, EventFacts, LostDrive, NotStored, PoolOffline,
     StartFailure, StoreFailure, Subject,
@@ -79,12 +79,12 @@ impl Manager {
     }
 
     /// Pools according to the labels of the drives that were looked at.
-    pub(crate) fn found_pools(&self) -> BTreeMap<PoolId, Found> {
+    pub(crate) fn found_pools(&self) -> BTreeMap<PoolId, FoundPool> {
         let mut found = BTreeMap::new();
         let state = self.state.borrow();
         for drive in &state.drives {
             if let (Some((pool, array)), Some(name)) = (drive.member_of, &drive.pool_name) {
-                let new = || Found { array, name: name.clone(), paths: Vec::new() };
+                let new = || FoundPool { array, name: name.clone(), paths: Vec::new() };
                 found.entry(pool).or_insert_with(new).paths.push(drive.path.clone());
             }
         }
@@ -92,7 +92,7 @@ impl Manager {
     }
 
     /// Claims a pool of drives that carry its label, and opens it.
-    pub(crate) async fn claim_pool(&self, id: PoolId, found: &Found) {
+    pub(crate) async fn claim_pool(&self, id: PoolId, found: &FoundPool) {
         self.state.borrow_mut().pools.push(Pool::offline(
             &self.context.io,
             id,
@@ -115,7 +115,7 @@ impl Manager {
                 }
             }
         }
-        let tried = Tried { paths: found.paths.iter().cloned().collect(), in_use: held > 0 };
+        let tried = OpenAttempt { paths: found.paths.iter().cloned().collect(), in_use: held > 0 };
         self.tried.borrow_mut().insert(id, tried);
         {
             let mut state = self.state.borrow_mut();
@@ -298,7 +298,7 @@ impl Manager {
                 );
             }
             // handles that are already being closed are closed by that task
-            (pool.membership.take(), pool.care.closing.clone())
+            (pool.membership.take(), pool.keeper.closing.clone())
         };
         self.problems_may_differ();
         self.context.ask_all(|| ShardCall::CloseLanes(id)).await;
@@ -335,7 +335,7 @@ impl Manager {
 }
 
 /// A pool according to the drives' labels.
-pub(crate) struct Found {
+pub(crate) struct FoundPool {
     pub(crate) array: ArrayId,
     pub(crate) name: String,
     pub(crate) paths: Vec<String>,

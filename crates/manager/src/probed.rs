@@ -21,4 +21,4 @@ pub(crate) fn without_contents(drives: Vec<Probed>) -> Vec<(DriveHandle, DriveIn
 
 /// Drives that have not answered in time, and may still do so.
 #[derive(Clone, Default)]
-pub(crate) struct Unanswered(pub(crate) Rc<RefCell<BTreeSet<String>>>);
+pub(crate) struct UnansweredProbes(pub(crate) Rc<RefCell<BTreeSet<String>>>);

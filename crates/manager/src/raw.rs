@@ -20,7 +20,7 @@ use shard::Stage;
 
 use crate::manager::Manager;
 use crate::probed::Probed;
-use crate::raw_device::{Seen, is_another, seen, volume_bytes};
+use crate::raw_device::{DeviceCheck, is_another, seen, volume_bytes};
 use crate::state::RawDevice;
 use api::{DeviceTrouble, Problem, VolumeCondition};
 
@@ -47,7 +47,7 @@ impl Manager {
     }
 
     /// Checks every open device, all at once.
-    async fn measure_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, Seen)> {
+    async fn measure_raw_devices(&self) -> Vec<(VolumeId, DriveHandle, DeviceCheck)> {
         let open: Vec<_> = {
             let state = self.state.borrow();
             let open = state.raw.iter().filter_map(|raw| Some((raw.volume, raw.drive.clone().ok()?)));
@@ -62,7 +62,11 @@ impl Manager {
 
     /// Measures a device, and reads its last known block: a device that exists only by name has only a size. Both begin
     /// at once, while the handle is open.
-    fn measure_device(&self, handle: DriveHandle, read_end: u64) -> impl Future<Output = Seen> + use<> {
+    fn measure_device(
+        &self,
+        handle: DriveHandle,
+        read_end: u64,
+    ) -> impl Future<Output = DeviceCheck> + use<> {
         let io = self.context.io.clone();
         let look = self.raw_looks.borrow_mut().insert(handle).then(|| {
             let measured = io.drive_measure(handle);
@@ -76,23 +80,23 @@ impl Manager {
             })
         });
         async move {
-            let Some(look) = look else { return Seen::Nothing };
+            let Some(look) = look else { return DeviceCheck::Nothing };
             match race(look, io.sleep(ANSWER_TIME_MAX)).await {
-                Ok(seen) => seen.unwrap_or(Seen::Nothing),
-                Err(()) => Seen::Nothing,
+                Ok(seen) => seen.unwrap_or(DeviceCheck::Nothing),
+                Err(()) => DeviceCheck::Nothing,
             }
         }
     }
 
     /// Whether a result of the check requires an action.
-    fn is_news(&self, volume: VolumeId, handle: DriveHandle, seen: Seen) -> bool {
+    fn is_news(&self, volume: VolumeId, handle: DriveHandle, seen: DeviceCheck) -> bool {
         let state = self.state.borrow();
         let Some(raw) = state.raw.iter().find(|raw| raw.is(volume, handle)) else { return false };
         let known = raw.drive.as_ref().map_or(0, |(_, info)| info.end_bytes);
         match seen {
-            Seen::Gone => true,
-            Seen::EndsAt(end) => end != known || self.growth(volume, end).is_some(),
-            Seen::Nothing => false,
+            DeviceCheck::Gone => true,
+            DeviceCheck::EndsAt(end) => end != known || self.growth(volume, end).is_some(),
+            DeviceCheck::Nothing => false,
         }
     }
 
@@ -111,7 +115,7 @@ impl Manager {
     }
 
     /// Acts on the results for devices that are still open. Must be called under the change lock.
-    async fn act_on_checks(&self, all: &[(VolumeId, DriveHandle, Seen)]) {
+    async fn act_on_checks(&self, all: &[(VolumeId, DriveHandle, DeviceCheck)]) {
         let (mut gone, mut changed) = (Vec::new(), false);
         for &(volume, handle, seen) in all {
             if !self.is_news(volume, handle, seen) {
@@ -120,7 +124,7 @@ impl Manager {
             let mut state = self.state.borrow_mut();
             let raw = state.raw.iter_mut().find(|raw| raw.is(volume, handle)).expect("it is news");
             match (seen, &mut raw.drive) {
-                (Seen::EndsAt(end), Ok((_, info))) => {
+                (DeviceCheck::EndsAt(end), Ok((_, info))) => {
                     (info.end_bytes, info.size_bytes) = (end, end - end % BLOCK_BYTES as u64);
                 }
                 _ => {
@@ -136,7 +140,7 @@ impl Manager {
         }
         self.close_in_time(gone).await;
         for &(volume, handle, seen) in all {
-            if let Seen::EndsAt(end) = seen {
+            if let DeviceCheck::EndsAt(end) = seen {
                 self.grow_with_device(volume, handle, end).await;
             }
         }
@@ -224,17 +228,17 @@ mod tests {
     fn what_a_look_tells() {
         let (gone, slow) = (IoError::Gone, IoError::TimedOut);
         let rows = [
-            (Ok(8192), Ok(()), Seen::EndsAt(8192)),
-            (Ok(16384), Ok(()), Seen::EndsAt(16384)),
-            (Ok(8192), Err(IoError::Media), Seen::EndsAt(8192)),
-            (Ok(8192), Err(gone), Seen::Gone),
+            (Ok(8192), Ok(()), DeviceCheck::EndsAt(8192)),
+            (Ok(16384), Ok(()), DeviceCheck::EndsAt(16384)),
+            (Ok(8192), Err(IoError::Media), DeviceCheck::EndsAt(8192)),
+            (Ok(8192), Err(gone), DeviceCheck::Gone),
             // the device ends before what was read
-            (Ok(4608), Err(gone), Seen::EndsAt(4608)),
-            (Err(gone), Ok(()), Seen::Gone),
-            (Err(gone), Err(gone), Seen::Gone),
-            (Err(slow), Err(gone), Seen::Gone),
-            (Err(slow), Ok(()), Seen::Nothing),
-            (Err(slow), Err(IoError::Media), Seen::Nothing),
+            (Ok(4608), Err(gone), DeviceCheck::EndsAt(4608)),
+            (Err(gone), Ok(()), DeviceCheck::Gone),
+            (Err(gone), Err(gone), DeviceCheck::Gone),
+            (Err(slow), Err(gone), DeviceCheck::Gone),
+            (Err(slow), Ok(()), DeviceCheck::Nothing),
+            (Err(slow), Err(IoError::Media), DeviceCheck::Nothing),
         ];
         for (measured, read, expected) in rows {
             assert_eq!(seen(measured, read, 8192), expected, "{measured:?} {read:?}");

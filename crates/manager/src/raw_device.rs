@@ -15,7 +15,7 @@ pub(crate) type Looks = Rc<RefCell<BTreeSet<DriveHandle>>>;
 
 /// The result of a check of an open device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Seen {
+pub(crate) enum DeviceCheck {
     Gone,
     EndsAt(u64),
     /// The device does not answer, or the result is unclear.
@@ -23,13 +23,13 @@ pub(crate) enum Seen {
 }
 
 /// The result of measuring a device and of a read that ends at `read_end`.
-pub(crate) fn seen(measured: Result<u64, IoError>, read: Result<(), IoError>, read_end: u64) -> Seen {
+pub(crate) fn seen(measured: Result<u64, IoError>, read: Result<(), IoError>, read_end: u64) -> DeviceCheck {
     match (measured, read) {
-        (Err(IoError::Gone), _) | (Err(_), Err(IoError::Gone)) => Seen::Gone,
+        (Err(IoError::Gone), _) | (Err(_), Err(IoError::Gone)) => DeviceCheck::Gone,
         // a device that became smaller returns this error for the read
-        (Ok(end), Err(IoError::Gone)) if end >= read_end => Seen::Gone,
-        (Ok(end), _) => Seen::EndsAt(end),
-        (Err(_), _) => Seen::Nothing,
+        (Ok(end), Err(IoError::Gone)) if end >= read_end => DeviceCheck::Gone,
+        (Ok(end), _) => DeviceCheck::EndsAt(end),
+        (Err(_), _) => DeviceCheck::Nothing,
     }
 }
 

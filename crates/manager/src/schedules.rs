@@ -9,7 +9,7 @@ use base::{LayerId, Nanos, PoolId, VolumeId};
 use catalog::{Catalog, Change, Retention, Snapshot, Volume};
 
 use crate::manager::Manager;
-use crate::state::{Late, Missed};
+use crate::state::{FailedSchedule, MissedWork};
 use api::{
     CommandError, EventFacts, Keep, Problem, ProblemFacts, Reply, ScheduleFailure, ScheduleOrder,
     ScheduleStatus, Subject,
@@ -47,7 +47,8 @@ impl Manager {
         let due: Vec<String> = {
             let state = self.state.borrow();
             let schedules = state.catalog.schedules();
-            let known = |late: &Late| schedules.iter().any(|one| one.name.as_str() == late.schedule);
+            let known =
+                |late: &FailedSchedule| schedules.iter().any(|one| one.name.as_str() == late.schedule);
             self.late.borrow_mut().retain(known);
             let due = |one: &&catalog::Schedule| {
                 one.is_due(now_ms) && state.catalog.scheduled(one).next().is_some()
@@ -63,11 +64,11 @@ impl Manager {
             let mut late = self.late.borrow_mut();
             late.retain(|late| late.schedule != name);
             let missed = match done {
-                Ok(left_out) => left_out.map(Missed::Volume),
-                Err(error) => Some(Missed::Failed(error)),
+                Ok(left_out) => left_out.map(MissedWork::Volume),
+                Err(error) => Some(MissedWork::Failed(error)),
             };
             let since = self.context.io.now();
-            late.extend(missed.map(|what| Late { schedule: name, since, what }));
+            late.extend(missed.map(|what| FailedSchedule { schedule: name, since, what }));
         }
     }
 
@@ -142,10 +143,10 @@ impl Manager {
 
     /// The problems of schedules.
     pub(crate) fn schedule_problems(&self) -> Vec<Problem> {
-        let problem = |late: &Late| {
+        let problem = |late: &FailedSchedule| {
             let facts = match &late.what {
-                Missed::Failed(cause) => ProblemFacts::ScheduleFailed { cause: cause.clone() },
-                Missed::Volume(volume) => ProblemFacts::ScheduleIncomplete { volume: volume.clone() },
+                MissedWork::Failed(cause) => ProblemFacts::ScheduleFailed { cause: cause.clone() },
+                MissedWork::Volume(volume) => ProblemFacts::ScheduleIncomplete { volume: volume.clone() },
             };
             Problem::new(Subject::Schedule(late.schedule.clone()), facts)
         };

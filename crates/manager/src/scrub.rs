@@ -50,7 +50,7 @@ impl Manager {
         self.context.ask_all(|| ShardCall::Scrub(id, begin)).await;
         // set only now: a caller that sees it and then asks the lanes sees this scrub
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
-            pool.care.scrubbing = Some(!begin);
+            pool.keeper.scrubbing = Some(!begin);
             if begin {
                 self.record(Subject::pool(&pool.name), EventFacts::ScrubBegan {});
             }
@@ -77,13 +77,13 @@ impl Manager {
         // if this fails, the pool is offline and reports why
         let rewritten = rewritten.await.unwrap_or(0);
         if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
-            pool.care.labels_rewritten = rewritten;
+            pool.keeper.labels_rewritten = rewritten;
         }
     }
 
     /// Begins a scrub that is due, and records the result of one that has ended.
     pub(crate) async fn keep_scrubbing(&self, id: PoolId, lanes: &[&LaneStats]) {
-        let scrubbing = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.care.scrubbing);
+        let scrubbing = self.state.borrow_mut().pool_mut(id).and_then(|pool| pool.keeper.scrubbing);
         if lanes.iter().any(|lane| lane.scrub.running) {
             return;
         }
@@ -104,8 +104,8 @@ impl Manager {
         let sum = |count: fn(&LaneStats) -> u64| lanes.iter().map(|lane| count(lane)).sum();
         let labels = match self.state.borrow_mut().pool_mut(id) {
             Some(pool) => {
-                pool.care.scrubbing = None;
-                std::mem::take(&mut pool.care.labels_rewritten)
+                pool.keeper.scrubbing = None;
+                std::mem::take(&mut pool.keeper.labels_rewritten)
             }
             None => 0,
         };

@@ -20,7 +20,7 @@ impl Manager {
         if found.is_none()
             && let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool)
         {
-            pool.care.slow_stays = None;
+            pool.keeper.slow_stays = None;
         }
         let Some((_, index)) = found else { return };
         let in_order = |member: &Member| matches!(member.state, DriveState::Online | DriveState::Removed);
@@ -30,7 +30,7 @@ impl Manager {
         }
         let stays = in_order(slow) && self.check_removable(membership, index, None).await.is_err();
         if let Some(pool) = self.state.borrow_mut().pool_mut(membership.pool) {
-            pool.care.slow_stays = stays.then_some(slow.id);
+            pool.keeper.slow_stays = stays.then_some(slow.id);
         }
         if stays {
             return;

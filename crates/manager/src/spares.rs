@@ -179,7 +179,7 @@ impl Manager {
             let joined = self.join_spare(id, lost).await;
             let now = self.context.io.now();
             if let Some(pool) = self.state.borrow_mut().pool_mut(id) {
-                pool.care.spare_failed = (!joined).then_some(now);
+                pool.keeper.spare_failed = (!joined).then_some(now);
             }
             self.wake_keeper.notify();
         }
@@ -188,7 +188,7 @@ impl Manager {
     fn may_join(&self, id: PoolId) -> bool {
         let now = self.context.io.now();
         let state = self.state.borrow();
-        let failed = state.pools.iter().find(|pool| pool.id == id).and_then(|pool| pool.care.spare_failed);
+        let failed = state.pools.iter().find(|pool| pool.id == id).and_then(|pool| pool.keeper.spare_failed);
         failed.is_none_or(|failed| now.saturating_sub(failed) >= AGAIN_AFTER)
     }
 
@@ -201,16 +201,16 @@ impl Manager {
             return None;
         }
         let pool = state.pool_mut(id).filter(|pool| pool.offline.is_none())?;
-        let care = &mut pool.care;
+        let keeper = &mut pool.keeper;
         let membership = pool.membership.as_ref()?;
-        care.see_missing(membership, now);
-        let away = |id| care.is_awaited(id, now);
+        keeper.see_missing(membership, now);
+        let away = |id| keeper.is_awaited(id, now);
         let condition = |member: &Member| match member.state {
             DriveState::Failed => Condition::Lost,
             DriveState::Missing if away(member.id) => Condition::Away,
             DriveState::Missing => Condition::Lost,
             DriveState::Draining if member.slow => Condition::Lost,
-            DriveState::Online if care.slow_stays == Some(member.id) => Condition::Lost,
+            DriveState::Online if keeper.slow_stays == Some(member.id) => Condition::Lost,
             DriveState::Online | DriveState::Draining => Condition::Serves,
             DriveState::Removed => Condition::Left,
         };

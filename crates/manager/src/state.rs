@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
-use crate::care::Care;
+use crate::keeper_state::KeeperState;
 use api::{DeviceTrouble, DriveContent, LostDrive, PoolOffline, PortalOptions, ScheduleFailure};
-use base::{ArrayId, DriveId, Nanos, PoolId, VolumeId};
+use base::{ArrayId, DriveId, LayerId, Nanos, PoolId, VolumeId};
 use catalog::Catalog;
 use env::{DriveHandle, DriveInfo, IoError};
 use pool::Membership;
+use shard::Transfer;
 use task::{Io, Semaphore};
 
 /// The changing state of the array.
@@ -68,7 +69,7 @@ pub(crate) struct Pool {
     pub(crate) unusable: Vec<LostDrive>,
     /// Failed drives are recorded one at a time.
     pub(crate) recording: Semaphore,
-    pub(crate) care: Care,
+    pub(crate) keeper: KeeperState,
 }
 
 impl Pool {
@@ -82,7 +83,7 @@ impl Pool {
             is_being_made: false,
             unusable: Vec::new(),
             recording: Semaphore::new(io, 1),
-            care: Care::default(),
+            keeper: KeeperState::default(),
         }
     }
 }
@@ -141,22 +142,39 @@ impl Drive {
     }
 }
 
+/// A transfer under way.
+pub(crate) struct RunningTransfer {
+    pub(crate) transfer: Transfer,
+    /// Its layer, by the catalog's ids.
+    pub(crate) layer: LayerId,
+    pub(crate) kind: TransferKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TransferKind {
+    /// Ends when the snapshot is deleted.
+    OfSnapshot,
+    /// Nothing but this transfer keeps the layer.
+    OfVolume,
+    Import(VolumeId),
+}
+
 /// What was found of a pool when it was last tried to open it.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Tried {
+pub(crate) struct OpenAttempt {
     pub(crate) paths: BTreeSet<String>,
     /// Another process used one of its drives, and may close it.
     pub(crate) in_use: bool,
 }
 
 /// A schedule that could not do its work.
-pub(crate) struct Late {
+pub(crate) struct FailedSchedule {
     pub(crate) schedule: String,
     pub(crate) since: Nanos,
-    pub(crate) what: Missed,
+    pub(crate) what: MissedWork,
 }
 
-pub(crate) enum Missed {
+pub(crate) enum MissedWork {
     /// It will be tried again.
     Failed(ScheduleFailure),
     /// The pool of this volume was offline; the time for the snapshot has passed.

@@ -143,7 +143,7 @@ impl Manager {
             naa: volume.naa.to_string(),
             serial: volume.serial.clone(),
             health: condition.health(),
-            reason: condition.reason(),
+            condition,
             access: self.volume_access(id),
             clone_of: volume.clone_of.clone(),
             snapshots: 0,

@@ -23,28 +23,12 @@ use task::race;
 use crate::change::Planned;
 use crate::layers::offline;
 use crate::manager::Manager;
+use crate::state::{RunningTransfer, TransferKind};
 
 /// How often the manager looks whether a transfer is still wanted.
 const LOOK: Nanos = Nanos::from_millis(500);
 /// How long the last requests of a transfer may take.
 const LEAVE_TIME_MAX: Nanos = Nanos::from_secs(30);
-
-/// A transfer under way.
-pub(crate) struct Moving {
-    pub(crate) transfer: Transfer,
-    /// Its layer, by the catalog's ids.
-    pub(crate) layer: LayerId,
-    kind: Kind,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Ends when the snapshot is deleted.
-    OfSnapshot,
-    /// Nothing but this transfer keeps the layer.
-    OfVolume,
-    Import(VolumeId),
-}
 
 impl Manager {
     pub(crate) async fn transfer(self: &Rc<Self>, command: Command) -> Result<Reply, CommandError> {
@@ -88,8 +72,12 @@ impl Manager {
                     self.drop_layer(pool, layer).await;
                     return Err(error);
                 }
-                self.announce_transfer(&volume, (Kind::Import(volume.id), layer, volume.size_bytes), lease)
-                    .await
+                self.announce_transfer(
+                    &volume,
+                    (TransferKind::Import(volume.id), layer, volume.size_bytes),
+                    lease,
+                )
+                .await
             }
         }
     }
@@ -116,23 +104,23 @@ impl Manager {
         Ok(volume)
     }
 
-    fn frozen(&self, volume: &Volume, name: &str) -> Result<(Kind, LayerId, u64), CommandError> {
+    fn frozen(&self, volume: &Volume, name: &str) -> Result<(TransferKind, LayerId, u64), CommandError> {
         let state = self.state.borrow();
         let snapshot = state.catalog.find_snapshot(volume.id, name).ok_or_else(|| {
             let message = format!("there is no snapshot called \"{}@{name}\"", volume.name);
             let hint = format!("`tangelo snapshot list {}` shows what there is", volume.name);
             CommandError::new(CommandErrorKind::NotFound, message, hint)
         })?;
-        Ok((Kind::OfSnapshot, snapshot.layer, snapshot.size_bytes))
+        Ok((TransferKind::OfSnapshot, snapshot.layer, snapshot.size_bytes))
     }
 
     /// The volume goes on in a new layer, and its present one stays as it is now.
-    async fn freeze_for_export(&self, volume: &Volume) -> Result<(Kind, LayerId, u64), CommandError> {
+    async fn freeze_for_export(&self, volume: &Volume) -> Result<(TransferKind, LayerId, u64), CommandError> {
         let since_ms = self.context.io.wall_clock_ms();
         let planned = self.plan(&Change::FreezeVolume { volume: volume.name.to_string(), since_ms })?;
         self.take_snapshots(std::slice::from_ref(volume), &planned).await?;
         let (_, layer) = volume.place().expect("in a pool");
-        Ok((Kind::OfVolume, layer, volume.size_bytes))
+        Ok((TransferKind::OfVolume, layer, volume.size_bytes))
     }
 
     /// Sets a layer aside, where the volume can take a new content.
@@ -174,7 +162,7 @@ impl Manager {
     async fn announce_transfer(
         self: &Rc<Self>,
         volume: &Volume,
-        (kind, layer, size_bytes): (Kind, LayerId, u64),
+        (kind, layer, size_bytes): (TransferKind, LayerId, u64),
         lease: Lease,
     ) -> Result<Reply, CommandError> {
         let (pool, _) = volume.place().expect("in a pool");
@@ -187,9 +175,9 @@ impl Manager {
             layer: pool_layer(layer),
             dealt_as: pool_layer(self.dealt_as(volume)),
             size_bytes,
-            writes: matches!(kind, Kind::Import(_)).then_some(membership.epoch),
+            writes: matches!(kind, TransferKind::Import(_)).then_some(membership.epoch),
         };
-        self.transfers.borrow_mut().insert(id, Moving { transfer, layer, kind });
+        self.transfers.borrow_mut().insert(id, RunningTransfer { transfer, layer, kind });
         self.context.io.spawn(self.clone().watch_transfer(id, lease));
         self.broadcast().await;
         let array = self.state.borrow().catalog.array();
@@ -198,7 +186,7 @@ impl Manager {
             shard: (layer.0 % u32::from(self.context.shards)) as u16,
             size_bytes,
             content: format!("{array}-{}", layer.0),
-            can_resume: kind == Kind::OfSnapshot,
+            can_resume: kind == TransferKind::OfSnapshot,
         }))
     }
 
@@ -222,14 +210,14 @@ impl Manager {
             return;
         }
         if let Some(moving) = self.end_transfer(id).await
-            && let Kind::Import(_) = moving.kind
+            && let TransferKind::Import(_) = moving.kind
         {
             self.drop_layer(moving.transfer.pool, moving.layer).await;
         }
     }
 
     /// Afterwards no shard takes requests for it.
-    async fn end_transfer(&self, id: TransferId) -> Option<Moving> {
+    async fn end_transfer(&self, id: TransferId) -> Option<RunningTransfer> {
         let moving = self.transfers.borrow_mut().remove(&id)?;
         self.broadcast().await;
         self.wake_keeper.notify();
@@ -240,7 +228,7 @@ impl Manager {
     async fn complete_transfer(&self, id: TransferId, name: &str) -> Result<Reply, CommandError> {
         let is_there = self.transfers_now().iter().any(|transfer| transfer.id == id);
         let moving = self.end_transfer(id).await.filter(|_| is_there);
-        let Some(Moving { transfer, layer, kind: Kind::Import(volume) }) = moving else {
+        let Some(RunningTransfer { transfer, layer, kind: TransferKind::Import(volume) }) = moving else {
             let message = format!("the import into volume {name} has ended: its pool was opened anew");
             let hint = "nothing was changed; import again";
             return Err(CommandError::new(CommandErrorKind::Unavailable, message, hint));
@@ -290,11 +278,13 @@ impl Manager {
     /// The transfers of which shards are to know: those whose layer is there.
     pub(crate) fn transfers_now(&self) -> Vec<Transfer> {
         let state = self.state.borrow();
-        let goes_on = |moving: &&Moving| match moving.kind {
-            Kind::OfSnapshot => state.catalog.all_snapshots().any(|snapshot| snapshot.layer == moving.layer),
-            Kind::OfVolume => state.catalog.is_copied_from(moving.transfer.pool, moving.layer),
+        let goes_on = |moving: &&RunningTransfer| match moving.kind {
+            TransferKind::OfSnapshot => {
+                state.catalog.all_snapshots().any(|snapshot| snapshot.layer == moving.layer)
+            }
+            TransferKind::OfVolume => state.catalog.is_copied_from(moving.transfer.pool, moving.layer),
             // a pool that was opened anew has dropped it
-            Kind::Import(_) => state
+            TransferKind::Import(_) => state
                 .online_pool(moving.transfer.pool)
                 .is_none_or(|membership| Some(membership.epoch) == moving.transfer.writes),
         };

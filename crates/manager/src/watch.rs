@@ -3,13 +3,12 @@
 //! The problems are worked out when something has changed and after each round of the keeper, not by a clock of their
 //! own. What changes at the same time is one look.
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use api::{EventFacts, Problem, ProblemKey};
 use base::Nanos;
-use task::{Io, Notify, race};
+use task::race;
 
 use crate::manager::Manager;
 
@@ -17,35 +16,6 @@ use crate::manager::Manager;
 const PAUSE: Nanos = Nanos::from_millis(250);
 /// A start that takes longer is a problem; a shorter one is not.
 const START_PATIENCE: Nanos = Nanos::from_secs(2);
-
-/// See the module's words.
-pub(crate) struct Watch {
-    /// The problems as they were at the last look.
-    known: RefCell<BTreeMap<ProblemKey, Problem>>,
-    /// Problems may be others by now.
-    due: Cell<bool>,
-    wake: Notify,
-    has_looked: Cell<bool>,
-}
-
-impl Watch {
-    pub(crate) fn new(io: &Io) -> Watch {
-        Watch {
-            known: RefCell::default(),
-            due: Cell::new(true),
-            wake: Notify::new(io),
-            has_looked: Cell::new(false),
-        }
-    }
-
-    /// Adds to each problem when it began, where this is known.
-    pub(crate) fn date(&self, problems: &mut [Problem]) {
-        let known = self.known.borrow();
-        for problem in problems.iter_mut().filter(|problem| problem.since_ms.is_none()) {
-            problem.since_ms = known.get(&problem.key()).and_then(|known| known.since_ms);
-        }
-    }
-}
 
 impl Manager {
     /// Something has changed that may be, or may have been, a problem.

@@ -88,9 +88,9 @@ pub enum PoolError {
         part: LanePart,
     },
     /// A structure is whole, but does not fit the pool, or contradicts itself.
-    Misfit {
+    Contradiction {
         lane: u16,
-        what: Misfit,
+        what: Contradiction,
     },
     Recovery {
         lane: u16,
@@ -112,7 +112,7 @@ pub enum LanePart {
 
 /// How structures that are whole contradict each other, or the pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Misfit {
+pub enum Contradiction {
     /// A drive has more chunks than it has room for.
     ChunksBeyondDrive,
     /// A segment is on a drive or a chunk that the pool does not have, or twice on one drive.

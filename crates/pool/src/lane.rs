@@ -32,7 +32,7 @@ use crate::layers::merger::Merger;
 use crate::life::Life;
 use crate::log::queue::{Log, Tickets};
 use crate::map::tree::Map;
-use crate::requests::holds::Holds;
+use crate::requests::hold_table::Holds;
 use crate::space::promises::Promises;
 use crate::space::segments::Segments;
 use crate::space::shares::Shares;

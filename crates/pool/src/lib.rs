@@ -3,7 +3,7 @@
 //! | file                            | what it does |
 //! |---------------------------------|---|
 //! | `lane`, `life`                  | one independent log of a pool on one shard: it owns the parts, which do not know it |
-//! | `requests`                      | the requests to a lane (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `holds`), references (`refer`), which blocks are mapped (`map_status`) or behind the end of a smaller volume (`beyond`), the catalog (`catalog`) |
+//! | `requests`                      | the requests to a lane (`request`): writing (`write`, `admit`), compare-and-write across lanes (`hold`, `hold_table`), references (`refer`), which blocks are mapped (`map_status`) or behind the end of a smaller volume (`shrink`), the catalog (`catalog`) |
 //! | `reading`                       | reads blocks of a layer (`read`); reads, checks and rebuilds cells (`cells`); checks whole batches (`verify`) |
 //! | `log`                           | queues entries (`queue`), builds batches (`batch`), places and commits them (`append`), writes them to the drives (`write_batch`), and applies committed entries to the map (`apply`) |
 //! | `map`                           | layers and their pages in memory (`tree`), read from drives (`pages`), evicted (`ring`), counted anew (`recounted`); dirty pages that a checkpoint would have to write (`exposure`) |
@@ -12,7 +12,7 @@
 //! | `space`                         | chunks and segments (`segments`, `fit`), columns that lack something although their drive is there (`lacking`); how the room is shared (`shares`, `promises`), and which writes wait for it (`waiting`) |
 //! | `cleaning`                      | the state of cleaning (`cleaner`), choosing segments (`clean`), moving their blocks (`round`); how hosts and background work share room and time (`pacing`) |
 //! | `integrity`                     | reading everything (`scrub`, `scrubber`); damage beyond repair (`loss`); comparing all counts with the map (`audit`), correcting them (`recount`) |
-//! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `care`), for being slow (`latency`), for hanging (`watch`); whether it failed or was pulled (`departure`); where a drive is full (`full`) |
+//! | `drives`                        | what a drive holds (`probe`, `labels`); making a pool, claiming one at a start (`create`); the drives of a pool (`membership`); when a drive is given up: for errors (`evidence`, `health`, `fault_response`), for being slow (`latency`), for hanging (`watch`); whether it failed or was pulled (`departure`); where a drive is full (`full`) |
 //! | `geometry`                      | the five protections (`protection`), which cell of a batch holds what (`layout`), what a map entry names: a block in the log (`position`), or a block of another layer (`reference`) |
 //! | `format`                        | the bytes on a drive: labels (`label`), roots (`root`), a checkpoint's table (`table`), headers of batches (`header`), pages of the map (`page`); reading and writing them (`codec`) |
 //! | `volume`                        | a volume over the lanes of a pool, as a block target; which blocks are mapped (`mapped`); copies by references (`copy`), and following them to other lanes (`elsewhere`) |
@@ -48,7 +48,7 @@ pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};
 pub use drives::probe::{BUSY_PATIENCE, Content, open_when_free, probe};
-pub use error::{LaneError, LanePart, Misfit, PoolError};
+pub use error::{Contradiction, LaneError, LanePart, PoolError};
 pub use format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive};
 pub use format::{FORMAT_VERSION, LABEL_REGION_BYTES};
 pub use geometry::position::{Position, SegmentId};
@@ -57,9 +57,9 @@ pub use geometry::reference::Reference;
 pub use integrity::scrubber::ScrubStats;
 pub use lane::{Lane, LaneHost, LaneOptions};
 pub use layers::names::CATALOG_LAYER;
-pub use layers::references::{BlockOwner, Elsewhere, Known, OwnedRun};
+pub use layers::references::{BlockOwner, Elsewhere, OwnedRun, ReferencedContent};
 pub use layers::usage::LayerSpace;
-pub use requests::holds::HoldId;
+pub use requests::hold_table::HoldId;
 pub use requests::request::{LaneOutput, LaneRequest, LaneResult};
 pub use stats::{LaneStats, failures_survivable};
 pub use volume::{CopyRange, LaneRef, PoolVolume, RemoteLane, Survey};

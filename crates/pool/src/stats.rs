@@ -3,7 +3,7 @@
 use base::Nanos;
 
 use crate::counters::LaneCounters;
-use crate::drives::care::note_needed;
+use crate::drives::fault_response::note_needed;
 use crate::drives::latency::{DriveLatency, DriveTotals};
 use crate::drives::membership::Membership;
 use crate::integrity::loss;

@@ -10,7 +10,6 @@
 //! [`TRANSFER_BYTES_MAX_HELD`]. A request whose caller is gone begins nothing. Nothing here belongs to a transfer but
 //! its requests and their credit.
 
-use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -19,9 +18,10 @@ use api::{
 };
 use base::limits::{BULK_BYTES_MAX, BULK_EXTENTS_MAX, BULK_REQUESTS_MAX, TRANSFER_BYTES_MAX_HELD};
 use base::{BLOCK_BYTES, Lba, Nanos};
-use block::{BlockError, BlockOutput, BlockRequest, BlockTarget, Held, Payload};
+use block::{BlockError, BlockOutput, BlockRequest, BlockTarget, Payload};
 use pool::PoolVolume;
 
+use crate::bulk_credit::Lent;
 use crate::context::{Context, Stage};
 use crate::replica::Transfer;
 
@@ -34,36 +34,6 @@ const LOOK_AGAIN: Nanos = Nanos::from_millis(2);
 const WAIT_MAX: Nanos = Nanos::from_secs(30);
 /// How many answers of the pool one request for extents uses.
 const MAP_REQUESTS_MAX: usize = 4 * BULK_EXTENTS_MAX;
-
-/// The requests at work and the credit that was given.
-#[derive(Default)]
-pub(crate) struct BulkDesk {
-    at_work: Cell<usize>,
-    lent: RefCell<Vec<Lent>>,
-    is_sweeping: Cell<bool>,
-}
-
-/// Credit that was given to a transfer, as long as its token is there.
-struct Lent {
-    transfer: TransferId,
-    bytes: usize,
-    token: Lease,
-    _held: Held,
-}
-
-impl BulkDesk {
-    fn sweep(&self) {
-        self.lent.borrow_mut().retain(|lent| !lent.token.is_gone());
-    }
-
-    /// Bytes that one transfer holds, and that all hold.
-    fn lent_bytes(&self, transfer: TransferId) -> (usize, usize) {
-        self.lent.borrow().iter().fold((0, 0), |(own, all), lent| {
-            let is_own = lent.transfer == transfer;
-            (own + if is_own { lent.bytes } else { 0 }, all + lent.bytes)
-        })
-    }
-}
 
 impl Context {
     /// Carries out a request of a transfer, and answers it.

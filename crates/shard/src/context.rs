@@ -13,14 +13,14 @@ use pool::LaneHost;
 use reservation::Refusal;
 use task::{Io, OneshotReceiver, join_all};
 
-use crate::bulk::BulkDesk;
+use crate::bulk_credit::BulkCredit;
 use crate::lanes::Lanes;
+use crate::limiter::Reports;
 use crate::mail::Mail;
 use crate::memory::Memory;
 use crate::message::{Answer, Call, CallId, ManagerCall, ShardCall};
 use crate::refusals::SpaceRefusals;
 use crate::replica::Replica;
-use crate::reports::Reports;
 use crate::runners::Runners;
 use crate::units::Units;
 
@@ -55,7 +55,7 @@ pub struct Context {
     /// Limits the data that the commands of all sessions may hold.
     pub budget: Rc<Budget>,
     /// Requests of transfers.
-    pub(crate) bulk: BulkDesk,
+    pub(crate) bulk: BulkCredit,
     /// Recent writes that found no space.
     pub space_refusals: SpaceRefusals,
     /// Events that were reported lately.
@@ -86,7 +86,7 @@ impl Context {
             mail,
             stage: Cell::new(Stage::Serving),
             replica: RefCell::new(Arc::new(Replica::empty())),
-            bulk: BulkDesk::default(),
+            bulk: BulkCredit::default(),
             budget: Budget::new(memory.data_bytes),
             space_refusals: SpaceRefusals::default(),
             reports: Reports::default(),

@@ -16,6 +16,7 @@ use pool::{
 use task::{Io, OneshotReceiver, join_all};
 
 use crate::mail::Mail;
+use crate::news::DriveUse;
 use crate::patience;
 
 /// The pool's id for a layer of the catalog: the pool reserves the first ids for itself.
@@ -26,18 +27,6 @@ pub fn pool_layer(layer: LayerId) -> LayerId {
 /// The shard on which a lane lives.
 pub fn home(lane: u16, shards: u16) -> ShardId {
     ShardId(lane % shards)
-}
-
-/// How a lane uses a drive.
-#[derive(Clone, Copy, Debug)]
-pub struct DriveUse {
-    /// Segments that have a column on the drive.
-    pub segments: usize,
-    /// Blocks that the lane stores, and how many it could store without the drive, or with its replacement.
-    pub stored_blocks: u64,
-    pub possible_blocks: u64,
-    /// Columns that the most exposed block of the lane has lost.
-    pub worst_exposed: usize,
 }
 
 /// Columns that the most exposed of the live blocks that can be written anew has lost.

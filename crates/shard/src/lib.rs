@@ -20,10 +20,10 @@
 //! | `mail` | calls under way, and queues to other shards |
 //! | `replica` | the array as every shard sees it |
 //! | `units` | the volumes of a shard and where their blocks live |
-//! | `recipe` | what the place of a volume's blocks depends on |
+//! | `target_plan` | how a shard reaches the blocks of a volume, and what this depends on |
 //! | `pool_target` | a volume in a pool: writes wait while its layer changes |
 //! | `lanes` | the lanes of pools on a shard, and the way to other lanes |
-//! | `transfers`, `bulk` | layers that the control plane reads and writes; its requests and their credit |
+//! | `transfers`, `bulk`, `bulk_credit` | layers that the control plane reads and writes; its requests and their credit |
 //! | `patience` | a pool's settings as lanes use them |
 //! | `kept` | reservations and access states as the catalog keeps them |
 //! | `memory` | the array's memory, divided among the shards |
@@ -32,6 +32,7 @@
 //! | `runners` | tasks that carry out one job after the other |
 
 mod bulk;
+mod bulk_credit;
 mod context;
 mod figures;
 pub mod kept;
@@ -44,27 +45,27 @@ mod names;
 mod news;
 mod patience;
 mod pool_target;
-mod recipe;
 mod refusals;
 mod replica;
 mod reports;
 mod runners;
+mod target_plan;
 mod transfers;
 mod units;
 
 pub use context::{Context, Handler, MANAGER, Stage};
 pub use figures::FrontFigures;
-pub use lanes::{DriveUse, home, pool_layer, worst_exposed};
+pub use lanes::{home, pool_layer, worst_exposed};
+pub use limiter::Reports;
 pub use memory::Memory;
 pub use message::{Answer, Call, CallId, FrontCall, ManagerCall, ShardCall, ShardMessage};
-pub use names::{Claim, CommandPlace, SessionKey, SessionLimit, SessionPlace, Source};
+pub use names::{AddressSource, CommandPlace, SessionKey, SessionLimit, SessionPlace, SessionRequest};
 pub use news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Space, Spaces,
-    Told,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, DriveUse, NotifiedHosts, Report, ReservationAsk,
+    ReservationNews, Reset, Space, Spaces,
 };
 pub use patience::effective;
 pub use refusals::LATELY as REFUSED_LATELY;
 pub use replica::{Replica, Transfer};
-pub use reports::Reports;
 pub use runners::Runners;
 pub use units::{Target, Unit, Units};

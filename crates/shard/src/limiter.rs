@@ -3,6 +3,7 @@
 //! A value without a clock. What it remembers is bounded: what does not fit is counted by code. Nothing is lost without
 //! being counted.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
@@ -16,6 +17,14 @@ use crate::news::Report;
 pub(crate) const WINDOW: Nanos = Nanos::from_secs(60);
 /// Sessions that begin and end are reported one by one up to so often in this time: people look for each.
 const SESSIONS_TOLD: u64 = 4;
+
+/// What a shard has reported lately.
+#[derive(Default)]
+pub struct Reports {
+    pub(crate) limiter: RefCell<Limiter>,
+    /// A task waits to report what was held back.
+    pub(crate) waits: Cell<bool>,
+}
 
 /// What repetitions have in common. Ports differ with each connection.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -15,10 +15,10 @@ use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError
 use reservation::Refusal;
 
 use crate::figures::FrontFigures;
-use crate::lanes::DriveUse;
-use crate::names::{Claim, SessionKey, SessionLimit, SessionPlace};
+use crate::names::{SessionKey, SessionLimit, SessionPlace, SessionRequest};
 use crate::news::{
-    AccessAsk, AccessNews, CopyAsk, CopyGrant, Report, ReservationAsk, ReservationNews, Reset, Spaces,
+    AccessAsk, AccessNews, CopyAsk, CopyGrant, DriveUse, Report, ReservationAsk, ReservationNews, Reset,
+    Spaces,
 };
 use crate::replica::Replica;
 
@@ -100,7 +100,7 @@ pub enum FrontCall {
     Unlisten(Vec<SocketAddr>),
     /// To shard 0: a session wants to begin. Answered when the older session of its name has ended. →
     /// [`Answer::Registered`]
-    Register(SessionKey, SessionPlace, Claim),
+    Register(SessionKey, SessionPlace, SessionRequest),
     /// To shard 0: a session has ended. → [`Answer::Done`]
     Unregister(SessionKey, SessionPlace),
     /// To shard 0: which initiators recently met a limit of sessions, and how often. → [`Answer::RefusedLogins`]

@@ -14,10 +14,10 @@ pub struct SessionKey {
 
 /// The host and the address that request a session.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Claim {
+pub struct SessionRequest {
     /// All initiators of the host, in lower case.
     pub initiators: Vec<String>,
-    pub source: Source,
+    pub source: AddressSource,
     /// Sessions of the host on the shard that serves the new one.
     pub on_shard: usize,
 }
@@ -47,16 +47,16 @@ pub enum SessionLimit {
 /// The source of an address. An IPv6 address counts as its network, because one host can use any number of addresses
 /// there.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Source([u8; 8]);
+pub struct AddressSource([u8; 8]);
 
-impl Source {
-    pub fn of(address: IpAddr) -> Source {
+impl AddressSource {
+    pub fn of(address: IpAddr) -> AddressSource {
         let mut bytes = [0; 8];
         match address.to_canonical() {
             IpAddr::V4(address) => bytes[..4].copy_from_slice(&address.octets()),
             IpAddr::V6(address) => bytes.copy_from_slice(&address.octets()[..8]),
         }
-        Source(bytes)
+        AddressSource(bytes)
     }
 }
 
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_network_of_ipv6_is_one_source() {
-        let of = |address: &str| Source::of(address.parse().unwrap());
+        let of = |address: &str| AddressSource::of(address.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:1"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
         assert_eq!(of("::ffff:10.0.0.1"), of("10.0.0.1"));

@@ -45,12 +45,12 @@ pub struct AccessAsk {
 pub struct AccessNews {
     pub volume: VolumeId,
     pub states: Arc<AccessStates>,
-    pub told: Told,
+    pub told: NotifiedHosts,
 }
 
 /// Which hosts are notified of new access states.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum NotifiedHosts {
     /// The states are still transitioning.
     Nobody,
     /// All except the requesting nexus.
@@ -106,4 +106,16 @@ pub struct CopyAsk {
 pub struct CopyGrant {
     /// The layer that may be referred to, by the pool's id.
     pub below: Option<LayerId>,
+}
+
+/// How a lane uses a drive.
+#[derive(Clone, Copy, Debug)]
+pub struct DriveUse {
+    /// Segments that have a column on the drive.
+    pub segments: usize,
+    /// Blocks that the lane stores, and how many it could store without the drive, or with its replacement.
+    pub stored_blocks: u64,
+    pub possible_blocks: u64,
+    /// Columns that the most exposed block of the lane has lost.
+    pub worst_exposed: usize,
 }

@@ -1,23 +1,14 @@
 //! Events that a shard reports to shard 0, which numbers and keeps them. What happens again and again is counted here
 //! before it is sent, so a flood costs shard 0 a bounded number of messages.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use api::{EventFacts, Subject};
 
 use crate::context::{Context, MANAGER};
-use crate::limiter::{Limiter, WINDOW};
+use crate::limiter::WINDOW;
 use crate::message::ManagerCall;
 use crate::news::Report;
-
-/// What a shard has reported lately.
-#[derive(Default)]
-pub struct Reports {
-    limiter: RefCell<Limiter>,
-    /// A task waits to report what was held back.
-    waits: Cell<bool>,
-}
 
 impl Context {
     /// Reports an event that a peer can cause as often as it likes.

@@ -21,8 +21,8 @@ use crate::mail::Mail;
 use crate::message::{Answer, Call};
 use crate::news::Space;
 use crate::pool_target::PoolTarget;
-use crate::recipe::{Recipe, Source};
 use crate::replica::{Replica, Transfer};
+use crate::target_plan::{Backing, TargetPlan};
 use crate::transfers::Transfers;
 
 /// A volume as this shard serves it.
@@ -32,20 +32,20 @@ pub struct Unit {
     /// The reservations that shard 0 last announced.
     pub reservations: RefCell<Arc<Reservations>>,
     pub access: RefCell<Arc<AccessStates>>,
-    recipe: Recipe,
+    target_plan: TargetPlan,
 }
 
 impl Unit {
     /// The open pool of the volume.
     pub fn pool(&self) -> Option<PoolId> {
-        match self.recipe.source {
-            Source::Pool { pool, .. } => Some(pool),
+        match self.target_plan.backing {
+            Backing::Pool { pool, .. } => Some(pool),
             _ => None,
         }
     }
 
     pub fn geometry(&self) -> Geometry {
-        self.recipe.geometry
+        self.target_plan.geometry
     }
 
     /// Ensures that the device may be closed when the change that removes it is answered.
@@ -176,16 +176,16 @@ impl Units {
         let mut by_id = self.by_id.borrow_mut();
         let mut old = std::mem::take(&mut *by_id);
         for volume in replica.catalog.volumes() {
-            let recipe = Recipe::of(volume, replica, self.shard, self.shards);
+            let target_plan = TargetPlan::of(volume, replica, self.shard, self.shards);
             let unit = match old.remove(&volume.id) {
-                Some(unit) => self.follow(unit, recipe, replica, &groups),
+                Some(unit) => self.follow(unit, target_plan, replica, &groups),
                 None => {
                     // a restart keeps what the catalog has; from then on shard 0 announces
                     let reservations = Arc::new(kept::reservations(volume.reservations.as_ref()));
                     let access = Arc::new(kept::access(&volume.access, &groups));
-                    let target = Rc::new(self.make(volume.id, &recipe, replica, None));
+                    let target = Rc::new(self.make(volume.id, &target_plan, replica, None));
                     let (reservations, access) = (RefCell::new(reservations), RefCell::new(access));
-                    Rc::new(Unit { volume: volume.id, target, reservations, access, recipe })
+                    Rc::new(Unit { volume: volume.id, target, reservations, access, target_plan })
                 }
             };
             by_id.insert(volume.id, unit);
@@ -212,52 +212,60 @@ impl Units {
     }
 
     /// A volume that existed before. It keeps its target if its blocks are in the same place.
-    fn follow(&self, unit: Rc<Unit>, recipe: Recipe, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
+    fn follow(&self, unit: Rc<Unit>, target_plan: TargetPlan, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
         let access = unit.access.borrow().among(groups);
         if access != **unit.access.borrow() {
             *unit.access.borrow_mut() = Arc::new(access);
         }
-        if unit.recipe == recipe {
+        if unit.target_plan == target_plan {
             return unit;
         }
-        let target = Rc::new(self.make(unit.volume, &recipe, replica, Some(&unit)));
-        if !unit.recipe.source.is_same_drive(&recipe.source) {
+        let target = Rc::new(self.make(unit.volume, &target_plan, replica, Some(&unit)));
+        if !unit.target_plan.backing.is_same_drive(&target_plan.backing) {
             unit.retire();
         }
         let (reservations, access) = (unit.reservations.clone(), unit.access.clone());
-        Rc::new(Unit { volume: unit.volume, target, reservations, access, recipe })
+        Rc::new(Unit { volume: unit.volume, target, reservations, access, target_plan })
     }
 
-    fn make(&self, volume: VolumeId, recipe: &Recipe, replica: &Replica, before: Option<&Unit>) -> Target {
-        let geometry = recipe.geometry;
-        match recipe.source {
-            Source::Null => Target::Null(Null::new(geometry)),
-            Source::Memory => Target::Memory(match before.map(|unit| &*unit.target) {
+    fn make(
+        &self,
+        volume: VolumeId,
+        target_plan: &TargetPlan,
+        replica: &Replica,
+        before: Option<&Unit>,
+    ) -> Target {
+        let geometry = target_plan.geometry;
+        match target_plan.backing {
+            Backing::Null => Target::Null(Null::new(geometry)),
+            Backing::Memory => Target::Memory(match before.map(|unit| &*unit.target) {
                 Some(Target::Memory(memory)) => memory.grown(geometry),
                 _ => Memory::new(geometry),
             }),
-            Source::Raw { drive, .. } => {
-                let (_, info) = replica.raw_drive(volume).expect("the recipe was made of it");
+            Backing::Raw { drive, .. } => {
+                let (_, info) = replica.raw_drive(volume).expect("the target_plan was made of it");
                 // running commands on the same device take turns with new ones
-                Target::Raw(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
-                    Some((Target::Raw(raw), Source::Raw { drive: same, .. })) if *same == drive => {
+                Target::Raw(match before.map(|unit| (&*unit.target, &unit.target_plan.backing)) {
+                    Some((Target::Raw(raw), Backing::Raw { drive: same, .. })) if *same == drive => {
                         raw.resized(info, geometry)
                     }
                     _ => Raw::new(&self.io, drive, info, geometry),
                 })
             }
-            Source::Remote(home) => {
+            Backing::Remote(home) => {
                 Target::Remote(RemoteTarget { mail: self.mail.clone(), home, volume, geometry })
             }
-            Source::Pool { pool, lanes, layer, dealt_as, .. } => {
+            Backing::Pool { pool, lanes, layer, dealt_as, .. } => {
                 let place = (self.shard, self.shards);
                 match self.lanes.references(&self.mail, place, pool, lanes) {
                     Some(lanes) => {
                         let pool_volume = Rc::new(PoolVolume::new(lanes, layer, geometry).dealt_as(dealt_as));
                         self.note_way(pool, layer, &pool_volume);
                         // running commands stay with the volume, whatever its next layer is
-                        Target::Pool(match before.map(|unit| (&*unit.target, &unit.recipe.source)) {
-                            Some((Target::Pool(target), source)) if source.is_where(&recipe.source) => {
+                        Target::Pool(match before.map(|unit| (&*unit.target, &unit.target_plan.backing)) {
+                            Some((Target::Pool(target), backing))
+                                if backing.is_where(&target_plan.backing) =>
+                            {
                                 target.moved(pool_volume)
                             }
                             _ => PoolTarget::new(&self.io, pool_volume),
@@ -266,7 +274,7 @@ impl Units {
                     None => Target::Offline(geometry),
                 }
             }
-            Source::Offline => Target::Offline(geometry),
+            Backing::Offline => Target::Offline(geometry),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What can stand where the cursor is: the names of what the array has. Completion scripts ask for it.
+//! Completion of names: the pools, volumes, hosts and others that fit at the cursor. Completion scripts call this.
 
 use clap::{Arg, ArgAction, Command as Clap, CommandFactory};
 use control::client::{ClientError, Server};
@@ -24,7 +24,7 @@ enum Kind {
     Drive,
 }
 
-/// The names that can follow these words, one a line; none where the array does not answer at once.
+/// The names that can follow these words, one a line; none if the array does not answer at once.
 pub fn names(words: &[String]) -> String {
     let Some(kind) = kind_after(words) else { return String::new() };
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {

@@ -1,4 +1,4 @@
-//! Every command that a hint, a message or a page names is one that the command line knows.
+//! Tests that the command line knows every command that a hint, a message or a page names.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What was typed, read and checked; and how it is refused, for people or for programs.
+//! Parses the command line, and refuses what is wrong, in words for people or in JSON for programs.
 
 use std::ffi::OsString;
 use std::io::Write;

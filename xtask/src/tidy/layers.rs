@@ -74,8 +74,15 @@ const ROOMS: [(&str, &[&str]); 28] = [
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 
+/// Rooms that are no part of the product: the table of ARCHITECTURE.md leaves them out.
+const TOOLS: [&str; 2] = ["fuzz", "xtask"];
+
 pub fn check(files: &[PathBuf]) -> Result<Vec<Complaint>> {
     let mut complaints = Vec::new();
+    let page = "ARCHITECTURE.md";
+    let text = std::fs::read_to_string(shell::tree().join(page)).map_err(|error| error.to_string())?;
+    let complaint = |what| Complaint { file: page.to_owned(), line: 0, what };
+    complaints.extend(check_page(&text).into_iter().map(complaint));
     for file in files.iter().filter(|file| file.ends_with("Cargo.toml")) {
         let text = std::fs::read_to_string(shell::tree().join(file)).map_err(|error| error.to_string())?;
         let manifest: toml::Table = text.parse().map_err(|error| format!("{}: {error}", file.display()))?;
@@ -84,6 +91,28 @@ pub fn check(files: &[PathBuf]) -> Result<Vec<Complaint>> {
         }
     }
     Ok(complaints)
+}
+
+/// The table of rooms on the page has every room of the product, and each below the rooms that it may use.
+fn check_page(text: &str) -> Vec<String> {
+    let section = text.split_once("## Rooms\n").map_or("", |(_, rest)| rest);
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let row = |line: &'_ str| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned());
+    let table: Vec<String> = section.lines().filter_map(row).collect();
+    let place = |room: &str| table.iter().position(|row| row == room);
+    let mut found = Vec::new();
+    for (room, allowed) in ROOMS.iter().filter(|(room, _)| !TOOLS.contains(room)) {
+        match place(room) {
+            None => found.push(format!("the table of rooms lacks {room}")),
+            Some(own) => {
+                let below = allowed.iter().filter(|used| place(used).is_none_or(|other| other > own));
+                found.extend(below.map(|used| format!("{room} may use {used}, which is not above it")));
+            }
+        }
+    }
+    let unknown = table.iter().filter(|row| !ROOMS.iter().any(|(room, _)| room == row));
+    found.extend(unknown.map(|row| format!("the table of rooms has {row}, which is no room")));
+    found
 }
 
 fn check_manifest(manifest: &toml::Table) -> Vec<String> {
@@ -128,6 +157,24 @@ mod tests {
         assert_eq!(complaints(&fine.replace("base", "uring")), 1);
         assert_eq!(complaints(&fine.replace("engine", "unknown")), 1);
         assert_eq!(complaints("[package]\nname = 'base'"), 1);
+    }
+
+    #[test]
+    fn the_page_has_every_room_below_those_that_it_uses() {
+        let product = || ROOMS.iter().map(|(room, _)| *room).filter(|room| !TOOLS.contains(room));
+        let page = |rooms: Vec<&str>| {
+            let rows: String = rooms.iter().map(|room| format!("| `{room}` | | |\n")).collect();
+            check_page(&format!("## Rooms\n\n{rows}\n## More\n| `no` |\n"))
+        };
+        assert_eq!(page(product().collect()), [""; 0]);
+        assert_eq!(page(product().skip(1).collect())[0], "the table of rooms lacks base");
+        assert!(
+            page(product().rev().collect()).contains(&"env may use base, which is not above it".to_owned())
+        );
+        assert_eq!(
+            page(product().chain(["attic"]).collect()),
+            ["the table of rooms has attic, which is no room"]
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ resumes). Each event has:
 
 | field | meaning |
 |---|---|
-| `sequence` | its number: from 1, without gaps, over restarts of the daemon |
+| `sequence` | its number. It rises, over restarts, too, and is never used again. If the daemon was killed, the next one skips 4,294,967,296 numbers. Every other gap is a number of dropped events |
 | `time_ms` | when it happened, in milliseconds since 1970, by the head's clock |
 | `code` | what has happened; codes and their meanings do not change |
 | `facts` | the numbers and names of it, as listed below; units stand last in their names |

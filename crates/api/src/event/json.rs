@@ -1,5 +1,5 @@
-//! An event as REST and the journal show it: the value, and the words made from it. Whoever reads it takes the value and
-//! makes the words anew.
+//! An event in JSON, for REST and the journal: the value, and the words that are made from it. A reader uses the value
+//! and makes its own words.
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::Schema;
@@ -13,7 +13,8 @@ use crate::Subject;
 #[derive(Serialize, Deserialize, ToSchema)]
 #[schema(as = Event)]
 pub(super) struct EventJson {
-    /// Numbers the events of an array's head, from 1, without gaps, over restarts.
+    /// Its number: it rises, over restarts, too, and is never used again. If the daemon was killed, the next one skips
+    /// 4,294,967,296 numbers.
     sequence: u64,
     /// Milliseconds since 1970.
     time_ms: u64,

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! An event is a code with facts. All words come from `table.rs` and `words.rs`; `docs/events.md` is made from the same
-//! table. Nothing outside this folder may make a sentence about an event, or read one.
+//! table. Code outside this folder may neither write nor read a sentence about an event.
 
 mod change;
 mod code;
@@ -31,6 +31,7 @@ pub use facts::EventFacts;
 pub use parts::{EventPage, Expiry, LoginRefusal, Origin, RepairKind, SessionEnd};
 pub use row::EventRow;
 
+use base::limits::EVENT_NUMBERS_SKIPPED;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -40,7 +41,8 @@ use crate::{Health, Subject};
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(into = "json::EventJson", from = "json::EventJson")]
 pub struct Event {
-    /// Numbers the events of an array's head, from 1, without gaps, over restarts.
+    /// Its number: it rises, over restarts, too, and is never used again. If the daemon was killed, the next one skips
+    /// 4,294,967,296 numbers.
     pub sequence: u64,
     /// The wall clock, in milliseconds since 1970.
     pub time_ms: u64,
@@ -76,6 +78,12 @@ impl Event {
 
     pub fn severity(&self) -> EventSeverity {
         self.facts.severity()
+    }
+
+    /// Number of events that are missing between the one with the number `before` and this one. Numbers that a start has
+    /// skipped are not missing: [`EVENT_NUMBERS_SKIPPED`].
+    pub fn missing_since(&self, before: u64) -> u64 {
+        self.sequence.saturating_sub(before.saturating_add(1)) % EVENT_NUMBERS_SKIPPED
     }
 
     /// The event in one line, without its time.

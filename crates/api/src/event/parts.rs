@@ -1,4 +1,4 @@
-//! What facts of events consist of, each with its words.
+//! The values in the facts of events, and the words of each.
 
 use std::fmt;
 

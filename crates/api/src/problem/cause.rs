@@ -1,4 +1,4 @@
-//! Why the array could not start, and why a schedule could not take its snapshots: values, each with its words.
+//! Why the array could not start, and why a schedule could not take its snapshots: values, and the words of each.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Why a pool cannot be made, opened or written: values, each with its words.
+//! Why a pool cannot be made, opened or written: values, and the words of each.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! A problem as REST shows it: the value, and the words made from it. Whoever reads it takes the value and makes the
-//! words anew.
+//! A problem in JSON, for REST: the value, and the words that are made from it. A reader uses the value and makes its
+//! own words.
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::Schema;
@@ -24,7 +24,7 @@ pub(super) struct ProblemJson {
     reason: String,
     action: String,
     data: DataSafety,
-    /// Milliseconds since 1970; null where it is not known.
+    /// Milliseconds since 1970; null if it is not known.
     since_ms: Option<u64>,
 }
 

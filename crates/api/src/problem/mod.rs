@@ -6,9 +6,9 @@
 //!                          └── code ──► TABLE (severity, data) ────┘── words.rs (reason, action)
 //! ```
 //!
-//! A problem is a code with facts; whoever compares problems compares these. All words come from `table.rs` and
-//! `words.rs`. `docs/problems.md` is made from the same table. Nothing outside this folder may make a sentence about a
-//! problem, or read one.
+//! A problem is a code with facts; code that compares problems compares these. All words come from `table.rs` and
+//! `words.rs`. `docs/problems.md` is made from the same table. Code outside this folder may neither write nor read a
+//! sentence about a problem.
 
 mod cause;
 mod code;

@@ -1,4 +1,4 @@
-//! What facts consist of, each with its words.
+//! The values in the facts of problems, and the words of each.
 
 use std::fmt;
 
@@ -197,7 +197,7 @@ impl From<catalog::Trouble> for DriveTrouble {
     }
 }
 
-/// A drive without which its pool goes on. Texts are empty where nothing is known.
+/// A drive without which its pool goes on. Texts are empty if nothing is known.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DriveGivenUp {
     pub pool: String,

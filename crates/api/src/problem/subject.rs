@@ -42,7 +42,7 @@ impl Subject {
         Subject::Volume(name.into())
     }
 
-    /// Its kind, and its name, which is empty where there is only one.
+    /// Its kind, and its name, which is empty if there is only one.
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Subject::Array => ("array", ""),

@@ -1,5 +1,5 @@
-//! The table of problems: one row for each code, in the order of [`ProblemCode`]. Here are the rows about the array and
-//! what is not a pool or a drive.
+//! The table of problems: one row for each code, in the order of [`ProblemCode`]. Here are the rows about everything but
+//! pools and drives.
 
 use super::ProblemCode;
 use super::row::{DataSafety, Harm, ProblemRow};

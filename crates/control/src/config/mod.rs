@@ -1,14 +1,14 @@
 //! The head's file: where to listen, which drives to look at, which cores to use, where the API is.
 //!
-//! Everything else lives on the array's own drives. What the file says is either understood as a whole or refused
-//! with file, line, reason and what to do; a key that is not known is never ignored.
+//! Everything else lives on the array's own drives. The file is accepted as a whole or refused with
+//! its name, the line, the reason and what to do; an unknown key is an error.
 
+mod error;
 mod reader;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use api::PortalOptions;
 use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_MAX, PORTALS_MAX, SHARDS_MAX};
 
+pub use self::error::ConfigError;
 use self::reader::{Reader, Section, Value};
 use crate::size::parse_size;
 
@@ -32,27 +33,6 @@ pub const DEFAULT_DRIVES: [&str; 5] =
     ["/dev/nvme*n[0-9]", "/dev/nvme*n[0-9][0-9]", "/dev/sd[a-z]", "/dev/sd[a-z][a-z]", "/dev/vd[a-z]"];
 /// Bytes that a file may have.
 const FILE_BYTES_MAX: usize = 1 << 20;
-
-/// A configuration file that is refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ConfigError {
-    pub path: PathBuf,
-    /// From 1; none where it is about the whole file.
-    pub line: Option<usize>,
-    /// What is wrong, and what to do.
-    pub reason: String,
-}
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            Some(line) => write!(f, "{}:{line}: {}", self.path.display(), self.reason),
-            None => write!(f, "{}: {}", self.path.display(), self.reason),
-        }
-    }
-}
-
-impl std::error::Error for ConfigError {}
 
 /// Which cores the shards run on.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,7 +57,7 @@ pub struct ApiTcp {
 pub struct DrivePattern {
     /// An absolute path, which may hold `*`, `?` and `[...]`.
     pub pattern: String,
-    /// The line of the file that says so; none where it is a default.
+    /// The line of the file that says so; none if it is a default.
     pub line: Option<usize>,
 }
 
@@ -85,7 +65,7 @@ pub struct DrivePattern {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NamedDrive {
     pub path: String,
-    /// The line of the file that names it; none where nobody asked for this drive in particular.
+    /// The line of the file that names it; none if nobody asked for this drive in particular.
     pub line: Option<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Reads a TOML document key by key, keeping the line of everything for what there is to say about it.
+//! Reads a TOML document key by key, and keeps the line of each value for error messages.
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// A file and its text.
 pub(super) struct Reader<'a> {

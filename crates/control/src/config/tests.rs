@@ -1,4 +1,4 @@
-//! What the file may say, and what is said about what it may not.
+//! Files that are accepted, and the messages for those that are refused.
 
 use super::*;
 

@@ -7,6 +7,9 @@
 //! An event is durable when `append` has returned without an error. A crash can leave half a line at the end; it is cut
 //! off at the next start. A journal that cannot be written stops nothing: what it could not take is kept for the next
 //! attempt, up to a limit.
+//!
+//! What always holds: no number is given to two events. A run that did not end with `daemon-stopped` in the journal may
+//! have used numbers that the journal does not have. The next start skips as many as such a run can have used.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, OpenOptions};
@@ -14,15 +17,15 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use api::{Event, IoError, JournalTrouble};
-use base::limits::{EVENTS_HELD_MAX, JOURNAL_FILE_BYTES_MAX};
+use api::{Event, EventCode, IoError, JournalTrouble};
+use base::limits::{EVENT_NUMBERS_SKIPPED, EVENTS_HELD_MAX, JOURNAL_FILE_BYTES_MAX};
 use serde::Deserialize;
 
 /// What earlier runs have left.
 #[derive(Default, Debug)]
-pub struct Earlier {
+pub struct KeptEvents {
     pub events: Vec<Event>,
-    /// The number of the newest event; 0 where there is none.
+    /// No event of an earlier run has a higher number; 0 if there was none.
     pub newest: u64,
 }
 
@@ -44,16 +47,21 @@ pub struct Journal {
 #[derive(Deserialize)]
 struct Numbered {
     sequence: u64,
+    code: String,
 }
 
 impl Journal {
     /// Reads what earlier runs have left. What cannot be read is left out; what cannot be written is reported by the
     /// first attempt.
-    pub fn open(directory: &Path) -> (Journal, Earlier) {
+    pub fn open(directory: &Path) -> (Journal, KeptEvents) {
         let (path, old) = (directory.join("events.jsonl"), directory.join("events.old.jsonl"));
-        let mut earlier = Earlier::default();
-        read_lines(&old, &mut earlier);
-        let bytes = read_lines(&path, &mut earlier);
+        let mut earlier = KeptEvents::default();
+        let (_, old_is_complete) = read_lines(&old, &mut earlier);
+        let (bytes, is_complete) = read_lines(&path, &mut earlier);
+        // a file that was just begun follows one that a running daemon has filled
+        if !is_complete || bytes == 0 && !old_is_complete {
+            earlier.newest += EVENT_NUMBERS_SKIPPED;
+        }
         let directory = directory.to_owned();
         (Journal { path, old, directory, file: None, bytes, unwritten: VecDeque::new() }, earlier)
     }
@@ -115,35 +123,42 @@ fn io_error(error: &io::Error) -> IoError {
     }
 }
 
-/// Adds a file's events, and returns how many bytes its whole lines have.
-fn read_lines(path: &Path, earlier: &mut Earlier) -> u64 {
+/// Adds a file's events. Returns how many bytes its whole lines have, and whether the run that wrote the last one has
+/// ended with it; this also holds if there is no such file.
+fn read_lines(path: &Path, earlier: &mut KeptEvents) -> (u64, bool) {
     let mut bytes = Vec::new();
     let read =
         File::open(path).and_then(|file| file.take(2 * JOURNAL_FILE_BYTES_MAX).read_to_end(&mut bytes));
-    if read.is_err() {
-        return 0;
+    if let Err(error) = read {
+        return (0, error.kind() == io::ErrorKind::NotFound);
     }
+    let stopped = EventCode::DaemonStopped.to_string();
+    let mut is_complete = bytes.is_empty();
     let whole = bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
     for line in bytes[..whole].split(|&byte| byte == b'\n') {
-        let Ok(Numbered { sequence }) = serde_json::from_slice(line) else { continue };
+        let Ok(Numbered { sequence, code }) = serde_json::from_slice(line) else { continue };
         if sequence <= earlier.newest {
             continue;
         }
         earlier.newest = sequence;
+        is_complete = code == stopped;
         // an event of another version of the program is counted and not shown
         earlier.events.extend(serde_json::from_slice::<Event>(line));
     }
-    whole as u64
+    (whole as u64, is_complete && whole == bytes.len())
 }
 
 #[cfg(test)]
 mod tests {
+    use api::{EventFacts, Subject};
+
     use super::super::tests::event;
     use super::*;
 
     fn numbers(directory: &Path) -> (Vec<u64>, u64) {
         let (_, earlier) = Journal::open(directory);
-        (earlier.events.iter().map(|event| event.sequence).collect(), earlier.newest)
+        // these runs end without a word
+        (earlier.events.iter().map(|event| event.sequence).collect(), earlier.newest % EVENT_NUMBERS_SKIPPED)
     }
 
     #[test]
@@ -232,6 +247,40 @@ mod tests {
         journal.append(&[event(2)]).unwrap();
         assert_eq!(numbers(path), (vec![1, 2], 2));
         assert_eq!(journal.append(&[]), Ok(()));
+    }
+
+    #[test]
+    fn numbers_that_the_journal_does_not_have_are_not_used_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path();
+        let newest = || Journal::open(path).1.newest;
+        let stopped = |sequence| Event {
+            facts: EventFacts::DaemonStopped { version: "1".to_owned() },
+            subject: Subject::Array,
+            ..event(sequence)
+        };
+        assert_eq!(newest(), 0);
+        Journal::open(path).0.append(&[event(1), stopped(2)]).unwrap();
+        assert_eq!(newest(), 2, "it has all numbers");
+        // the journal fails: readers see 4 and 5, then the daemon is killed
+        let (mut journal, _) = Journal::open(path);
+        journal.append(&[event(3)]).unwrap();
+        journal.file = Some(OpenOptions::new().write(true).open("/dev/full").unwrap());
+        journal.append(&[event(4), event(5)]).unwrap_err();
+        drop(journal);
+        let first = 3 + EVENT_NUMBERS_SKIPPED + 1;
+        assert_eq!(newest() + 1, first);
+        Journal::open(path).0.append(&[event(first), stopped(first + 1)]).unwrap();
+        assert_eq!(newest(), first + 1);
+        // the first file is full, and the daemon is killed while it begins the second
+        fs::rename(path.join("events.jsonl"), path.join("events.old.jsonl")).unwrap();
+        assert_eq!(newest(), first + 1);
+        let mut file = OpenOptions::new().append(true).open(path.join("events.old.jsonl")).unwrap();
+        file.write_all((serde_json::to_string(&event(first + 2)).unwrap() + "\n").as_bytes()).unwrap();
+        assert_eq!(newest(), first + 2 + EVENT_NUMBERS_SKIPPED);
+        // a file that cannot be read
+        fs::create_dir(path.join("events.jsonl")).unwrap();
+        assert_eq!(newest(), first + 2 + EVENT_NUMBERS_SKIPPED);
     }
 
     /// A full disk takes part of a line: what was written of it is overwritten.

@@ -12,7 +12,7 @@ use api::{Event, EventPage};
 use base::limits::EVENTS_KEPT_MAX;
 use tokio::sync::watch;
 
-pub use journal::{Earlier, Journal};
+pub use journal::{Journal, KeptEvents};
 
 /// Where a reader begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +41,8 @@ pub struct EventLog {
 
 impl EventLog {
     /// With the events of earlier runs.
-    pub fn new(earlier: Earlier) -> EventLog {
-        let Earlier { events, newest } = earlier;
+    pub fn new(earlier: KeptEvents) -> EventLog {
+        let KeptEvents { events, newest } = earlier;
         let excess = events.len().saturating_sub(EVENTS_KEPT_MAX);
         let kept = events.into_iter().skip(excess).collect();
         EventLog { kept: Mutex::new(kept), progress: watch::Sender::new(Progress { newest, ended: false }) }
@@ -78,14 +78,13 @@ impl EventLog {
             Begin::Moment(ms) => kept.iter().position(|event| event.time_ms >= ms).unwrap_or(kept.len()),
         };
         let events: Vec<Event> = kept.iter().skip(first).take(limit).cloned().collect();
-        let before = match from {
+        let mut before = match from {
             Begin::After(after) => Some(after),
-            _ => events.first().map(|event| event.sequence - 1),
+            _ => None,
         };
-        let dropped = match (before, events.last()) {
-            (Some(before), Some(last)) => last.sequence.saturating_sub(before) - events.len() as u64,
-            _ => 0,
-        };
+        let missing =
+            |event: &Event| before.replace(event.sequence).map_or(0, |before| event.missing_since(before));
+        let dropped = events.iter().map(missing).sum();
         EventPage { events, dropped, newest: self.progress.borrow().newest }
     }
 }
@@ -94,6 +93,7 @@ impl EventLog {
 mod tests {
     use super::*;
     use api::{EventFacts, Subject};
+    use base::limits::EVENT_NUMBERS_SKIPPED;
 
     pub(super) fn event(sequence: u64) -> Event {
         let facts = EventFacts::PoolOpened { drives: sequence, lost_drives: 0 };
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn pages_follow_each_other() {
-        let log = EventLog::new(Earlier { events: vec![event(4), event(5)], newest: 5 });
+        let log = EventLog::new(KeptEvents { events: vec![event(4), event(5)], newest: 5 });
         log.publish((6..=10).map(event).collect());
         assert_eq!(told(&log, Begin::After(4), 3), (vec![5, 6, 7], 0));
         assert_eq!(told(&log, Begin::After(7), 3), (vec![8, 9, 10], 0));
@@ -119,11 +119,16 @@ mod tests {
         log.publish(vec![event(14), event(15)]);
         assert_eq!(told(&log, Begin::After(9), 9), (vec![10, 14, 15], 3));
         assert_eq!(log.page(Begin::Newest, 1).newest, 15);
+        // a start has skipped numbers
+        let first = 16 + EVENT_NUMBERS_SKIPPED;
+        log.publish(vec![event(first), event(first + 2)]);
+        assert_eq!(told(&log, Begin::After(14), 9), (vec![15, first, first + 2], 1));
+        assert_eq!(told(&log, Begin::After(15), 1), (vec![first], 0));
     }
 
     #[test]
     fn what_is_kept_is_bounded() {
-        let log = EventLog::new(Earlier::default());
+        let log = EventLog::new(KeptEvents::default());
         for from in 0..20 {
             log.publish((from * 1_000 + 1..=(from + 1) * 1_000).map(event).collect());
         }
@@ -134,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn who_waits_is_woken() {
-        let log = EventLog::new(Earlier::default());
+        let log = EventLog::new(KeptEvents::default());
         let mut progress = log.progress();
         log.publish(vec![event(1)]);
         progress.changed().await.unwrap();

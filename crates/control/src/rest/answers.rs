@@ -1,4 +1,4 @@
-//! Answers: what the array told, with the version of its shape.
+//! Answers: the array's values, with the version of the schema.
 
 use api::{
     ArrayStatus, BinnedStatus, Change, DriveStatus, Event, Health, HostStatus, Made, MappingStatus,
@@ -15,11 +15,11 @@ pub struct Summary {
     pub health: Health,
     /// In plain language, why it is in that state.
     pub reason: String,
-    /// What to do; empty where nothing needs doing.
+    /// What to do; empty if nothing needs doing.
     pub action: String,
-    /// Whether everything that was acknowledged is there and readable; null where there is no pool.
+    /// Whether everything that was acknowledged is there and readable; null if there is no pool.
     pub data_safe: Option<bool>,
-    /// Whether it would still be after one more drive fails; null where there is no pool.
+    /// Whether it would still be after one more drive fails; null if there is no pool.
     pub survives_next_failure: Option<bool>,
     /// Both, in plain language.
     pub data: String,
@@ -34,7 +34,7 @@ pub struct Status {
     /// Commands with which a Linux host connects.
     pub connect: Vec<String>,
     pub array: ArrayStatus,
-    /// The snapshots with what each takes, counted afresh; null where they were not asked for, or there are more of them.
+    /// The snapshots with what each takes, counted afresh; null if they were not asked for, or there are more of them.
     #[serde(default)]
     pub snapshots: Option<Vec<SnapshotStatus>>,
 }

@@ -1,4 +1,4 @@
-//! Bodies of requests: what of a command is not in their path.
+//! Bodies of requests: the parts of a command that are not in the path.
 
 use api::Keep;
 use serde::{Deserialize, Serialize};

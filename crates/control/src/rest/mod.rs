@@ -1,8 +1,8 @@
 //! What REST adds to the vocabulary of `api`: the bodies of requests whose subject is in the path, and answers with the
-//! version of their shape.
+//! version of the schema.
 //!
 //! docs/openapi.json is generated from these types and those of `api`. Requests refuse unknown fields; answers may gain
-//! fields within a schema. Secrets travel towards the array only: no answer has a field for one.
+//! fields within a schema. Requests may contain secrets; no answer has a field for one.
 
 mod answers;
 mod bodies;

@@ -1,11 +1,11 @@
-//! Who asks: each request carries it, for the record of changes.
+//! The client of a request: its user or address, for the events about changes.
 
 use std::net::SocketAddr;
 
 use api::Origin;
 use axum::extract::Request;
 
-use super::connection::Work;
+use super::work::Work;
 
 tokio::task_local! {
     static ASKING: Asking;

@@ -1,12 +1,11 @@
 //! Accepting clients of one socket, and serving each on a task of its own, within bounds.
 //!
-//! Each socket has places of its own. When all are taken, the client that has had no request at work for longest gives way, so
-//! that clients that say nothing keep nobody out.
+//! Each socket has its own limit of clients. When it is reached, the oldest client without a request at work is
+//! disconnected, so idle clients keep nobody out.
 
 use std::future::pending;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -21,9 +20,11 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio::sync::{Notify, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::HEADER_TIME_MAX;
 use super::client::{Client, Connected};
+use super::work::Work;
 
+/// How long a client may take to send a request's head.
+pub(super) const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
 /// What a turn of the accept loop waits after an error that has to do with this machine (no descriptors left).
 const ACCEPT_RETRY: Duration = Duration::from_millis(200);
 
@@ -116,7 +117,7 @@ impl Clients {
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let work = Work { requests: Arc::default(), done: self.request_done.clone() };
+        let work = Work::new(&self.request_done);
         let connected = Connected { client, work: work.clone() };
         let task = self.tasks.spawn(serve_one(stream, router, connected, stop));
         self.connected.push(Place { task, work });
@@ -129,34 +130,6 @@ impl Clients {
             pending::<()>().await;
         }
         self.connected.retain(|place| !place.task.is_finished());
-    }
-}
-
-/// What is at work for a client: requests that are here with their bodies, and not answered. Each request carries it.
-#[derive(Clone)]
-pub(super) struct Work {
-    requests: Arc<AtomicUsize>,
-    done: Arc<Notify>,
-}
-
-impl Work {
-    fn is_under_way(&self) -> bool {
-        self.requests.load(Ordering::Relaxed) > 0
-    }
-
-    /// Until the returned value is dropped.
-    pub(super) fn begin(self) -> UnderWay {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        UnderWay(self)
-    }
-}
-
-pub(super) struct UnderWay(Work);
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
-        self.0.done.notify_one();
     }
 }
 

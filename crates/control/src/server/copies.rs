@@ -6,9 +6,8 @@ use axum::extract::State as Shared;
 use axum::routing::{delete, get, post};
 use serde::Deserialize;
 
-use super::State;
 use super::extract::{Body, Options, Pieces, json_response};
-use super::routes::{Answer, ChangeOptions, array_status, change};
+use super::request::{Answer, ChangeOptions, State, array_status, change};
 use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {

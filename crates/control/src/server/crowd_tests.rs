@@ -1,4 +1,4 @@
-//! Crowds of clients that say nothing, little or slowly, and what others see of them.
+//! Many clients that send nothing, little or slowly, and whether others are served.
 
 use std::sync::atomic::Ordering;
 
@@ -7,6 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Instant, timeout};
 
+use super::connection::HEADER_TIME_MAX;
+use super::extract::BODY_TIME_MAX;
 use super::tests::{Fixture, start};
 use super::*;
 

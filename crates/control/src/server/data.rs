@@ -1,5 +1,5 @@
-//! The content of volumes and snapshots, as streams. Their bounds are their own: they take as long as they take, and
-//! their clients may be slow, but not say nothing for long.
+//! The content of volumes and snapshots, as streams. There is no limit for the time that one takes. A
+//! client may be slow, but is given up when nothing moves for long.
 
 use std::convert::Infallible;
 use std::ops::Range;
@@ -19,17 +19,18 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::State;
 use super::client::{Asking, Connected};
-use super::connection::UnderWay;
 use super::extract::{Options, Pieces, Refusal};
-use super::routes::{Answer, change};
+use super::request::{Answer, State, change};
+use super::work::UnderWay;
 use crate::channel_body::ChannelBody;
 use crate::rest::*;
 use crate::transfer::export::Export;
 use crate::transfer::import::Import;
 use crate::transfer::records::{Parser, Piece};
-use crate::transfer::{EXTENTS_TYPE, IMAGE_TYPE, Moving, SIZE_HEADER, STALL_TIME_MAX, command_error};
+use crate::transfer::{
+    EXTENTS_TYPE, IMAGE_TYPE, RunningTransfer, SIZE_HEADER, STALL_TIME_MAX, command_error,
+};
 
 /// How long a client that was refused may go on sending.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -38,7 +39,7 @@ pub(super) fn router() -> Router<State> {
     Router::new()
         .route("/v1/volumes/{name}/data", get(export_volume).put(import_volume))
         .route("/v1/snapshots/{volume}/{name}/data", get(export_snapshot))
-        .method_not_allowed_fallback(super::routes::no_such_method)
+        .method_not_allowed_fallback(super::request::no_such_method)
         .layer(middleware::from_fn(asking))
 }
 
@@ -101,11 +102,11 @@ pub(super) async fn export_volume(
 pub(super) struct ChangeNothing {}
 
 /// Begins a transfer, which ends with what is returned. `Err`: also of a dry run, which begins nothing.
-async fn begin(state: &State, order: TransferOrder) -> Result<Moving, CommandError> {
+async fn begin(state: &State, order: TransferOrder) -> Result<RunningTransfer, CommandError> {
     let holder = LeaseHolder::new();
     let command = Command::TransferBegin { order, lease: holder.lease(), dry_run: false };
     match state.array.call_for(command, Asking::current().origin()).await? {
-        Reply::TransferBegan(grant) => Ok(Moving { grant, holder }),
+        Reply::TransferBegan(grant) => Ok(RunningTransfer { grant, holder }),
         other => unreachable!("the array answered the beginning of a transfer with {other:?}"),
     }
 }

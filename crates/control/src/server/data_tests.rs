@@ -1,4 +1,4 @@
-//! The content of volumes over a real socket, from and into an array that is not there.
+//! The content of volumes over a real socket, from and into a fake array.
 
 use std::sync::atomic::Ordering;
 

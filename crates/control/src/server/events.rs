@@ -16,9 +16,8 @@ use bytes::Bytes;
 use serde::Deserialize;
 use tokio::sync::mpsc;
 
-use super::State;
 use super::extract::{Options, json_response};
-use super::routes::Answer;
+use super::request::{Answer, State};
 use crate::channel_body::ChannelBody;
 use crate::events::{Begin, EventLog};
 use crate::rest::{EventList, SCHEMA};
@@ -136,8 +135,8 @@ async fn push(log: Arc<EventLog>, mut after: u64, pieces: mpsc::Sender<Result<By
         piece = String::new();
         let ended = progress.borrow_and_update().ended;
         for event in log.page(Begin::After(after), EVENTS_AT_ONCE_MAX).events {
-            if event.sequence > after + 1 {
-                let dropped = event.sequence - after - 1;
+            let dropped = event.missing_since(after);
+            if dropped > 0 {
                 piece.push_str(&format!("event: dropped\ndata: {{\"dropped\": {dropped}}}\n\n"));
             }
             after = event.sequence;

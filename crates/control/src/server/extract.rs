@@ -1,4 +1,6 @@
-//! Requests taken apart and answers put together, so that every error is our JSON and never plain text.
+//! Parses requests and builds answers, so that every error is our JSON and never plain text.
+
+use std::time::Duration;
 
 use api::{CommandError, CommandErrorKind};
 use axum::body::Bytes;
@@ -10,7 +12,8 @@ use base::limits::API_BODY_BYTES_MAX;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::BODY_TIME_MAX;
+/// How long a client may take to send a request's body.
+pub(super) const BODY_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// A request that is not carried out, on its way to the client.
 pub(super) struct Refusal(pub CommandError);

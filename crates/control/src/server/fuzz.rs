@@ -1,7 +1,7 @@
 //! Entry point for fuzzing: any bytes as a request, before an array that refuses everything.
 //!
-//! What reads HTTP from a socket is hyper and not fuzzed here; everything behind it is: resources, pieces of paths,
-//! options, bodies, refusals.
+//! HTTP itself is parsed by hyper and not fuzzed here. Everything behind it is: resources, paths, options, bodies,
+//! refusals.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use super::extract::http_status;
 use super::{State, routes};
 use crate::array::{Answer, Array, BulkAnswer};
 use crate::client::path_piece;
-use crate::events::{Earlier, EventLog};
+use crate::events::{EventLog, KeptEvents};
 
 /// Keeps the command that came last.
 #[derive(Default)]
@@ -49,7 +49,7 @@ thread_local! {
 
 /// A log that has ended, so that a stream of it ends, too.
 fn no_events() -> Arc<EventLog> {
-    let log = EventLog::new(Earlier::default());
+    let log = EventLog::new(KeptEvents::default());
     log.end();
     Arc::new(log)
 }

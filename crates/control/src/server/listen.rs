@@ -1,4 +1,4 @@
-//! Where the API listens, and who may not: a second daemon on one socket, anybody without the token on TCP.
+//! The sockets of the API. A second daemon cannot use the same Unix socket, and TCP needs the token.
 
 use std::fs::{self, File};
 use std::hint::black_box;

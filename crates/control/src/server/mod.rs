@@ -1,8 +1,8 @@
 //! The API server: a Unix socket by default, TCP only behind a token.
 //!
 //! Everything about a client is bounded: how many are connected, how many of their requests are at work, how
-//! long a request's head, body and answer may take, and how large a body may be. The bounds of the Unix socket are its
-//! own: whatever clients do over TCP, who sits at the machine is served.
+//! long a request's head, body and answer may take, and how large a body may be. The Unix socket has
+//! limits of its own, so clients over TCP cannot keep out an administrator on this machine.
 
 mod client;
 mod connection;
@@ -22,50 +22,29 @@ mod metrics;
 mod names;
 mod one;
 mod openapi;
+mod request;
+mod resources;
 mod routes;
 #[cfg(test)]
 mod tests;
 mod upkeep;
+mod work;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 pub use self::listen::{ListenError, Listeners, Token};
 pub use self::openapi::openapi_json;
 
+use self::request::State;
 use crate::array::Array;
 use crate::events::EventLog;
 
-/// How long a client may take to send a request's head.
-const HEADER_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long it may take for the body.
-const BODY_TIME_MAX: Duration = Duration::from_secs(10);
-/// How long a request may take that is here with its body; making a pool of many drives is the longest.
-const REQUEST_TIME_MAX: Duration = Duration::from_secs(120);
 /// How long a stopping daemon waits for the requests that are at work.
 const STOP_TIME_MAX: Duration = Duration::from_secs(10);
-
-/// What every request is served from.
-#[derive(Clone)]
-struct State {
-    array: Arc<dyn Array>,
-    events: Arc<EventLog>,
-    /// Permits for requests at work.
-    requests: Arc<Semaphore>,
-    /// What `uname` calls this machine.
-    host_name: Arc<str>,
-}
-
-impl State {
-    /// Of one socket.
-    fn new(array: Arc<dyn Array>, events: Arc<EventLog>, host_name: Arc<str>) -> State {
-        let requests = Arc::new(Semaphore::new(base::limits::API_REQUESTS_MAX));
-        State { array, events, requests, host_name }
-    }
-}
 
 /// Serves the API until `stop` turns true; then lets the requests at work finish, for as long as they may take.
 pub async fn serve(

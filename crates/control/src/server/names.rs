@@ -6,9 +6,8 @@ use axum::extract::State as Shared;
 use axum::routing::{delete, patch, post};
 use serde::Deserialize;
 
-use super::State;
 use super::extract::{Body, Options, Pieces};
-use super::routes::{Answer, ChangeOptions, change};
+use super::request::{Answer, ChangeOptions, State, change};
 use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {

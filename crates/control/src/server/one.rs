@@ -1,14 +1,13 @@
-//! The resources of one thing each.
+//! The resources of single objects: one drive, pool, volume, snapshot, schedule, host or mapping.
 
 use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::routing::get;
 
-use super::State;
 use super::copies::all_snapshots;
 use super::extract::{Pieces, json_response};
-use super::routes::{Answer, array_status};
+use super::request::{Answer, State, array_status};
 use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {

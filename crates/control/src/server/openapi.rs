@@ -1,12 +1,100 @@
 //! The OpenAPI description, generated from the handlers; docs/openapi.json is a copy, kept by a test.
 
+use api::CommandError;
+use axum::Router;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
 
-use super::routes::Description;
+use super::request::State;
+use super::{copies, data, events, names, one, resources, upkeep};
+
+pub(super) fn router() -> Router<State> {
+    Router::new().route("/v1/openapi.json", get(openapi))
+}
+
+/// This description.
+#[utoipa::path(get, path = "/v1/openapi.json", tag = "array", responses((status = 200, content_type = "application/json"), (status = "default", body = CommandError)))]
+async fn openapi() -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], openapi_json()).into_response()
+}
+
+/// The description of all resources.
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "Tangelo",
+        description = "The API of a Tangelo array. It is served over a Unix socket, and over TCP with a bearer token.",
+        license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT")
+    ),
+    paths(
+        resources::status,
+        resources::list_drives,
+        resources::list_pools,
+        resources::create_pool,
+        one::get_drive,
+        one::get_pool,
+        one::get_volume,
+        one::get_snapshot,
+        one::get_schedule,
+        one::get_host,
+        one::get_mapping,
+        names::delete_pool,
+        names::rename_pool,
+        names::rename_volume,
+        names::update_host,
+        names::rename_host,
+        names::rename_schedule,
+        names::rename_snapshot,
+        names::wipe_drive,
+        names::clear_drives,
+        upkeep::add_drives,
+        upkeep::remove_drive,
+        upkeep::replace_drive,
+        upkeep::set_spares,
+        upkeep::locate_drive,
+        upkeep::scrub,
+        upkeep::set,
+        resources::list_volumes,
+        resources::create_volume,
+        resources::update_volume,
+        resources::set_access,
+        resources::delete_volume,
+        data::export_volume,
+        data::import_volume,
+        data::export_snapshot,
+        copies::list_snapshots,
+        copies::create_snapshots,
+        copies::delete_snapshot,
+        copies::roll_back,
+        copies::clone_volume,
+        copies::refresh_clones,
+        copies::copy_volume,
+        copies::promote_volume,
+        copies::list_schedules,
+        copies::create_schedule,
+        copies::delete_schedule,
+        copies::list_bin,
+        copies::undelete_volume,
+        copies::eradicate_volume,
+        events::list_events,
+        events::stream_events,
+        resources::list_hosts,
+        resources::create_host,
+        resources::delete_host,
+        resources::list_mappings,
+        resources::create_mapping,
+        resources::delete_mapping,
+        openapi,
+        resources::prometheus
+    )
+)]
+struct Description;
 
 /// The description as indented JSON with a line end.
 pub fn openapi_json() -> String {

@@ -1,4 +1,4 @@
-//! The server from outside: over a real socket, against an array that is not there.
+//! The server from outside: over a real socket, against a fake array.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::*;
 use crate::client::{ClientError, Server};
 use crate::config::{ApiTcp, Config};
-use crate::events::Earlier;
+use crate::events::KeptEvents;
 use crate::fake::{FakeArray, healthy};
 use crate::rest::*;
 
@@ -38,7 +38,7 @@ pub(super) async fn start() -> Fixture {
     let tcp = listeners.tcp_address().unwrap();
     let array = Arc::new(FakeArray::new(healthy()));
     let (stop, stopped) = watch::channel(false);
-    let events = Arc::new(EventLog::new(Earlier::default()));
+    let events = Arc::new(EventLog::new(KeptEvents::default()));
     let server = tokio::spawn(serve(listeners, array.clone(), events.clone(), stopped));
     Fixture { directory, array, stop, events, server, tcp }
 }

@@ -1,13 +1,12 @@
-//! The resources of a pool's upkeep: its drives' life, scrubbing, settings.
+//! The resources of a pool's upkeep: adding, removing and replacing drives, spares, scrubs, settings.
 
 use api::*;
 use axum::Router;
 use axum::extract::State as Shared;
 use axum::routing::post;
 
-use super::State;
 use super::extract::{Body, Options, Pieces};
-use super::routes::{Answer, ChangeOptions, change};
+use super::request::{Answer, ChangeOptions, State, change};
 use crate::rest::*;
 
 pub(super) fn router() -> Router<State> {

@@ -14,7 +14,7 @@ use base::limits::BULK_BYTES_MAX;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
-use super::{Moving, STALL_TIME_MAX, WINDOW, records};
+use super::{RunningTransfer, STALL_TIME_MAX, WINDOW, records};
 use crate::array::{Array, BulkAnswer};
 
 /// A piece of a stream, or why it breaks off.
@@ -26,7 +26,7 @@ static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 /// An export under way.
 pub(crate) struct Export {
     pub(crate) array: Arc<dyn Array>,
-    pub(crate) moving: Moving,
+    pub(crate) moving: RunningTransfer,
     /// Bytes of the volume.
     pub(crate) range: Range<u64>,
     /// Records without holes, otherwise the raw image.

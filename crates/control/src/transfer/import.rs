@@ -1,7 +1,7 @@
 //! From a stream of bytes into the array. Blocks of zeros are not written: the new content begins as zeros.
 //!
-//! What always holds: memory for a piece is granted by the array before the piece is put together, and pieces are written
-//! in order. A piece is a window of [`BULK_BYTES_MAX`] of the volume.
+//! What always holds: the array grants the memory for a piece before the piece is assembled, and pieces are written in
+//! order. A piece is a window of [`BULK_BYTES_MAX`] of the volume.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use base::BLOCK_BYTES;
 use base::limits::BULK_BYTES_MAX;
 use bytes::BytesMut;
 
-use super::{Moving, WINDOW};
+use super::{RunningTransfer, WINDOW};
 use crate::array::{Array, BulkAnswer};
 
 const PIECE: u64 = BULK_BYTES_MAX as u64;
@@ -20,7 +20,7 @@ const PIECE: u64 = BULK_BYTES_MAX as u64;
 /// An import under way.
 pub(crate) struct Import {
     array: Arc<dyn Array>,
-    moving: Moving,
+    moving: RunningTransfer,
     piece: Option<Gathered>,
     /// Writes that are not answered.
     writes: VecDeque<BulkAnswer>,
@@ -34,11 +34,11 @@ struct Gathered {
 }
 
 impl Import {
-    pub(crate) fn new(array: Arc<dyn Array>, moving: Moving) -> Import {
+    pub(crate) fn new(array: Arc<dyn Array>, moving: RunningTransfer) -> Import {
         Import { array, moving, piece: None, writes: VecDeque::new() }
     }
 
-    pub(crate) fn moving(&self) -> &Moving {
+    pub(crate) fn moving(&self) -> &RunningTransfer {
         &self.moving
     }
 

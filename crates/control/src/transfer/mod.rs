@@ -31,12 +31,12 @@ pub(crate) const STALL_TIME_MAX: Duration = Duration::from_secs(300);
 const WINDOW: usize = 2;
 
 /// A transfer that goes on as long as this is there.
-pub(crate) struct Moving {
+pub(crate) struct RunningTransfer {
     pub(crate) grant: TransferGrant,
     pub(crate) holder: LeaseHolder,
 }
 
-impl Moving {
+impl RunningTransfer {
     /// Sends at once.
     fn send(&self, array: &dyn Array, request: BulkRequest) -> BulkAnswer {
         let bulk = Bulk { transfer: self.grant.transfer, request, caller: self.holder.lease() };

@@ -5,7 +5,7 @@
 //!  size of the volume           | 0                                   the end
 //! ```
 //!
-//! What is between two records is zeros. Bytes without the end are a stream that has broken off.
+//! Between two records there are zeros. A stream without the end is incomplete.
 
 use bytes::{Buf, Bytes, BytesMut};
 

@@ -13,7 +13,7 @@ use crate::space::lacking::Lacking;
 pub(crate) const CHECKED_AT_ONCE: usize = 8;
 
 /// What the drives hold of a batch whose header was found.
-pub(crate) enum Found {
+pub(crate) enum FoundBatch {
     /// The batch counts, although these columns lack some of its data.
     Lacks(Lacking),
     /// The batch counts when it has been completed from this data.
@@ -25,20 +25,20 @@ pub(crate) enum Found {
 impl Lane {
     /// Reads a batch. A batch that is known to have been durable counts whatever it lacks. It may lack more than any
     /// checkpoint records: a drive may have refused it just before the end, or missed it while it was away.
-    pub(crate) async fn check_found(&self, header: &BatchHeader, durable: Sequence) -> Found {
+    pub(crate) async fn check_found(&self, header: &BatchHeader, durable: Sequence) -> FoundBatch {
         let columns = self.segments.borrow().get(header.segment).columns.clone();
         if header.sequence > durable {
             return match self.check_batch(&columns, header, Expect::Everything).await {
                 BatchCheck::Whole => {
                     Decision::BatchWhole.taken();
-                    Found::Lacks(Lacking::NOTHING)
+                    FoundBatch::Lacks(Lacking::NOTHING)
                 }
-                BatchCheck::Repairable(data, _) => Found::Repairable(data),
-                BatchCheck::Torn(_) => Found::Torn,
+                BatchCheck::Repairable(data, _) => FoundBatch::Repairable(data),
+                BatchCheck::Torn(_) => FoundBatch::Torn,
             };
         }
         Decision::BatchDurable.taken();
-        Found::Lacks(match self.check_batch(&columns, header, Expect::WhatIsThere).await {
+        FoundBatch::Lacks(match self.check_batch(&columns, header, Expect::WhatIsThere).await {
             BatchCheck::Whole => Lacking::NOTHING,
             BatchCheck::Repairable(_, lacking) => {
                 Decision::BatchDurableLacks.taken();

@@ -22,12 +22,12 @@ use std::rc::Rc;
 use base::{AlignedBuffer, BLOCK_BYTES, Sequence};
 use task::{Io, join_all};
 
-use crate::checkpoint::found::{CHECKED_AT_ONCE, Found};
-use crate::checkpoint::sanity::{Known, misfit};
+use crate::checkpoint::found::{CHECKED_AT_ONCE, FoundBatch};
+use crate::checkpoint::sanity::{PoolGeometry, find_contradiction};
 use crate::decision::Decision;
 use crate::drives::membership::Membership;
 use crate::drives::watch::watch_drives;
-use crate::error::{LaneError, LanePart, Misfit, PoolError};
+use crate::error::{Contradiction, LaneError, LanePart, PoolError};
 use crate::format::header::{BATCH_ROWS_MAX, BatchHeader, Entry};
 use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
@@ -92,12 +92,12 @@ impl Lane {
         assert!(number < membership.lanes);
         let lane = Rc::new(Lane::new(io, number, membership, host, options));
         io.spawn(watch_drives(io.clone(), Rc::downgrade(&lane)));
-        let (root, known) = lane.read_newest_root().await?;
+        let (root, geometry) = lane.read_newest_root().await?;
         let table = lane.read_table(&root).await?;
         lane.restore(&root, &table);
         let scan = lane.scan_tail(&root, &table).await;
         let last = lane.replay(&root, scan).await?;
-        let outdated = lane.note_outdated(&root, &known);
+        let outdated = lane.note_outdated(&root, &geometry);
         lane.write_verdict(root, last, &outdated).await?;
         lane.seal_tail(&table);
         lane.spawn(lane.clone().run_log());
@@ -170,13 +170,13 @@ impl Lane {
             let newest = slots.iter().flatten().max_by_key(|root| rank(root));
             newest.map_or(Sequence(0), |root| root.sequence)
         };
-        let known = drives.into_iter().zip(roots.chunks(2).map(sequence)).collect();
+        let geometry = drives.into_iter().zip(roots.chunks(2).map(sequence)).collect();
         let mut newest_of_each = roots.chunks(2).map(of_drive);
         if newest_of_each.next().is_some_and(|first| newest_of_each.any(|other| other != first)) {
             Decision::RootsDiffer.taken();
         }
         let newest = roots.into_iter().flatten().max_by_key(rank);
-        newest.map(|root| (root, known)).ok_or(PoolError::NoRoot { lane: self.number })
+        newest.map(|root| (root, geometry)).ok_or(PoolError::NoRoot { lane: self.number })
     }
 
     async fn read_table(&self, root: &Root) -> Result<Table, PoolError> {
@@ -200,10 +200,10 @@ impl Lane {
     /// The contents of a table, if they fit the root and the pool.
     fn believed(&self, root: &Root, table: Table) -> Result<Table, PoolError> {
         let chunks: Vec<u32> = self.membership.borrow().members.iter().map(|member| member.chunks).collect();
-        let known = Known { chunks: &chunks, rows: self.segments.borrow().rows };
-        match misfit(root, &table, &known) {
+        let geometry = PoolGeometry { chunks: &chunks, rows: self.segments.borrow().rows };
+        match find_contradiction(root, &table, &geometry) {
             None => Ok(table),
-            Some(what) => Err(PoolError::Misfit { lane: self.number, what }),
+            Some(what) => Err(PoolError::Contradiction { lane: self.number, what }),
         }
     }
 
@@ -346,9 +346,9 @@ impl Lane {
             let checks = join_all(some.iter().map(|header| self.check_found(header, durable))).await;
             for (header, check) in some.iter().zip(checks) {
                 let lacking = match check {
-                    Found::Lacks(lacking) => lacking,
-                    Found::Repairable(data) => self.complete_found(header, data).await,
-                    Found::Torn => {
+                    FoundBatch::Lacks(lacking) => lacking,
+                    FoundBatch::Repairable(data) => self.complete_found(header, data).await,
+                    FoundBatch::Torn => {
                         Decision::BatchTorn.taken();
                         self.counters.borrow_mut().dropped += total - (last.0 - root.sequence.0);
                         break 'all;
@@ -392,7 +392,10 @@ impl Lane {
         for key in keys {
             if self.map.borrow().layers.contains_key(&key.layer) || self.begins(header, key) {
                 if !self.map.borrow().covers(key.layer, key.index * PAGE_ENTRIES as u64) {
-                    return Err(PoolError::Misfit { lane: self.number, what: Misfit::BatchBeyondLayer });
+                    return Err(PoolError::Contradiction {
+                        lane: self.number,
+                        what: Contradiction::BatchBeyondLayer,
+                    });
                 }
                 self.pin_page(key, 1).await.map_err(|_| damaged.clone())?;
                 pinned.push(key);

@@ -4,14 +4,14 @@
 
 use base::{HashMap, HashSet, LayerId};
 
-use crate::error::Misfit;
+use crate::error::Contradiction;
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::root::Root;
 use crate::format::table::{LayerRecord, SegmentColumns, Table};
 use crate::format::{COUNT_MAX, SEGMENT_MAX};
 
 /// What the pool knows by itself.
-pub(crate) struct Known<'a> {
+pub(crate) struct PoolGeometry<'a> {
     /// Chunks of each drive.
     pub chunks: &'a [u32],
     /// Rows of a segment.
@@ -19,7 +19,11 @@ pub(crate) struct Known<'a> {
 }
 
 /// The first mismatch, if there is any.
-pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<Misfit> {
+pub(crate) fn find_contradiction(
+    root: &Root,
+    table: &Table,
+    geometry: &PoolGeometry<'_>,
+) -> Option<Contradiction> {
     let newer = || {
         root.segments.iter().filter(|columns| table.segments.iter().all(|old| old.columns.id != columns.id))
     };
@@ -32,34 +36,34 @@ pub(crate) fn misfit(root: &Root, table: &Table, known: &Known<'_>) -> Option<Mi
     };
     let rows = |segment: &crate::format::table::SegmentRecord| {
         let shape = segment.columns.shape();
-        segment.used_rows as usize <= known.rows && segment.live as usize <= shape.blocks_in(known.rows)
+        segment.used_rows as usize <= geometry.rows && segment.live as usize <= shape.blocks_in(geometry.rows)
     };
-    if !columns().all(|segment| is_on_drives(segment, known)) {
-        return Some(Misfit::SegmentOnNoDrive);
+    if !columns().all(|segment| is_on_drives(segment, geometry)) {
+        return Some(Contradiction::SegmentOnNoDrive);
     }
     if !chunks.is_sorted_by(|a, b| a < b) {
-        return Some(Misfit::ChunkTwice);
+        return Some(Contradiction::ChunkTwice);
     }
-    if !table.segments.iter().all(rows) || table.tail_row as usize > known.rows {
-        return Some(Misfit::SegmentOverfull);
+    if !table.segments.iter().all(rows) || table.tail_row as usize > geometry.rows {
+        return Some(Contradiction::SegmentOverfull);
     }
     if !table.layers.iter().all(|layer| has_segment(&layer.root)) {
-        return Some(Misfit::LayerWithoutMap);
+        return Some(Contradiction::LayerWithoutMap);
     }
     let counts = [root.epoch.0, root.generation, root.sequence.0];
     let lasts = table.segments.iter().map(|segment| segment.last.0);
     if counts.into_iter().chain(lasts).any(|count| count > COUNT_MAX) {
-        return Some(Misfit::CountTooHigh);
+        return Some(Contradiction::CountTooHigh);
     }
     if table.next_segment > SEGMENT_MAX || columns().any(|columns| columns.id.0 >= SEGMENT_MAX) {
-        return Some(Misfit::SegmentIdsExhausted);
+        return Some(Contradiction::SegmentIdsExhausted);
     }
     let mut tail = table.tail.clone();
     tail.sort_unstable();
     if !tail.is_sorted_by(|a, b| a < b) {
-        return Some(Misfit::TailTwice);
+        return Some(Contradiction::TailTwice);
     }
-    misfit_of_layers(&table.layers)
+    find_contradiction_of_layers(&table.layers)
 }
 
 /// Blocks that a tree can name.
@@ -67,20 +71,20 @@ fn layer_blocks(height: u8) -> u64 {
     (PAGE_ENTRIES as u64).pow(u32::from(height))
 }
 
-fn is_on_drives(segment: &SegmentColumns, known: &Known<'_>) -> bool {
+fn is_on_drives(segment: &SegmentColumns, geometry: &PoolGeometry<'_>) -> bool {
     let mut drives: Vec<u8> = segment.columns.iter().flatten().map(|column| column.drive).collect();
     drives.sort_unstable();
     drives.is_sorted_by(|a, b| a < b)
         && segment.columns.iter().flatten().all(|column| {
-            known.chunks.get(usize::from(column.drive)).is_some_and(|&chunks| column.chunk < chunks)
+            geometry.chunks.get(usize::from(column.drive)).is_some_and(|&chunks| column.chunk < chunks)
         })
 }
 
-fn misfit_of_layers(layers: &[LayerRecord]) -> Option<Misfit> {
-    let known: HashMap<LayerId, &LayerRecord> = layers.iter().map(|layer| (layer.id, layer)).collect();
-    let find = |id: LayerId| known.get(&id).copied();
-    if known.len() < layers.len() {
-        return Some(Misfit::LayerTwice);
+fn find_contradiction_of_layers(layers: &[LayerRecord]) -> Option<Contradiction> {
+    let geometry: HashMap<LayerId, &LayerRecord> = layers.iter().map(|layer| (layer.id, layer)).collect();
+    let find = |id: LayerId| geometry.get(&id).copied();
+    if geometry.len() < layers.len() {
+        return Some(Contradiction::LayerTwice);
     }
     // a layer that is being emptied reads nothing any more, and may outlive the layer below it
     let parent = |layer: &LayerRecord| layer.parent.filter(|_| !layer.dropping);
@@ -89,18 +93,18 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<Misfit> {
         needed.into_iter().all(|id| find(id).is_some())
     };
     if !layers.iter().all(named) {
-        return Some(Misfit::LayerOnNone);
+        return Some(Contradiction::LayerOnNone);
     }
     let mut names: Vec<LayerId> = layers.iter().map(|layer| layer.name).collect();
     names.sort_unstable();
     if !names.is_sorted_by(|a, b| a < b) {
-        return Some(Misfit::LayerNameTwice);
+        return Some(Contradiction::LayerNameTwice);
     }
     if layers.iter().any(|layer| layer.mapped > layer_blocks(layer.height)) {
-        return Some(Misfit::LayerOverfull);
+        return Some(Contradiction::LayerOverfull);
     }
-    if stand_on_each_other(layers, &known) {
-        return Some(Misfit::LayersInCircle);
+    if stand_on_each_other(layers, &geometry) {
+        return Some(Contradiction::LayersInCircle);
     }
     let may_merge = |layer: &LayerRecord| {
         let target = layer.merging.and_then(find);
@@ -110,13 +114,13 @@ fn misfit_of_layers(layers: &[LayerRecord]) -> Option<Misfit> {
         })
     };
     if !layers.iter().all(may_merge) {
-        return Some(Misfit::MergeApart);
+        return Some(Contradiction::MergeApart);
     }
     None
 }
 
 /// Whether following the parents of some layer leads into a circle.
-fn stand_on_each_other(layers: &[LayerRecord], known: &HashMap<LayerId, &LayerRecord>) -> bool {
+fn stand_on_each_other(layers: &[LayerRecord], geometry: &HashMap<LayerId, &LayerRecord>) -> bool {
     let mut ends: HashSet<LayerId> = HashSet::default();
     for layer in layers {
         let (mut way, mut next) = (Vec::new(), Some(layer.id));
@@ -125,7 +129,7 @@ fn stand_on_each_other(layers: &[LayerRecord], known: &HashMap<LayerId, &LayerRe
                 return true;
             }
             way.push(id);
-            next = known.get(&id).and_then(|layer| layer.parent);
+            next = geometry.get(&id).and_then(|layer| layer.parent);
         }
         ends.extend(way);
     }
@@ -140,7 +144,7 @@ mod tests {
     use crate::format::table::{Column, SegmentRecord};
     use crate::geometry::position::{Position, SegmentId};
 
-    const KNOWN: Known<'_> = Known { chunks: &[10, 10, 10], rows: 16 };
+    const KNOWN: PoolGeometry<'_> = PoolGeometry { chunks: &[10, 10, 10], rows: 16 };
 
     fn segment(id: u32, chunk: u32) -> SegmentColumns {
         let columns = (0..3).map(|drive| Some(Column { drive, chunk })).collect();
@@ -189,22 +193,22 @@ mod tests {
         (root, table)
     }
 
-    fn refused(change: impl Fn(&mut Root, &mut Table)) -> Misfit {
+    fn refused(change: impl Fn(&mut Root, &mut Table)) -> Contradiction {
         let (mut root, mut table) = sound();
         change(&mut root, &mut table);
-        misfit(&root, &table, &KNOWN).expect("it does not fit")
+        find_contradiction(&root, &table, &KNOWN).expect("it does not fit")
     }
 
     #[test]
     fn what_fits_is_believed() {
         let (root, table) = sound();
-        assert_eq!(misfit(&root, &table, &KNOWN), None);
+        assert_eq!(find_contradiction(&root, &table, &KNOWN), None);
     }
 
     #[test]
     fn what_there_is_not_is_refused() {
         let column = |drive, chunk| Some(Column { drive, chunk });
-        let drive = Misfit::SegmentOnNoDrive;
+        let drive = Contradiction::SegmentOnNoDrive;
         assert_eq!(drive, refused(|_, table| table.segments[0].columns.columns[0] = column(7, 0)));
         assert_eq!(drive, refused(|_, table| table.segments[0].columns.columns[0] = column(0, 10)));
         assert_eq!(
@@ -213,27 +217,42 @@ mod tests {
             "twice on one"
         );
         assert_eq!(drive, refused(|root, _| root.segments[1].columns[2] = column(9, 1)));
-        assert_eq!(refused(|root, _| root.segments[1].columns[2] = column(2, 0)), Misfit::ChunkTwice);
-        assert_eq!(refused(|_, table| table.segments[0].used_rows = 17), Misfit::SegmentOverfull);
-        assert_eq!(refused(|_, table| table.segments[0].live = 33), Misfit::SegmentOverfull);
-        assert_eq!(refused(|_, table| table.tail_row = 17), Misfit::SegmentOverfull);
+        assert_eq!(refused(|root, _| root.segments[1].columns[2] = column(2, 0)), Contradiction::ChunkTwice);
+        assert_eq!(refused(|_, table| table.segments[0].used_rows = 17), Contradiction::SegmentOverfull);
+        assert_eq!(refused(|_, table| table.segments[0].live = 33), Contradiction::SegmentOverfull);
+        assert_eq!(refused(|_, table| table.tail_row = 17), Contradiction::SegmentOverfull);
         assert_eq!(
             refused(|_, table| table.layers[0].root.position = Position::new(SegmentId(9), 0, 1, 0)),
-            Misfit::LayerWithoutMap
+            Contradiction::LayerWithoutMap
         );
-        assert_eq!(refused(|_, table| table.layers.push(layer(1, 0))), Misfit::LayerTwice);
-        assert_eq!(refused(|_, table| table.layers[0].name = LayerId(2)), Misfit::LayerNameTwice);
-        assert_eq!(refused(|_, table| table.layers[0].mapped = 257), Misfit::LayerOverfull);
-        assert_eq!(refused(|_, table| table.layers[2].merging = Some(LayerId(2))), Misfit::MergeApart);
-        assert_eq!(refused(|_, table| table.layers[1].merging = Some(LayerId(2))), Misfit::MergeApart);
-        assert_eq!(refused(|_, table| table.next_segment = u32::MAX), Misfit::SegmentIdsExhausted);
-        assert_eq!(refused(|root, _| root.segments[1].id = SegmentId(u32::MAX)), Misfit::SegmentIdsExhausted);
-        assert_eq!(refused(|_, table| table.segments[0].last = Sequence(u64::MAX)), Misfit::CountTooHigh);
-        assert_eq!(refused(|root, _| root.generation = u64::MAX), Misfit::CountTooHigh);
-        assert_eq!(refused(|_, table| table.tail = vec![SegmentId(1); 2]), Misfit::TailTwice);
-        assert_eq!(refused(|_, table| table.layers[1].parent = Some(LayerId(8))), Misfit::LayerOnNone);
-        assert_eq!(refused(|_, table| table.layers[1].merging = Some(LayerId(8))), Misfit::LayerOnNone);
-        assert_eq!(refused(|_, table| table.layers[0].parent = Some(LayerId(3))), Misfit::LayersInCircle);
-        assert_eq!(refused(|_, table| table.layers[0].parent = Some(LayerId(1))), Misfit::LayersInCircle);
+        assert_eq!(refused(|_, table| table.layers.push(layer(1, 0))), Contradiction::LayerTwice);
+        assert_eq!(refused(|_, table| table.layers[0].name = LayerId(2)), Contradiction::LayerNameTwice);
+        assert_eq!(refused(|_, table| table.layers[0].mapped = 257), Contradiction::LayerOverfull);
+        assert_eq!(refused(|_, table| table.layers[2].merging = Some(LayerId(2))), Contradiction::MergeApart);
+        assert_eq!(refused(|_, table| table.layers[1].merging = Some(LayerId(2))), Contradiction::MergeApart);
+        assert_eq!(refused(|_, table| table.next_segment = u32::MAX), Contradiction::SegmentIdsExhausted);
+        assert_eq!(
+            refused(|root, _| root.segments[1].id = SegmentId(u32::MAX)),
+            Contradiction::SegmentIdsExhausted
+        );
+        assert_eq!(
+            refused(|_, table| table.segments[0].last = Sequence(u64::MAX)),
+            Contradiction::CountTooHigh
+        );
+        assert_eq!(refused(|root, _| root.generation = u64::MAX), Contradiction::CountTooHigh);
+        assert_eq!(refused(|_, table| table.tail = vec![SegmentId(1); 2]), Contradiction::TailTwice);
+        assert_eq!(refused(|_, table| table.layers[1].parent = Some(LayerId(8))), Contradiction::LayerOnNone);
+        assert_eq!(
+            refused(|_, table| table.layers[1].merging = Some(LayerId(8))),
+            Contradiction::LayerOnNone
+        );
+        assert_eq!(
+            refused(|_, table| table.layers[0].parent = Some(LayerId(3))),
+            Contradiction::LayersInCircle
+        );
+        assert_eq!(
+            refused(|_, table| table.layers[0].parent = Some(LayerId(1))),
+            Contradiction::LayersInCircle
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use base::{Nanos, Sequence};
 
-use crate::cleaning::cleaner::{Aim, Next, plan_next};
+use crate::cleaning::cleaner::{Next, RoundPurpose, plan_next};
 use crate::cleaning::pacing::{HostPacing, RepairPiece};
 use crate::cleaning::round::Round;
 use crate::decision::Decision;
@@ -74,11 +74,11 @@ impl Lane {
         }
         if self.cleaner.may_look_for_repairs(self.io.now()) {
             self.seal_what_lacks();
-            if let Some(round) = self.choose(Aim::Redundancy).await? {
+            if let Some(round) = self.choose(RoundPurpose::Redundancy).await? {
                 Decision::RoundForRedundancy.taken();
                 return self.carry_out(round, true).await.map(|()| true);
             }
-            let lack_room = !self.candidates(Aim::Redundancy).is_empty();
+            let lack_room = !self.candidates(RoundPurpose::Redundancy).is_empty();
             self.cleaner.repairs_in_vain(self.io.now(), lack_room);
         }
         let shares = self.shares();
@@ -89,25 +89,25 @@ impl Lane {
             self.have_to_wait(&shares),
             self.cleaner.may_look_for_room(committed),
         );
-        let aim = match next {
+        let purpose = match next {
             Next::Rest => return Ok(false),
             Next::AwaitGarbage => {
                 self.cleaner.hope_again();
                 return Ok(false);
             }
-            Next::Clean(aim) => aim,
+            Next::Clean(purpose) => purpose,
         };
-        match aim {
-            Aim::AnyRoom => {}
-            Aim::Room | Aim::Redundancy => self.cleaner.hope_again(),
+        match purpose {
+            RoundPurpose::AnyRoom => {}
+            RoundPurpose::Room | RoundPurpose::Redundancy => self.cleaner.hope_again(),
         }
-        let Some(round) = self.choose(aim).await? else {
+        let Some(round) = self.choose(purpose).await? else {
             self.cleaner.found_nothing_worth(self.log.borrow().committed);
             return self.find_space().await;
         };
-        match aim {
-            Aim::AnyRoom => Decision::RoundForAnyRoom.taken(),
-            Aim::Room | Aim::Redundancy => Decision::RoundForRoom.taken(),
+        match purpose {
+            RoundPurpose::AnyRoom => Decision::RoundForAnyRoom.taken(),
+            RoundPurpose::Room | RoundPurpose::Redundancy => Decision::RoundForRoom.taken(),
         }
         self.carry_out(round, false).await.map(|()| true)
     }
@@ -167,21 +167,21 @@ impl Lane {
 
     /// Chooses segments until the round is worth its cost. The cost is known to the page before anything is written.
     /// `None` if there is nothing to clean, or no round is worth it.
-    async fn choose(&self, aim: Aim) -> Result<Option<Round<'_>>, LaneError> {
+    async fn choose(&self, purpose: RoundPurpose) -> Result<Option<Round<'_>>, LaneError> {
         let mut round = Round::new(self);
-        let paced = (aim != Aim::Redundancy).then(|| self.pace_choice());
-        for id in self.candidates(aim) {
+        let paced = (purpose != RoundPurpose::Redundancy).then(|| self.pace_choice());
+        for id in self.candidates(purpose) {
             let shares = self.shares();
             let live = self.segments.borrow().find(id).map_or(0, |segment| segment.live);
             let layers = self.map.borrow().layers.len();
-            let fits = match aim {
-                Aim::Redundancy => self.has_room_for_repair(&round, live, layers, &shares),
-                Aim::Room | Aim::AnyRoom => {
+            let fits = match purpose {
+                RoundPurpose::Redundancy => self.has_room_for_repair(&round, live, layers, &shares),
+                RoundPurpose::Room | RoundPurpose::AnyRoom => {
                     round.cost_with(3 * live as usize, layers, &shares) + shares.checkpoint < shares.room
                 }
             };
             let too_many = !round.victims.is_empty() && round.moves.len() + live as usize > ROUND_BLOCKS_MAX;
-            if !fits && aim == Aim::Redundancy && round.victims.is_empty() {
+            if !fits && purpose == RoundPurpose::Redundancy && round.victims.is_empty() {
                 // a smaller one may fit
                 continue;
             }
@@ -191,9 +191,9 @@ impl Lane {
             self.survey(id, &mut round).await?;
             self.change_pacing(HostPacing::note_victim);
             let gain = round.gain(layers, &shares);
-            let enough = match aim {
-                Aim::Redundancy => round.victims.len() >= GAIN_WANTED,
-                Aim::Room | Aim::AnyRoom => gain >= GAIN_WANTED as isize,
+            let enough = match purpose {
+                RoundPurpose::Redundancy => round.victims.len() >= GAIN_WANTED,
+                RoundPurpose::Room | RoundPurpose::AnyRoom => gain >= GAIN_WANTED as isize,
             };
             if enough {
                 break;
@@ -204,7 +204,7 @@ impl Lane {
         }
         drop(paced);
         let shares = self.shares();
-        Ok(Some(round).filter(|round| self.is_worth_it(round, aim, &shares)))
+        Ok(Some(round).filter(|round| self.is_worth_it(round, purpose, &shares)))
     }
 
     /// Whether a segment with this many live blocks can be written anew besides the round, without making hosts wait.
@@ -219,21 +219,21 @@ impl Lane {
         round.cost_with(3 * live as usize, layers, shares) + shares.hosts_wait() + 1 < shares.room
     }
 
-    fn is_worth_it(&self, round: &Round<'_>, aim: Aim, shares: &Shares) -> bool {
+    fn is_worth_it(&self, round: &Round<'_>, purpose: RoundPurpose, shares: &Shares) -> bool {
         let layers = self.map.borrow().layers.len();
         let left = shares.room.saturating_sub(round.cost_with(0, layers, shares));
         let hopes = || left > shares.checkpoint + shares.cleaning / 2 && self.cleaner.may_hope();
         !round.victims.is_empty()
-            && match aim {
-                Aim::Redundancy => true,
-                Aim::Room => round.gain(layers, shares) > 0,
-                Aim::AnyRoom => round.gain(layers, shares) > 0 || hopes(),
+            && match purpose {
+                RoundPurpose::Redundancy => true,
+                RoundPurpose::Room => round.gain(layers, shares) > 0,
+                RoundPurpose::AnyRoom => round.gain(layers, shares) > 0 || hopes(),
             }
     }
 
     /// The segments that may be cleaned, the best first. They are sorted by gain per cost and by how long they have
     /// been left alone or, if hosts wait, by gain alone.
-    fn candidates(&self, aim: Aim) -> Vec<SegmentId> {
+    fn candidates(&self, purpose: RoundPurpose) -> Vec<SegmentId> {
         let settled = self.checkpointer.sequence();
         let newest = self.log.borrow().newest.0;
         let segments = self.segments.borrow();
@@ -244,21 +244,21 @@ impl Lane {
                 && segment.live > 0
                 && segment.last <= settled
         };
-        let wanted = |segment: &Segment| match aim {
-            Aim::Redundancy => segments.wants_rewriting(segment),
-            Aim::Room => u64::from(segment.live) * 16 < full * 15,
-            Aim::AnyRoom => u64::from(segment.live) < full,
+        let wanted = |segment: &Segment| match purpose {
+            RoundPurpose::Redundancy => segments.wants_rewriting(segment),
+            RoundPurpose::Room => u64::from(segment.live) * 16 < full * 15,
+            RoundPurpose::AnyRoom => u64::from(segment.live) < full,
         };
         let rank = |segment: &Segment| {
             let live = u64::from(segment.live);
             let age = |last: Sequence| newest - last.0.min(newest) + 1000;
-            match aim {
+            match purpose {
                 // the most exposed first
-                Aim::Redundancy => {
+                RoundPurpose::Redundancy => {
                     segments.lost_columns(segment) as u64 * 2 * full + full.saturating_sub(live)
                 }
-                Aim::AnyRoom => full.saturating_sub(live),
-                Aim::Room => full.saturating_sub(live) * age(segment.last) / (full + live),
+                RoundPurpose::AnyRoom => full.saturating_sub(live),
+                RoundPurpose::Room => full.saturating_sub(live) * age(segment.last) / (full + live),
             }
         };
         let mut ranked: Vec<(u64, SegmentId)> = segments

@@ -29,7 +29,7 @@ const FUTILE_MAX: u32 = 32;
 
 /// What a round is chosen for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Aim {
+pub(crate) enum RoundPurpose {
     /// Blocks that lack redundancy are written anew.
     Redundancy,
     /// More room, for a good price.
@@ -112,7 +112,7 @@ pub(crate) enum Next {
     Rest,
     /// Room is low. Nothing was worth cleaning, and too little has been written since.
     AwaitGarbage,
-    Clean(Aim),
+    Clean(RoundPurpose),
 }
 
 /// Decides the next step after the search for repairs. `is_low`: the room is so low that cleaning begins.
@@ -120,8 +120,8 @@ pub(crate) enum Next {
 pub(crate) fn plan_next(is_low: bool, repairs_lack_room: bool, hosts_wait: bool, worth_a_look: bool) -> Next {
     match (is_low || repairs_lack_room, hosts_wait, worth_a_look) {
         (false, _, _) => Next::Rest,
-        (true, true, _) => Next::Clean(Aim::AnyRoom),
-        (true, false, true) => Next::Clean(Aim::Room),
+        (true, true, _) => Next::Clean(RoundPurpose::AnyRoom),
+        (true, false, true) => Next::Clean(RoundPurpose::Room),
         (true, false, false) => Next::AwaitGarbage,
     }
 }
@@ -311,7 +311,7 @@ mod tests {
     #[test]
     fn what_comes_next_follows_from_the_room() {
         let (rest, wait) = (Next::Rest, Next::AwaitGarbage);
-        let (room, any) = (Next::Clean(Aim::Room), Next::Clean(Aim::AnyRoom));
+        let (room, any) = (Next::Clean(RoundPurpose::Room), Next::Clean(RoundPurpose::AnyRoom));
         let table = [
             // low, repairs lack room, hosts wait: without and with something worth a look
             ((false, false, false), [rest, rest]),

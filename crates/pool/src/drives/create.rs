@@ -9,7 +9,7 @@ use crate::counters::DriveErrors;
 use crate::decision::Decision;
 use crate::drives::labels::{chunks_of, erase_labels, read_label};
 use crate::drives::membership::{Member, Membership};
-use crate::error::{Misfit, PoolError};
+use crate::error::{Contradiction, PoolError};
 use crate::format::label::{CHUNK_BYTES_MAX, CHUNK_BYTES_MIN, DriveState, Label, LabelDrive, NAME_BYTES_MAX};
 use crate::format::root::Root;
 use crate::format::{FormatError, LABEL_REGION_BYTES, root_offset_bytes};
@@ -264,7 +264,7 @@ fn check_chunks(newest: &Label, labels: &[Found]) -> Result<(), PoolError> {
     };
     match newest.drives.iter().all(|known| known.chunks <= most(known)) {
         true => Ok(()),
-        false => Err(PoolError::Misfit { lane: 0, what: Misfit::ChunksBeyondDrive }),
+        false => Err(PoolError::Contradiction { lane: 0, what: Contradiction::ChunksBeyondDrive }),
     }
 }
 

@@ -1,9 +1,9 @@
 //! The drives of a pool: what a drive holds, making a pool, and when a drive is given up.
 
-pub mod care;
 pub mod create;
 pub mod departure;
 pub mod evidence;
+pub mod fault_response;
 pub mod full;
 pub mod health;
 pub mod labels;

@@ -20,3 +20,19 @@ pub(super) fn number(old: u64, dice: Dice<'_>) -> u64 {
 pub(super) fn pick<T: Copy>(all: &[T], dice: Dice<'_>) -> T {
     all[dice(all.len() as u64) as usize]
 }
+
+pub(super) fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
+    let mut value = [0; 8];
+    value[..width].copy_from_slice(&bytes[offset..offset + width]);
+    u64::from_le_bytes(value)
+}
+
+pub(super) fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
+    bytes[offset..offset + width].copy_from_slice(&value.to_le_bytes()[..width]);
+}
+
+/// Another value for a field.
+pub(super) fn set(field: &mut u64, name: &str, dice: Dice<'_>) -> String {
+    let old = std::mem::replace(field, number(*field, dice));
+    format!("{name} is {:#x}, was {old:#x}", *field)
+}

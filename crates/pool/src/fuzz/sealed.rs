@@ -11,10 +11,10 @@
 
 use base::{BLOCK_BYTES, block_checksum};
 
-use super::numbers::{Dice, number, pick};
+use super::numbers::{Dice, get, number, pick, put, set};
 use crate::format::header::{BatchHeader, ENTRIES_MAX, Entry};
 use crate::format::label::Label;
-use crate::format::page::{MapEntry, PAGE_ENTRIES, PageKey};
+use crate::format::page::{PAGE_ENTRIES, PageKey};
 use crate::format::root::Root;
 use crate::format::table::{SegmentColumns, Table};
 use crate::format::{LABEL_REGION_BYTES, ROOT_SLOT_BYTES, label_offset_bytes, root_offset_bytes, seal_again};
@@ -373,37 +373,4 @@ impl<'a> Anatomy<'a> {
     fn some_layer(&self, dice: Dice<'_>) -> u32 {
         super::table::some_layer(&self.table, dice).0
     }
-}
-
-pub(super) fn get(bytes: &[u8], offset: usize, width: usize) -> u64 {
-    let mut value = [0; 8];
-    value[..width].copy_from_slice(&bytes[offset..offset + width]);
-    u64::from_le_bytes(value)
-}
-
-pub(super) fn put(bytes: &mut [u8], offset: usize, width: usize, value: u64) {
-    bytes[offset..offset + width].copy_from_slice(&value.to_le_bytes()[..width]);
-}
-
-/// Another value for a field.
-pub(super) fn set(field: &mut u64, name: &str, dice: Dice<'_>) -> String {
-    let old = std::mem::replace(field, number(*field, dice));
-    format!("{name} is {:#x}, was {old:#x}", *field)
-}
-
-/// An entry that may be in the map.
-pub(super) fn some_entry(old: MapEntry, table: &Table, dice: Dice<'_>) -> MapEntry {
-    let segment = |dice: Dice<'_>| table.segments.get(dice(table.segments.len() as u64) as usize);
-    let position = match dice(6) {
-        0 => dice(4),
-        1 => number(old.position.0, dice),
-        2 => dice(1 << 40) << 24 | 1 << 16,
-        3 => old.position.0 ^ 1 << dice(16),
-        4 => segment(dice).map_or(0, |segment| {
-            u64::from(segment.columns.id.0) << 32 | dice(20) << 16 | dice(20) << 8 | dice(20)
-        }),
-        _ => old.position.0 & 0xFFFF_FFFF | (1 + dice(64)) << 32,
-    };
-    let crc = if dice(3) == 0 { super::table::some_layer(table, dice).0 } else { old.crc };
-    MapEntry { position: Position(position), crc }
 }

@@ -2,8 +2,7 @@
 
 use base::LayerId;
 
-use super::numbers::{Dice, number};
-use super::sealed::{get, put, set, some_entry};
+use super::numbers::{Dice, get, number, put, set};
 use crate::format::page::{MapEntry, PAGE_ENTRIES};
 use crate::format::table::{SegmentColumns, Table};
 use crate::geometry::position::{Position, SegmentId};
@@ -15,6 +14,23 @@ pub(super) fn some_layer(table: &Table, dice: Dice<'_>) -> LayerId {
         1 => LayerId(number(dice(40), dice) as u32),
         _ => table.layers.get(dice(table.layers.len() as u64) as usize).map_or(LayerId(1), |layer| layer.id),
     }
+}
+
+/// An entry that may be in the map.
+pub(super) fn some_entry(old: MapEntry, table: &Table, dice: Dice<'_>) -> MapEntry {
+    let segment = |dice: Dice<'_>| table.segments.get(dice(table.segments.len() as u64) as usize);
+    let position = match dice(6) {
+        0 => dice(4),
+        1 => number(old.position.0, dice),
+        2 => dice(1 << 40) << 24 | 1 << 16,
+        3 => old.position.0 ^ 1 << dice(16),
+        4 => segment(dice).map_or(0, |segment| {
+            u64::from(segment.columns.id.0) << 32 | dice(20) << 16 | dice(20) << 8 | dice(20)
+        }),
+        _ => old.position.0 & 0xFFFF_FFFF | (1 + dice(64)) << 32,
+    };
+    let crc = if dice(3) == 0 { some_layer(table, dice).0 } else { old.crc };
+    MapEntry { position: Position(position), crc }
 }
 
 /// Makes a count higher or lower than correct.

@@ -30,7 +30,7 @@ pub struct Elsewhere {
 
 /// The content of one block that a reference names.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct ReferencedContent {
     pub reference: Reference,
     pub content: Bytes,
 }

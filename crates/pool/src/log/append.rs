@@ -12,7 +12,7 @@ use crate::geometry::position::SegmentId;
 use crate::lane::Lane;
 use crate::layers::names::FORWARDS;
 use crate::log::batch::{Built, build};
-use crate::log::queue::{Batch, IN_FLIGHT_MAX, PENDING_MAX, Pending, Rider};
+use crate::log::queue::{Batch, BatchedEntry, IN_FLIGHT_MAX, PENDING_MAX, Pending};
 use crate::space::segments::SegmentState;
 
 impl Lane {
@@ -119,16 +119,16 @@ impl Lane {
                 .into_iter()
                 .partition(|pending| which(&pending.entry));
         self.log.borrow_mut().pending = kept.into();
-        self.refuse(given_up.into_iter().map(Pending::into_rider));
+        self.refuse(given_up.into_iter().map(Pending::into_batched));
     }
 
     /// Refuses entries for want of space; they are in no queue and no batch any more.
-    pub(crate) fn refuse(&self, entries: impl Iterator<Item = (Entry, Rider)>) {
-        for (entry, rider) in entries {
-            self.log.borrow_mut().settle(&entry, rider.serial);
-            self.take_back(u64::from(rider.promised));
-            self.unpin_for(&entry, rider.pinned);
-            rider.ticket.give_up_one(LaneError::OutOfSpace);
+    pub(crate) fn refuse(&self, entries: impl Iterator<Item = (Entry, BatchedEntry)>) {
+        for (entry, batched) in entries {
+            self.log.borrow_mut().settle(&entry, batched.serial);
+            self.take_back(u64::from(batched.promised));
+            self.unpin_for(&entry, batched.pinned);
+            batched.ticket.give_up_one(LaneError::OutOfSpace);
         }
         self.committed.notify();
     }
@@ -224,10 +224,10 @@ impl Lane {
     }
 
     fn start_batch(self: &Rc<Self>, built: Built) {
-        let Built { header, riders, data, durable, writes } = built;
+        let Built { header, batched, data, durable, writes } = built;
         let batch = Rc::new(Batch {
             header: RefCell::new(header),
-            riders: RefCell::new(riders),
+            batched: RefCell::new(batched),
             data: RefCell::new(data),
             durable: Cell::new(durable),
             written: Cell::new(false),
@@ -313,7 +313,7 @@ impl Lane {
 
     /// Commits a batch: it is on the drives, and so are all before it.
     fn commit(&self, batch: &Batch) {
-        let (header, riders) = (batch.header.borrow(), batch.riders.borrow());
+        let (header, batched) = (batch.header.borrow(), batch.batched.borrow());
         let sequence = header.sequence;
         {
             let mut log = self.log.borrow_mut();
@@ -330,13 +330,13 @@ impl Lane {
             self.health.forget_full(self.io.now());
         }
         let mut slot = 0;
-        for (entry, rider) in header.entries.iter().zip(riders.iter()) {
+        for (entry, batched) in header.entries.iter().zip(batched.iter()) {
             let placed = entry.crc().map(|crc| {
                 slot += 1;
                 crate::format::page::MapEntry { position: header.position(slot - 1), crc }
             });
             self.apply(entry, placed, sequence);
-            self.finish_rider(entry, rider, placed);
+            self.finish_batched(entry, batched, placed);
             if entry.may_free() {
                 self.relieve();
             }
@@ -346,14 +346,19 @@ impl Lane {
         }
     }
 
-    fn finish_rider(&self, entry: &Entry, rider: &Rider, placed: Option<crate::format::page::MapEntry>) {
-        self.log.borrow_mut().settle(entry, rider.serial);
-        self.take_back(u64::from(rider.promised));
-        self.unpin_for(entry, rider.pinned);
-        if let (Some(tag), Some(placed)) = (rider.tag, placed) {
-            rider.ticket.placed.borrow_mut().push((tag, placed));
+    fn finish_batched(
+        &self,
+        entry: &Entry,
+        batched: &BatchedEntry,
+        placed: Option<crate::format::page::MapEntry>,
+    ) {
+        self.log.borrow_mut().settle(entry, batched.serial);
+        self.take_back(u64::from(batched.promised));
+        self.unpin_for(entry, batched.pinned);
+        if let (Some(tag), Some(placed)) = (batched.tag, placed) {
+            batched.ticket.placed.borrow_mut().push((tag, placed));
         }
-        rider.ticket.complete_one();
+        batched.ticket.complete_one();
     }
 }
 

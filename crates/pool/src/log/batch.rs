@@ -9,7 +9,7 @@ use bytes::Bytes;
 use crate::format::header::{BatchHeader, Entry};
 use crate::geometry::layout::Layout;
 use crate::geometry::protection::Shape;
-use crate::log::queue::{Pending, Rider, Source};
+use crate::log::queue::{BatchedEntry, Pending, Source};
 
 /// The data for one column, from the batch's first row on.
 pub(crate) struct ColumnWrite {
@@ -21,7 +21,7 @@ pub(crate) struct ColumnWrite {
 /// A built batch.
 pub(crate) struct Built {
     pub header: BatchHeader,
-    pub riders: Vec<Rider>,
+    pub batched: Vec<BatchedEntry>,
     /// Data blocks of the entries, in order.
     pub data: Bytes,
     pub durable: bool,
@@ -34,7 +34,7 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
     header.rows = shape.rows_for(blocks).max(1) as u8;
     let durable = taken.iter().any(|pending| pending.durable);
     let mut data = AlignedBuffer::uncleared(blocks);
-    let mut riders = Vec::with_capacity(taken.len());
+    let mut batched = Vec::with_capacity(taken.len());
     let mut slot = 0;
     for pending in taken {
         let mut entry = pending.entry;
@@ -52,11 +52,11 @@ pub(crate) fn build(shape: Shape, mut header: BatchHeader, taken: Vec<Pending>) 
             entry.set_crc(crc);
         }
         header.entries.push(entry);
-        riders.push(pending.into_rider().1);
+        batched.push(pending.into_batched().1);
     }
     let data = data.into_bytes();
     let writes = writes(shape, &header, &data);
-    Built { header, riders, data, durable, writes }
+    Built { header, batched, data, durable, writes }
 }
 
 /// The data for a batch's columns.
@@ -76,30 +76,30 @@ pub(crate) fn header_columns(shape: Shape, header: &BatchHeader) -> Vec<usize> {
 /// Removes entries from a batch, whose length does not change. Returns what was removed.
 pub(crate) fn take_out(
     header: &mut BatchHeader,
-    riders: &mut Vec<Rider>,
+    batched: &mut Vec<BatchedEntry>,
     data: &mut Bytes,
     which: impl Fn(&Entry) -> bool,
-) -> Vec<(Entry, Rider)> {
+) -> Vec<(Entry, BatchedEntry)> {
     let (mut taken, mut kept_riders) = (Vec::new(), Vec::new());
     let (entries, old) = (std::mem::take(&mut header.entries), std::mem::take(data));
     let mut kept = Vec::new();
     let mut slot = 0;
-    for (entry, rider) in entries.into_iter().zip(riders.drain(..)) {
+    for (entry, batched) in entries.into_iter().zip(batched.drain(..)) {
         let at = slot * BLOCK_BYTES;
         slot += usize::from(entry.has_data());
         if which(&entry) {
-            taken.push((entry, rider));
+            taken.push((entry, batched));
             continue;
         }
         if entry.has_data() {
             kept.push(old.slice(at..at + BLOCK_BYTES));
         }
         header.entries.push(entry);
-        kept_riders.push(rider);
+        kept_riders.push(batched);
     }
     let mut blocks = AlignedBuffer::uncleared(kept.len());
     kept.iter().enumerate().for_each(|(slot, block)| blocks.block_mut(slot).copy_from_slice(block));
-    (*data, *riders) = (blocks.into_bytes(), kept_riders);
+    (*data, *batched) = (blocks.into_bytes(), kept_riders);
     taken
 }
 

@@ -204,14 +204,14 @@ impl Pending {
     }
 
     /// The remainder without the data.
-    pub fn into_rider(self) -> (Entry, Rider) {
+    pub fn into_batched(self) -> (Entry, BatchedEntry) {
         let Pending { entry, ticket, tag, pinned, promised, serial, .. } = self;
-        (entry, Rider { ticket, tag, pinned, promised, serial })
+        (entry, BatchedEntry { ticket, tag, pinned, promised, serial })
     }
 }
 
 /// The remainder of a pending entry after its batch is built.
-pub(crate) struct Rider {
+pub(crate) struct BatchedEntry {
     pub ticket: Rc<Ticket>,
     pub tag: Option<usize>,
     pub pinned: Option<PageKey>,
@@ -223,7 +223,7 @@ pub(crate) struct Rider {
 pub(crate) struct Batch {
     pub header: RefCell<BatchHeader>,
     /// One per entry of the header, in order.
-    pub riders: RefCell<Vec<Rider>>,
+    pub batched: RefCell<Vec<BatchedEntry>>,
     /// Data blocks of the entries, in order.
     pub data: RefCell<Bytes>,
     pub durable: Cell<bool>,
@@ -349,8 +349,8 @@ impl Log {
             pending.ticket.fail(LaneError::Unavailable);
         }
         for batch in self.in_flight.drain(..) {
-            for rider in batch.riders.borrow().iter() {
-                rider.ticket.fail(LaneError::Unavailable);
+            for batched in batch.batched.borrow().iter() {
+                batched.ticket.fail(LaneError::Unavailable);
             }
         }
     }

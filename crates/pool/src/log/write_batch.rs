@@ -26,7 +26,7 @@ use crate::format::table::SegmentColumns;
 use crate::geometry::position::SegmentId;
 use crate::lane::Lane;
 use crate::log::batch::{ColumnWrite, header_columns, take_out, writes};
-use crate::log::queue::{Batch, Rider};
+use crate::log::queue::{Batch, BatchedEntry};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Written {
@@ -178,21 +178,21 @@ impl Lane {
     }
 
     /// Removes the refusable entries from a batch.
-    fn take_refusable(&self, batch: &Batch) -> Vec<(Entry, Rider)> {
+    fn take_refusable(&self, batch: &Batch) -> Vec<(Entry, BatchedEntry)> {
         if self.life.is_recovering() {
             return Vec::new();
         }
-        let (mut header, mut riders) = (batch.header.borrow_mut(), batch.riders.borrow_mut());
+        let (mut header, mut batched) = (batch.header.borrow_mut(), batch.batched.borrow_mut());
         // the batch that replaces it must survive a power loss
         batch.durable.set(true);
-        take_out(&mut header, &mut riders, &mut batch.data.borrow_mut(), |entry| self.may_be_refused(entry))
+        take_out(&mut header, &mut batched, &mut batch.data.borrow_mut(), |entry| self.may_be_refused(entry))
     }
 
     /// Reports the refused entries, which are in no batch any more.
-    fn tell_refused(&self, refused: Vec<(Entry, Rider)>) {
+    fn tell_refused(&self, refused: Vec<(Entry, BatchedEntry)>) {
         match self.has_ended() {
             _ if refused.is_empty() => {}
-            true => refused.iter().for_each(|(_, rider)| rider.ticket.fail(LaneError::Unavailable)),
+            true => refused.iter().for_each(|(_, batched)| batched.ticket.fail(LaneError::Unavailable)),
             false => self.refuse(refused.into_iter()),
         }
     }

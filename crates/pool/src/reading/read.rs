@@ -15,7 +15,7 @@ use crate::format::page::MapEntry;
 use crate::geometry::layout::Layout;
 use crate::geometry::position::Position;
 use crate::lane::Lane;
-use crate::layers::references::{Elsewhere, Known, elsewhere, filled};
+use crate::layers::references::{Elsewhere, ReferencedContent, elsewhere, filled};
 use crate::log::queue::{Pending, Source, Ticket};
 use crate::map::pages::SegmentPins;
 use crate::map::tree::leaf;
@@ -38,7 +38,7 @@ pub(crate) struct Read {
 }
 
 /// What was read, with the known content of blocks that are elsewhere filled in.
-pub(crate) fn with_known(read: Read, known: &[Known]) -> Result<Payload, LaneError> {
+pub(crate) fn with_known(read: Read, known: &[ReferencedContent]) -> Result<Payload, LaneError> {
     if read.elsewhere.is_empty() {
         return Ok(read.pieces);
     }
@@ -259,7 +259,10 @@ mod tests {
         let parts = elsewhere(&entries);
         assert_eq!(parts, [Elsewhere { first: 1, blocks: 2, to }]);
         let read = || Read { pieces: vec![0; 3 * BLOCK_BYTES].into(), elsewhere: parts.clone() };
-        let known = |reference, byte: u8| Known { reference, content: Bytes::from(vec![byte; BLOCK_BYTES]) };
+        let known = |reference, byte: u8| ReferencedContent {
+            reference,
+            content: Bytes::from(vec![byte; BLOCK_BYTES]),
+        };
         let all = [known(to, 1), known(to.plus(1), 2)];
         let whole = with_known(read(), &all).expect("all is known").to_vec();
         assert_eq!((whole[0], whole[BLOCK_BYTES], whole[2 * BLOCK_BYTES]), (0, 1, 2));

@@ -21,7 +21,7 @@ use crate::layers::names::CATALOG_LAYER;
 use crate::log::queue::{Pending, Source, Ticket};
 use crate::map::pages::{Entries, Resolved};
 use crate::map::tree::{leaf, within_leaf};
-use crate::requests::holds::HoldId;
+use crate::requests::hold_table::HoldId;
 
 /// Blocks of one leaf page that may be appended now: the page is in memory, and space is promised for new blocks.
 pub(crate) struct Admitted {

@@ -20,7 +20,7 @@ use crate::error::LaneError;
 use crate::lane::Lane;
 use crate::log::queue::Ticket;
 use crate::reading::read::Read;
-use crate::requests::holds::HoldId;
+use crate::requests::hold_table::HoldId;
 
 impl Lane {
     /// Waits until nobody holds one of the blocks. Entries appended in the same step conflict with no hold.

@@ -12,11 +12,11 @@ use crate::format::header::Entry;
 use crate::geometry::reference::Reference;
 use crate::lane::Lane;
 use crate::layers::names::FORWARDS;
-use crate::layers::references::{Elsewhere, Known, OwnedRun};
+use crate::layers::references::{Elsewhere, OwnedRun, ReferencedContent};
 use crate::log::queue::{Pending, Ticket};
 use crate::map::tree::height_for;
 use crate::reading::read::Read;
-use crate::requests::holds::HoldId;
+use crate::requests::hold_table::HoldId;
 
 /// A request. Blocks are the lane's own, of 4 KiB; ranges lie within the layer.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub enum LaneRequest {
         block: u64,
         offset_bytes: usize,
         data: Payload,
-        known: Vec<Known>,
+        known: Vec<ReferencedContent>,
         durable: bool,
     },
     Unmap {
@@ -57,7 +57,7 @@ pub enum LaneRequest {
         /// Boxed because it is rare, and every request is as large as this one.
         expected: Box<Payload>,
         data: Payload,
-        known: Vec<Known>,
+        known: Vec<ReferencedContent>,
         durable: bool,
     },
     /// Prevents others from changing blocks until the release, which must follow. → [`LaneOutput::Held`]

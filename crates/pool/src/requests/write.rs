@@ -15,11 +15,11 @@ use crate::format::header::Entry;
 use crate::format::page::PageKey;
 use crate::geometry::position::Position;
 use crate::lane::Lane;
-use crate::layers::references::Known;
+use crate::layers::references::ReferencedContent;
 use crate::log::queue::{Blocks, Pending, Source, Ticket};
 use crate::map::tree::{leaf, within_leaf};
 use crate::reading::read::with_known;
-use crate::requests::holds::HoldId;
+use crate::requests::hold_table::HoldId;
 
 impl Lane {
     /// Checks that a layer may be written.
@@ -80,7 +80,7 @@ impl Lane {
         block: u64,
         offset_bytes: usize,
         data: &Payload,
-        known: &[Known],
+        known: &[ReferencedContent],
         durable: bool,
     ) -> Result<(), LaneError> {
         assert!(offset_bytes + data.len() <= BLOCK_BYTES);
@@ -97,7 +97,7 @@ impl Lane {
         self: &Rc<Self>,
         layer: LayerId,
         block: u64,
-        known: &[Known],
+        known: &[ReferencedContent],
         durable: bool,
         change: impl Fn(&Bytes) -> Result<Bytes, LaneError>,
     ) -> Result<(), LaneError> {
@@ -154,7 +154,7 @@ impl Lane {
         block: u64,
         offset_bytes: usize,
         (expected, data): (&Payload, &Payload),
-        known: &[Known],
+        known: &[ReferencedContent],
         durable: bool,
     ) -> Result<(), LaneError> {
         assert!(expected.len() == data.len() && !data.is_empty());

@@ -8,7 +8,7 @@ use task::join_all;
 
 use super::{PAGE, Piece, PoolVolume};
 use crate::error::LaneError;
-use crate::layers::references::{Elsewhere, Known, filled};
+use crate::layers::references::{Elsewhere, ReferencedContent, filled};
 use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 
 /// How often a request restarts because a referred block is gone or has changed.
@@ -43,14 +43,14 @@ impl PoolVolume {
     }
 
     /// The content of a piece's blocks that are references.
-    async fn known(&self, piece: &Piece) -> Result<Vec<Known>, LaneError> {
+    async fn known(&self, piece: &Piece) -> Result<Vec<ReferencedContent>, LaneError> {
         let (pieces, elsewhere) = self.read_own(piece).await?;
         let whole = self.filled(piece, pieces, elsewhere.clone()).await?;
         let blocks = elsewhere.iter().flat_map(|part| (0..part.blocks).map(move |index| (part, index)));
         let known = blocks.map(|(part, index)| {
             let at = (part.first + index) * BLOCK_BYTES;
             let content = Bytes::from(whole.slice(at..at + BLOCK_BYTES).to_vec());
-            Known { reference: part.to.plus(index as u64), content }
+            ReferencedContent { reference: part.to.plus(index as u64), content }
         });
         Ok(known.collect())
     }

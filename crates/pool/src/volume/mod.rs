@@ -22,7 +22,7 @@ use crate::error::{LaneError, block_error};
 use crate::format::page::PAGE_ENTRIES;
 use crate::lane::Lane;
 use crate::reading::read::zeros;
-use crate::requests::holds::HoldId;
+use crate::requests::hold_table::HoldId;
 use crate::requests::request::{LaneOutput, LaneRequest, LaneResult};
 
 pub use copy::{CopyRange, Survey};

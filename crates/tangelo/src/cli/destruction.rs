@@ -1,4 +1,4 @@
-//! What every command takes that cannot be undone.
+//! The options of all commands that cannot be undone.
 
 use clap::Args;
 

@@ -1,4 +1,4 @@
-//! `tangelo events`, and the moments that can be named there.
+//! `tangelo events`, and the points in time that it accepts.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! The options of `tangelo pool set`: those of the table of settings.
+//! The options of `tangelo pool set`, which follow from the table of settings.
 
 use catalog::{POOL_SETTINGS, PoolSetting, Unit};
 use clap::error::Error;

@@ -1,4 +1,4 @@
-//! A change on its way: tried first where it cannot be undone, and asked about.
+//! Changes that cannot be undone: a dry run first, then a question, then the change.
 
 use std::io::{BufRead, IsTerminal, Write};
 

@@ -1,4 +1,4 @@
-//! Shows events: those that were, and with `--follow` each further one when it happens.
+//! Shows past events, and with `--follow` each new one when it happens.
 
 use std::io::{self, Write};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The commands that show one thing.
+//! The commands that show a single object.
 
 use control::client::{Server, path_piece};
 use control::rest::*;

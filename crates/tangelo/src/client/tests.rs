@@ -1,4 +1,4 @@
-//! Every command's output, kept as snapshots, against a real server before an array that is not there.
+//! Every command's output, kept as snapshots. The server is real, the array behind it a fake.
 //!
 //! `INSTA_UPDATE=always cargo test -p tangelo` writes them anew; look at the difference before committing.
 
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Parser;
 use control::config::Config;
-use control::events::{Earlier, EventLog};
+use control::events::{EventLog, KeptEvents};
 use control::fake::{FakeArray, degraded, healthy};
 use control::server::{Listeners, serve};
 use insta::assert_snapshot;
@@ -31,7 +31,7 @@ pub(super) fn start(status: api::ArrayStatus) -> Fixture {
     let (stop, stopped) = watch::channel(false);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let listeners = runtime.block_on(Listeners::open(&config)).unwrap();
-    let events = Arc::new(EventLog::new(Earlier::default()));
+    let events = Arc::new(EventLog::new(KeptEvents::default()));
     runtime.spawn(serve(listeners, array.clone(), events.clone(), stopped));
     Fixture { directory, array, events, _stop: stop, _runtime: runtime }
 }

@@ -1,7 +1,7 @@
 //! Exports a volume into a file, and imports a file into a volume. Holes stay holes on the way.
 //!
-//! What always holds: a file gets its name when all of the export is in it and durable; before, it is called
-//! `FILE.CONTENT.part`, where `CONTENT` says what it is a part of. An export of a snapshot goes on behind what its part holds.
+//! What always holds: a file gets its name when it holds the whole export and is durable. Until then it is called
+//! `FILE.CONTENT.part`; `CONTENT` identifies the content. An export of a snapshot resumes at the end of its part.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};

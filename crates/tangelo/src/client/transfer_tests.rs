@@ -1,4 +1,4 @@
-//! Exports and imports by the command line, against a real server before an array that is not there.
+//! Exports and imports by the command line, against a real server with a fake array.
 
 use std::os::unix::fs::MetadataExt;
 

@@ -1,4 +1,4 @@
-//! The commands of drives' life, scrubbing and pools' settings.
+//! The commands for adding, removing and replacing drives, for scrubs, and for pools' settings.
 
 use std::path::PathBuf;
 

@@ -10,7 +10,7 @@ use control::server::Token;
 use super::{Failure, cores, memory};
 use crate::cli;
 
-/// Exit code 0 where a start would get as far as the drives, 1 where it would, but something deserves a look, else 2.
+/// Exit code 0 if a start would get as far as the drives, 1 where it would, but something deserves a look, else 2.
 pub fn run(serve: &cli::Serve) -> ExitCode {
     match look(serve) {
         Ok((lines, doubts)) => {

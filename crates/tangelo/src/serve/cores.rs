@@ -1,11 +1,11 @@
-//! Which cores the shards run on, and whether they can.
+//! The cores that the shards run on, and whether this process may use them.
 
 use control::config::{Config, Cores};
 use rustix::thread::{CpuSet, sched_getaffinity};
 
 use super::Failure;
 
-/// How many shards, and the cores that they are pinned to: none where the system may choose.
+/// How many shards, and the cores that they are pinned to: none if the system may choose.
 pub fn of_shards(config: &Config) -> Result<(u16, Vec<usize>), Failure> {
     let (count, list) = match &config.cores {
         Cores::All => (std::thread::available_parallelism().map_or(1, |cores| cores.get()), Vec::new()),

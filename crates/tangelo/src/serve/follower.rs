@@ -1,7 +1,7 @@
 //! Takes events from shard 0 as they happen: into the journal, then to the log and the clients of the API.
 //!
-//! One request for events is always at shard 0, which answers it when there is one. Where the journal is slow, events
-//! wait on shard 0, which drops the oldest when there are too many.
+//! One request for events is always at shard 0, which answers it when there is one. If the journal is slow, events wait
+//! on shard 0, which drops the oldest when there are too many.
 
 use std::sync::Arc;
 use std::time::Duration;

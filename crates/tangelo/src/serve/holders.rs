@@ -1,4 +1,4 @@
-//! Who else has a drive: said at once at a start, because the pool itself can only tell that somebody has, after a while.
+//! Reports at a start which other process has locked a drive. The pool itself notices only later, and not which process.
 //!
 //! Every daemon locks its drives (flock), and the kernel lists all locks with their processes (proc(5), `/proc/locks`).
 

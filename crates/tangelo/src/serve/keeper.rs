@@ -1,7 +1,7 @@
 //! Keeps the head's copy of the catalog, on a thread of its own so that no shard waits for a disk.
 //!
-//! What shard 0 says arrives in order: a catalog to save, then the answer to the command that changed it. So an
-//! answer goes out only when the copy is safe, or says that it is not.
+//! Messages of shard 0 arrive in order: a catalog to save, then the answer to the command that changed it. So an answer
+//! is sent only when the copy is durable, or it reports that the copy is not.
 
 use std::io;
 use std::path::PathBuf;

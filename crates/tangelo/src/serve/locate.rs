@@ -1,5 +1,5 @@
-//! The light of a drive's bay, where the enclosure tells the kernel of one (SES-3; `locate` in
-//! Documentation/ABI/testing/sysfs-class-enclosure). Everything else blinks by being read.
+//! The locate light of a drive's bay, if the enclosure reports one to the kernel (SES-3; `locate` in
+//! Documentation/ABI/testing/sysfs-class-enclosure). For other drives, reads make the activity light blink.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! The array as the control plane reaches it: commands go into shard 0's mailbox, and requests of transfers into that of
-//! their shard, each with the way back for its answer.
+//! their shard, each with the channel for its answer.
 
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Starting fails with one line that says what is wrong and what to do; once hosts are served, only a signal or
-//! a bug ends it. Being killed at any moment loses nothing that was acknowledged.
+//! a bug ends it. If it is killed at any moment, nothing that was acknowledged is lost.
 
 mod check;
 mod cores;

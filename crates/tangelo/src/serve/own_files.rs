@@ -1,4 +1,5 @@
-//! The head's own files are no drives: exported or overwritten, they would give away secrets, or what the array is.
+//! Keeps the head's own files from being used as drives: an export would give away secrets, a write would destroy the
+//! configuration or the state.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

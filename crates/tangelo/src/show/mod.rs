@@ -1,4 +1,4 @@
-//! Answers of the array as people read them. What programs read is the answer's JSON itself.
+//! Formats the array's answers for people. Programs read the JSON.
 
 mod events;
 mod lists;

@@ -1,4 +1,4 @@
-//! One thing as people read it: its line of the list, then what belongs to it.
+//! Formats a single object: its line of the list, then what belongs to it.
 
 use api::*;
 use base::units::Size;

@@ -4,15 +4,7 @@ use std::collections::BTreeMap;
 
 use api::{Health, Metrics};
 
-use super::family::{Family, Kind, Samples, Sink, Unit};
-
-pub(super) fn level(health: Health) -> u64 {
-    match health {
-        Health::Healthy => 0,
-        Health::Degraded => 1,
-        Health::Offline => 2,
-    }
-}
+use super::family::{Family, Kind, Samples, Sink, Unit, level};
 
 fn severity(health: Health) -> &'static str {
     match health {

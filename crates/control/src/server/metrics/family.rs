@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use api::{DriveStatus, LaneMetrics, Metrics, PoolStatus};
+use api::{DriveStatus, Health, LaneMetrics, Metrics, PoolStatus};
 use base::LatencyHistogram;
-use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry;
@@ -99,7 +98,7 @@ impl Family {
         format!("tangelo_{}{unit}{}{total}", self.name, self.unit.word())
     }
 
-    fn encode(&self, metrics: &Metrics, encoder: &mut DescriptorEncoder) -> fmt::Result {
+    pub(super) fn encode(&self, metrics: &Metrics, encoder: &mut DescriptorEncoder) -> fmt::Result {
         let unit = self.unit.of_library();
         let encoder =
             encoder.encode_descriptor(self.name, self.help, unit.as_ref(), self.kind.of_library())?;
@@ -194,16 +193,6 @@ fn seconds_of(time: base::Nanos) -> f64 {
     if time == base::Nanos::MAX { f64::INFINITY } else { time.0 as f64 / 1e9 }
 }
 
-/// All families with the values of one moment.
-#[derive(Debug)]
-pub(super) struct Snapshot(pub(super) Metrics);
-
-impl Collector for Snapshot {
-    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
-        super::families().try_for_each(|family| family.encode(&self.0, &mut encoder))
-    }
-}
-
 /// The drives that have a path, with the pool of each. A path is named once: one that a pool still calls its own may be
 /// there again as another drive.
 pub(super) fn drives(metrics: &Metrics) -> Vec<(&DriveStatus, &str)> {
@@ -211,4 +200,12 @@ pub(super) fn drives(metrics: &Metrics) -> Vec<(&DriveStatus, &str)> {
     let all = metrics.pools.iter().flat_map(|pool| &pool.drives).chain(&metrics.drives);
     let named = all.map(|drive| (drive, drive.pool.as_deref().unwrap_or_default()));
     named.filter(|(drive, pool)| !drive.path.is_empty() && seen.insert((&drive.path, *pool))).collect()
+}
+
+pub(super) fn level(health: Health) -> u64 {
+    match health {
+        Health::Healthy => 0,
+        Health::Degraded => 1,
+        Health::Offline => 2,
+    }
 }

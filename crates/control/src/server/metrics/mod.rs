@@ -1,13 +1,13 @@
-//! The figures of the array for Prometheus and whatever else reads OpenMetrics.
+//! The metrics of the array, for Prometheus and everything else that reads OpenMetrics.
 //!
 //! ```text
 //!   Command::Metrics ─► api::Metrics ─► FAMILIES (one row: name, unit, type, help, samples) ─► prometheus-client ─► text
 //!                                          └────► docs/metrics.md
 //! ```
 //!
-//! A family is a row of a table in `array.rs`, `pools.rs` or `loads.rs`. What always holds: names are those of the
-//! conventions (base units, `_total` for counters); a series depends on what the array has, never on a session, so a host
-//! that logs in again makes no new series.
+//! A family is a row of a table in `array.rs`, `pools.rs` or `loads.rs`. What always holds: names follow
+//! Prometheus' conventions (base units, `_total` for counters). A series never depends on a session, so a host that logs
+//! in again makes no new series.
 
 mod array;
 #[cfg(test)]
@@ -18,13 +18,16 @@ mod pools;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+
 use api::Metrics;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use prometheus_client::encoding::{prometheus_text, text};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, prometheus_text, text};
 use prometheus_client::registry::Registry;
 
-use self::family::{Family, Snapshot};
+use self::family::Family;
 
 /// All families, in the order of the page.
 fn families() -> impl Iterator<Item = &'static Family> {
@@ -32,6 +35,16 @@ fn families() -> impl Iterator<Item = &'static Family> {
         .into_iter()
         .flatten()
         .chain(loads::families())
+}
+
+/// All families with the values of one moment.
+#[derive(Debug)]
+struct Snapshot(Metrics);
+
+impl Collector for Snapshot {
+    fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
+        families().try_for_each(|family| family.encode(&self.0, &mut encoder))
+    }
 }
 
 /// A format that scrapers read.

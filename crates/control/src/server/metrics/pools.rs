@@ -2,9 +2,8 @@
 
 use api::{DriveState, DriveStatus, Metrics, PoolDriveMetrics, PoolStatus};
 
-use super::array::level;
 use super::family::Samples::{Any, Lanes, Pools, SomePools};
-use super::family::{Family, Kind, Samples, Sink, Unit, drives};
+use super::family::{Family, Kind, Samples, Sink, Unit, drives, level};
 
 const fn pool(name: &'static str, unit: Unit, help: &'static str, samples: Samples) -> Family {
     Family { name, unit, kind: Kind::Gauge, help, labels: &["pool"], samples }

@@ -1,4 +1,4 @@
-//! The page of an array that is not there.
+//! The page of a fake array.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What the place of a volume's blocks depends on, seen from one shard.
+//! How a shard reaches the blocks of a volume, and everything that this depends on.
 
 use base::{Epoch, LayerId, PoolId, ShardId, VolumeId};
 use block::Geometry;
@@ -10,13 +10,13 @@ use crate::replica::Replica;
 
 /// Everything that a target depends on: as long as it is equal, the target is kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Recipe {
+pub(crate) struct TargetPlan {
     pub(crate) geometry: Geometry,
-    pub(crate) source: Source,
+    pub(crate) backing: Backing,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Source {
+pub(crate) enum Backing {
     Null,
     Memory,
     /// With the end of the device.
@@ -35,28 +35,28 @@ pub(crate) enum Source {
     Offline,
 }
 
-impl Source {
-    pub(crate) fn is_same_drive(&self, other: &Source) -> bool {
-        let drive = |source: &Source| match source {
-            Source::Raw { drive, .. } => Some(*drive),
+impl Backing {
+    pub(crate) fn is_same_drive(&self, other: &Backing) -> bool {
+        let drive = |backing: &Backing| match backing {
+            Backing::Raw { drive, .. } => Some(*drive),
             _ => None,
         };
         drive(self) == drive(other)
     }
 
     /// Whether both are the same lanes of a pool, opened in the same epoch.
-    pub(crate) fn is_where(&self, other: &Source) -> bool {
-        let place = |source: &Source| match source {
-            Source::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
+    pub(crate) fn is_where(&self, other: &Backing) -> bool {
+        let place = |backing: &Backing| match backing {
+            Backing::Pool { pool, lanes, epoch, .. } => Some((*pool, *lanes, *epoch)),
             _ => None,
         };
         place(self).is_some() && place(self) == place(other)
     }
 }
 
-impl Recipe {
+impl TargetPlan {
     /// What the target of a volume on `shard` of `shards` depends on.
-    pub(crate) fn of(volume: &catalog::Volume, replica: &Replica, shard: ShardId, shards: u16) -> Recipe {
+    pub(crate) fn of(volume: &catalog::Volume, replica: &Replica, shard: ShardId, shards: u16) -> TargetPlan {
         let geometry = Geometry {
             block_bytes: volume.block_bytes,
             blocks: volume.size_bytes / u64::from(volume.block_bytes),
@@ -64,25 +64,25 @@ impl Recipe {
             write_back: volume.write_back,
         };
         let home = home(volume.id, shards);
-        let source = match &volume.backing {
-            VolumeKind::Null {} => Source::Null,
-            VolumeKind::Memory {} if home == shard => Source::Memory,
-            VolumeKind::Memory {} => Source::Remote(home),
+        let backing = match &volume.backing {
+            VolumeKind::Null {} => Backing::Null,
+            VolumeKind::Memory {} if home == shard => Backing::Memory,
+            VolumeKind::Memory {} => Backing::Remote(home),
             VolumeKind::Raw { .. } => match replica.raw_drive(volume.id) {
-                Some((drive, info)) if home == shard => Source::Raw { drive, end_bytes: info.end_bytes },
-                Some(_) => Source::Remote(home),
-                None => Source::Offline,
+                Some((drive, info)) if home == shard => Backing::Raw { drive, end_bytes: info.end_bytes },
+                Some(_) => Backing::Remote(home),
+                None => Backing::Offline,
             },
             VolumeKind::Pool { pool, layer } => match replica.pools.iter().find(|(id, ..)| id == pool) {
                 Some(&(pool, lanes, epoch)) => {
                     let (layer, dealt_as) =
                         (pool_layer(*layer), pool_layer(volume.dealt_as.unwrap_or(*layer)));
-                    Source::Pool { pool, lanes, epoch, layer, dealt_as }
+                    Backing::Pool { pool, lanes, epoch, layer, dealt_as }
                 }
-                None => Source::Offline,
+                None => Backing::Offline,
             },
         };
-        Recipe { geometry, source }
+        TargetPlan { geometry, backing }
     }
 }
 
