@@ -70,7 +70,13 @@ const ROOMS: [(&str, &[&str]); 28] = [
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
-    ("fuzz", &["api", "base", "block", "catalog", "control", "iscsi", "mirror", "pair", "pool", "scsi", "sim", "wire"]),
+    (
+        "fuzz",
+        &[
+            "api", "base", "block", "catalog", "control", "iscsi", "mirror", "pair", "pool", "scsi", "sim",
+            "wire",
+        ],
+    ),
     ("xtask", &["base", "iscsi", "wire"]),
 ];
 

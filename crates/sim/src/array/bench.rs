@@ -105,11 +105,9 @@ impl ArrayBench {
         who: Who,
     ) -> ArrayBench {
         orders.add_spares(&plan, world);
-        let drives: Vec<DriveNumber> =
-            plan.drives.iter().map(|options| world.add_drive(options.clone())).collect();
-        for options in &who.second {
-            world.add_drive(options.clone());
-        }
+        let add = |options: &DriveOptions| world.add_drive(options.clone());
+        let drives: Vec<DriveNumber> = plan.drives.iter().map(add).collect();
+        who.second.iter().map(add).for_each(drop);
         let heads = who.two_heads.then(|| TwoHeads::new(world, &plan.drives, &drives));
         for volume in &plan.volumes {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
