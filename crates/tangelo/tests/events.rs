@@ -12,13 +12,14 @@ use serde_json::Value;
 
 use common::{Head, PATIENCE, PROGRAM, drives};
 
-/// The codes of all events, which have no gap.
+/// The codes of all events, which have no gap but for the numbers that a start skips if the journal did not end in order.
 fn codes(head: &Head) -> Vec<String> {
     let answer = head.done("events --since 1970-01-01");
     assert_eq!(answer["dropped"], 0);
     let events = answer["events"].as_array().unwrap();
     for (index, event) in events.iter().enumerate() {
-        assert_eq!(event["sequence"], index as u64 + 1, "{event}");
+        let number = event["sequence"].as_u64().unwrap() % base::limits::EVENT_NUMBERS_SKIPPED;
+        assert_eq!(number, index as u64 + 1, "{event}");
     }
     events.iter().map(|event| event["code"].as_str().unwrap().to_owned()).collect()
 }
@@ -64,6 +65,11 @@ fn events_are_kept_over_stops_and_kills() {
     let third = codes(&head);
     assert_eq!(third[..told.len()], told, "what was told is kept");
     assert_eq!((count(&third, "daemon-started"), count(&third, "daemon-stopped")), (3, 1), "{third:?}");
+    let newest = head.done("events --since 1970-01-01")["newest"].as_u64().unwrap();
+    assert!(
+        newest > base::limits::EVENT_NUMBERS_SKIPPED,
+        "a kill may have used numbers that nobody knows: {newest}"
+    );
     daemon.stop();
 }
 
