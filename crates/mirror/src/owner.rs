@@ -221,6 +221,7 @@ impl Mirror {
                     twin.state = TwinState::Sound;
                     // the new drive has no record yet
                     self.tell_synchrony();
+                    self.end_what_is_done();
                 }
             }
             // the partner's copy has there what it had: as little use as the own one, until the pool writes it anew
@@ -280,6 +281,7 @@ impl Mirror {
             self.twins.values_mut().for_each(Twin::lacks_what_is_marked);
             self.copy_again();
             self.out.push(Order::Reconnect);
+            self.rule = rule;
             self.stop_waiting_for_far(|_| true);
         }
         self.rule = rule;
@@ -339,10 +341,8 @@ impl Mirror {
         twin.state = TwinState::Out;
         twin.lacking.insert_all();
         self.forget_copies(drive);
-        if self.is_fit() {
-            self.stop_waiting_for_far(|request| request.drive == drive);
-        } else {
-            // until it has left, nothing is done without it
+        self.stop_waiting_for_far(|request| request.drive == drive);
+        if !self.is_fit() {
             self.out.push(Order::PartnerIsUnfit);
         }
     }
@@ -358,13 +358,14 @@ impl Mirror {
 
     /// Requests that have begun do not wait for the partner any more.
     fn stop_waiting_for_far(&mut self, which: impl Fn(&Request) -> bool) {
-        let mut ids = Vec::new();
-        for (&id, request) in self.requests.iter_mut().filter(|(_, request)| which(request)) {
-            if let Some(begun) = &mut request.begun {
-                begun.awaits_far = false;
-                ids.push(id);
-            }
-        }
+        let begun = self.requests.values_mut().filter(|request| which(request));
+        begun.filter_map(|request| request.begun.as_mut()).for_each(|begun| begun.awaits_far = false);
+        self.end_what_is_done();
+    }
+
+    fn end_what_is_done(&mut self) {
+        let begun = self.requests.iter().filter(|(_, request)| request.begun.is_some());
+        let ids: Vec<RequestId> = begun.map(|(&id, _)| id).collect();
         ids.into_iter().for_each(|id| self.end_if_done(id));
     }
 
@@ -383,7 +384,11 @@ impl Mirror {
         self.out.push(Order::Done { request: id, result: Err(error) });
     }
 
+    /// In sync, nothing is done while the partner is unfit: first it must have left.
     fn end_if_done(&mut self, id: RequestId) {
+        if self.rule == CommitRule::Both && !self.is_fit() {
+            return;
+        }
         let Some(request) = self.requests.get(&id) else { return };
         let (drive, kind) = (request.drive, request.kind);
         let Some(Begun { serial, own: Some(result), awaits_far: false }) = request.begun else {
@@ -423,12 +428,10 @@ impl Mirror {
 
     fn begin_requests(&mut self) {
         let held: Vec<RequestId> = self.held.iter().copied().collect();
-        let is_fit = self.is_fit();
         for id in held {
             let request = self.requests.get_mut(&id).expect("what is held is known");
             let twin = self.twins.get_mut(&request.drive).expect("its drive is there");
-            let counts = self.rule == CommitRule::Both;
-            let far = counts && twin.state != TwinState::Out;
+            let far = self.rule == CommitRule::Both && twin.state != TwinState::Out;
             if let Kind::Write { offset_bytes, length_bytes, .. } = request.kind {
                 if !twin.may_write(offset_bytes, length_bytes) {
                     continue;
@@ -437,8 +440,7 @@ impl Mirror {
                 twin.began(offset_bytes, length_bytes, self.serial, !far);
             }
             // a flush counts for what has ended
-            let awaits_far = far || counts && !is_fit;
-            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far });
+            request.begun = Some(Begun { serial: self.serial, own: None, awaits_far: far });
             self.held.remove(&id);
             self.out.push(Order::Begin { request: id, far });
         }

@@ -2,7 +2,7 @@
 
 mod partner;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use base::prng::Prng;
 use env::IoError;
@@ -88,6 +88,10 @@ pub struct World {
     /// Drives of the partner that have failed.
     failed: [bool; DRIVES],
     is_connected: bool,
+    /// The partner is unfit, and the register does not know yet.
+    must_leave: bool,
+    /// Requests that the partner has answered well.
+    far_done: BTreeSet<RequestId>,
     side: Side,
     starts: u64,
     seen_start: u64,
@@ -114,6 +118,8 @@ impl World {
             answers: Vec::new(),
             failed: [false; DRIVES],
             is_connected: false,
+            must_leave: false,
+            far_done: BTreeSet::new(),
             side: Side::default(),
             starts: 0,
             seen_start: 0,
@@ -147,7 +153,8 @@ impl World {
                 19..45 => self.end_own_work(),
                 45..60 => self.deliver(),
                 60..76 => self.end_far_work(),
-                76..90 => self.answer(),
+                76..88 => self.answer(),
+                88..90 if self.must_leave => self.leave(),
                 90..92 => self.mirror.settle(),
                 _ => self.connect(),
             }
@@ -163,6 +170,9 @@ impl World {
             self.deliver();
             self.end_far_work();
             self.answer();
+            if self.must_leave {
+                self.leave();
+            }
             self.connect();
             self.replace_drives();
             self.follow_orders();
@@ -285,7 +295,10 @@ impl World {
         }
         let index = self.prng.index(self.answers.len());
         match self.answers.swap_remove(index) {
-            (Far::Request(id, _), true) => self.mirror.on_far(id, Ok(())),
+            (Far::Request(id, _), true) => {
+                self.far_done.insert(id);
+                self.mirror.on_far(id, Ok(()));
+            }
             (Far::Request(id, _), false) => self.mirror.on_far(id, Err(IoError::Media)),
             (Far::Copy { copy, .. }, true) => self.mirror.on_copied(copy, Ok(())),
             (Far::Copy { copy, .. }, false) => self.mirror.on_copied(copy, Err(CopyError::Far)),
@@ -302,6 +315,7 @@ impl World {
 
     fn leave(&mut self) {
         let before = std::mem::replace(&mut self.phase, Phase::Alone);
+        self.met.late_leaves += u32::from(std::mem::take(&mut self.must_leave));
         if matches!(before, Phase::Joining | Phase::InSync) {
             self.mirror.set_rule(CommitRule::Own);
         }
@@ -327,12 +341,16 @@ impl World {
         self.requests.clear();
         let owner = self.owner;
         self.sides[owner].iter_mut().for_each(|drive| drive.lose_power(&mut self.prng));
-        let takes_over = self.phase == Phase::InSync && self.seen_start == self.starts;
-        if takes_over {
+        if self.phase == Phase::InSync {
             while !self.side.is_quiet() {
                 self.end_far_work();
             }
             self.met.takeovers += 1;
+            if self.seen_start != self.starts {
+                // its power had gone, too
+                self.met.takeovers_after_a_restart += 1;
+                self.acknowledged = self.durable.clone();
+            }
             self.lose_unsound_drives();
             self.owner = self.partner();
             self.sides[self.owner].iter_mut().for_each(Drive::flush);
@@ -343,7 +361,7 @@ impl World {
             }
             self.acknowledged = self.durable.clone();
         }
-        self.phase = Phase::Alone;
+        (self.phase, self.must_leave) = (Phase::Alone, false);
         self.starts += 1;
         let drives = &self.sides[self.owner];
         self.mirror = mirror_of(drives.iter().map(Drive::record).collect());
@@ -393,15 +411,26 @@ impl World {
             }
             Order::TellSynchrony { synchrony, drives } => self.send(Far::Joined { synchrony, drives }),
             Order::Tell(_) => {}
+            // the register takes its time
+            Order::PartnerIsUnfit if self.phase == Phase::InSync => self.must_leave = true,
             Order::PartnerIsUnfit => self.leave(),
         }
     }
 
     fn done(&mut self, id: RequestId, result: Result<(), IoError>) {
         let Request { drive, operation } = self.requests.remove(&id).expect("it was asked for");
+        let has_far = self.far_done.remove(&id);
         if result.is_err() {
             return;
         }
+        let is_sound = |drive: usize| self.mirror.twin_state(drive) == TwinState::Sound;
+        // one drive may be missing after a takeover; what a flush that began alone covers was copied durably
+        let is_borne =
+            !is_sound(drive) && (0..DRIVES).any(is_sound) || matches!(operation, Operation::Flush { .. });
+        assert!(
+            self.phase != Phase::InSync || is_borne || has_far,
+            "{id:?} is done without the partner, which has not left"
+        );
         match operation {
             Operation::Write { first, count, value, durable } => {
                 for block in first..first + count {

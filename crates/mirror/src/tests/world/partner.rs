@@ -116,7 +116,6 @@ impl World {
         }
         self.is_connected = true;
         let is_same_start = self.seen_start == self.starts;
-        self.seen_start = self.starts;
         if self.phase == Phase::Alone {
             self.phase = Phase::Copying;
             self.mirror.copy();
@@ -129,7 +128,9 @@ impl World {
             false => TwinNews::There(drive.record()),
         };
         let records = partner.iter().zip(&self.failed).map(says).enumerate().collect();
-        self.mirror.on_partner(&records, is_same_start);
+        if self.mirror.on_partner(&records, is_same_start) {
+            self.seen_start = self.starts;
+        }
         let bytes = self.mirror.lacking_bytes();
         self.met.partial_copies += u32::from(bytes > 0 && bytes < BLOCKS as u64 * BLOCK_BYTES);
     }
@@ -161,7 +162,26 @@ impl World {
         self.starts += 1;
         if self.phase != Phase::InSync || self.prng.chance(500) {
             self.leave();
+        } else if self.prng.chance(700) {
+            self.lose_owner_before_it_knows();
         }
+    }
+
+    /// The owner ends soon after the partner's start; maybe it has asked it for something.
+    fn lose_owner_before_it_knows(&mut self) {
+        for _ in 0..150 {
+            match self.prng.below(7) {
+                0 => self.submit_flush(),
+                1 => self.connect(),
+                2 => self.deliver(),
+                3 => self.end_far_work(),
+                4 => self.end_own_work(),
+                5 => self.submit_write(),
+                _ => self.answer(),
+            }
+            self.follow_orders();
+        }
+        self.lose_owner();
     }
 
     /// The partner takes over without the drives that had failed, or were being filled. The pool would rebuild their content.
