@@ -13,6 +13,7 @@ use env::{DriveHandle, DriveInfo, IoError};
 use mirror::message::{WRITE_BYTES_MAX, write_parts};
 use mirror::{
     Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, RequestId, Synchrony, TwinId, TwinNews,
+    WantedTwin,
 };
 use pair::{Start, StoreEvent, StoreOrder, Term};
 use task::{Io, Notify, OneshotSender, oneshot};
@@ -33,12 +34,6 @@ pub enum Report {
         accepts: Option<Term>,
     },
     ConnectionEnded(WireEnd),
-}
-
-/// A drive of the owner.
-struct Own {
-    twin: TwinId,
-    bytes: u64,
 }
 
 #[derive(Clone)]
@@ -68,14 +63,11 @@ enum Asked {
 pub(crate) struct Center {
     io: Io,
     mirror: RefCell<Mirror>,
-    drives: RefCell<BTreeMap<usize, Own>>,
     requests: RefCell<BTreeMap<RequestId, Request>>,
     asked: RefCell<BTreeMap<u64, Asked>>,
-    /// The connection, from its beginning; and once more when its term has been opened.
     wire: RefCell<Option<Rc<Wire>>>,
-    opened: RefCell<Option<Rc<Wire>>>,
-    /// This connection has been opened, even if what is sent now is for the next one.
-    was_opened: Cell<bool>,
+    /// The term has been opened over it, and it is not to be ended.
+    is_open: Cell<bool>,
     /// The start of the partner of the last connection that counted.
     partner: Cell<Option<Start>>,
     last: Cell<u64>,
@@ -88,12 +80,10 @@ impl Center {
         Rc::new(Center {
             io: io.clone(),
             mirror: RefCell::new(Mirror::new(tolerated)),
-            drives: RefCell::default(),
             requests: RefCell::default(),
             asked: RefCell::default(),
             wire: RefCell::default(),
-            opened: RefCell::default(),
-            was_opened: Cell::default(),
+            is_open: Cell::default(),
             partner: Cell::default(),
             last: Cell::default(),
             ended: Notify::new(io),
@@ -111,9 +101,8 @@ impl Center {
         let Some(geometry) = record::geometry(info) else { return Ok(false) };
         // what an earlier owner wrote may be in its cache, and has no mark here
         self.io.drive_flush(handle).await?;
-        let (drive, twin) = (handle.0 as usize, record.twin);
-        self.drives.borrow_mut().insert(drive, Own { twin, bytes: info.size_bytes });
-        self.mirror.borrow_mut().add(drive, OwnDrive { id: twin, geometry, record: Some(record) });
+        let own = OwnDrive { id: record.twin, geometry, record: Some(record) };
+        self.mirror.borrow_mut().add(handle.0 as usize, own);
         self.follow();
         Ok(true)
     }
@@ -123,7 +112,6 @@ impl Center {
         while self.requests.borrow().values().any(|request| request.handle == handle) {
             self.ended.wait().await;
         }
-        self.drives.borrow_mut().remove(&(handle.0 as usize));
         self.mirror.borrow_mut().remove(handle.0 as usize);
         self.follow();
     }
@@ -194,21 +182,20 @@ impl Center {
     }
 
     /// The twins that the partner is to have, and how long they must be.
-    pub fn wanted(&self) -> Vec<(TwinId, u64)> {
-        self.drives.borrow().values().map(|own| (own.twin, own.bytes)).collect()
+    pub fn wanted(&self) -> Vec<WantedTwin> {
+        let wanted = |(_, twin, bytes)| WantedTwin { twin, bytes: bytes + RECORD_BYTES as u64 };
+        self.mirror.borrow().drives().map(wanted).collect()
     }
 
     pub fn begin_connection(&self, wire: &Rc<Wire>) {
         *self.wire.borrow_mut() = Some(wire.clone());
     }
 
-    /// Whether it had been opened.
-    pub fn end_connection(&self, why: WireEnd) -> bool {
+    pub fn end_connection(&self, why: WireEnd) {
         *self.wire.borrow_mut() = None;
-        *self.opened.borrow_mut() = None;
+        self.is_open.set(false);
         self.asked.borrow_mut().clear();
         (self.report)(Report::ConnectionEnded(why));
-        self.was_opened.replace(false)
     }
 
     pub fn on_refused(&self, accepts: Option<Term>) {
@@ -216,15 +203,12 @@ impl Center {
     }
 
     /// The partner has opened the term, and said what it has.
-    pub fn on_opened(self: &Rc<Self>, wire: &Rc<Wire>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
-        *self.opened.borrow_mut() = Some(wire.clone());
-        self.was_opened.set(true);
+    pub fn on_opened(self: &Rc<Self>, start: Start, twins: &BTreeMap<TwinId, TwinNews>) {
+        self.is_open.set(true);
         self.asked.borrow_mut().clear();
         let is_same_start = self.partner.get().is_none_or(|before| before == start);
-        let news = |own: &Own| twins.get(&own.twin).cloned();
-        let drives = self.drives.borrow();
-        let said = drives.iter().filter_map(|(&drive, own)| Some((drive, news(own)?))).collect();
-        drop(drives);
+        let news = |(drive, twin, _)| Some((drive, twins.get(&twin)?.clone()));
+        let said = self.mirror.borrow().drives().filter_map(news).collect();
         (self.report)(Report::Opened);
         if self.mirror.borrow_mut().on_partner(&said, is_same_start) {
             self.partner.set(Some(start));
@@ -292,19 +276,21 @@ impl Center {
             }
             Order::SendAgain { request } => self.send(request),
             Order::Reconnect => {
-                // not opened any more at once: what is sent from now on is for the next one
-                *self.opened.borrow_mut() = None;
+                // at once: what is sent from now on is for the next one
+                self.is_open.set(false);
                 self.asked.borrow_mut().clear();
                 if let Some(wire) = &*self.wire.borrow() {
                     wire.close();
                 }
             }
             Order::TellSynchrony { synchrony, drives } => {
-                let own = self.drives.borrow();
-                let drives = drives.iter().map(|drive| own[drive].twin).collect();
-                let ask = Ask::Synchrony { synchrony, drives };
-                let (kind, content, _) = ask.encode();
-                self.tell(kind, vec![Bytes::from(content)]);
+                let drives = drives
+                    .into_iter()
+                    .map(|drive| self.mirror.borrow().id(drive).expect("it was just named"))
+                    .collect();
+                if let Some(wire) = self.open_wire() {
+                    wire.send_ask(&Ask::Synchrony { synchrony, drives });
+                }
             }
             Order::Tell(event) => (self.report)(Report::Store(event)),
             Order::PartnerIsUnfit => (self.report)(Report::PartnerIsUnfit),
@@ -334,43 +320,45 @@ impl Center {
     fn send(&self, id: RequestId) {
         let mut requests = self.requests.borrow_mut();
         let request = requests.get_mut(&id).expect("it has not ended");
-        let Some(twin) = self.drives.borrow().get(&(request.handle.0 as usize)).map(|own| own.twin) else {
-            unreachable!("a drive with requests is not removed")
-        };
-        let parts = match &request.work {
+        let twin =
+            self.mirror.borrow().id(request.handle.0 as usize).expect("it has requests, so it is there");
+        (request.far_left, request.far_result) = (0, Ok(()));
+        match &request.work {
             Work::Write { offset_bytes, data, durable } => {
-                let cut = in_parts(data, WRITE_BYTES_MAX);
                 let mut at = *offset_bytes;
-                let part = |pieces: Vec<Bytes>| {
-                    let number = self.ask(Asked::Request(id));
-                    let (kind, header) = write_parts(RequestId(number), twin, at, *durable);
-                    at += pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
-                    let header = Bytes::copy_from_slice(&header);
-                    (kind, std::iter::once(header).chain(pieces).collect())
-                };
-                cut.into_iter().map(part).collect::<Vec<(u16, Vec<Bytes>)>>()
+                for pieces in in_parts(data, WRITE_BYTES_MAX) {
+                    request.far_left += 1;
+                    let length: usize = pieces.iter().map(Bytes::len).sum();
+                    self.send_write(Asked::Request(id), twin, at, *durable, pieces);
+                    at += length as u64;
+                }
             }
             Work::Flush => {
-                let ask = Ask::Flush { request: RequestId(self.ask(Asked::Request(id))), twin };
-                let (kind, content, _) = ask.encode();
-                vec![(kind, vec![Bytes::from(content)])]
+                request.far_left = 1;
+                let ask = Ask::Flush { request: self.ask(Asked::Request(id)), twin };
+                if let Some(wire) = self.open_wire() {
+                    wire.send_ask(&ask);
+                }
             }
-        };
-        (request.far_left, request.far_result) = (parts.len(), Ok(()));
-        drop(requests);
-        parts.into_iter().for_each(|(kind, parts)| self.tell(kind, parts));
+        }
     }
 
-    fn ask(&self, asked: Asked) -> u64 {
+    fn send_write(&self, asked: Asked, twin: TwinId, offset_bytes: u64, durable: bool, data: Vec<Bytes>) {
+        let (kind, header) = write_parts(self.ask(asked), twin, offset_bytes, durable);
+        if let Some(wire) = self.open_wire() {
+            wire.send_frame(kind, std::iter::once(Bytes::copy_from_slice(&header)).chain(data).collect());
+        }
+    }
+
+    /// The number by which the partner will answer.
+    fn ask(&self, asked: Asked) -> RequestId {
         let number = self.next();
         self.asked.borrow_mut().insert(number, asked);
-        number
+        RequestId(number)
     }
 
-    fn tell(&self, kind: u16, parts: Vec<Bytes>) {
-        if let Some(wire) = &*self.opened.borrow() {
-            wire.send_frame(kind, parts);
-        }
+    fn open_wire(&self) -> Option<Rc<Wire>> {
+        self.wire.borrow().clone().filter(|_| self.is_open.get())
     }
 
     async fn copy(self: Rc<Self>, copy: CopyId, drive: usize, offset_bytes: u64, length_bytes: u64) {
@@ -380,14 +368,9 @@ impl Center {
         if !self.mirror.borrow().wants(copy) {
             return;
         }
-        match (result, self.drives.borrow().get(&drive)) {
-            (Ok(()), Some(own)) => {
-                let number = RequestId(self.ask(Asked::Copy(copy)));
-                let (kind, header) = write_parts(number, own.twin, offset_bytes, true);
-                self.tell(kind, vec![Bytes::copy_from_slice(&header), buffer.into_bytes()]);
-                return;
-            }
-            (Err(_), _) | (_, None) => {}
+        let twin = self.mirror.borrow().id(drive);
+        if let (Ok(()), Some(twin)) = (result, twin) {
+            return self.send_write(Asked::Copy(copy), twin, offset_bytes, true, vec![buffer.into_bytes()]);
         }
         self.mirror.borrow_mut().on_copied(copy, Err(CopyError::Own));
         self.follow();

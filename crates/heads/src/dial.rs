@@ -1,14 +1,13 @@
 //! The owner's connection for drives: made, opened for a term, and made again when it has ended.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::Nanos;
-use bytes::Bytes;
 use env::ConnectionHandle;
-use mirror::{Answer, Ask, TwinId, TwinNews, WantedTwin};
+use mirror::{Answer, Ask, TwinId, TwinNews};
 use pair::{LinkEvent, Purpose, Start, Term};
 use task::{Io, race};
 
@@ -40,10 +39,12 @@ pub(crate) async fn keep_open(center: Rc<Center>, identity: Identity, partner: P
                 wire: wire.clone(),
                 term,
                 said: RefCell::default(),
+                is_opened: Cell::default(),
             });
             center.begin_connection(&wire);
             let end = wire.run(|event| opening.clone().on_event(event)).await;
-            if center.end_connection(end) {
+            center.end_connection(end);
+            if opening.is_opened.get() {
                 pause = CUT_PAUSE;
             }
         }
@@ -75,6 +76,7 @@ struct Opening {
     wire: Rc<Wire>,
     term: Term,
     said: RefCell<Said>,
+    is_opened: Cell<bool>,
 }
 
 /// What the partner has said so far.
@@ -100,12 +102,8 @@ impl Opening {
     }
 
     fn ask(&self) {
-        let drives = self.center.wanted().into_iter();
-        let drives = drives.map(|(twin, bytes)| WantedTwin { twin, bytes }).collect();
         self.said.borrow_mut().twins.clear();
-        let ask = Ask::Open { term: self.term, drives };
-        let (kind, content, _) = ask.encode();
-        self.wire.send_frame(kind, vec![Bytes::from(content)]);
+        self.wire.send_ask(&Ask::Open { term: self.term, drives: self.center.wanted() });
     }
 
     fn on_answer(self: Rc<Self>, answer: Answer) {
@@ -116,7 +114,10 @@ impl Opening {
             Answer::Opened => {
                 let Said { start, twins } = std::mem::take(&mut *self.said.borrow_mut());
                 match start {
-                    Some(start) => self.center.on_opened(&self.wire, start, &twins),
+                    Some(start) => {
+                        self.is_opened.set(true);
+                        self.center.on_opened(start, &twins);
+                    }
                     // it is opened once
                     None => self.wire.close(),
                 }

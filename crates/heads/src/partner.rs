@@ -23,6 +23,7 @@ use crate::wire::{Identity, Wire, WireEnd};
 const UNDER_WAY_BYTES_MAX: usize = 32 << 20;
 
 struct Twin {
+    path: String,
     handle: DriveHandle,
     bytes: u64,
     record: Record,
@@ -34,8 +35,6 @@ pub struct Partner {
     identity: Identity,
     paths: Vec<String>,
     twins: RefCell<BTreeMap<TwinId, Twin>>,
-    /// Paths that are open.
-    open: RefCell<BTreeMap<String, TwinId>>,
     side: RefCell<Side>,
     /// The term of which this head accepts writes; it decides that elsewhere.
     accepts: Cell<Option<Term>>,
@@ -55,7 +54,6 @@ impl Partner {
             identity,
             paths,
             twins: RefCell::default(),
-            open: RefCell::default(),
             side: RefCell::default(),
             accepts: Cell::default(),
             serving: RefCell::default(),
@@ -86,7 +84,6 @@ impl Partner {
         while !self.side.borrow().is_quiet() {
             self.ended.wait().await;
         }
-        self.open.borrow_mut().clear();
         let twins = std::mem::take(&mut *self.twins.borrow_mut());
         for twin in twins.into_values() {
             let _gone_already = self.io.drive_close(twin.handle).await;
@@ -96,14 +93,13 @@ impl Partner {
     /// Opens the drives that are not open. Those that cannot be had now are tried again with the next connection.
     async fn open_drives(&self) {
         for path in &self.paths {
-            if self.open.borrow().contains_key(path) {
+            if self.twins.borrow().values().any(|twin| twin.path == *path) {
                 continue;
             }
             let Ok((handle, info)) = self.io.drive_open(path, true).await else { continue };
             match record::read(&self.io, handle).await {
                 Ok(Some(record)) if !self.twins.borrow().contains_key(&record.twin) => {
-                    self.open.borrow_mut().insert(path.clone(), record.twin);
-                    let twin = Twin { handle, bytes: info.size_bytes, record };
+                    let twin = Twin { path: path.clone(), handle, bytes: info.size_bytes, record };
                     self.twins.borrow_mut().insert(twin.record.twin, twin);
                 }
                 _ => {
@@ -118,12 +114,14 @@ impl Partner {
         let wire = Wire::new(&self.io, connection, self.identity.link(&self.io, None));
         let served = Rc::new(Served { partner: self.clone(), wire: wire.clone(), term: Cell::default() });
         let end = wire.run(|event| served.clone().on_event(event)).await;
-        let mut serving = self.serving.borrow_mut();
-        if serving.as_ref().is_some_and(|serving| Rc::ptr_eq(serving, &wire)) {
-            *serving = None;
-            self.side.borrow_mut().refuse();
+        if self.is_serving(&wire) {
+            self.close_connection();
         }
         end
+    }
+
+    fn is_serving(&self, wire: &Rc<Wire>) -> bool {
+        self.serving.borrow().as_ref().is_some_and(|serving| Rc::ptr_eq(serving, wire))
     }
 
     fn has_room(&self) -> bool {
@@ -185,8 +183,7 @@ impl Served {
             self.say(&Answer::Refused { accepts: partner.accepts.get() });
             return;
         }
-        let is_served = |wire: &Rc<Wire>| Rc::ptr_eq(wire, &self.wire);
-        if !partner.serving.borrow().as_ref().is_some_and(is_served) {
+        if !partner.is_serving(&self.wire) {
             partner.close_connection();
         }
         partner.open_drives().await;
@@ -209,10 +206,8 @@ impl Served {
 
     /// Whether something that came over this connection may begin.
     fn begins(&self) -> bool {
-        let is_served = |wire: &Rc<Wire>| Rc::ptr_eq(wire, &self.wire);
         let Some(term) = self.term.get() else { return false };
-        self.partner.serving.borrow().as_ref().is_some_and(is_served)
-            && self.partner.side.borrow_mut().begin(term).is_ok()
+        self.partner.is_serving(&self.wire) && self.partner.side.borrow_mut().begin(term).is_ok()
     }
 
     fn ends(&self, request: RequestId, result: Result<(), IoError>) {

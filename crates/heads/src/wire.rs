@@ -9,6 +9,7 @@ use std::rc::Rc;
 use base::{ArrayId, HeadId};
 use bytes::{Bytes, BytesMut};
 use env::ConnectionHandle;
+use mirror::Ask;
 use pair::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Purpose, Start, VERSIONS};
 use task::{Gate, Io, Notify};
 
@@ -104,6 +105,12 @@ impl Wire {
     /// Whether anything is received: what is not waits with the other end.
     pub fn receives(&self, receives: bool) {
         if receives || self.is_closed.get() { self.inlet.open() } else { self.inlet.close() }
+    }
+
+    pub fn send_ask(&self, ask: &Ask) {
+        let (kind, content, data) = ask.encode();
+        assert!(data.is_empty(), "data is sent without being copied, with `send_frame`");
+        self.send_frame(kind, vec![Bytes::from(content)]);
     }
 
     /// Nothing more is sent or given out.

@@ -33,6 +33,10 @@ impl Geometry {
         geometry
     }
 
+    pub fn drive_bytes(&self) -> u64 {
+        self.drive_bytes
+    }
+
     pub fn region_bytes(&self) -> u64 {
         self.region_bytes
     }

@@ -127,9 +127,14 @@ impl Mirror {
         }
     }
 
-    /// The drives that the partner is to be asked for.
-    pub fn drives(&self) -> impl Iterator<Item = (usize, TwinId)> + '_ {
-        self.twins.iter().map(|(&drive, twin)| (drive, twin.id()))
+    /// The drives that the partner is to be asked for, and how many bytes of each are mirrored.
+    pub fn drives(&self) -> impl Iterator<Item = (usize, TwinId, u64)> + '_ {
+        self.twins.iter().map(|(&drive, twin)| (drive, twin.id(), twin.geometry.drive_bytes()))
+    }
+
+    /// `None`: there is no such drive any more.
+    pub fn id(&self, drive: usize) -> Option<TwinId> {
+        self.twins.get(&drive).map(Twin::id)
     }
 
     /// What is to be done, in this order.
@@ -276,15 +281,14 @@ impl Mirror {
 
     /// What counts as done from now on. When the partner does not count any more, it may lack whatever is marked.
     pub fn set_rule(&mut self, rule: CommitRule) {
-        if rule == CommitRule::Own && self.rule == CommitRule::Both {
+        let before = std::mem::replace(&mut self.rule, rule);
+        if rule == CommitRule::Own && before == CommitRule::Both {
             (self.in_sync, self.knows_partner) = (None, false);
             self.twins.values_mut().for_each(Twin::lacks_what_is_marked);
             self.copy_again();
             self.out.push(Order::Reconnect);
-            self.rule = rule;
             self.stop_waiting_for_far(|_| true);
         }
-        self.rule = rule;
         self.told = None;
         self.go_on();
     }

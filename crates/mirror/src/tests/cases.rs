@@ -230,7 +230,7 @@ fn a_drive_that_is_added_is_asked_for_and_one_that_is_removed_is_forgotten() {
         8,
         "the next drive's pieces, in place of those of the one that was removed"
     );
-    assert_eq!(mirror.drives().map(|(drive, _)| drive).collect::<Vec<_>>(), [1, 2, 3]);
+    assert_eq!(mirror.drives().map(|(drive, ..)| drive).collect::<Vec<_>>(), [1, 2, 3]);
 }
 
 #[test]
