@@ -32,8 +32,8 @@ impl Manager {
     /// Carries out a call of a shard to the manager.
     pub async fn handle(&self, call: ManagerCall) -> Answer {
         match call {
-            ManagerCall::DriveFailed(pool, drive, error) => {
-                Answer::Recorded(self.drive_failed(pool, drive, error).await)
+            ManagerCall::DriveFailed(pool, drive, departure) => {
+                Answer::Recorded(self.drive_failed(pool, drive, departure).await)
             }
             ManagerCall::BeginCopy(ask) => Answer::CopyBegun(self.begin_copy(ask).await),
             ManagerCall::EndCopy(pool) => {

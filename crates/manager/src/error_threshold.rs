@@ -3,8 +3,7 @@
 
 use crate::manager::Manager;
 use api::KeptInService;
-use env::IoError;
-use pool::{DriveState, LaneStats, Membership, Patience};
+use pool::{Departure, DriveState, LaneStats, Membership, Patience};
 
 /// The decision about a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,7 +34,7 @@ impl Manager {
         }
         if let Some(index) = verdicts.iter().position(|&verdict| verdict == Verdict::Out) {
             // if it cannot be recorded, the pool is offline and reports why
-            self.drive_failed(id, index as u8, IoError::Media).await;
+            self.drive_failed(id, index as u8, Departure::TooManyErrors).await;
         }
     }
 }
@@ -49,9 +48,9 @@ fn verdict(membership: &Membership, index: usize, lanes: &[&LaneStats], patience
     if !too_many || membership.members[index].state != DriveState::Online {
         return Verdict::Stays;
     }
-    if membership.lost() >= usize::from(membership.protection.parity()) {
+    if !membership.can_spare_one() {
         return Verdict::Kept(KeptInService::NoneToSpare);
     }
-    let needed = lanes.iter().any(|lane| lane.needs_drive.get(index).copied().unwrap_or(true));
+    let needed = lanes.iter().any(|lane| lane.needs(index as u8));
     if needed { Verdict::Kept(KeptInService::Needed) } else { Verdict::Out }
 }

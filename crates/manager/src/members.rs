@@ -2,8 +2,8 @@
 //! continues.
 
 use base::PoolId;
-use env::{DriveHandle, IoError};
-use pool::{DriveState, Membership, TooFewDrives};
+use env::DriveHandle;
+use pool::{Departure, DriveState, Membership, TooFewDrives};
 
 use crate::drive_events;
 use crate::manager::Manager;
@@ -49,9 +49,9 @@ impl Manager {
         result
     }
 
-    /// A lane has met a drive that does not answer or refuses writes: this is recorded on the other drives, and
-    /// announced to all lanes. `false` if service cannot continue.
-    pub(crate) async fn drive_failed(&self, id: PoolId, drive: u8, error: IoError) -> bool {
+    /// A lane has met a drive that does not answer, refuses writes or has too many errors: this is recorded on the other
+    /// drives, and announced to all lanes; or the drive is kept. `false` if service cannot continue.
+    pub(crate) async fn drive_failed(&self, id: PoolId, drive: u8, departure: Departure) -> bool {
         let io = &self.context.io;
         let taken_out = self.alter(id, async |membership| {
             if !membership.members[usize::from(drive)].state.is_readable() {
@@ -62,7 +62,14 @@ impl Manager {
                     Err(TooFewDrives)
                 };
             }
-            membership.take_out(io, drive, error).await.map(|()| None)
+            self.set_leaving(id, drive, departure == Departure::TooManyErrors);
+            let is_needed = async |membership: &Membership| {
+                let lanes = self.drive_use(membership, drive, None).await;
+                lanes.is_none_or(|lanes| lanes.iter().any(|lane| lane.needed))
+            };
+            let taken_out = membership.take_out(io, drive, departure, is_needed).await.map(|()| None);
+            self.set_leaving(id, drive, false);
+            taken_out
         });
         match taken_out.await {
             Ok(None) => true,
@@ -71,6 +78,14 @@ impl Manager {
                 true
             }
             Err(TooFewDrives) => false,
+        }
+    }
+
+    /// From before a drive is taken out until this is known, what the pool says of itself does not count on the drive.
+    fn set_leaving(&self, id: PoolId, drive: u8, leaving: bool) {
+        let mut state = self.state.borrow_mut();
+        if let Some(membership) = state.pool_mut(id).and_then(|pool| pool.membership.as_mut()) {
+            membership.members[usize::from(drive)].leaving = leaving;
         }
     }
 

@@ -61,6 +61,8 @@ decisions! {
     CondemnedReads = "evidence: a drive is out for failed reads",
     CondemnedChecksums = "evidence: a drive is out for wrong checksums",
     LastDriveKept = "evidence: a drive with errors is kept, none can be spared",
+    CondemnedKept = "evidence: a drive is kept, others went before it was taken out",
+    CondemnedTakenBack = "evidence: a drive is kept, others went while it was taken out",
     HungGivenUp = "drive: hangs, and is given up",
     GoneAfterErrors = "drive: gone, after errors",
     PulledWhileIdle = "drive: gone, found by looking",

@@ -14,8 +14,8 @@ use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::rc::Rc;
 
+use crate::drives::departure::Departure;
 use base::Nanos;
-use env::IoError;
 use task::{Io, Notify, OneshotReceiver};
 
 use crate::checkpoint::checkpointer::Checkpointer;
@@ -39,10 +39,10 @@ use crate::space::shares::Shares;
 
 /// What a lane asks of the owner of the whole pool.
 pub trait LaneHost {
-    /// A drive does not answer any more, or refuses writes. The future ends when this is recorded on the remaining
-    /// drives and [`Lane::set_membership`] has been called; `false` if it cannot be recorded, or too many drives have
-    /// failed.
-    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool>;
+    /// A drive does not answer any more, refuses writes, or has too many errors. The future ends when this is recorded
+    /// on the remaining drives and [`Lane::set_membership`] has been called, or when the drive is kept; `false` if it
+    /// cannot be recorded, or too many drives have failed.
+    fn drive_failed(&self, drive: u8, departure: Departure) -> OneshotReceiver<bool>;
 }
 
 /// How a lane runs.

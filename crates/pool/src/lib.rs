@@ -44,6 +44,7 @@ mod volume;
 pub use counters::{DriveErrors, LaneCounters};
 pub use decision::decisions;
 pub use drives::create::{CreateOptions, PlannedPool, claim, create, wipe};
+pub use drives::departure::Departure;
 pub use drives::evidence::Patience;
 pub use drives::latency::{DriveLatency, DriveTotals};
 pub use drives::membership::{Member, Membership, TooFewDrives};

@@ -85,7 +85,14 @@ pub fn failures_survivable(membership: &Membership, lanes: &[&LaneStats]) -> u8 
     let parity = usize::from(membership.protection.parity());
     let worst =
         lanes.iter().map(|lane| lane.exposed_columns_max.max(lane.lost_columns_max)).max().unwrap_or(0);
-    parity.saturating_sub(worst.max(membership.lost())) as u8
+    parity.saturating_sub(worst.max(membership.lost_or_leaving())) as u8
+}
+
+impl LaneStats {
+    /// Whether some data of the lane may be readable only as long as this drive is there.
+    pub fn needs(&self, drive: u8) -> bool {
+        self.needs_drive.get(usize::from(drive)).copied().unwrap_or(true)
+    }
 }
 
 impl Lane {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 
 use base::{PoolId, ShardId};
 use block::{Budget, Payload};
-use env::IoError;
-use pool::LaneHost;
+use pool::{Departure, LaneHost};
 use reservation::Refusal;
 use task::{Io, OneshotReceiver, join_all};
 
@@ -202,12 +201,12 @@ struct Host {
 }
 
 impl LaneHost for Host {
-    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
+    fn drive_failed(&self, drive: u8, departure: Departure) -> OneshotReceiver<bool> {
         let context = self.context.upgrade();
         let pool = self.pool;
         self.io.spawn_join(async move {
             let Some(context) = context else { return false };
-            let answer = context.ask(MANAGER, ManagerCall::DriveFailed(pool, drive, error)).await;
+            let answer = context.ask(MANAGER, ManagerCall::DriveFailed(pool, drive, departure)).await;
             matches!(answer, Answer::Recorded(true))
         })
     }

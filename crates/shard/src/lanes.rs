@@ -141,9 +141,14 @@ impl Lanes {
     pub fn drive_use(&self, pool: PoolId, drive: u8, instead: Option<u32>) -> Vec<DriveUse> {
         let of_lane = |lane: Rc<Lane>| {
             let (stored_blocks, possible_blocks) = lane.space_without(drive, instead);
-            let worst_exposed = lane.stats().lost_columns_max;
-            let segments = lane.segments_on_drive(drive);
-            DriveUse { segments, stored_blocks, possible_blocks, worst_exposed }
+            let stats = lane.stats();
+            DriveUse {
+                segments: lane.segments_on_drive(drive),
+                stored_blocks,
+                possible_blocks,
+                worst_exposed: stats.lost_columns_max,
+                needed: stats.needs(drive),
+            }
         };
         self.of_pool(pool).into_iter().map(of_lane).collect()
     }

@@ -11,7 +11,7 @@ use base::{LayerId, PoolId, ShardId, VolumeId};
 use block::{BlockRequest, BlockResult, Payload};
 use catalog::{KeptAccesses, KeptReservations};
 use env::IoError;
-use pool::{LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
+use pool::{Departure, LaneRequest, LaneResult, LaneStats, LayerSpace, Membership, PoolError};
 use reservation::Refusal;
 
 use crate::figures::FrontFigures;
@@ -137,7 +137,7 @@ pub enum FrontCall {
 pub enum ManagerCall {
     /// A drive of the pool does not answer or refuses writes. Answered when this is recorded and every lane knows it. →
     /// [`Answer::Recorded`]
-    DriveFailed(PoolId, u8, IoError),
+    DriveFailed(PoolId, u8, Departure),
     /// A copy inside a pool wants to begin. → [`Answer::CopyBegun`]
     BeginCopy(CopyAsk),
     /// A copy in this pool has ended. → [`Answer::Done`]

@@ -118,4 +118,6 @@ pub struct DriveUse {
     pub possible_blocks: u64,
     /// Columns that the most exposed block of the lane has lost.
     pub worst_exposed: usize,
+    /// Some data of the lane may be readable only as long as the drive is there.
+    pub needed: bool,
 }

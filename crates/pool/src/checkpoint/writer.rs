@@ -64,7 +64,11 @@ impl Lane {
     pub(crate) async fn run_checkpoints(self: Rc<Self>) {
         while !self.has_ended() {
             if let Some(drive) = self.health.take_condemned() {
-                self.report_failed_drive(drive, env::IoError::Media).await;
+                // recording it takes up to two seconds: checkpoints do not wait for it
+                let lane = self.clone();
+                self.spawn(async move {
+                    lane.report_condemned_drive(drive).await;
+                });
             }
             if self.checkpointer.take_wanted() {
                 if self.write_checkpoint().await.is_err() {

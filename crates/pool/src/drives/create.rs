@@ -119,6 +119,7 @@ fn plan(
         counted: DriveErrors::default(),
         returned: false,
         slow: false,
+        leaving: false,
         label_slot: 1,
     };
     Ok(Membership {
@@ -303,6 +304,7 @@ fn join_members(newest: &Label, labels: &[Found]) -> Membership {
             handle: here.map(|found| found.drive.0),
             state: if was_missing { DriveState::Online } else { known.state },
             slow: false,
+            leaving: false,
             chunks: known.chunks,
             since: known.since,
             errors: known.errors,

@@ -11,20 +11,30 @@ use task::{Io, race};
 use crate::decision::Decision;
 use crate::format::label::DriveState;
 
+/// Why a drive is to be taken out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// An operation ended with this error and was not done: the drive goes whatever the pool has left.
+    Failed(IoError),
+    /// It has reached an error threshold, and each error was tolerated: it goes only if the pool can do without it at
+    /// the moment when this is recorded.
+    TooManyErrors,
+}
+
 /// How often a drive is measured before it counts as failed.
 const MEASURED_TIMES: usize = 5;
 /// The time between two measurements, and the time that one may take.
 const MEASURE_EVERY: Nanos = Nanos::from_millis(200);
 
-/// The state of a drive that returned `error` and is taken out. It held data up to `end_bytes`. This takes up to two
-/// seconds if the drive is still there.
+/// The state of a drive that is taken out. It held data up to `end_bytes`. This takes up to two seconds if the drive is
+/// still there.
 pub(crate) async fn lost_as(
     io: &Io,
     drive: Option<DriveHandle>,
     end_bytes: u64,
-    error: IoError,
+    departure: Departure,
 ) -> DriveState {
-    if error == IoError::Gone {
+    if departure == Departure::Failed(IoError::Gone) {
         return DriveState::Missing;
     }
     let Some(drive) = drive else { return DriveState::Failed };

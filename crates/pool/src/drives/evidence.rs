@@ -3,7 +3,7 @@
 //! A drive that is gone is taken out at once. A drive that returns errors stays in service below the thresholds. The
 //! data that it lacks is written anew elsewhere, and each error is counted permanently. The drive is not taken out if
 //! fewer drives would remain than the protection needs, or if it may hold the only copy of some data: a drive with
-//! errors is better than none.
+//! errors is better than none. This is asked again, of all lanes, when it is taken out ([`super::departure::Departure`]).
 //!
 //! A threshold applies to a drive, over all lanes of its pool. A lane that reaches one alone acts at once. The pool's
 //! owner adds up the errors of several lanes ([`crate::LaneStats::recent_faults`]), and also reports why a drive stays

@@ -5,6 +5,7 @@ use base::Nanos;
 use env::IoError;
 
 use crate::decision::Decision;
+use crate::drives::departure::Departure;
 use crate::drives::evidence::Fault;
 use crate::drives::latency::Access;
 use crate::lane::Lane;
@@ -19,16 +20,24 @@ impl Lane {
 
     /// Reports a drive that does not answer; `true` when its absence is recorded and service can continue.
     pub(crate) async fn report_failed_drive(&self, drive: u8, error: IoError) -> bool {
+        self.report_departure(drive, Departure::Failed(error)).await
+    }
+
+    /// Reports a drive that has reached an error threshold; `true` when it is recorded that it is out, or it is kept
+    /// because others have gone meanwhile, and service can continue.
+    pub(crate) async fn report_condemned_drive(&self, drive: u8) -> bool {
+        self.report_departure(drive, Departure::TooManyErrors).await
+    }
+
+    async fn report_departure(&self, drive: u8, departure: Departure) -> bool {
         let known = !self.membership.borrow().members[usize::from(drive)].state.is_readable();
-        known || self.host.drive_failed(drive, error).await.unwrap_or(false)
+        known || self.host.drive_failed(drive, departure).await.unwrap_or(false)
     }
 
     /// Whether a drive stays in service after this fault.
     pub(crate) fn tolerates_fault(&self, drive: u8, fault: Fault) -> bool {
         let enough = self.health.note_fault(drive, fault, self.io.now(), &self.options.get().patience);
-        let membership = self.membership.borrow();
-        let spare = membership.lost() < usize::from(membership.protection.parity())
-            && !(enough && self.is_needed(drive, fault));
+        let spare = self.membership.borrow().can_spare_one() && !(enough && self.is_needed(drive, fault));
         if enough && spare {
             self.health.forget_faults(drive);
             match fault {

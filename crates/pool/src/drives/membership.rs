@@ -7,7 +7,7 @@ use task::{Io, join_all};
 
 use crate::counters::DriveErrors;
 use crate::decision::Decision;
-use crate::drives::departure::lost_as;
+use crate::drives::departure::{Departure, lost_as};
 use crate::drives::full::NO_SPACE_RETRY;
 use crate::drives::labels::{chunks_of, erase_labels, read_label};
 use crate::error::PoolError;
@@ -36,6 +36,8 @@ pub struct Member {
     pub returned: bool,
     /// The drive is being emptied because it is slow: it is read only if its data cannot be rebuilt.
     pub slow: bool,
+    /// The drive is about to be taken out for too many errors: it is used still, and does not count as protection.
+    pub leaving: bool,
     /// Which of its two slots holds the drive's newest label. The next label goes to the other slot, whatever its
     /// generation: the drive may have missed the previous label, and an interrupted write must leave the drive's newest
     /// label intact.
@@ -84,6 +86,11 @@ impl Membership {
         self.members.iter().filter(|member| member.state.is_lost()).count()
     }
 
+    /// Drives that are lost, or are about to be taken out.
+    pub(crate) fn lost_or_leaving(&self) -> usize {
+        self.members.iter().filter(|member| member.state.is_lost() || member.leaving).count()
+    }
+
     /// Whether no more drives are lost than the protection allows.
     pub fn is_serviceable(&self) -> bool {
         self.lost() <= usize::from(self.protection.parity())
@@ -120,22 +127,51 @@ impl Membership {
         }
     }
 
-    /// Records a drive as gone on all other drives. On success, the new membership is durable.
-    pub async fn take_out(&mut self, io: &Io, drive: u8, error: IoError) -> Result<(), TooFewDrives> {
-        let state = self.lost_as(io, usize::from(drive), error).await;
-        self.set_state(usize::from(drive), state);
-        self.write_labels(io).await
+    /// Records a drive as gone on all other drives. On success, the new membership is durable, or the drive is kept:
+    /// it has too many errors, but is there, and the pool cannot do without it. `is_needed`: whether some lane may need
+    /// it for its data.
+    pub async fn take_out(
+        &mut self,
+        io: &Io,
+        drive: u8,
+        departure: Departure,
+        is_needed: impl AsyncFnOnce(&Membership) -> bool,
+    ) -> Result<(), TooFewDrives> {
+        let index = usize::from(drive);
+        // while it is measured, others may go
+        let state = self.lost_as(io, index, departure).await;
+        let may_stay = departure == Departure::TooManyErrors && state == DriveState::Failed;
+        if may_stay && (!self.can_spare_one() || is_needed(self).await) {
+            Decision::CondemnedKept.taken();
+            return Ok(());
+        }
+        let before = self.members[index].clone();
+        self.set_state(index, state);
+        let recorded = self.write_labels(io).await;
+        if recorded.is_err() && may_stay {
+            // others have just gone: every lane still uses this one
+            Decision::CondemnedTakenBack.taken();
+            let Member { state, since, .. } = before;
+            (self.members[index].state, self.members[index].since) = (state, since);
+            return self.write_labels(io).await;
+        }
+        recorded
     }
 
-    /// How a drive is lost that returned this error: see [`lost_as`].
+    /// Whether one more drive may be lost.
+    pub fn can_spare_one(&self) -> bool {
+        self.lost() < usize::from(self.protection.parity())
+    }
+
+    /// How a drive is lost: see [`lost_as`].
     fn lost_as<'a>(
         &self,
         io: &'a Io,
         index: usize,
-        error: IoError,
+        departure: Departure,
     ) -> impl Future<Output = DriveState> + use<'a> {
         let end_bytes = LABEL_REGION_BYTES + u64::from(self.members[index].chunks) * self.chunk_bytes;
-        lost_as(io, self.handle(index as u8), end_bytes, error)
+        lost_as(io, self.handle(index as u8), end_bytes, departure)
     }
 
     /// Adds a drive to the pool; nobody needs its content. On success, this is recorded.
@@ -156,6 +192,7 @@ impl Membership {
             counted: DriveErrors::default(),
             returned: false,
             slow: false,
+            leaving: false,
             label_slot: 1,
         });
         // its own label first: the others must not name a drive that does not know of it and would count as missing
@@ -315,7 +352,8 @@ impl Membership {
                     Err(error) => failed.push((index, error)),
                 }
             }
-            let states = failed.iter().map(|&(index, error)| self.lost_as(io, index, error));
+            let states =
+                failed.iter().map(|&(index, error)| self.lost_as(io, index, Departure::Failed(error)));
             for (state, &(index, _)) in join_all(states.collect::<Vec<_>>()).await.into_iter().zip(&failed) {
                 Decision::LabelRefused.taken();
                 self.set_state(index, state);

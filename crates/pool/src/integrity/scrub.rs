@@ -189,8 +189,9 @@ impl Lane {
 
     /// Something is wrong, but nothing in use is lost.
     fn found_damage(&self, id: SegmentId, header: &BatchHeader, lacking: Lacking) {
-        if header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
-            // it may be the newest table
+        // only what a checkpoint has settled can be written anew; and a table may be the newest
+        let settled = self.segments.borrow().get(id).last <= self.checkpointer.sequence();
+        if !settled || header.data().any(|(_, entry)| matches!(entry, Entry::Table { .. })) {
             self.want_checkpoint();
         }
         Decision::ScrubRepaired.taken();

@@ -125,9 +125,13 @@ impl Lane {
                     self.want_checkpoint();
                     return Written::Lost;
                 }
-                _ => {
+                error => {
                     Decision::ColumnDriveOut.taken();
-                    if !self.report_failed_drive(column.drive, error).await {
+                    let recorded = match error {
+                        IoError::Media | IoError::TimedOut => self.report_condemned_drive(column.drive).await,
+                        _ => self.report_failed_drive(column.drive, error).await,
+                    };
+                    if !recorded {
                         self.fail();
                     }
                     return Written::Lost;

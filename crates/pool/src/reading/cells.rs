@@ -46,8 +46,10 @@ impl Lane {
             Ok(()) => Some(buffer),
             Err(error) => {
                 self.counters.borrow_mut().drive(column.drive).read += 1;
-                if error == IoError::Gone || !self.tolerates_fault(column.drive, Fault::Read) {
+                if error == IoError::Gone {
                     self.report_failed_drive(column.drive, error).await;
+                } else if !self.tolerates_fault(column.drive, Fault::Read) {
+                    self.report_condemned_drive(column.drive).await;
                 }
                 None
             }

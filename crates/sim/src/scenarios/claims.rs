@@ -8,6 +8,7 @@ use super::crashes::ROOT_BLOCKS;
 use super::proof::redundant;
 use super::script::plain_plan;
 use super::{Scenario, Script, counted, until_met};
+use crate::workload::Failure;
 
 pub const CLAIMS_NO_MORE_THAN_IT_SURVIVES: Scenario = Scenario {
     name: "claims-no-more-than-it-survives",
@@ -201,6 +202,57 @@ pub const LACKING_IS_KNOWN_OF_AN_OLDER_STATE: Scenario = Scenario {
             }
             script.pull_claimed(old);
             script.verify()?;
+        }
+        Ok(())
+    },
+};
+
+pub const CONDEMNED_DRIVE_STAYS_WHERE_OTHERS_GO: Scenario = Scenario {
+    name: "condemned-drive-stays-where-others-go",
+    property: "a drive with too many errors that is about to be taken out is kept if other drives go first; and what the pool says that \
+               it would survive does not count on it",
+    run: |seed, options| {
+        let mut options = Some(options);
+        let kept = || counted("evidence: a drive is kept, others went while it was taken out");
+        let before = kept();
+        // the drive is measured for most of a second before it is taken out; only what is said counts after that
+        for (after_us, as_said) in [
+            (100_000, false),
+            (799_000, false),
+            (600_000, true),
+            (800_200, true),
+            (801_000, true),
+            (802_000, true),
+        ] {
+            let mut plan = plain_plan(redundant(seed), 5, 300);
+            plan.patience.checksum_errors = 3;
+            let mut script =
+                Script::new(seed * 1_000_000 + after_us, plan, options.take().unwrap_or_default());
+            script.start()?;
+            script.write(0, 200)?;
+            let (world, rotten) = (script.world(), script.drive(0));
+            for block in 256..(24 << 20) / base::BLOCK_BYTES as u64 {
+                world.rot(rotten, block, block as usize * 977 % 32_768);
+            }
+            let began = world.now();
+            script.read_from(1, 0, 200)?;
+            // everything that is rotten is found and written anew
+            script.scrub()?;
+            let passed = world.now().saturating_sub(began);
+            script.pass(Nanos::from_micros(after_us).saturating_sub(passed))?;
+            if as_said {
+                script.pull_claimed(rotten);
+            } else {
+                (1..=usize::from(redundant(seed).parity()))
+                    .for_each(|other| world.vanish(script.drive(other), None, false));
+            }
+            script.verify()?;
+            script.pass(Nanos::from_secs(1))?;
+            script.write(0, 20)?;
+            script.verify()?;
+        }
+        if kept() == before {
+            return Err(Failure::Broken("no drive was taken out when others went".to_owned()));
         }
         Ok(())
     },

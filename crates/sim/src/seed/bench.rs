@@ -180,6 +180,7 @@ impl Bench for PoolBench {
         }
         self.states = handlers.borrow().clone();
         let (first, shard_count) = (self.states[0].clone(), self.plan.shards);
+        first.know(&self.states);
         let task = opener.open_pool(first.clone(), shard_count);
         first.io.spawn(task);
         simulation.world.nudge(process, 0);

@@ -5,11 +5,10 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use base::ShardId;
-use env::IoError;
-use pool::{DriveState, Lane, LaneHost, Membership};
+use pool::{Departure, DriveState, Lane, LaneHost, Membership};
 use task::{Io, Notify, OneshotReceiver, OneshotSender, oneshot};
 
 use crate::process::Outbox;
@@ -17,7 +16,7 @@ use crate::process::Outbox;
 /// What the shards of a simulated pool say to each other.
 pub enum PoolMessage {
     /// To shard 0: a drive does not answer.
-    Failed { request: u64, from: u16, drive: u8, error: IoError },
+    Failed { request: u64, from: u16, drive: u8, departure: Departure },
     /// The answer to it.
     Recorded { request: u64, recorded: bool },
     /// To every shard: take this in.
@@ -49,7 +48,7 @@ struct Loss {
     request: u64,
     from: u16,
     drive: u8,
-    error: IoError,
+    departure: Departure,
 }
 
 /// One shard of a simulated pool.
@@ -65,6 +64,8 @@ pub struct ShardState {
     orders: RefCell<VecDeque<Order>>,
     updated: Cell<u16>,
     news: Notify,
+    /// Every shard of the pool, on shard 0.
+    all: RefCell<Vec<Weak<ShardState>>>,
 }
 
 impl ShardState {
@@ -81,7 +82,18 @@ impl ShardState {
             orders: RefCell::default(),
             updated: Cell::new(0),
             news: Notify::new(io),
+            all: RefCell::default(),
         })
+    }
+
+    /// Has shard 0 know every shard.
+    pub fn know(&self, all: &[Rc<ShardState>]) {
+        *self.all.borrow_mut() = all.iter().map(Rc::downgrade).collect();
+    }
+
+    fn all_lanes(&self) -> Vec<Rc<Lane>> {
+        let shards = self.all.borrow();
+        shards.iter().filter_map(Weak::upgrade).flat_map(|shard| shard.lanes.borrow().clone()).collect()
     }
 
     pub fn post(&self, to: u16, message: PoolMessage) {
@@ -91,8 +103,8 @@ impl ShardState {
     /// Handles every message but [`PoolMessage::Open`].
     pub fn on_message(&self, message: PoolMessage) {
         match message {
-            PoolMessage::Failed { request, from, drive, error } => {
-                self.losses.borrow_mut().push_back(Loss { request, from, drive, error });
+            PoolMessage::Failed { request, from, drive, departure } => {
+                self.losses.borrow_mut().push_back(Loss { request, from, drive, departure });
                 self.news.notify();
             }
             PoolMessage::Recorded { request, recorded } => {
@@ -163,6 +175,13 @@ impl ShardState {
         }
     }
 
+    /// What is said of the pool does not count on a drive that is about to be taken out.
+    fn set_leaving(&self, drive: u8, leaving: bool) {
+        if let Some(membership) = &mut *self.membership.borrow_mut() {
+            membership.members[usize::from(drive)].leaving = leaving;
+        }
+    }
+
     /// Notifies every shard, and waits for all of them.
     async fn announce(&self, membership: &Membership, shards: u16) {
         self.updated.set(0);
@@ -191,7 +210,13 @@ impl ShardState {
             let recorded = if known {
                 membership.is_serviceable()
             } else {
-                membership.take_out(&self.io, loss.drive, loss.error).await.is_ok()
+                let is_needed =
+                    async |_: &Membership| self.all_lanes().iter().any(|lane| lane.stats().needs(loss.drive));
+                self.set_leaving(loss.drive, loss.departure == Departure::TooManyErrors);
+                let taken_out =
+                    membership.take_out(&self.io, loss.drive, loss.departure, is_needed).await.is_ok();
+                self.set_leaving(loss.drive, taken_out && membership.handle(loss.drive).is_none());
+                taken_out
             };
             if !known && recorded {
                 self.announce(&membership, shards).await;
@@ -205,12 +230,12 @@ impl ShardState {
 pub struct Host(pub Rc<ShardState>);
 
 impl LaneHost for Host {
-    fn drive_failed(&self, drive: u8, error: IoError) -> OneshotReceiver<bool> {
+    fn drive_failed(&self, drive: u8, departure: Departure) -> OneshotReceiver<bool> {
         let (sender, receiver) = oneshot(&self.0.io);
         let request = self.0.requests.get();
         self.0.requests.set(request + 1);
         self.0.waiting.borrow_mut().insert(request, sender);
-        self.0.post(0, PoolMessage::Failed { request, from: self.0.shard, drive, error });
+        self.0.post(0, PoolMessage::Failed { request, from: self.0.shard, drive, departure });
         receiver
     }
 }
