@@ -4,7 +4,7 @@
 //! connection is not sent.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
@@ -34,6 +34,8 @@ pub enum Report {
         accepts: Option<Term>,
     },
     ConnectionEnded(WireEnd),
+    /// Since when the oldest request waits for the partner.
+    OldestWait(Option<Nanos>),
 }
 
 #[derive(Clone)]
@@ -65,6 +67,8 @@ pub(crate) struct Center {
     mirror: RefCell<Mirror>,
     requests: RefCell<BTreeMap<RequestId, Request>>,
     asked: RefCell<BTreeMap<u64, Asked>>,
+    /// Drives whose record is being written.
+    recording: RefCell<BTreeSet<usize>>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -82,6 +86,7 @@ impl Center {
             mirror: RefCell::new(Mirror::new(tolerated)),
             requests: RefCell::default(),
             asked: RefCell::default(),
+            recording: RefCell::default(),
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -109,11 +114,16 @@ impl Center {
 
     /// A mirrored drive is closed, when nothing is under way on it any more.
     pub async fn remove(self: &Rc<Self>, handle: DriveHandle) {
-        while self.requests.borrow().values().any(|request| request.handle == handle) {
+        while self.is_in_use(handle) {
             self.ended.wait().await;
         }
         self.mirror.borrow_mut().remove(handle.0 as usize);
         self.follow();
+    }
+
+    fn is_in_use(&self, handle: DriveHandle) -> bool {
+        self.requests.borrow().values().any(|request| request.handle == handle)
+            || self.recording.borrow().contains(&(handle.0 as usize))
     }
 
     /// Writes to both drives; `offset_bytes` is behind the record.
@@ -171,10 +181,11 @@ impl Center {
         self.follow();
     }
 
-    /// Since when the oldest request waits for the partner.
-    pub fn oldest_wait(&self) -> Option<Nanos> {
+    /// Says since when the oldest request waits for the partner.
+    pub fn tell_oldest_wait(&self) {
         let requests = self.requests.borrow();
-        requests.values().filter(|request| request.far_left > 0).map(|request| request.since).min()
+        let waiting = requests.values().filter(|request| request.far_left > 0);
+        (self.report)(Report::OldestWait(waiting.map(|request| request.since).min()));
     }
 
     pub fn lacking_bytes(&self) -> u64 {
@@ -265,10 +276,13 @@ impl Center {
             }
             Order::Record { drive, record } => {
                 let (center, handle) = (self.clone(), DriveHandle(drive as u32));
+                self.recording.borrow_mut().insert(drive);
                 self.io.spawn(async move {
                     let result = record::write(&center.io, handle, &record).await;
+                    center.recording.borrow_mut().remove(&drive);
                     center.mirror.borrow_mut().on_recorded(drive, result);
                     center.follow();
+                    center.ended.notify();
                 });
             }
             Order::Copy { copy, drive, offset_bytes, length_bytes } => {

@@ -53,7 +53,7 @@ pub(crate) async fn keep_open(center: Rc<Center>, identity: Identity, partner: P
 }
 
 /// `None`: it was refused, or took too long.
-async fn connect(io: &Io, address: SocketAddr) -> Option<ConnectionHandle> {
+pub(crate) async fn connect(io: &Io, address: SocketAddr) -> Option<ConnectionHandle> {
     let own = io.clone();
     let mut connecting = io.spawn_join(async move { own.connect(address).await });
     match race(&mut connecting, io.sleep(CONNECT_TIME)).await {

@@ -3,28 +3,36 @@
 //! ```text
 //!   owner                                                  partner
 //!   engine ─► MirrorEnv ─► own drives                      Partner ─► its drives
-//!                  └────────── connection for drives ────────┘
+//!        ▲         └────────── connection for drives ────────┘ ▲
+//!   RunningHead ◄───────────── connection for control ──────► RunningHead
 //! ```
 //!
 //! | file | what |
 //! |---|---|
 //! | `wire` | a connection between the heads: bytes of `pair::link` in both directions |
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
+//! | `head` | a head as it runs: what `pair` decides, carried out |
+//! | `control` | its connections with the other head |
+//! | `permit` | whether answers may be sent to hosts |
 //! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
 //! | `record` | the record of a mirrored drive, read and written |
 
 mod center;
+mod control;
 mod dial;
+mod head;
 mod mirror_env;
 mod partner;
+mod permit;
 mod record;
 mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
-pub use mirror_env::{Mail, MirrorEnv, MirrorOptions, Mirrored};
-pub use partner::Partner;
+pub use head::{HeadMail, HeadOptions, RunningHead, Surroundings};
+pub use mirror_env::{Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
+pub use permit::Permit;
 pub use record::make_twin;
 pub use wire::{Identity, WireEnd};

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What always holds: the engine's operations end once, with their own tokens; the tokens of this room's own operations have the
-//! highest bit.
+//! highest bit; nothing is sent to hosts while the head does not permit it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, VecDeque};
@@ -17,13 +17,15 @@ use std::sync::{Arc, RwLock};
 
 use base::{Nanos, ShardId};
 use bytes::Bytes;
-use env::{Completion, DriveHandle, Env, Event, Operation, Outcome, Token, Wait};
+use env::{Completion, ConnectionHandle, DriveHandle, Env, Event, IoError, Operation, Outcome, Token, Wait};
 use mirror::RECORD_BYTES;
 use pair::{CommitRule, StoreOrder, Term};
 use task::Executor;
 
-use crate::center::{Center, Report};
+use crate::center::Center;
 use crate::dial::{self, PartnerAddress};
+use crate::head::HeadMail;
+use crate::permit::Permit;
 use crate::wire::Identity;
 
 /// Random values generated in advance: for connections and synchronies.
@@ -42,6 +44,10 @@ pub enum Mail<M> {
     Ended(Completion),
     /// The head has decided: for shard 0.
     Order(StoreOrder),
+    /// The head wants to know since when the oldest request waits for the partner: for shard 0.
+    Wait,
+    /// For the head itself, which runs beside the engine's shards: it is the last shard.
+    Head(HeadMail),
 }
 
 /// What shard 0 needs.
@@ -53,7 +59,6 @@ pub struct MirrorOptions {
     pub rule: CommitRule,
     /// Twins that may be out while the partner's copy can still serve.
     pub tolerated: usize,
-    pub report: Box<dyn Fn(Report)>,
 }
 
 /// Which drives are mirrored; of all shards.
@@ -61,6 +66,14 @@ pub type Mirrored = Arc<RwLock<BTreeSet<DriveHandle>>>;
 
 /// What waits to be sent to other shards, and what has ended for this one: shared with tasks.
 type Outbox<M> = Rc<RefCell<VecDeque<(ShardId, Mail<M>)>>>;
+
+/// Whether an operation below is one that the engine has asked for.
+pub fn is_of_engine(token: Token) -> bool {
+    token.0 & OURS == 0
+}
+
+/// How often a shard looks whether it may send what it holds back.
+const LOOK: Nanos = Nanos::from_millis(1);
 
 struct Middle {
     executor: Executor,
@@ -74,32 +87,75 @@ pub struct MirrorEnv<E, M> {
     outbox: Outbox<M>,
     middle: Option<Middle>,
     events: Vec<Event<Mail<M>>>,
+    permit: Permit,
+    /// What is sent to hosts when that is permitted again, in this order.
+    held: VecDeque<(Token, ConnectionHandle, Operation)>,
+    /// What was never sent, because its connection was closed.
+    dropped: Vec<Token>,
 }
 
 impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     /// For one shard. `mirrored` is the same for all; shard 0 has the options.
-    pub fn new(mut below: E, mirrored: Mirrored, options: Option<MirrorOptions>) -> MirrorEnv<E, M> {
+    pub fn new(
+        mut below: E,
+        mirrored: Mirrored,
+        permit: Permit,
+        options: Option<MirrorOptions>,
+    ) -> MirrorEnv<E, M> {
         assert_eq!(options.is_some(), below.shard().0 == 0, "shard 0 has the mirror");
+        let outbox = Outbox::default();
+        let (reports, head) = (outbox.clone(), ShardId(below.shards() - 1));
         let middle = options.map(|options| {
             let mut executor = Executor::new();
             executor.set_now(below.now());
             executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
-            let center = Center::new(executor.io(), options.tolerated, options.report);
+            let report = move |report| {
+                reports.borrow_mut().push_back((head, Mail::Head(HeadMail::Report(report))));
+            };
+            let center = Center::new(executor.io(), options.tolerated, Box::new(report));
             center.on_order(StoreOrder::Commit(options.rule));
             let MirrorOptions { identity, partner, term, .. } = options;
             executor.io().spawn(dial::keep_open(center.clone(), identity, partner, term));
             Middle { executor, center }
         });
-        MirrorEnv { below, mirrored, outbox: Outbox::default(), middle, events: Vec::new() }
+        let (events, held, dropped) = (Vec::new(), VecDeque::new(), Vec::new());
+        MirrorEnv { below, mirrored, outbox, middle, events, permit, held, dropped }
     }
 
     /// When this shard needs a turn although nothing arrives.
     pub fn next_deadline(&self) -> Option<Nanos> {
-        if !self.outbox.borrow().is_empty() {
+        if !self.outbox.borrow().is_empty() || !self.dropped.is_empty() {
             return Some(Nanos::default());
         }
-        let middle = self.middle.as_ref()?;
-        if middle.executor.has_ready() { Some(Nanos::default()) } else { middle.executor.next_deadline() }
+        let look = (!self.held.is_empty()).then(|| self.below.now() + LOOK);
+        let middle = self.middle.as_ref().and_then(|middle| match middle.executor.has_ready() {
+            true => Some(Nanos::default()),
+            false => middle.executor.next_deadline(),
+        });
+        [look, middle].into_iter().flatten().min()
+    }
+
+    /// What answers hosts is sent while that is permitted, and held back otherwise.
+    fn send_or_hold(&mut self, token: Token, connection: ConnectionHandle, operation: Operation) {
+        self.held.push_back((token, connection, operation));
+        self.send_held();
+    }
+
+    fn send_held(&mut self) {
+        while self.permit.allows(self.below.now())
+            && let Some((token, _, operation)) = self.held.pop_front()
+        {
+            self.below.submit(token, operation);
+        }
+    }
+
+    /// What is held back for a connection is never sent.
+    fn drop_held(&mut self, closed: ConnectionHandle) {
+        let (gone, kept) =
+            std::mem::take(&mut self.held).into_iter().partition(|&(_, connection, _)| connection == closed);
+        self.held = kept;
+        let gone: VecDeque<(Token, ConnectionHandle, Operation)> = gone;
+        self.dropped.extend(gone.into_iter().map(|(token, _, _)| token));
     }
 
     pub fn below(&mut self) -> &mut E {
@@ -109,11 +165,6 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     /// Bytes that the partner may lack; on shard 0.
     pub fn lacking_bytes(&self) -> Option<u64> {
         self.middle.as_ref().map(|middle| middle.center.lacking_bytes())
-    }
-
-    /// Since when the oldest request waits for the partner; on shard 0.
-    pub fn oldest_wait(&self) -> Option<Nanos> {
-        self.middle.as_ref().and_then(|middle| middle.center.oldest_wait())
     }
 
     /// Whether this operation is for the mirror.
@@ -236,8 +287,9 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
         self.below.shard()
     }
 
+    /// Those of the engine: the last one is the head's.
     fn shards(&self) -> u16 {
-        self.below.shards()
+        self.below.shards() - 1
     }
 
     fn now(&self) -> Nanos {
@@ -258,7 +310,12 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
 
     fn submit(&mut self, token: Token, operation: Operation) {
         assert!(token.0 & OURS == 0, "tokens are small");
-        if !self.is_ours(&operation) {
+        if let Operation::CloseConnection { connection } = operation {
+            self.drop_held(connection);
+        }
+        if let Operation::Send { connection, .. } = operation {
+            self.send_or_hold(token, connection, operation);
+        } else if !self.is_ours(&operation) {
             self.below.submit(token, operation);
         } else if self.middle.is_some() {
             self.begin(self.below.shard(), token, operation);
@@ -271,12 +328,12 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
 
     fn poll(&mut self, events: &mut Vec<Event<M>>, wait: Wait) {
         self.hand_on(&mut *events);
-        let is_busy = !events.is_empty()
-            || !self.outbox.borrow().is_empty()
-            || self.middle.as_ref().is_some_and(|middle| middle.executor.has_ready());
-        let deadline = self.middle.as_ref().and_then(|middle| middle.executor.next_deadline());
+        self.send_held();
+        let closed = |token| Completion { token, outcome: Outcome::Failed(IoError::Closed) };
+        events.extend(self.dropped.drain(..).map(closed).map(Event::Completion));
+        let deadline = self.next_deadline();
         let wait = match (wait, deadline) {
-            _ if is_busy => Wait::No,
+            _ if !events.is_empty() || deadline == Some(Nanos::default()) => Wait::No,
             (Wait::Until(until), Some(deadline)) => Wait::Until(until.min(deadline)),
             (Wait::Forever, Some(deadline)) => Wait::Until(deadline),
             (wait, _) => wait,
@@ -299,7 +356,11 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                     self.begin(from, token, operation);
                 }
                 (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
-                (Event::Message(Mail::Order(_)), None) => unreachable!("orders are for shard 0"),
+                (Event::Message(Mail::Wait), Some(middle)) => middle.center.tell_oldest_wait(),
+                (Event::Message(Mail::Order(_) | Mail::Wait), None) => {
+                    unreachable!("it is for shard 0")
+                }
+                (Event::Message(Mail::Head(_)), _) => unreachable!("it is for the head"),
             }
         }
         self.events = below;

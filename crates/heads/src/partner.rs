@@ -9,15 +9,15 @@ use std::rc::Rc;
 
 use base::{AlignedBuffer, BLOCK_BYTES};
 use bytes::Bytes;
-use env::{ConnectionHandle, DriveHandle, IoError};
+use env::{DriveHandle, IoError};
 use mirror::{
     Answer, Ask, Bits, RECORD_BYTES, Record, RequestId, Side, Synchrony, TwinId, TwinNews, WantedTwin,
 };
-use pair::{LinkEvent, Purpose, Term};
+use pair::Term;
 use task::{Io, Notify};
 
 use crate::record;
-use crate::wire::{Identity, Wire, WireEnd};
+use crate::wire::Wire;
 
 /// Bytes of writes that are under way. Nothing more is received meanwhile.
 const UNDER_WAY_BYTES_MAX: usize = 32 << 20;
@@ -32,7 +32,6 @@ struct Twin {
 /// See the header of this file.
 pub struct Partner {
     io: Io,
-    identity: Identity,
     paths: Vec<String>,
     twins: RefCell<BTreeMap<TwinId, Twin>>,
     side: RefCell<Side>,
@@ -48,10 +47,9 @@ pub struct Partner {
 
 impl Partner {
     /// With the drives at these paths, of which those that have a record are twins.
-    pub fn new(io: &Io, identity: Identity, paths: Vec<String>) -> Rc<Partner> {
+    pub fn new(io: &Io, paths: Vec<String>) -> Rc<Partner> {
         Rc::new(Partner {
             io: io.clone(),
-            identity,
             paths,
             twins: RefCell::default(),
             side: RefCell::default(),
@@ -109,15 +107,16 @@ impl Partner {
         }
     }
 
-    /// Serves a connection that the owner has opened, until it ends.
-    pub async fn serve(self: Rc<Self>, connection: ConnectionHandle) -> WireEnd {
-        let wire = Wire::new(&self.io, connection, self.identity.link(&self.io, None));
-        let served = Rc::new(Served { partner: self.clone(), wire: wire.clone(), term: Cell::default() });
-        let end = wire.run(|event| served.clone().on_event(event)).await;
-        if self.is_serving(&wire) {
+    /// The owner has opened a connection for drives.
+    pub(crate) fn serve(self: &Rc<Self>, wire: &Rc<Wire>) -> Rc<Served> {
+        Rc::new(Served { partner: self.clone(), wire: wire.clone(), term: Cell::default() })
+    }
+
+    /// A connection has ended.
+    pub(crate) fn connection_ended(&self, wire: &Rc<Wire>) {
+        if self.is_serving(wire) {
             self.close_connection();
         }
-        end
     }
 
     fn is_serving(&self, wire: &Rc<Wire>) -> bool {
@@ -137,8 +136,8 @@ impl Partner {
     }
 }
 
-/// A connection.
-struct Served {
+/// A connection for drives.
+pub(crate) struct Served {
     partner: Rc<Partner>,
     wire: Rc<Wire>,
     /// The term that was opened over it.
@@ -146,14 +145,8 @@ struct Served {
 }
 
 impl Served {
-    fn on_event(self: Rc<Self>, event: LinkEvent) {
-        let LinkEvent::Frame { kind, content } = event else {
-            if !matches!(event, LinkEvent::Up { purpose: Purpose::Drives, .. }) {
-                self.wire.close();
-            }
-            return;
-        };
-        match Ask::decode(kind, &content) {
+    pub(crate) fn on_frame(self: Rc<Self>, kind: u16, content: &[u8]) {
+        match Ask::decode(kind, content) {
             Ok(Ask::Open { term, drives }) => {
                 let io = self.partner.io.clone();
                 io.spawn(self.open(term, drives));

@@ -10,7 +10,7 @@ use base::{ArrayId, HeadId};
 use bytes::{Bytes, BytesMut};
 use env::ConnectionHandle;
 use mirror::Ask;
-use pair::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Purpose, Start, VERSIONS};
+use pair::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Message, Purpose, Start, VERSIONS};
 use task::{Gate, Io, Notify};
 
 const RECEIVE_BYTES: usize = 256 << 10;
@@ -100,6 +100,15 @@ impl Wire {
         let slices: Vec<&[u8]> = parts.iter().map(AsRef::as_ref).collect();
         let header = self.link.borrow().frame_header(kind, &slices);
         self.push(std::iter::once(Bytes::copy_from_slice(&header)).chain(parts));
+    }
+
+    /// Sends a message, if the connection is up; it is for control.
+    pub fn send_message(&self, message: &Message) {
+        if !self.is_closed.get() && self.link.borrow().is_up() {
+            let mut bytes = Vec::new();
+            self.link.borrow().send(message, &mut bytes);
+            self.push([Bytes::from(bytes)]);
+        }
     }
 
     /// Whether anything is received: what is not waits with the other end.

@@ -30,6 +30,12 @@ pub struct Outside<M> {
     post: Post<M>,
 }
 
+impl<M> Clone for Outside<M> {
+    fn clone(&self) -> Outside<M> {
+        Outside { post: self.post.clone() }
+    }
+}
+
 /// Hands a message to a shard, or gives it back where too many wait.
 type Post<M> = Rc<dyn Fn(ShardId, M) -> Result<(), M>>;
 

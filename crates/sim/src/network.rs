@@ -65,12 +65,14 @@ pub(crate) struct Network {
     next_port: u16,
     /// Ports have been given a second time.
     goes_round: bool,
+    /// Machines between which nothing moves, and until when.
+    cuts: Vec<(u16, u16, Nanos)>,
 }
 
 impl Network {
     pub(crate) fn new(prng: Prng) -> Network {
         let (listeners, ends) = (Vec::new(), Vec::new());
-        Network { prng, listeners, ends, next_port: PORTS_FROM, goes_round: false }
+        Network { prng, listeners, ends, next_port: PORTS_FROM, goes_round: false, cuts: Vec::new() }
     }
 
     /// The next port of a machine that nobody has: round and round, as kernels give them. Each machine has an address of
@@ -130,6 +132,11 @@ impl Network {
         first
     }
 
+    fn cut_until(&self, one: u16, other: u16) -> Option<Nanos> {
+        let fits = |&&(a, b, _): &&(u16, u16, Nanos)| (a, b) == (one, other) || (b, a) == (one, other);
+        self.cuts.iter().filter(fits).map(|&(_, _, until)| until).max()
+    }
+
     fn end(&mut self, end: u32) -> &mut End {
         &mut self.ends[end as usize]
     }
@@ -180,6 +187,17 @@ impl Inner {
         }
     }
 
+    fn machine_of(&self, owner: (ProcessId, u16)) -> u16 {
+        self.processes[owner.0.0 as usize].machine
+    }
+
+    /// Until when nothing moves between the two ends of a connection.
+    fn cut_between(&self, end: u32) -> Option<Nanos> {
+        let here = &self.network.ends[end as usize];
+        let there = &self.network.ends[here.peer as usize];
+        self.network.cut_until(self.machine_of(here.owner?), self.machine_of(there.owner?))
+    }
+
     fn want_transfer(&mut self, end: u32) {
         if !std::mem::replace(&mut self.network.end(end).transfer_scheduled, true) {
             let delay = Nanos(self.network.prng.skewed(2_000, 200_000));
@@ -189,6 +207,11 @@ impl Inner {
 
     /// Moves some bytes from `end` towards its peer, or tells the peer that there will be no more.
     pub(crate) fn transfer(&mut self, end: u32) {
+        if let Some(until) = self.cut_between(end).filter(|&until| until > self.now) {
+            // it is repeated until it arrives
+            let delay = until - self.now + Nanos(self.network.prng.skewed(2_000, 20_000_000));
+            return self.schedule(delay, EventKind::Transfer(end));
+        }
         let here = self.network.end(end);
         here.transfer_scheduled = false;
         let (closed, reset, peer) = (here.closed, here.reset, here.peer);
@@ -268,7 +291,11 @@ impl Inner {
                 let Some(index) = self.network.listener_at(address) else {
                     return Outcome::Failed(IoError::Refused);
                 };
-                let machine = self.processes[owner.0.0 as usize].machine;
+                let machine = self.machine_of(owner);
+                let listens = self.machine_of(self.network.listeners[index].owner);
+                if self.network.cut_until(machine, listens).is_some_and(|until| until > self.now) {
+                    return Outcome::Failed(IoError::TimedOut);
+                }
                 let local = self.network.free_address(machine);
                 let end = self.network.connect(local, address, owner);
                 self.network.listeners[index].backlog.push_back(end + 1);
@@ -377,6 +404,22 @@ impl Inner {
 }
 
 impl World {
+    /// For this time nothing moves between two machines. Nobody is told: it arrives later.
+    pub fn cut_network(&self, one: u16, other: u16, time: Nanos) {
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        inner.network.cuts.retain(|&(_, _, until)| until > now);
+        inner.network.cuts.push((one, other, now + time));
+        inner
+            .trace
+            .line(now, || format!("machines {one} and {other} are cut off from each other for {time:?}"));
+    }
+
+    /// From now on everything moves; what was held up comes when it would have come.
+    pub fn heal_network(&self) {
+        self.0.borrow_mut().network.cuts.clear();
+    }
+
     /// Breaks a random established connection, as a network does. `false`: there is none.
     pub fn reset_some_connection(&self) -> bool {
         let mut inner = self.0.borrow_mut();

@@ -85,6 +85,24 @@ impl Head {
         }
     }
 
+    /// Until when what answers hosts may be sent without asking again; `None`: nothing may be sent now. With [`Reads::Confirmed`] an
+    /// owner that is in sync never may.
+    pub fn answers_until(&self, now: Nanos) -> Option<Nanos> {
+        let owner = self.owner().filter(|owner| owner.may_answer(now))?;
+        if !owner.relation.reads_need_partner() {
+            return Some(Nanos::MAX);
+        }
+        let lease = |sent: Nanos| sent + self.timing.lease;
+        owner.answered.filter(|_| self.reads == Reads::Leased).map(lease).filter(|&until| now < until)
+    }
+
+    /// The partner's copy could not serve.
+    pub fn on_partner_unfit(&mut self, now: Nanos, out: &mut Vec<Action>) {
+        if matches!(self.role, Role::Owner(_)) {
+            self.turn(now, Turn::PartnerIsSilent, out);
+        }
+    }
+
     /// Sends a heartbeat at once, for reads that wait for one.
     pub fn confirm_reads(&mut self, now: Nanos, out: &mut Vec<Action>) {
         if matches!(self.role, Role::Owner(_)) {

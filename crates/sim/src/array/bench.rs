@@ -6,6 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use api::Command;
@@ -20,7 +21,7 @@ use super::engine_shard::{ArrayEnv, EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
-use super::heads::TwoHeads;
+use super::heads::{NewOwner, TwoHeads};
 use super::listener::{Known, Listener};
 use super::lun::Rough;
 use super::mover::{self, Mover};
@@ -34,7 +35,7 @@ use crate::drive::{DriveNumber, DriveOptions};
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Plan, Trouble, Troubles};
-use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, VolumePlan, spawn_flagged};
+use crate::workload::{Bench, Failure, LaneSlot, Opening, Session, Shared, VolumePlan, spawn_flagged};
 use crate::world::{ProcessId, World};
 
 /// The array's machine, and the hosts'.
@@ -92,9 +93,15 @@ pub struct ArrayBench {
     /// What the array's events have told.
     known: Rc<RefCell<Known>>,
     heads: Option<TwoHeads>,
-    /// For what is decided between two rounds.
-    prng: Prng,
+    /// The array of two heads that was started last.
+    newest: Option<Running>,
+    /// Where hosts find the array.
+    portal: SocketAddr,
+    calm: bool,
 }
+
+/// An array that was started: its process, the way in, and what became of its start.
+type Running = (ProcessId, ToArray, Started);
 
 impl ArrayBench {
     pub fn new(
@@ -108,7 +115,7 @@ impl ArrayBench {
         let add = |options: &DriveOptions| world.add_drive(options.clone());
         let drives: Vec<DriveNumber> = plan.drives.iter().map(add).collect();
         who.second.iter().map(add).for_each(drop);
-        let heads = who.two_heads.then(|| TwoHeads::new(world, &plan.drives, &drives));
+        let heads = who.two_heads.then(|| TwoHeads::new(world, plan.shards, &plan.drives, &drives));
         for volume in &plan.volumes {
             shared.oracle.borrow_mut().add_volume(volume.volume, volume.write_back);
         }
@@ -132,7 +139,9 @@ impl ArrayBench {
             orders_given: Rc::default(),
             known: Rc::default(),
             heads,
-            prng: world.fork_prng(),
+            newest: None,
+            portal: PORTAL.parse().expect("an address"),
+            calm: false,
         }
     }
 
@@ -141,40 +150,48 @@ impl ArrayBench {
         self.logins.get()
     }
 
-    /// The shards' worlds, and a way in from outside: of one head, or of the owner of two.
-    fn start_process(&mut self, simulation: &mut Simulation) -> (ProcessId, Vec<ArrayEnv>, ToArray) {
-        let shards = self.plan.shards;
-        let Some(heads) = &mut self.heads else {
-            let (process, environments, outside) = simulation.world.start_process(ARRAY, shards);
-            return (process, environments.into_iter().map(ArrayEnv::Alone).collect(), Rc::new(outside));
-        };
-        let (process, environments, outside, orders) = heads.start(simulation, shards, &mut self.prng);
-        let (client, tasks, _) = simulation.start_task_process::<()>(HOSTS, 1, |_, _| Box::new(|_, ()| {}));
-        heads.decide(tasks[0].borrow().io(), orders);
-        simulation.world.nudge(client, 0);
-        self.clients.push(client);
-        (process, environments, Rc::new(outside))
+    /// The array that hosts are to use: a new one, or the one that the heads have started last.
+    fn start_array(&mut self, simulation: &mut Simulation) -> Running {
+        if self.heads.is_none() {
+            let (process, environments, outside) = simulation.world.start_process(ARRAY, self.plan.shards);
+            let paths = self.orders.paths(&self.plan).into_iter();
+            let second = self.who.second.iter().map(|options| options.path.clone());
+            let owner = NewOwner {
+                process,
+                environments: environments.into_iter().map(ArrayEnv::Alone).collect(),
+                commands: outside,
+                portal: self.portal,
+                paths: paths.chain(second).collect(),
+                is_started: Arc::default(),
+            };
+            return self.start_shards(simulation, owner);
+        }
+        self.heads.as_mut().expect("just seen").begin_round(simulation, self.calm);
+        let world = simulation.world.clone();
+        loop {
+            match &self.newest {
+                Some(running) if world.is_alive(running.0) => return running.clone(),
+                _ => {}
+            }
+            if let Err(what) = Bench::follow(self, simulation) {
+                self.shared.fail(Failure::Broken(what));
+            }
+            if !simulation.step() {
+                self.heads.as_mut().expect("just seen").wait_no_longer();
+            }
+        }
     }
 
-    /// The paths of all drives that the array is to use.
-    fn paths(&self) -> Vec<String> {
-        let own = match &self.heads {
-            Some(heads) => heads.paths(),
-            None => self.orders.paths(&self.plan),
-        };
-        own.into_iter().chain(self.who.second.iter().map(|options| options.path.clone())).collect()
-    }
-
-    fn start_array(&mut self, simulation: &mut Simulation) -> (ProcessId, ToArray, Started) {
+    fn start_shards(&mut self, simulation: &mut Simulation, owner: NewOwner) -> Running {
         let (shards, memory) = (self.plan.shards, self.memory);
         self.shards.clear();
-        let (process, environments, outside) = self.start_process(simulation);
+        let NewOwner { process, environments, commands, portal, paths, is_started } = owner;
+        self.portal = portal;
         let started = Started::default();
         let place = started.clone();
-        let recovered = self.heads.as_ref().map(TwoHeads::recovered).unwrap_or_default();
         let mut parameters = Some(StartParameters {
-            portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
-            drives: self.paths(),
+            portals: vec![portal.into()],
+            drives: paths,
             head: base::HeadId(1),
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
@@ -182,7 +199,7 @@ impl ArrayBench {
             save_state: Box::new(|_| Saving::kept()),
             newest_event: self.known.borrow().newest,
             started: Box::new(move |result| {
-                recovered.store(result.is_ok(), Ordering::Relaxed);
+                is_started.store(result.is_ok(), Ordering::Relaxed);
                 *place.lock().expect("one thread") = Some(result);
             }),
         });
@@ -191,8 +208,9 @@ impl ArrayBench {
             let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
             self.shards.push(shard.clone());
             simulation.attach(process, index as u16, shard);
+            simulation.world.nudge(process, index as u16);
         }
-        (process, outside, started)
+        (process, Rc::new(commands), started)
     }
 
     fn administrator(&self, io: &Io, outside: &ToArray, started: Started) -> Administrator {
@@ -238,13 +256,14 @@ impl ArrayBench {
         let (outside, profile, ready) = (outside.clone(), Rc::new(self.plan.profile.clone()), ready.clone());
         let (ranges, runs_full) = (self.who.ranges.is_some(), self.plan.has(Trouble::NoSpace));
         let tasks = io.clone();
+        let portal = self.portal;
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
             let prng = RefCell::new(Prng::new(io.random_u64()));
             let session = RefCell::default();
             let copier = Copier { io, outside, records, profile, prng, session, ranges, runs_full };
             let params = InitiatorParams::new(COPIER, Some(&target));
-            copier.run(PORTAL.parse().expect("an address"), params).await;
+            copier.run(portal, params).await;
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -265,9 +284,10 @@ impl ArrayBench {
         let (onlooker, ready) =
             (Onlooker { io: io.clone(), shared: self.shared.clone(), luns }, ready.clone());
         let tasks = io.clone();
+        let portal = self.portal;
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
-            onlooker.run(PORTAL.parse().expect("an address"), target).await;
+            onlooker.run(portal, target).await;
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -303,10 +323,11 @@ impl ArrayBench {
         let io = shards[0].borrow().io().clone();
         let (filler, ready) = (full_bin::Filler::new(&io, outside, &records), ready.clone());
         let tasks = io.clone();
+        let portal = self.portal;
         tasks.spawn(async move {
             let Ok(target) = set_up(&io, &ready).await else { return };
             let params = InitiatorParams::new(COPIER, Some(&target));
-            filler.run(PORTAL.parse().expect("an address"), params).await;
+            filler.run(portal, params).await;
         });
         simulation.world.nudge(client, 0);
         self.clients.push(client);
@@ -316,6 +337,7 @@ impl ArrayBench {
 impl ArrayBench {
     fn visit(&self, host: u16, tally: &Option<Rc<Tally>>) -> Visit {
         Visit {
+            portal: self.portal,
             host,
             volumes: self.volumes.clone(),
             logins: self.logins.clone(),
@@ -365,11 +387,12 @@ impl Bench for ArrayBench {
                 let comparing = tally
                     .clone()
                     .map(|tally| compare(io.clone(), outside.clone(), self.shared.clone(), tally));
+                let portal = self.portal;
                 io.spawn(async move {
                     let prepared = administrator.prepare().await;
                     if let (Some(filler), Ok(target)) = (filler, &prepared) {
                         let params = InitiatorParams::new(COPIER, Some(target));
-                        filler.fill_first(PORTAL.parse().expect("an address"), params).await;
+                        filler.fill_first(portal, params).await;
                     }
                     if prepared.is_ok() {
                         tasks.spawn(growing);
@@ -478,6 +501,24 @@ impl Bench for ArrayBench {
 
     fn unsettled(&self) -> Option<String> {
         self.heads.as_ref().and_then(TwoHeads::unsettled)
+    }
+
+    fn follow(&mut self, simulation: &mut Simulation) -> Result<(), String> {
+        let Some(heads) = &mut self.heads else { return Ok(()) };
+        if let Some(owner) = heads.follow(simulation)? {
+            let running = self.start_shards(simulation, owner);
+            self.newest = Some(running);
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> Option<Rc<dyn Fn() -> bool>> {
+        let (process, world) = (self.process.filter(|_| self.heads.is_some())?, self.shared.world.clone());
+        Some(Rc::new(move || !world.is_alive(process)))
+    }
+
+    fn calm_down(&mut self) {
+        self.calm = true;
     }
 
     fn machine(&self) -> Option<(u16, bool)> {

@@ -6,8 +6,10 @@ use api::{Command, CommandError, Reply};
 use base::{Nanos, ShardId};
 use engine::{Shard, ShardMessage};
 use env::{Env, Event, Operation, Token, Wait};
-use heads::{Mail, MirrorEnv};
+use heads::MirrorEnv;
 use task::Io;
+
+use super::heads::Witness;
 
 use crate::environment::{Outside, SimEnv};
 use crate::process::Turn;
@@ -18,7 +20,7 @@ const LOOK: Nanos = Nanos::from_micros(50);
 /// The world of a single head, or of the owner of two.
 pub enum ArrayEnv {
     Alone(SimEnv<ShardMessage>),
-    Mirrored(Box<MirrorEnv<SimEnv<Mail<ShardMessage>>, ShardMessage>>),
+    Mirrored(Box<MirrorEnv<Witness, ShardMessage>>),
 }
 
 /// See the module's words.
@@ -51,7 +53,7 @@ impl ArrayEnv {
     fn wake_at(&mut self, deadline: Nanos) {
         match self {
             ArrayEnv::Alone(alone) => alone.wake_at(deadline),
-            ArrayEnv::Mirrored(mirrored) => mirrored.below().wake_at(deadline),
+            ArrayEnv::Mirrored(mirrored) => mirrored.below().below.wake_at(deadline),
         }
     }
 }

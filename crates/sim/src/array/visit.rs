@@ -2,13 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::Nanos;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
-use super::bench::PORTAL;
 use super::extended_copy::{Copies, CopyHost};
 use super::lun::{LunSubject, Rough, Way};
 use super::reserve::{Holders, Locksmith};
@@ -22,6 +22,7 @@ pub type Ready = Rc<RefCell<Option<Result<String, String>>>>;
 
 /// What a host brings along.
 pub struct Visit {
+    pub portal: SocketAddr,
     pub host: u16,
     pub volumes: Rc<Vec<VolumePlan>>,
     pub logins: Rc<Cell<u64>>,
@@ -47,7 +48,8 @@ pub async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { host, volumes, logins, shared, holders, interferes, ranges, runs_full, tally } = visit;
+    let Visit { portal, host, volumes, logins, shared, holders, interferes, ranges, runs_full, tally } =
+        visit;
     let target = match set_up(&io, &ready).await {
         Ok(target) => target,
         Err(why) => {
@@ -56,7 +58,7 @@ pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
         }
     };
     let params = InitiatorParams::new(&initiator_name(host), Some(&target));
-    let session = HostSession::new(&io, PORTAL.parse().expect("an address"), params);
+    let session = HostSession::new(&io, portal, params);
     // some want no TASK ABORTED; the others trust that each of their commands is answered
     session.is_not_told.set(interferes.is_some() && io.random_u64().is_multiple_of(3));
     io.spawn(session.clone().run());

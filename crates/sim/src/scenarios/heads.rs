@@ -20,19 +20,24 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 9] = [
+const MET: [&str; 14] = [
     "two heads: in sync",
     "two heads: a takeover",
     "two heads: the owner started again, alone",
     "two heads: the partner left",
     "two heads: the partner returned",
-    "two heads: a cut that was so short that the partner stayed",
+    "two heads: a partner that could not stay",
+    "two heads: an owner that learned that it was none any more",
+    "two heads: a heartbeat of an earlier term",
     "two heads: the partner killed",
     "two heads: the partner without power",
-    "two heads: a partner that could not stay",
+    "two heads: a head that stood still",
+    "two heads: heads cut off from each other",
+    "two heads: a head cut off from the register",
+    "two heads: answers held back",
 ];
 const RUNS: u64 = 3;
-const RUNS_MAX: u64 = 40;
+const RUNS_MAX: u64 = 30;
 
 fn plan(seed: u64) -> Plan {
     let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 4, 600);

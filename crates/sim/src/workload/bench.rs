@@ -35,8 +35,21 @@ pub trait Bench {
     /// Starts a process that opens the subject. `round` counts from 0; in the first it is also created.
     fn start(&mut self, simulation: &mut Simulation, round: u32) -> Session;
 
+    /// From the next start on nothing happens any more that could end the process under test by itself.
+    fn calm_down(&mut self) {}
+
     /// Begins to stop the subject in an orderly way; when all flags are set, it is safe to end the process.
     fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>>;
+
+    /// To be called between any two events while a session is there: what the subject needs done to its processes.
+    fn follow(&mut self, _simulation: &mut Simulation) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// Whether the process under test has ended by itself, if that can be.
+    fn is_over(&self) -> Option<Rc<dyn Fn() -> bool>> {
+        None
+    }
 
     /// Lets a fault happen, within what the subject promises to survive.
     fn inject(&mut self, world: &World, prng: &mut Prng);

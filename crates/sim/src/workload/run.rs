@@ -150,6 +150,9 @@ impl<'a> Runner<'a> {
             if self.simulation.world.events() > events {
                 return Err(Stuck::TooManyEvents);
             }
+            if let Err(what) = self.bench.follow(&mut self.simulation) {
+                self.shared.fail(Failure::Broken(what));
+            }
             if self.simulation.world.now() >= self.next_fault {
                 self.bench.inject(&self.simulation.world, &mut self.prng);
                 self.draw_next_fault();
@@ -162,8 +165,11 @@ impl<'a> Runner<'a> {
     }
 
     /// As [`Runner::step_until`], but it has to be done in any reasonable time.
-    fn finish(&mut self, what: &str, done: impl FnMut() -> bool) -> Result<(), Failure> {
+    /// Or the process under test has ended by itself.
+    fn finish(&mut self, what: &str, mut done: impl FnMut() -> bool) -> Result<(), Failure> {
         let stuck = |why| Err(Failure::Stuck { what: what.to_owned(), why });
+        let is_over = self.bench.is_over();
+        let done = || done() || is_over.as_ref().is_some_and(|is_over| is_over());
         match self.step_until(Patience::default().time, done) {
             Ok(true) => self.check(),
             Ok(false) => stuck(Stuck::OutOfTime),
@@ -192,12 +198,20 @@ impl<'a> Runner<'a> {
             }
         }
         self.finish("opening", &all_open)?;
+        if self.is_over() {
+            self.end(&session);
+            return Ok(None);
+        }
         for lane in &session.lanes {
             if let Some(Err(why)) = &*lane.opening.borrow() {
                 return Err(Failure::NotOpened(why.clone()));
             }
         }
         Ok(Some(session))
+    }
+
+    fn is_over(&self) -> bool {
+        self.bench.is_over().is_some_and(|is_over| is_over())
     }
 
     /// Ends the session's process the hard way.
@@ -313,9 +327,13 @@ impl<'a> Runner<'a> {
     }
 
     fn last_round(&mut self) -> Result<(), Failure> {
+        self.bench.calm_down();
         let session = self.open(self.course.rounds, false)?.expect("it is not cut off");
         let clients = self.start_clients(&session);
         self.finish("clients", || clients.iter().all(|done| done.get()))?;
+        if self.is_over() {
+            return Err(Failure::Broken("the process has ended by itself, with nothing wrong".to_owned()));
+        }
         self.next_fault = Nanos::MAX;
         self.course.fault_interval = None;
         self.bench.heal(&self.simulation.world);

@@ -1,0 +1,68 @@
+//! The connection for control, and the way in for both kinds: one listener. The head with the lower id makes the connection for control,
+//! the owner makes the one for drives.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use base::Nanos;
+use env::ConnectionHandle;
+use pair::{LinkEvent, Purpose};
+
+use crate::dial::connect;
+use crate::head::RunningHead;
+use crate::partner::Served;
+use crate::wire::Wire;
+
+/// Between two attempts to reach the other head.
+const PAUSE: Nanos = Nanos::from_millis(20);
+/// Between two attempts to listen: an address may come later, or be another program's for a while.
+const LISTEN_PAUSE: Nanos = Nanos::from_millis(100);
+
+/// For ever: makes the connection for control, and makes it again.
+pub(crate) async fn keep_dialing(head: Rc<RunningHead>) {
+    for address in head.partner_address().0.clone().into_iter().cycle() {
+        if let Some(connection) = connect(head.io(), address).await {
+            let wire =
+                Wire::new(head.io(), connection, head.identity().link(head.io(), Some(Purpose::Control)));
+            serve(head.clone(), wire).await;
+        }
+        head.io().sleep(PAUSE).await;
+    }
+}
+
+/// For ever: takes connections of the other head.
+pub(crate) async fn keep_listening(head: Rc<RunningHead>) {
+    loop {
+        if let Ok((listener, _)) = head.io().listen(head.address()).await {
+            while let Ok((connection, _, _)) = head.io().accept(listener).await {
+                head.io().spawn(take(head.clone(), connection));
+            }
+            let _closed_already = head.io().close_listener(listener).await;
+        }
+        head.io().sleep(LISTEN_PAUSE).await;
+    }
+}
+
+async fn take(head: Rc<RunningHead>, connection: ConnectionHandle) {
+    let wire = Wire::new(head.io(), connection, head.identity().link(head.io(), None));
+    serve(head, wire).await;
+}
+
+/// Serves a connection until it ends, whichever kind it is.
+async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
+    let served: RefCell<Option<Rc<Served>>> = RefCell::default();
+    let _end = wire
+        .run(|event| match event {
+            LinkEvent::Up { purpose: Purpose::Control, .. } => head.begin_control(&wire),
+            LinkEvent::Up { purpose: Purpose::Drives, .. } => {
+                *served.borrow_mut() = Some(head.partner().serve(&wire));
+            }
+            LinkEvent::Message(message) => head.on_message(&wire, message),
+            LinkEvent::Frame { kind, content } => {
+                let served = served.borrow().clone();
+                served.expect("frames come over a connection for drives").on_frame(kind, &content);
+            }
+        })
+        .await;
+    head.end_connection(&wire);
+}

@@ -1,0 +1,259 @@
+//! A head as it runs: `pair::Head` with its connections, the partner's drives while another head owns, and the array while this one does.
+//! It has a thread of its own, and does no work for hosts.
+//!
+//! ```text
+//!   other head ◄── connection for control ──► RunningHead ──► Surroundings: the register, the array's shards
+//!                                                 │ ▲ HeadMail: what they answer
+//!                                                 └──► Permit, which all shards read
+//! ```
+//!
+//! What always holds: the permit is withdrawn before anything is asked for that would make it untrue; the array starts on drives that
+//! nobody else writes to any more.
+
+use std::cell::{Cell, RefCell};
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use base::Nanos;
+use pair::{
+    Action, CommitRule, Decision, Head, Message, Question, Reads, Register, Relation, RoleName, StoreEvent,
+    StoreOrder, Term, Timing,
+};
+use task::Io;
+
+use crate::center::Report;
+use crate::control;
+use crate::dial::PartnerAddress;
+use crate::partner::Partner;
+use crate::permit::Permit;
+use crate::wire::{Identity, Wire};
+
+/// How often the head looks what time it is.
+const TICK: Nanos = Nanos::from_millis(10);
+
+/// What a head is told by the threads around it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum HeadMail {
+    /// By shard 0 of its array.
+    Report(Report),
+    /// The array of this term has started: it has all its drives.
+    Started(Term),
+    /// The register has answered a question of this start.
+    Register(Register),
+}
+
+/// What a head acts on.
+pub trait Surroundings {
+    /// Ask the register; the answer comes as [`HeadMail::Register`].
+    fn ask(&self, question: Question);
+    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`].
+    fn start_array(&self, term: Term, rule: CommitRule);
+    /// To shard 0 of the array that was started.
+    fn order(&self, order: StoreOrder);
+    /// Shard 0 shall say since when its oldest request waits.
+    fn ask_for_wait(&self);
+    /// This head owns nothing any more: the whole process ends, with everything that is under way in it.
+    fn end(&self);
+    /// For logs and counts.
+    fn note(&self, decision: Decision);
+}
+
+pub struct HeadOptions {
+    pub identity: Identity,
+    /// Where this head listens for the other one.
+    pub address: SocketAddr,
+    pub partner: PartnerAddress,
+    pub timing: Timing,
+    pub reads: Reads,
+    /// Paths of the drives that are twins.
+    pub drives: Vec<String>,
+}
+
+/// See the header of this file.
+pub struct RunningHead {
+    io: Io,
+    options: HeadOptions,
+    head: RefCell<Head>,
+    partner: Rc<Partner>,
+    permit: Permit,
+    control: RefCell<Option<Rc<Wire>>>,
+    surroundings: Box<dyn Surroundings>,
+    /// The array was asked to start.
+    is_array_started: Cell<bool>,
+    /// For the array, before that.
+    orders: RefCell<Vec<StoreOrder>>,
+    oldest_wait: Cell<Option<Nanos>>,
+    has_ended: Cell<bool>,
+}
+
+impl RunningHead {
+    /// A head that has just started. `permit` is what the shards of its array will read.
+    pub fn start(
+        io: &Io,
+        options: HeadOptions,
+        permit: Permit,
+        surroundings: Box<dyn Surroundings>,
+    ) -> Rc<RunningHead> {
+        let head = Head::new(options.identity.me, options.timing, options.reads, io.now());
+        let running = Rc::new(RunningHead {
+            io: io.clone(),
+            head: RefCell::new(head),
+            partner: Partner::new(io, options.drives.clone()),
+            permit,
+            control: RefCell::default(),
+            surroundings,
+            is_array_started: Cell::default(),
+            orders: RefCell::default(),
+            oldest_wait: Cell::default(),
+            has_ended: Cell::default(),
+            options,
+        });
+        io.spawn(control::keep_listening(running.clone()));
+        if running.options.identity.me < running.options.identity.other {
+            io.spawn(control::keep_dialing(running.clone()));
+        }
+        io.spawn(running.clone().keep_ticking());
+        running
+    }
+
+    pub(crate) fn io(&self) -> &Io {
+        &self.io
+    }
+
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.options.identity
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.options.address
+    }
+
+    pub(crate) fn partner_address(&self) -> &PartnerAddress {
+        &self.options.partner
+    }
+
+    pub(crate) fn partner(&self) -> &Rc<Partner> {
+        &self.partner
+    }
+
+    pub fn role(&self) -> RoleName {
+        self.head.borrow().role()
+    }
+
+    /// How this head stands to its partner, if it is the owner.
+    pub fn relation(&self) -> Option<Relation> {
+        self.head.borrow().relation()
+    }
+
+    async fn keep_ticking(self: Rc<Self>) {
+        while !self.has_ended.get() {
+            let wait = self.oldest_wait.get();
+            self.step(|head, now, out| head.on_tick(now, wait, out));
+            if self.is_array_started.get() {
+                self.surroundings.ask_for_wait();
+            }
+            self.io.sleep(TICK).await;
+        }
+    }
+
+    pub fn on_mail(self: &Rc<Self>, mail: HeadMail) {
+        match mail {
+            HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
+            HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
+            HeadMail::Report(Report::Store(event)) => self.on_store(event),
+            HeadMail::Report(Report::PartnerIsUnfit) => {
+                self.step(|head, now, out| head.on_partner_unfit(now, out));
+            }
+            HeadMail::Report(Report::OldestWait(since)) => self.oldest_wait.set(since),
+            // whether the partner is there is for the connection for control to know; writes that wait count by themselves
+            HeadMail::Report(Report::Opened | Report::Refused { .. } | Report::ConnectionEnded(_)) => {}
+        }
+    }
+
+    fn on_store(self: &Rc<Self>, event: StoreEvent) {
+        self.step(|head, now, out| head.on_store(now, event, out));
+    }
+
+    /// A connection for control is up: it takes the place of an earlier one.
+    pub(crate) fn begin_control(&self, wire: &Rc<Wire>) {
+        if let Some(earlier) = self.control.borrow_mut().replace(wire.clone()) {
+            earlier.close();
+        }
+    }
+
+    pub(crate) fn end_connection(&self, wire: &Rc<Wire>) {
+        if self.is_control(wire) {
+            *self.control.borrow_mut() = None;
+        }
+        self.partner.connection_ended(wire);
+    }
+
+    fn is_control(&self, wire: &Rc<Wire>) -> bool {
+        self.control.borrow().as_ref().is_some_and(|control| Rc::ptr_eq(control, wire))
+    }
+
+    pub(crate) fn on_message(self: &Rc<Self>, wire: &Rc<Wire>, message: Message) {
+        if self.is_control(wire) {
+            self.step(|head, now, out| head.on_message(now, message, out));
+        }
+    }
+
+    /// Tells the head what has happened, and carries out what it decides.
+    fn step(self: &Rc<Self>, happened: impl FnOnce(&mut Head, Nanos, &mut Vec<Action>)) {
+        if self.has_ended.get() {
+            return;
+        }
+        let (now, mut out) = (self.io.now(), Vec::new());
+        happened(&mut self.head.borrow_mut(), now, &mut out);
+        self.permit.set(self.head.borrow().answers_until(now));
+        let accepted = {
+            let head = self.head.borrow();
+            head.register().map(|register| register.term).filter(|&term| head.accepts(term))
+        };
+        self.partner.accept(accepted);
+        for action in out {
+            // of a head that has ended nothing follows, but what it has decided is noted
+            if !self.has_ended.get() || matches!(action, Action::Note(_)) {
+                self.obey(action);
+            }
+        }
+    }
+
+    fn obey(self: &Rc<Self>, action: Action) {
+        match action {
+            Action::Ask(question) => self.surroundings.ask(question),
+            Action::Send(message) => {
+                if let Some(wire) = &*self.control.borrow() {
+                    wire.send_message(&message);
+                }
+            }
+            Action::Store(StoreOrder::Recover { term }) => {
+                self.orders.borrow_mut().clear();
+                self.io.spawn(self.clone().own(term));
+            }
+            Action::Store(StoreOrder::Demote) => {
+                self.has_ended.set(true);
+                self.surroundings.end();
+            }
+            Action::Store(order) if self.is_array_started.get() => self.surroundings.order(order),
+            Action::Store(order) => self.orders.borrow_mut().push(order),
+            Action::Note(decision) => self.surroundings.note(decision),
+        }
+    }
+
+    /// Starts the array, when nobody writes to its drives any more.
+    async fn own(self: Rc<Self>, term: Term) {
+        self.partner.hand_back().await;
+        if self.has_ended.get() {
+            return;
+        }
+        let orders = std::mem::take(&mut *self.orders.borrow_mut());
+        let rule = orders.iter().rev().find_map(|order| match order {
+            StoreOrder::Commit(rule) => Some(*rule),
+            _ => None,
+        });
+        self.surroundings.start_array(term, rule.expect("an owner begins with a rule"));
+        self.is_array_started.set(true);
+        orders.into_iter().for_each(|order| self.surroundings.order(order));
+    }
+}

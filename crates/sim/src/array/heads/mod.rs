@@ -1,0 +1,379 @@
+//! Two heads under the array: each has drives of its own, and the owner's are mirrored to the partner's. Both run `heads::RunningHead`
+//! over a register that answers late; the array is started on the head that becomes the owner, while the earlier owner may still be
+//! there.
+//!
+//! What is checked beside what hosts see: never may two heads answer hosts at the same moment, nor one of an earlier term after one of
+//! a later term. At the end both are in sync and equal, block by block.
+
+mod register;
+mod seat;
+mod witness;
+
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
+use engine::ShardMessage;
+use heads::{
+    HeadOptions, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit, RunningHead,
+    make_twin,
+};
+use mirror::{RECORD_BYTES, Synchrony, TwinId};
+use pair::{LinkKey, Reads, Register, Relation, Start, Term, Timing};
+
+use super::engine_shard::ArrayEnv;
+use crate::counts::counted;
+use crate::drive::{DriveNumber, DriveOptions};
+use crate::environment::{Outside, SimEnv};
+use crate::prng::Prng;
+use crate::process::{Outbox, Simulation, TaskShard};
+use crate::world::{ProcessId, World};
+
+use register::SimRegister;
+use seat::{Outgoing, Seat, Wishes};
+pub use witness::Witness;
+
+/// The machines of the two heads.
+const MACHINES: [u16; 2] = [0, 2];
+const HEADS: [HeadId; 2] = [HeadId(1), HeadId(2)];
+/// Where heads listen for each other, and for hosts.
+const ADDRESSES: [&str; 2] = ["10.0.0.1:3261", "10.0.0.2:3261"];
+const PORTALS: [&str; 2] = [super::bench::PORTAL, "10.0.0.2:3260"];
+/// The longest that a head, a connection or the way to the register is away: twice as long as a partner waits.
+const TROUBLE_NS_MAX: u64 = 1_000_000_000;
+
+counted! {
+    /// What runs of two heads have met.
+    Seen: "two heads: " {
+        InSync = "in sync",
+        TookOver = "a takeover",
+        StartedAgain = "the owner started again, alone",
+        Left = "the partner left",
+        Returned = "the partner returned",
+        GaveUpJoin = "a partner that could not stay",
+        Demoted = "an owner that learned that it was none any more",
+        Corrected = "a heartbeat of an earlier term",
+        PartnerKilled = "the partner killed",
+        PartnerLostPower = "the partner without power",
+        HeadHung = "a head that stood still",
+        Cut = "heads cut off from each other",
+        RegisterAway = "a head cut off from the register",
+        NotPermitted = "answers held back",
+    }
+}
+
+/// A head, from its start to its end.
+struct Life {
+    process: ProcessId,
+    outside: Outside<Mail<ShardMessage>>,
+    /// For the array, if this head becomes the owner.
+    environments: Vec<SimEnv<Mail<ShardMessage>>>,
+    running: Rc<RunningHead>,
+    permit: Permit,
+    wishes: Rc<Wishes>,
+    identity: Identity,
+    /// The term of its array.
+    term: Option<Term>,
+}
+
+/// An array that is to be started now.
+pub struct NewOwner {
+    pub process: ProcessId,
+    pub environments: Vec<ArrayEnv>,
+    /// The way in for commands.
+    pub commands: Outside<ShardMessage>,
+    pub portal: SocketAddr,
+    pub paths: Vec<String>,
+    /// To be set when it has started.
+    pub is_started: Arc<AtomicBool>,
+}
+
+/// See the header of this file.
+pub struct TwoHeads {
+    world: World,
+    /// Paths of each side's drives.
+    sides: [Vec<String>; 2],
+    numbers: [Vec<DriveNumber>; 2],
+    shards: u16,
+    register: Rc<SimRegister>,
+    lives: [Option<Life>; 2],
+    /// When a head that has ended is started again.
+    back_at: [Nanos; 2],
+    /// The head whose array was started last.
+    owner: usize,
+    /// The newest term in which answers were permitted.
+    permitted: Term,
+    starts: u128,
+    made: bool,
+    /// The partner may have lost what its drives had not flushed.
+    lost_power: bool,
+    /// What hosts were sent without a permit.
+    unpermitted: witness::Seen,
+    /// Nothing more happens that could make another head the owner.
+    calm: bool,
+    prng: Prng,
+}
+
+impl TwoHeads {
+    /// The second head gets drives like those of the first one.
+    pub fn new(world: &World, shards: u16, drives: &[DriveOptions], own_numbers: &[DriveNumber]) -> TwoHeads {
+        let own = drives.iter().map(|options| options.path.clone()).collect();
+        let twin = |options: &DriveOptions| {
+            let path = format!("{}-twin", options.path);
+            let options = DriveOptions { path: path.clone(), machine: MACHINES[1], ..options.clone() };
+            (path, world.add_drive(options))
+        };
+        let (twins, numbers) = drives.iter().map(twin).unzip();
+        let first = Register::first(HEADS[0], HEADS[1], Term(0));
+        TwoHeads {
+            world: world.clone(),
+            sides: [own, twins],
+            numbers: [own_numbers.to_vec(), numbers],
+            shards,
+            register: Rc::new(SimRegister::new(world, first)),
+            lives: [None, None],
+            back_at: [Nanos::default(); 2],
+            owner: 0,
+            permitted: Term(0),
+            starts: 0,
+            made: false,
+            lost_power: false,
+            unpermitted: witness::Seen::default(),
+            calm: false,
+            prng: world.fork_prng(),
+        }
+    }
+
+    /// The machine of the owner.
+    pub fn machine(&self) -> u16 {
+        MACHINES[self.owner]
+    }
+
+    /// Whether what drives had not flushed may be gone although the owner's power was not.
+    pub fn may_have_lost_caches(&self) -> bool {
+        self.lost_power
+    }
+
+    /// A round begins; the last one is calm.
+    pub fn begin_round(&mut self, simulation: &mut Simulation, calm: bool) {
+        if !std::mem::replace(&mut self.made, true) {
+            self.make_twins(simulation);
+        }
+        (self.lost_power, self.calm) = (false, calm);
+        if calm {
+            self.register.heal();
+            self.world.heal_network();
+            simulation.run_for(Nanos(2 * TROUBLE_NS_MAX));
+        }
+    }
+
+    /// Heads that have ended are started now: nothing else happens.
+    pub fn wait_no_longer(&mut self) {
+        self.back_at = [Nanos::default(); 2];
+    }
+
+    /// Drives that hold nothing yet become twins.
+    fn make_twins(&mut self, simulation: &mut Simulation) {
+        for (machine, paths) in MACHINES.into_iter().zip(self.sides.clone()) {
+            let (process, shards, _) =
+                simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
+            let io = shards[0].borrow().io().clone();
+            let making = async move {
+                for (index, path) in paths.iter().enumerate() {
+                    let (handle, info) = io.drive_open(path, true).await.expect("it is there");
+                    let twin = TwinId(index as u128 + 1);
+                    make_twin(&io, handle, &info, twin, Some(Synchrony(1))).await.expect("it is well");
+                    io.drive_close(handle).await.expect("it is open");
+                }
+            };
+            simulation.block_on(&shards[0], making).expect("nothing holds it up");
+            self.world.end_quietly(process);
+        }
+    }
+
+    /// To be called between any two events: ends and starts heads. What it gives is an array that is to be started.
+    pub fn follow(&mut self, simulation: &mut Simulation) -> Result<Option<NewOwner>, String> {
+        for head in 0..2 {
+            let Some(life) = &self.lives[head] else {
+                if self.world.now() >= self.back_at[head] {
+                    self.start_head(simulation, head);
+                }
+                continue;
+            };
+            if life.wishes.end.get() {
+                self.world.end_quietly(life.process);
+            }
+            if !self.world.is_alive(life.process) {
+                self.lives[head] = None;
+                self.back_at[head] = self.world.now() + Nanos(self.prng.skewed(100_000, 800_000_000));
+                simulation.bury();
+            } else if let Some((term, rule)) = life.wishes.array.take() {
+                return Ok(Some(self.own(head, term, rule)));
+            }
+        }
+        self.check_permits().map(|()| None)
+    }
+
+    fn check_permits(&mut self) -> Result<(), String> {
+        if let Some(what) = self.unpermitted.borrow_mut().take() {
+            return Err(what);
+        }
+        let now = self.world.now();
+        let permitted = |life: &Option<Life>| life.as_ref().filter(|life| life.permit.allows(now))?.term;
+        let terms = [permitted(&self.lives[0]), permitted(&self.lives[1])];
+        let owns = |life: &&Life| life.term.is_some() && !life.permit.allows(now);
+        self.lives.iter().flatten().filter(owns).for_each(|_| Seen::NotPermitted.seen());
+        let [one, other] = terms;
+        if let (Some(one), Some(other)) = (one, other) {
+            return Err(format!("two heads may answer at once, in {one:?} and {other:?}"));
+        }
+        if let Some(term) = one.or(other) {
+            if term < self.permitted {
+                return Err(format!("a head may answer in {term:?} after {:?}", self.permitted));
+            }
+            self.permitted = term;
+        }
+        Ok(())
+    }
+
+    fn start_head(&mut self, simulation: &mut Simulation, head: usize) {
+        self.starts += 1;
+        let (me, other) = (HEADS[head], HEADS[1 - head]);
+        let identity =
+            Identity { array: ArrayId(7), me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
+        let (process, mut environments, outside) =
+            self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
+        let place: Rc<RefCell<Option<Rc<RunningHead>>>> = Rc::default();
+        let running = place.clone();
+        let on_mail = move |_: &_, mail| match (mail, &*running.borrow()) {
+            (Mail::Head(mail), Some(running)) => running.on_mail(mail),
+            _ => unreachable!("only what is for the head comes here, and after its start"),
+        };
+        let own = environments.pop().expect("the head's is the last");
+        let shard = TaskShard::new(own, Outbox::default(), Box::new(on_mail));
+        let io = shard.io().clone();
+        let (permit, wishes) = (Permit::default(), Rc::<Wishes>::default());
+        let outgoing = Rc::new(Outgoing::new(outside.clone()));
+        io.spawn(outgoing.clone().keep_sending(io.clone()));
+        let seat = Seat {
+            world: self.world.clone(),
+            io: io.clone(),
+            head,
+            own: ShardId(self.shards),
+            register: self.register.clone(),
+            wishes: wishes.clone(),
+            outgoing,
+        };
+        let options = HeadOptions {
+            identity: identity.clone(),
+            address: address(ADDRESSES[head]),
+            partner: PartnerAddress(vec![address(ADDRESSES[1 - head])]),
+            timing: Timing::default(),
+            reads: Reads::Leased,
+            drives: self.sides[head].clone(),
+        };
+        let running = RunningHead::start(&io, options, permit.clone(), Box::new(seat));
+        *place.borrow_mut() = Some(running.clone());
+        simulation.attach(process, self.shards, Rc::new(RefCell::new(shard)));
+        self.world.nudge(process, self.shards);
+        let term = None;
+        self.lives[head] =
+            Some(Life { process, outside, environments, running, permit, wishes, identity, term });
+    }
+
+    /// The worlds of the shards of an array that this head has ordered.
+    fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
+        self.owner = head;
+        let life = self.lives[head].as_mut().expect("it has just ordered this");
+        life.term = Some(term);
+        let mut options = Some(MirrorOptions {
+            identity: life.identity.clone(),
+            partner: PartnerAddress(vec![address(ADDRESSES[1 - head])]),
+            term,
+            rule,
+            tolerated: 0,
+        });
+        let mirrored = Mirrored::default();
+        let environment = |below| {
+            let (permit, seen) = (life.permit.clone(), self.unpermitted.clone());
+            let below = Witness { below, permit, seen };
+            let environment = MirrorEnv::new(below, mirrored.clone(), life.permit.clone(), options.take());
+            ArrayEnv::Mirrored(Box::new(environment))
+        };
+        let environments = life.environments.drain(..).map(environment).collect();
+        let commands = life.outside.wrapped(Mail::Engine, |mail| match mail {
+            Mail::Engine(message) => message,
+            _ => unreachable!("a command comes back as it was sent"),
+        });
+        NewOwner {
+            process: life.process,
+            environments,
+            commands,
+            portal: address(PORTALS[head]),
+            paths: self.sides[head].clone(),
+            is_started: life.wishes.is_started.clone(),
+        }
+    }
+
+    /// Something happens to a head, to what connects them, or to the way to the register.
+    pub fn inject(&mut self, prng: &mut Prng) {
+        let mut time = Nanos(prng.skewed(1_000_000, TROUBLE_NS_MAX));
+        let mut head = prng.index(2);
+        let mut what = prng.below(if self.calm { 8 } else { 12 });
+        if !self.calm && self.register.content().in_sync && prng.chance(300) {
+            // long enough for a takeover while the owner is there
+            time = Nanos(prng.between(TROUBLE_NS_MAX / 2, TROUBLE_NS_MAX));
+            (head, what) = (self.owner, 8);
+        }
+        match what {
+            0..6 => drop(self.world.reset_some_connection()),
+            6..8 => self.end_partner(prng),
+            8 => {
+                Seen::HeadHung.seen();
+                if let Some(life) = &self.lives[head] {
+                    (0..=self.shards).for_each(|shard| self.world.hold_up(life.process, shard, time));
+                }
+            }
+            9..11 => {
+                Seen::Cut.seen();
+                self.world.cut_network(MACHINES[0], MACHINES[1], time);
+            }
+            _ => {
+                Seen::RegisterAway.seen();
+                self.register.cut_off(head, time);
+            }
+        }
+    }
+
+    fn end_partner(&mut self, prng: &mut Prng) {
+        let Some(life) = &self.lives[1 - self.owner] else { return };
+        self.world.kill(life.process);
+        if prng.chance(500) {
+            Seen::PartnerKilled.seen();
+        } else {
+            Seen::PartnerLostPower.seen();
+            self.world.lose_caches(MACHINES[1 - self.owner]);
+            self.lost_power = true;
+        }
+    }
+
+    /// What is not as it should be long after the last trouble.
+    pub fn unsettled(&self) -> Option<String> {
+        let relation = self.lives[self.owner].as_ref().and_then(|life| life.running.relation());
+        if relation != Some(Relation::InSync) || !self.register.content().in_sync {
+            return Some(format!("the partner is not in sync: {relation:?}"));
+        }
+        let twins = self.numbers[0].iter().zip(&self.numbers[1]);
+        twins.enumerate().find_map(|(index, (&one, &other))| {
+            let differing = self.world.differing_blocks(one, other, (RECORD_BYTES / BLOCK_BYTES) as u64);
+            (!differing.is_empty()).then(|| format!("drive {index} and its twin differ in {differing:?}"))
+        })
+    }
+}
+
+fn address(text: &str) -> SocketAddr {
+    text.parse().expect("an address")
+}

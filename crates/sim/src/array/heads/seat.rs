@@ -1,0 +1,130 @@
+//! What a simulated head acts on: the register, the shards of its process, and the end of that process.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use base::{Nanos, ShardId};
+use engine::ShardMessage;
+use heads::{HeadMail, Mail, Surroundings};
+use pair::{CommitRule, Decision, Question, StoreOrder, Term};
+use task::Io;
+
+use super::Seen;
+use super::register::SimRegister;
+use crate::environment::Outside;
+use crate::world::World;
+
+/// How often somebody looks whether there is something to do.
+const LOOK: Nanos = Nanos::from_micros(200);
+
+/// What the process of a head and the one who runs it share.
+#[derive(Default)]
+pub struct Wishes {
+    /// The array is to be started.
+    pub array: Cell<Option<(Term, CommitRule)>>,
+    /// Set when it has.
+    pub is_started: Arc<AtomicBool>,
+    /// The process is to end.
+    pub end: Cell<bool>,
+}
+
+/// See the header of this file.
+pub struct Seat {
+    pub world: World,
+    pub io: Io,
+    pub head: usize,
+    /// The head's own shard, the last one.
+    pub own: ShardId,
+    pub register: Rc<SimRegister>,
+    pub wishes: Rc<Wishes>,
+    pub outgoing: Rc<Outgoing>,
+}
+
+/// What is on its way to shards of the process, in order.
+pub struct Outgoing {
+    outside: Outside<Mail<ShardMessage>>,
+    waiting: RefCell<VecDeque<(ShardId, Mail<ShardMessage>)>>,
+}
+
+impl Outgoing {
+    pub fn new(outside: Outside<Mail<ShardMessage>>) -> Outgoing {
+        Outgoing { outside, waiting: RefCell::default() }
+    }
+
+    fn push(&self, to: ShardId, mail: Mail<ShardMessage>) {
+        self.waiting.borrow_mut().push_back((to, mail));
+        self.send();
+    }
+
+    fn send(&self) {
+        let mut waiting = self.waiting.borrow_mut();
+        while let Some((to, mail)) = waiting.pop_front() {
+            if let Err(back) = self.outside.send(to, mail) {
+                waiting.push_front((to, back));
+                return;
+            }
+        }
+    }
+
+    /// For ever: sends what found a full queue.
+    pub async fn keep_sending(self: Rc<Self>, io: Io) {
+        loop {
+            self.send();
+            io.sleep(Nanos(LOOK.0 * 5)).await;
+        }
+    }
+}
+
+impl Surroundings for Seat {
+    fn ask(&self, question: Question) {
+        let (io, own, head) = (self.io.clone(), self.own, self.head);
+        let (register, outgoing) = (self.register.clone(), self.outgoing.clone());
+        self.io.spawn(async move {
+            if let Some(content) = register.answer(head, &io, question).await {
+                outgoing.push(own, Mail::Head(HeadMail::Register(content)));
+            }
+        });
+    }
+
+    fn start_array(&self, term: Term, rule: CommitRule) {
+        self.wishes.array.set(Some((term, rule)));
+        let (io, own, outgoing) = (self.io.clone(), self.own, self.outgoing.clone());
+        let is_started = self.wishes.is_started.clone();
+        self.io.spawn(async move {
+            while !is_started.load(Ordering::Relaxed) {
+                io.sleep(LOOK).await;
+            }
+            outgoing.push(own, Mail::Head(HeadMail::Started(term)));
+        });
+    }
+
+    fn order(&self, order: StoreOrder) {
+        self.outgoing.push(ShardId(0), Mail::Order(order));
+    }
+
+    fn ask_for_wait(&self) {
+        self.outgoing.push(ShardId(0), Mail::Wait);
+    }
+
+    fn end(&self) {
+        self.wishes.end.set(true);
+    }
+
+    fn note(&self, decision: Decision) {
+        self.world.note(|| format!("head {}: {}", self.head, decision.name()));
+        match decision {
+            Decision::TookOver => Seen::TookOver.seen(),
+            Decision::Restarted => Seen::StartedAgain.seen(),
+            Decision::LostOwnership => Seen::Demoted.seen(),
+            Decision::WentAlone => Seen::Left.seen(),
+            Decision::BeganCopy => Seen::Returned.seen(),
+            Decision::Joined => Seen::InSync.seen(),
+            Decision::GaveUpJoin => Seen::GaveUpJoin.seen(),
+            Decision::CorrectedOldTerm => Seen::Corrected.seen(),
+            _ => {}
+        }
+    }
+}
