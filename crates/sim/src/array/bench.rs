@@ -6,22 +6,19 @@
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use api::Command;
 use base::Nanos;
-use engine::{Memory, Saving, Shard, StartParameters};
-use env::Env;
+use engine::Memory;
 use iscsi::initiator::InitiatorParams;
 use task::Io;
 
 use super::copies::{Administrator as Copier, Records};
-use super::engine_shard::{ArrayEnv, EngineShard, command};
+use super::engine_shard::{EngineShard, command};
 use super::extended_copy::{Copies, Seen};
 use super::full_bin;
 use super::growth::grow;
-use super::heads::{NewOwner, TwoHeads};
+use super::heads::TwoHeads;
 use super::listener::{Known, Listener};
 use super::lun::Rough;
 use super::mover::{self, Mover};
@@ -29,17 +26,17 @@ use super::onlooker::Onlooker;
 use super::orders::Orders;
 use super::reserve::Holders;
 use super::set_up::{Administrator, Made, POOL, Started, ToArray};
+use super::start::Running;
 use super::tally::{Tally, compare};
 use super::visit::{Ready, Visit, open_session, set_up};
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::prng::Prng;
 use crate::process::Simulation;
 use crate::seed::{Plan, Trouble, Troubles};
-use crate::workload::{Bench, Failure, LaneSlot, Opening, Session, Shared, VolumePlan, spawn_flagged};
+use crate::workload::{Bench, LaneSlot, Opening, Session, Shared, VolumePlan, spawn_flagged};
 use crate::world::{ProcessId, World};
 
-/// The array's machine, and the hosts'.
-const ARRAY: u16 = 0;
+/// The hosts' machine.
 const HOSTS: u16 = 1;
 /// One administrator does not give more at once.
 const ORDERS_AT_ONCE: u32 = 4;
@@ -71,10 +68,10 @@ pub struct Who {
 
 /// See the module's words.
 pub struct ArrayBench {
-    plan: Plan,
-    memory: Memory,
-    shared: Rc<Shared>,
-    who: Who,
+    pub(super) plan: Plan,
+    pub(super) memory: Memory,
+    pub(super) shared: Rc<Shared>,
+    pub(super) who: Who,
     volumes: Rc<Vec<VolumePlan>>,
     troubles: Troubles,
     drives: Vec<DriveNumber>,
@@ -82,26 +79,23 @@ pub struct ArrayBench {
     prepared: Rc<Cell<bool>>,
     clients: Vec<ProcessId>,
     array: Option<(ToArray, Io, u16)>,
-    shards: Vec<Rc<RefCell<EngineShard>>>,
+    pub(super) shards: Vec<Rc<RefCell<EngineShard>>>,
     process: Option<ProcessId>,
     /// Who has reserved what.
     holders: Rc<Holders>,
     logins: Rc<Cell<u64>>,
-    orders: Orders,
+    pub(super) orders: Orders,
     /// Orders that have not been answered.
     orders_given: Rc<Cell<u32>>,
     /// What the array's events have told.
-    known: Rc<RefCell<Known>>,
-    heads: Option<TwoHeads>,
+    pub(super) known: Rc<RefCell<Known>>,
+    pub(super) heads: Option<TwoHeads>,
     /// The array of two heads that was started last.
-    newest: Option<Running>,
+    pub(super) newest: Option<Running>,
     /// Where hosts find the array.
-    portal: SocketAddr,
-    calm: bool,
+    pub(super) portal: SocketAddr,
+    pub(super) calm: bool,
 }
-
-/// An array that was started: its process, the way in, and what became of its start.
-type Running = (ProcessId, ToArray, Started);
 
 impl ArrayBench {
     pub fn new(
@@ -148,69 +142,6 @@ impl ArrayBench {
     /// Logins of all hosts so far.
     pub fn logins(&self) -> u64 {
         self.logins.get()
-    }
-
-    /// The array that hosts are to use: a new one, or the one that the heads have started last.
-    fn start_array(&mut self, simulation: &mut Simulation) -> Running {
-        if self.heads.is_none() {
-            let (process, environments, outside) = simulation.world.start_process(ARRAY, self.plan.shards);
-            let paths = self.orders.paths(&self.plan).into_iter();
-            let second = self.who.second.iter().map(|options| options.path.clone());
-            let owner = NewOwner {
-                process,
-                environments: environments.into_iter().map(ArrayEnv::Alone).collect(),
-                commands: outside,
-                portal: self.portal,
-                paths: paths.chain(second).collect(),
-                is_started: Arc::default(),
-            };
-            return self.start_shards(simulation, owner);
-        }
-        self.heads.as_mut().expect("just seen").begin_round(simulation, self.calm);
-        let world = simulation.world.clone();
-        loop {
-            match &self.newest {
-                Some(running) if world.is_alive(running.0) => return running.clone(),
-                _ => {}
-            }
-            if let Err(what) = Bench::follow(self, simulation) {
-                self.shared.fail(Failure::Broken(what));
-            }
-            if !simulation.step() {
-                self.heads.as_mut().expect("just seen").wait_no_longer();
-            }
-        }
-    }
-
-    fn start_shards(&mut self, simulation: &mut Simulation, owner: NewOwner) -> Running {
-        let (shards, memory) = (self.plan.shards, self.memory);
-        self.shards.clear();
-        let NewOwner { process, environments, commands, portal, paths, is_started } = owner;
-        self.portal = portal;
-        let started = Started::default();
-        let place = started.clone();
-        let mut parameters = Some(StartParameters {
-            portals: vec![portal.into()],
-            drives: paths,
-            head: base::HeadId(1),
-            array_name: "simulated".to_owned(),
-            // another server each time: nothing but the drives comes along
-            state: None,
-            save_state: Box::new(|_| Saving::kept()),
-            newest_event: self.known.borrow().newest,
-            started: Box::new(move |result| {
-                is_started.store(result.is_ok(), Ordering::Relaxed);
-                *place.lock().expect("one thread") = Some(result);
-            }),
-        });
-        for (index, environment) in environments.into_iter().enumerate() {
-            let shard = Shard::new(environment.shard(), shards, parameters.take(), memory);
-            let shard = Rc::new(RefCell::new(EngineShard { environment, shard, armed: None }));
-            self.shards.push(shard.clone());
-            simulation.attach(process, index as u16, shard);
-            simulation.world.nudge(process, index as u16);
-        }
-        (process, Rc::new(commands), started)
     }
 
     fn administrator(&self, io: &Io, outside: &ToArray, started: Started) -> Administrator {

@@ -18,6 +18,7 @@ mod raw;
 mod reserve;
 mod session;
 mod set_up;
+mod start;
 mod tally;
 mod visit;
 

@@ -22,7 +22,7 @@ use heads::{
     make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
-use pair::{LinkKey, Reads, Register, Relation, Start, Term, Timing};
+use pair::{LinkKey, Reads, Register, Relation, RoleName, Start, Term, Timing};
 
 use super::engine_shard::ArrayEnv;
 use crate::counts::counted;
@@ -222,6 +222,10 @@ impl TwoHeads {
             return Err(what);
         }
         let now = self.world.now();
+        let outlived = |life: &&Life| life.term.is_some() && life.running.role() != RoleName::Owner;
+        if let Some(life) = self.lives.iter().flatten().find(outlived) {
+            return Err(format!("the array of {:?} runs on a head that does not own it", life.term));
+        }
         let permitted = |life: &Option<Life>| life.as_ref().filter(|life| life.permit.allows(now))?.term;
         let terms = [permitted(&self.lives[0]), permitted(&self.lives[1])];
         let owns = |life: &&Life| life.term.is_some() && !life.permit.allows(now);
