@@ -114,6 +114,8 @@ impl Center {
 
     /// A mirrored drive is closed, when nothing is under way on it any more.
     pub async fn remove(self: &Rc<Self>, handle: DriveHandle) {
+        self.mirror.borrow_mut().settle(handle.0 as usize);
+        self.follow();
         while self.is_in_use(handle) {
             self.ended.wait().await;
         }
@@ -174,8 +176,10 @@ impl Center {
                 StoreOrder::Copy => mirror.copy(),
                 StoreOrder::StopCopying => mirror.stop_copying(),
                 StoreOrder::Joined => mirror.joined(Synchrony(self.io.random_u128())),
-                StoreOrder::Drain => mirror.settle(),
-                StoreOrder::Recover { .. } | StoreOrder::EndDrain | StoreOrder::Demote => {}
+                StoreOrder::Recover { .. }
+                | StoreOrder::Drain
+                | StoreOrder::EndDrain
+                | StoreOrder::Demote => unreachable!("the head carries it out"),
             }
         }
         self.follow();

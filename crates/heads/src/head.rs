@@ -16,8 +16,8 @@ use std::rc::Rc;
 
 use base::Nanos;
 use pair::{
-    Action, CommitRule, Decision, Head, Message, Question, Reads, Register, Relation, RoleName, StoreEvent,
-    StoreOrder, Term, Timing,
+    Action, CommitRule, Decision, HandoverRefusal, Head, Message, Question, Reads, Register, Relation,
+    RoleName, StoreEvent, StoreOrder, Term, Timing,
 };
 use task::Io;
 
@@ -38,6 +38,8 @@ pub enum HeadMail {
     Report(Report),
     /// The array of this term has started: it has all its drives.
     Started(Term),
+    /// The array has been stopped in order.
+    Stopped,
     /// The register has answered a question of this start.
     Register(Register),
 }
@@ -50,6 +52,8 @@ pub trait Surroundings {
     fn start_array(&self, term: Term, rule: CommitRule);
     /// To shard 0 of the array that was started.
     fn order(&self, order: StoreOrder);
+    /// Stop the array that was started in order: end hosts' commands, write checkpoints, close the drives. Then say [`HeadMail::Stopped`].
+    fn stop_array(&self);
     /// Shard 0 shall say since when its oldest request waits.
     fn ask_for_wait(&self);
     /// This head owns nothing any more: the whole process ends, with everything that is under way in it.
@@ -145,6 +149,14 @@ impl RunningHead {
         self.head.borrow().relation()
     }
 
+    /// Begins to hand the array over to the other head. When it has been, or if that is given up, this process ends: what it had in
+    /// memory has been stopped.
+    pub fn hand_over(self: &Rc<Self>) -> Result<(), HandoverRefusal> {
+        let mut result = Ok(());
+        self.step(|head, now, out| result = head.hand_over(now, out));
+        result
+    }
+
     async fn keep_ticking(self: Rc<Self>) {
         while !self.has_ended.get() {
             let wait = self.oldest_wait.get();
@@ -160,6 +172,7 @@ impl RunningHead {
         match mail {
             HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
             HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
+            HeadMail::Stopped => self.on_store(StoreEvent::Drained),
             HeadMail::Report(Report::Store(event)) => self.on_store(event),
             HeadMail::Report(Report::PartnerIsUnfit) => {
                 self.step(|head, now, out| head.on_partner_unfit(now, out));
@@ -231,7 +244,8 @@ impl RunningHead {
                 self.orders.borrow_mut().clear();
                 self.io.spawn(self.clone().own(term));
             }
-            Action::Store(StoreOrder::Demote) => {
+            Action::Store(StoreOrder::Drain) => self.surroundings.stop_array(),
+            Action::Store(StoreOrder::EndDrain | StoreOrder::Demote) => {
                 self.has_ended.set(true);
                 self.surroundings.end();
             }

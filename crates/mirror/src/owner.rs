@@ -314,10 +314,10 @@ impl Mirror {
         }
     }
 
-    /// Nothing is to be written for a while: where both copies are durably equal, the records say so.
-    pub fn settle(&mut self) {
+    /// Nothing is to be written to this drive for a while: where both copies are durably equal, its record says so.
+    pub fn settle(&mut self, drive: usize) {
         if self.in_sync.is_some() {
-            self.twins.values_mut().for_each(Twin::settle);
+            self.twin(drive).settle();
             self.go_on();
         }
     }

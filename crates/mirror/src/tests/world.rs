@@ -155,7 +155,7 @@ impl World {
                 60..76 => self.end_far_work(),
                 76..88 => self.answer(),
                 88..90 if self.must_leave => self.leave(),
-                90..92 => self.mirror.settle(),
+                90..92 => (0..DRIVES).for_each(|drive| self.mirror.settle(drive)),
                 _ => self.connect(),
             }
             self.follow_orders();
@@ -181,7 +181,7 @@ impl World {
             if rests && self.answers.is_empty() && self.phase == Phase::InSync && self.requests.is_empty() {
                 match self.prng.below(3) {
                     0 => (0..DRIVES).for_each(|drive| self.flush(drive)),
-                    1 => self.mirror.settle(),
+                    1 => (0..DRIVES).for_each(|drive| self.mirror.settle(drive)),
                     _ if self.is_equal() => return,
                     _ => {}
                 }

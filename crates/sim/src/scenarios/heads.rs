@@ -20,9 +20,10 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 14] = [
+const MET: [&str; 15] = [
     "two heads: in sync",
     "two heads: a takeover",
+    "two heads: a handover",
     "two heads: the owner started again, alone",
     "two heads: the partner left",
     "two heads: the partner returned",
@@ -45,6 +46,6 @@ fn plan(seed: u64) -> Plan {
         (1..=2).map(|volume| VolumePlan { volume, blocks: 600, write_back: volume == 2 }).collect();
     plan.course.fault_interval = Some(Nanos::from_millis(if seed.is_multiple_of(2) { 20 } else { 200 }));
     (plan.course.rounds, plan.course.requests, plan.course.depth) = (6, 100, 4);
-    plan.course.power_permille = 500;
+    (plan.course.power_permille, plan.course.orderly_permille) = (500, 300);
     plan
 }

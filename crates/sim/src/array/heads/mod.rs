@@ -50,6 +50,9 @@ counted! {
     Seen: "two heads: " {
         InSync = "in sync",
         TookOver = "a takeover",
+        BeganHandover = "a handover begun",
+        HandedOver = "a handover",
+        GaveUpHandover = "a handover given up",
         StartedAgain = "the owner started again, alone",
         Left = "the partner left",
         Returned = "the partner returned",
@@ -320,6 +323,14 @@ impl TwoHeads {
             paths: self.sides[head].clone(),
             is_started: life.wishes.is_started.clone(),
         }
+    }
+
+    /// Has the owner hand the array over. `false`: it cannot now.
+    pub fn hand_over(&self) -> bool {
+        let Some(life) = &self.lives[self.owner] else { return false };
+        let begun = life.running.hand_over().is_ok();
+        self.world.nudge(life.process, self.shards);
+        begun
     }
 
     /// Something happens to a head, to what connects them, or to the way to the register.

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use api::Command;
 use base::{Nanos, ShardId};
 use engine::ShardMessage;
 use heads::{HeadMail, Mail, Surroundings};
@@ -105,6 +106,21 @@ impl Surroundings for Seat {
         self.outgoing.push(ShardId(0), Mail::Order(order));
     }
 
+    fn stop_array(&self) {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let answered = is_stopped.clone();
+        let reply = Box::new(move |_| answered.store(true, Ordering::Relaxed));
+        let shutdown = ShardMessage::Control(Command::Shutdown, reply, api::patient_caller());
+        self.outgoing.push(ShardId(0), Mail::Engine(shutdown));
+        let (io, own, outgoing) = (self.io.clone(), self.own, self.outgoing.clone());
+        self.io.spawn(async move {
+            while !is_stopped.load(Ordering::Relaxed) {
+                io.sleep(LOOK).await;
+            }
+            outgoing.push(own, Mail::Head(HeadMail::Stopped));
+        });
+    }
+
     fn ask_for_wait(&self) {
         self.outgoing.push(ShardId(0), Mail::Wait);
     }
@@ -117,6 +133,9 @@ impl Surroundings for Seat {
         self.world.note(|| format!("head {}: {}", self.head, decision.name()));
         match decision {
             Decision::TookOver => Seen::TookOver.seen(),
+            Decision::BeganHandover => Seen::BeganHandover.seen(),
+            Decision::ReceivedHandover => Seen::HandedOver.seen(),
+            Decision::GaveUpHandover => Seen::GaveUpHandover.seen(),
             Decision::Restarted => Seen::StartedAgain.seen(),
             Decision::LostOwnership => Seen::Demoted.seen(),
             Decision::WentAlone => Seen::Left.seen(),
