@@ -45,6 +45,8 @@ pub(crate) struct Twin {
     writing: Option<Record>,
     /// What the next record is to say.
     wanted: Bits,
+    /// Whether it may say something else than the newest record: this is asked after each request.
+    may_differ: bool,
     synchrony: Synchrony,
     active: BTreeMap<u32, Activity>,
     /// Regions that drives may hold in their caches, with the serial number of the last write of which that is so.
@@ -80,6 +82,7 @@ impl Twin {
             state: TwinState::Sound,
             lacking: Bits::empty(geometry.pieces()),
             wanted: recorded.marked.clone(),
+            may_differ: true,
             synchrony: recorded.synchrony,
             recorded,
             writing: None,
@@ -125,6 +128,7 @@ impl Twin {
     pub fn accepted(&mut self, offset_bytes: u64, length_bytes: u64) {
         self.settles = false;
         for region in self.geometry.regions_of(offset_bytes, length_bytes) {
+            self.may_differ |= !self.recorded.marked.has(region);
             self.wanted.insert(region);
             self.active.entry(region).or_default().accepted += 1;
         }
@@ -187,7 +191,7 @@ impl Twin {
 
     /// The copies are in sync from now on, by this name.
     pub fn joined(&mut self, synchrony: Synchrony) {
-        self.synchrony = synchrony;
+        (self.synchrony, self.may_differ) = (synchrony, true);
         self.unmark_idle(0);
     }
 
@@ -218,8 +222,9 @@ impl Twin {
     pub fn next_record(&mut self, is_in_sync: bool) -> Option<Record> {
         if self.settles && is_in_sync {
             self.unmark_idle(0);
+            self.may_differ = true;
         }
-        if self.writing.is_some() || !self.needs_a_record() {
+        if self.writing.is_some() || !std::mem::take(&mut self.may_differ) || !self.needs_a_record() {
             return None;
         }
         if is_in_sync && self.wanted.len() > MARKED_MAX {
@@ -245,6 +250,7 @@ impl Twin {
     /// The record that was begun has been written durably, or may have been.
     pub fn on_recorded(&mut self, durably: bool) {
         let record = self.writing.take().expect("a record was begun");
+        self.may_differ = true;
         if durably {
             self.recorded = record;
         } else {
