@@ -1,5 +1,4 @@
 //! A head as it runs: `pair::Head` with its connections, the partner's drives while another head owns, and the array while this one does.
-//! It has a thread of its own, and does no work for hosts.
 //!
 //! ```text
 //!   other head ◄── connection for control ──► RunningHead ──► Surroundings: the register, the array's shards
@@ -11,6 +10,7 @@
 //! nobody else writes to any more.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -44,18 +44,22 @@ pub enum HeadMail {
     Register(Register),
 }
 
-/// What a head acts on.
+/// For shard 0 of the array that was started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ToArray {
+    Order(StoreOrder),
+    /// Say since when the oldest request waits for the partner.
+    Wait,
+}
+
+/// What a head acts on outside of its process's shards.
 pub trait Surroundings {
     /// Ask the register; the answer comes as [`HeadMail::Register`].
     fn ask(&self, question: Question);
     /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`].
     fn start_array(&self, term: Term, rule: CommitRule);
-    /// To shard 0 of the array that was started.
-    fn order(&self, order: StoreOrder);
     /// Stop the array that was started in order: end hosts' commands, write checkpoints, close the drives. Then say [`HeadMail::Stopped`].
     fn stop_array(&self);
-    /// Shard 0 shall say since when its oldest request waits.
-    fn ask_for_wait(&self);
     /// This head owns nothing any more: the whole process ends, with everything that is under way in it.
     fn end(&self);
     /// For logs and counts.
@@ -82,6 +86,7 @@ pub struct RunningHead {
     permit: Permit,
     control: RefCell<Option<Rc<Wire>>>,
     surroundings: Box<dyn Surroundings>,
+    outgoing: Rc<RefCell<VecDeque<ToArray>>>,
     /// The array was asked to start.
     is_array_started: Cell<bool>,
     /// For the array, before that.
@@ -91,11 +96,12 @@ pub struct RunningHead {
 }
 
 impl RunningHead {
-    /// A head that has just started. `permit` is what the shards of its array will read.
-    pub fn start(
+    /// A head that has just started.
+    pub(crate) fn start(
         io: &Io,
         options: HeadOptions,
         permit: Permit,
+        outgoing: Rc<RefCell<VecDeque<ToArray>>>,
         surroundings: Box<dyn Surroundings>,
     ) -> Rc<RunningHead> {
         let head = Head::new(options.identity.me, options.timing, options.reads, io.now());
@@ -106,6 +112,7 @@ impl RunningHead {
             permit,
             control: RefCell::default(),
             surroundings,
+            outgoing,
             is_array_started: Cell::default(),
             orders: RefCell::default(),
             oldest_wait: Cell::default(),
@@ -162,13 +169,17 @@ impl RunningHead {
             let wait = self.oldest_wait.get();
             self.step(|head, now, out| head.on_tick(now, wait, out));
             if self.is_array_started.get() {
-                self.surroundings.ask_for_wait();
+                self.tell_array(ToArray::Wait);
             }
             self.io.sleep(TICK).await;
         }
     }
 
-    pub fn on_mail(self: &Rc<Self>, mail: HeadMail) {
+    fn tell_array(&self, what: ToArray) {
+        self.outgoing.borrow_mut().push_back(what);
+    }
+
+    pub(crate) fn on_mail(self: &Rc<Self>, mail: HeadMail) {
         match mail {
             HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
             HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
@@ -249,7 +260,7 @@ impl RunningHead {
                 self.has_ended.set(true);
                 self.surroundings.end();
             }
-            Action::Store(order) if self.is_array_started.get() => self.surroundings.order(order),
+            Action::Store(order) if self.is_array_started.get() => self.tell_array(ToArray::Order(order)),
             Action::Store(order) => self.orders.borrow_mut().push(order),
             Action::Note(decision) => self.surroundings.note(decision),
         }
@@ -268,6 +279,6 @@ impl RunningHead {
         });
         self.surroundings.start_array(term, rule.expect("an owner begins with a rule"));
         self.is_array_started.set(true);
-        orders.into_iter().for_each(|order| self.surroundings.order(order));
+        orders.into_iter().for_each(|order| self.tell_array(ToArray::Order(order)));
     }
 }

@@ -12,6 +12,7 @@
 //! | `wire` | a connection between the heads: bytes of `pair::link` in both directions |
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
 //! | `head` | a head as it runs: what `pair` decides, carried out |
+//! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
 //! | `permit` | whether answers may be sent to hosts |
 //! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
@@ -23,6 +24,7 @@ mod center;
 mod control;
 mod dial;
 mod head;
+mod head_shard;
 mod mirror_env;
 mod partner;
 mod permit;
@@ -32,6 +34,7 @@ mod wire;
 pub use center::Report;
 pub use dial::PartnerAddress;
 pub use head::{HeadMail, HeadOptions, RunningHead, Surroundings};
+pub use head_shard::HeadShard;
 pub use mirror_env::{Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
 pub use permit::Permit;
 pub use record::make_twin;

@@ -17,19 +17,22 @@ use std::sync::atomic::AtomicBool;
 
 use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
+use env::Env;
 use heads::{
-    HeadOptions, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit, RunningHead,
-    make_twin,
+    HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit,
+    RunningHead, Surroundings, make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
 use pair::{LinkKey, Reads, Register, Relation, RoleName, Start, Term, Timing};
+
+use task::Io;
 
 use super::engine_shard::ArrayEnv;
 use crate::counts::counted;
 use crate::drive::{DriveNumber, DriveOptions};
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
-use crate::process::{Outbox, Simulation, TaskShard};
+use crate::process::{Simulation, Turn};
 use crate::world::{ProcessId, World};
 
 use register::SimRegister;
@@ -80,6 +83,28 @@ struct Life {
     identity: Identity,
     /// The term of its array.
     term: Option<Term>,
+}
+
+/// A head's own shard, as it takes its turns in the simulated world.
+struct HeadTurns {
+    environment: SimEnv<Mail<ShardMessage>>,
+    shard: HeadShard,
+    /// When it has asked to be woken.
+    armed: Option<Nanos>,
+}
+
+impl Turn for HeadTurns {
+    fn turn(&mut self) {
+        self.shard.turn(&mut self.environment, false);
+        let now = self.environment.now();
+        if let Some(deadline) = self.shard.next_deadline(now) {
+            let deadline = deadline.max(now + Nanos::from_micros(1));
+            if self.armed.is_none_or(|armed| armed <= now || armed > deadline) {
+                self.armed = Some(deadline);
+                self.environment.wake_at(deadline);
+            }
+        }
+    }
 }
 
 /// An array that is to be started now.
@@ -253,26 +278,20 @@ impl TwoHeads {
             Identity { array: ArrayId(7), me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
         let (process, mut environments, outside) =
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
-        let place: Rc<RefCell<Option<Rc<RunningHead>>>> = Rc::default();
-        let running = place.clone();
-        let on_mail = move |_: &_, mail| match (mail, &*running.borrow()) {
-            (Mail::Head(mail), Some(running)) => running.on_mail(mail),
-            _ => unreachable!("only what is for the head comes here, and after its start"),
-        };
-        let own = environments.pop().expect("the head's is the last");
-        let shard = TaskShard::new(own, Outbox::default(), Box::new(on_mail));
-        let io = shard.io().clone();
+        let mut own = environments.pop().expect("the head's is the last");
         let (permit, wishes) = (Permit::default(), Rc::<Wishes>::default());
-        let outgoing = Rc::new(Outgoing::new(outside.clone()));
-        io.spawn(outgoing.clone().keep_sending(io.clone()));
-        let seat = Seat {
-            world: self.world.clone(),
-            io: io.clone(),
-            head,
-            own: ShardId(self.shards),
-            register: self.register.clone(),
-            wishes: wishes.clone(),
-            outgoing,
+        let seat = |io: &Io| -> Box<dyn Surroundings> {
+            let outgoing = Rc::new(Outgoing::new(outside.clone()));
+            io.spawn(outgoing.clone().keep_sending(io.clone()));
+            Box::new(Seat {
+                world: self.world.clone(),
+                io: io.clone(),
+                head,
+                own: ShardId(self.shards),
+                register: self.register.clone(),
+                wishes: wishes.clone(),
+                outgoing,
+            })
         };
         let options = HeadOptions {
             identity: identity.clone(),
@@ -282,9 +301,10 @@ impl TwoHeads {
             reads: Reads::Leased,
             drives: self.sides[head].clone(),
         };
-        let running = RunningHead::start(&io, options, permit.clone(), Box::new(seat));
-        *place.borrow_mut() = Some(running.clone());
-        simulation.attach(process, self.shards, Rc::new(RefCell::new(shard)));
+        let shard = HeadShard::start(&mut own, options, permit.clone(), seat);
+        let running = shard.running().clone();
+        let turns = HeadTurns { environment: own, shard, armed: None };
+        simulation.attach(process, self.shards, Rc::new(RefCell::new(turns)));
         self.world.nudge(process, self.shards);
         let term = None;
         self.lives[head] =

@@ -10,7 +10,7 @@ use api::Command;
 use base::{Nanos, ShardId};
 use engine::ShardMessage;
 use heads::{HeadMail, Mail, Surroundings};
-use pair::{CommitRule, Decision, Question, StoreOrder, Term};
+use pair::{CommitRule, Decision, Question, Term};
 use task::Io;
 
 use super::Seen;
@@ -102,10 +102,6 @@ impl Surroundings for Seat {
         });
     }
 
-    fn order(&self, order: StoreOrder) {
-        self.outgoing.push(ShardId(0), Mail::Order(order));
-    }
-
     fn stop_array(&self) {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let answered = is_stopped.clone();
@@ -119,10 +115,6 @@ impl Surroundings for Seat {
             }
             outgoing.push(own, Mail::Head(HeadMail::Stopped));
         });
-    }
-
-    fn ask_for_wait(&self) {
-        self.outgoing.push(ShardId(0), Mail::Wait);
     }
 
     fn end(&self) {
