@@ -12,14 +12,17 @@ use bytes::Bytes;
 use env::{DriveHandle, DriveInfo, IoError};
 use mirror::message::{WRITE_BYTES_MAX, write_parts};
 use mirror::{
-    Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, RequestId, Synchrony, TwinId, TwinNews,
-    WantedTwin,
+    Ask, CopyError, CopyId, Mirror, Order, OwnDrive, RECORD_BYTES, Record, RequestId, Synchrony, TwinId,
+    TwinNews, WantedTwin,
 };
 use pair::{Start, StoreEvent, StoreOrder, Term};
 use task::{Io, Notify, OneshotSender, oneshot};
 
 use crate::record;
 use crate::wire::{Wire, WireEnd};
+
+/// After a record that could not be written.
+const FAILED_RECORD_PAUSE: Nanos = Nanos::from_millis(50);
 
 /// What whoever decides about ownership is told.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,6 +72,9 @@ pub(crate) struct Center {
     asked: RefCell<BTreeMap<u64, Asked>>,
     /// Drives whose record is being written.
     recording: RefCell<BTreeSet<usize>>,
+    /// Those of which the last record could not be written, and those that are being closed.
+    failing: RefCell<BTreeSet<usize>>,
+    closing: RefCell<BTreeSet<usize>>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -87,6 +93,8 @@ impl Center {
             requests: RefCell::default(),
             asked: RefCell::default(),
             recording: RefCell::default(),
+            failing: RefCell::default(),
+            closing: RefCell::default(),
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -114,12 +122,16 @@ impl Center {
 
     /// A mirrored drive is closed, when nothing is under way on it any more.
     pub async fn remove(self: &Rc<Self>, handle: DriveHandle) {
-        self.mirror.borrow_mut().settle(handle.0 as usize);
+        let drive = handle.0 as usize;
+        self.closing.borrow_mut().insert(drive);
+        self.mirror.borrow_mut().settle(drive);
         self.follow();
         while self.is_in_use(handle) {
             self.ended.wait().await;
         }
-        self.mirror.borrow_mut().remove(handle.0 as usize);
+        self.mirror.borrow_mut().remove(drive);
+        self.closing.borrow_mut().remove(&drive);
+        self.failing.borrow_mut().remove(&drive);
         self.follow();
     }
 
@@ -154,7 +166,7 @@ impl Center {
     ) -> Result<(), IoError> {
         let id = RequestId(self.next());
         let (reply, answer) = oneshot(&self.io);
-        let (since, far_result) = (self.io.now(), Ok(()));
+        let (since, far_result) = (self.io.uptime(), Ok(()));
         let request = Request { handle, work, since, far_left: 0, far_result, reply };
         self.requests.borrow_mut().insert(id, request);
         begin(&mut self.mirror.borrow_mut(), id, handle.0 as usize);
@@ -279,15 +291,11 @@ impl Center {
                 self.ended.notify();
             }
             Order::Record { drive, record } => {
-                let (center, handle) = (self.clone(), DriveHandle(drive as u32));
-                self.recording.borrow_mut().insert(drive);
-                self.io.spawn(async move {
-                    let result = record::write(&center.io, handle, &record).await;
-                    center.recording.borrow_mut().remove(&drive);
-                    center.mirror.borrow_mut().on_recorded(drive, result);
-                    center.follow();
-                    center.ended.notify();
-                });
+                let is_closing = self.closing.borrow().contains(&drive);
+                if !is_closing || !self.failing.borrow().contains(&drive) {
+                    self.recording.borrow_mut().insert(drive);
+                    self.io.spawn(self.clone().record(drive, record));
+                }
             }
             Order::Copy { copy, drive, offset_bytes, length_bytes } => {
                 self.io.spawn(self.clone().copy(copy, drive, offset_bytes, length_bytes));
@@ -313,6 +321,22 @@ impl Center {
             Order::Tell(event) => (self.report)(Report::Store(event)),
             Order::PartnerIsUnfit => (self.report)(Report::PartnerIsUnfit),
         }
+    }
+
+    async fn record(self: Rc<Self>, drive: usize, record: Record) {
+        let result = record::write(&self.io, DriveHandle(drive as u32), &record).await;
+        match result {
+            Ok(()) => drop(self.failing.borrow_mut().remove(&drive)),
+            Err(_) => {
+                // it is tried again as long as it is needed
+                self.failing.borrow_mut().insert(drive);
+                self.io.sleep(FAILED_RECORD_PAUSE).await;
+            }
+        }
+        self.recording.borrow_mut().remove(&drive);
+        self.mirror.borrow_mut().on_recorded(drive, result);
+        self.follow();
+        self.ended.notify();
     }
 
     fn begin_own(self: &Rc<Self>, id: RequestId) {

@@ -30,6 +30,9 @@ use crate::wire::{Identity, Wire};
 
 /// How often the head looks what time it is.
 const TICK: Nanos = Nanos::from_millis(10);
+/// A connection for control over which nothing has come for so long is given up: after a network was away, TCP may try again only
+/// after as long as that took.
+const SILENCE: Nanos = Nanos::from_millis(1_500);
 
 /// What a head is told by the threads around it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -85,6 +88,8 @@ pub struct RunningHead {
     partner: Rc<Partner>,
     permit: Permit,
     control: RefCell<Option<Rc<Wire>>>,
+    /// When something has come over it.
+    heard: Cell<Nanos>,
     surroundings: Box<dyn Surroundings>,
     outgoing: Rc<RefCell<VecDeque<ToArray>>>,
     /// The array was asked to start.
@@ -92,6 +97,7 @@ pub struct RunningHead {
     /// For the array, before that.
     orders: RefCell<Vec<StoreOrder>>,
     oldest_wait: Cell<Option<Nanos>>,
+    asked_for_wait: Cell<bool>,
     has_ended: Cell<bool>,
 }
 
@@ -104,18 +110,20 @@ impl RunningHead {
         outgoing: Rc<RefCell<VecDeque<ToArray>>>,
         surroundings: Box<dyn Surroundings>,
     ) -> Rc<RunningHead> {
-        let head = Head::new(options.identity.me, options.timing, options.reads, io.now());
+        let head = Head::new(options.identity.me, options.timing, options.reads, io.uptime());
         let running = Rc::new(RunningHead {
             io: io.clone(),
             head: RefCell::new(head),
             partner: Partner::new(io, options.drives.clone()),
             permit,
             control: RefCell::default(),
+            heard: Cell::default(),
             surroundings,
             outgoing,
             is_array_started: Cell::default(),
             orders: RefCell::default(),
             oldest_wait: Cell::default(),
+            asked_for_wait: Cell::default(),
             has_ended: Cell::default(),
             options,
         });
@@ -168,10 +176,18 @@ impl RunningHead {
         while !self.has_ended.get() {
             let wait = self.oldest_wait.get();
             self.step(|head, now, out| head.on_tick(now, wait, out));
-            if self.is_array_started.get() {
+            self.give_up_a_silent_connection();
+            if self.is_array_started.get() && !self.asked_for_wait.replace(true) {
                 self.tell_array(ToArray::Wait);
             }
             self.io.sleep(TICK).await;
+        }
+    }
+
+    fn give_up_a_silent_connection(&self) {
+        let control = self.control.borrow().clone();
+        if let Some(wire) = control.filter(|_| self.io.now().saturating_sub(self.heard.get()) > SILENCE) {
+            wire.close();
         }
     }
 
@@ -188,7 +204,10 @@ impl RunningHead {
             HeadMail::Report(Report::PartnerIsUnfit) => {
                 self.step(|head, now, out| head.on_partner_unfit(now, out));
             }
-            HeadMail::Report(Report::OldestWait(since)) => self.oldest_wait.set(since),
+            HeadMail::Report(Report::OldestWait(since)) => {
+                self.asked_for_wait.set(false);
+                self.oldest_wait.set(since);
+            }
             // whether the partner is there is for the connection for control to know; writes that wait count by themselves
             HeadMail::Report(Report::Opened | Report::Refused { .. } | Report::ConnectionEnded(_)) => {}
         }
@@ -200,6 +219,7 @@ impl RunningHead {
 
     /// A connection for control is up: it takes the place of an earlier one.
     pub(crate) fn begin_control(&self, wire: &Rc<Wire>) {
+        self.heard.set(self.io.now());
         if let Some(earlier) = self.control.borrow_mut().replace(wire.clone()) {
             earlier.close();
         }
@@ -218,6 +238,7 @@ impl RunningHead {
 
     pub(crate) fn on_message(self: &Rc<Self>, wire: &Rc<Wire>, message: Message) {
         if self.is_control(wire) {
+            self.heard.set(self.io.now());
             self.step(|head, now, out| head.on_message(now, message, out));
         }
     }
@@ -227,7 +248,7 @@ impl RunningHead {
         if self.has_ended.get() {
             return;
         }
-        let (now, mut out) = (self.io.now(), Vec::new());
+        let (now, mut out) = (self.io.uptime(), Vec::new());
         happened(&mut self.head.borrow_mut(), now, &mut out);
         self.permit.set(self.head.borrow().answers_until(now));
         let accepted = {

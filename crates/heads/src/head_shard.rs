@@ -37,6 +37,7 @@ impl HeadShard {
     ) -> HeadShard {
         let mut executor = Executor::new();
         executor.set_now(env.now());
+        executor.io().set_clocks(env.wall_clock_ms(), env.uptime());
         executor.io().refill_random(RANDOM_RESERVOIR, || env.random_u64());
         let outgoing = Rc::<RefCell<VecDeque<ToArray>>>::default();
         let surroundings = surroundings(executor.io());
@@ -54,6 +55,7 @@ impl HeadShard {
         let mut events = Vec::new();
         env.poll(&mut events, wait);
         self.executor.set_now(env.now());
+        self.executor.io().set_clocks(env.wall_clock_ms(), env.uptime());
         self.executor.io().refill_random(RANDOM_RESERVOIR, || env.random_u64());
         self.started = true;
         for event in events {

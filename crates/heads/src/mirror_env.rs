@@ -142,7 +142,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     }
 
     fn send_held(&mut self) {
-        while self.permit.allows(self.below.now())
+        while self.permit.allows(self.below.uptime())
             && let Some((token, _, operation)) = self.held.pop_front()
         {
             self.below.submit(token, operation);
@@ -198,6 +198,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         let Some(middle) = &mut self.middle else { return };
         let below = &mut self.below;
         middle.executor.set_now(below.now());
+        middle.executor.io().set_clocks(below.wall_clock_ms(), below.uptime());
         middle.executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
         middle.executor.run_ready();
         for (token, operation) in middle.executor.take_operations() {

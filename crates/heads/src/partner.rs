@@ -43,6 +43,8 @@ pub struct Partner {
     serial: Cell<u64>,
     ended: Notify,
     under_way_bytes: Cell<usize>,
+    /// Connections for which drives are being opened.
+    opening: Cell<usize>,
 }
 
 impl Partner {
@@ -58,6 +60,7 @@ impl Partner {
             serial: Cell::default(),
             ended: Notify::new(io),
             under_way_bytes: Cell::default(),
+            opening: Cell::default(),
         })
     }
 
@@ -79,7 +82,7 @@ impl Partner {
     pub async fn hand_back(&self) {
         self.accept(None);
         self.close_connection();
-        while !self.side.borrow().is_quiet() {
+        while !self.side.borrow().is_quiet() || self.opening.get() > 0 {
             self.ended.wait().await;
         }
         let twins = std::mem::take(&mut *self.twins.borrow_mut());
@@ -96,7 +99,8 @@ impl Partner {
             }
             let Ok((handle, info)) = self.io.drive_open(path, true).await else { continue };
             match record::read(&self.io, handle).await {
-                Ok(Some(record)) if !self.twins.borrow().contains_key(&record.twin) => {
+                // unless this head takes over meanwhile
+                Ok(Some(record)) if self.opens(&record) => {
                     let twin = Twin { path: path.clone(), handle, bytes: info.size_bytes, record };
                     self.twins.borrow_mut().insert(twin.record.twin, twin);
                 }
@@ -105,6 +109,10 @@ impl Partner {
                 }
             }
         }
+    }
+
+    fn opens(&self, record: &Record) -> bool {
+        self.accepts.get().is_some() && !self.twins.borrow().contains_key(&record.twin)
     }
 
     /// The owner has opened a connection for drives.
@@ -179,7 +187,10 @@ impl Served {
         if !partner.is_serving(&self.wire) {
             partner.close_connection();
         }
+        partner.opening.set(partner.opening.get() + 1);
         partner.open_drives().await;
+        partner.opening.set(partner.opening.get() - 1);
+        partner.ended.notify();
         // another connection may have asked meanwhile, or the head decided otherwise
         if serial != partner.serial.get() || partner.accepts.get() != Some(term) {
             self.say(&Answer::Busy);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use base::Nanos;
 
-/// Until when answers may be sent to hosts; at first never.
+/// Until when answers may be sent to hosts, by the clock that goes on while the machine is suspended; at first never.
 #[derive(Clone, Default, Debug)]
 pub struct Permit(Arc<AtomicU64>);
 

@@ -102,6 +102,10 @@ impl Wire {
         self.push(std::iter::once(Bytes::copy_from_slice(&header)).chain(parts));
     }
 
+    pub fn is_up(&self) -> bool {
+        self.link.borrow().is_up()
+    }
+
     /// Sends a message, if the connection is up; it is for control.
     pub fn send_message(&self, message: &Message) {
         if !self.is_closed.get() && self.link.borrow().is_up() {

@@ -9,6 +9,7 @@
 //! | `record` | what is recorded on a drive: where its twin may differ from it |
 //! | `twin` | a drive and its twin |
 //! | `order` | what the owner's side wants done |
+//! | `request` | a request that the owner's side has been given |
 //! | `owner` | the owner's side: writes to both, copies what the partner lacks |
 //! | `side` | the partner's side: takes writes of one term |
 //! | `tests` | single cases (`cases`); two sides (`world`) with drives that have caches (`drives`), a connection, power cuts and takeovers, from seeds, and what these must have met (`met`) |
@@ -19,6 +20,7 @@ pub mod message;
 mod order;
 mod owner;
 mod record;
+mod request;
 mod side;
 #[cfg(test)]
 mod tests;

@@ -17,34 +17,13 @@ use pair::{CommitRule, StoreEvent};
 use crate::message::TwinNews;
 use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
 use crate::record::{Synchrony, TwinId};
+use crate::request::{Begun, Kind, Request};
 use crate::twin::{Twin, TwinState};
 
 /// Pieces that are copied at a time.
 const COPIES_MAX: usize = 8;
 /// So few lacking pieces are little.
 const LITTLE: u32 = 16;
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    Write { offset_bytes: u64, length_bytes: u64, durable: bool },
-    Flush,
-}
-
-#[derive(Debug)]
-struct Request {
-    drive: usize,
-    kind: Kind,
-    /// `None` until it begins.
-    begun: Option<Begun>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Begun {
-    serial: u64,
-    own: Option<Result<(), IoError>>,
-    /// The partner's answer is waited for.
-    awaits_far: bool,
-}
 
 /// See the header of this file.
 #[derive(Debug)]
@@ -59,6 +38,8 @@ pub struct Mirror {
     /// The register says that the partner is in sync, by this name.
     in_sync: Option<Synchrony>,
     is_copying: bool,
+    /// The partner's copy cannot serve, and it still counts.
+    must_leave: bool,
     /// The partner has said what it lacks.
     knows_partner: bool,
     told: Option<StoreEvent>,
@@ -82,6 +63,7 @@ impl Mirror {
             rule: CommitRule::Both,
             in_sync: None,
             is_copying: false,
+            must_leave: false,
             knows_partner: false,
             told: None,
             requests: BTreeMap::new(),
@@ -101,7 +83,7 @@ impl Mirror {
         assert!(before.is_none(), "a drive is added once");
         if self.rule == CommitRule::Both {
             // what the partner has of it is not known: it is not in sync any more
-            self.out.push(Order::PartnerIsUnfit);
+            self.have_it_leave();
         }
         self.open_again();
         self.go_on();
@@ -250,7 +232,8 @@ impl Mirror {
         if self.rule == CommitRule::Both {
             if !is_same_start {
                 // not even a flush may reach it: it would answer for what it has lost
-                self.out.extend([Order::Reconnect, Order::PartnerIsUnfit]);
+                self.out.push(Order::Reconnect);
+                self.have_it_leave();
                 return false;
             }
             let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
@@ -283,7 +266,7 @@ impl Mirror {
     pub fn set_rule(&mut self, rule: CommitRule) {
         let before = std::mem::replace(&mut self.rule, rule);
         if rule == CommitRule::Own && before == CommitRule::Both {
-            (self.in_sync, self.knows_partner) = (None, false);
+            (self.in_sync, self.knows_partner, self.must_leave) = (None, false, false);
             self.twins.values_mut().for_each(Twin::lacks_what_is_marked);
             self.copy_again();
             self.out.push(Order::Reconnect);
@@ -324,6 +307,11 @@ impl Mirror {
 
     /// The register says that the partner is in sync. Both sides record the new synchrony.
     pub fn joined(&mut self, synchrony: Synchrony) {
+        if self.must_leave {
+            // it became unfit while the register was asked
+            self.out.push(Order::PartnerIsUnfit);
+            return;
+        }
         self.in_sync = Some(synchrony);
         self.twins.values_mut().for_each(|twin| twin.joined(synchrony));
         self.tell_synchrony();
@@ -347,8 +335,14 @@ impl Mirror {
         self.forget_copies(drive);
         self.stop_waiting_for_far(|request| request.drive == drive);
         if !self.is_fit() {
-            self.out.push(Order::PartnerIsUnfit);
+            self.have_it_leave();
         }
+    }
+
+    /// The partner's copy could not serve: nothing is done until it has left, if it counts.
+    fn have_it_leave(&mut self) {
+        self.must_leave = self.rule == CommitRule::Both;
+        self.out.push(Order::PartnerIsUnfit);
     }
 
     fn forget_copies(&mut self, drive: usize) {
@@ -390,7 +384,7 @@ impl Mirror {
 
     /// In sync, nothing is done while the partner is unfit: first it must have left.
     fn end_if_done(&mut self, id: RequestId) {
-        if self.rule == CommitRule::Both && !self.is_fit() {
+        if self.must_leave || self.rule == CommitRule::Both && !self.is_fit() {
             return;
         }
         let Some(request) = self.requests.get(&id) else { return };
@@ -480,7 +474,7 @@ impl Mirror {
             {
                 StoreEvent::NearlyCopied
             }
-            CommitRule::Both if lacking == 0 && self.is_fit() => StoreEvent::Covered,
+            CommitRule::Both if lacking == 0 && self.is_fit() && !self.must_leave => StoreEvent::Covered,
             _ => return,
         };
         if self.told != Some(event) {

@@ -208,8 +208,9 @@ impl Inner {
     /// Moves some bytes from `end` towards its peer, or tells the peer that there will be no more.
     pub(crate) fn transfer(&mut self, end: u32) {
         if let Some(until) = self.cut_between(end).filter(|&until| until > self.now) {
-            // it is repeated until it arrives
-            let delay = until - self.now + Nanos(self.network.prng.skewed(2_000, 20_000_000));
+            // it is repeated after as long as it was away already, and so on
+            let away = until - self.now;
+            let delay = away + Nanos(self.network.prng.skewed(2_000, 20_000_000.max(4 * away.0)));
             return self.schedule(delay, EventKind::Transfer(end));
         }
         let here = self.network.end(end);

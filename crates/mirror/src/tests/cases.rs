@@ -123,6 +123,21 @@ fn a_partner_that_loses_a_drive_stays_and_one_that_loses_more_must_leave() {
 }
 
 #[test]
+fn a_partner_that_became_unfit_while_the_register_was_asked_must_leave_all_the_same() {
+    let mut mirror = in_sync(0);
+    mirror.write(RequestId(1), 0, (0, 4096), true);
+    records(&mut mirror);
+    mirror.on_own(RequestId(1), Ok(()));
+    mirror.on_far(RequestId(1), Err(IoError::Media));
+    assert!(mirror.take_orders().contains(&Order::PartnerIsUnfit));
+    // the register says "in sync" only now
+    mirror.joined(Synchrony(9));
+    assert_eq!(mirror.take_orders(), [Order::PartnerIsUnfit]);
+    mirror.set_rule(CommitRule::Own);
+    assert!(mirror.take_orders().contains(&Order::Done { request: RequestId(1), result: Ok(()) }));
+}
+
+#[test]
 fn a_new_drive_is_filled_while_writes_go_to_it() {
     let mut mirror = in_sync(1);
     mirror.write(RequestId(1), 0, (0, 4096), true);

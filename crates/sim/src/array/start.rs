@@ -19,6 +19,9 @@ use crate::world::ProcessId;
 /// The array's machine, if there is one head.
 const ARRAY: u16 = 0;
 
+/// By then some head owns the array: heads are started again within a second, and wait half a second.
+const OWNER_TIME: base::Nanos = base::Nanos::from_secs(10);
+
 /// An array that was started: its process, the way in, and what became of its start.
 pub type Running = (ProcessId, ToArray, Started);
 
@@ -41,7 +44,9 @@ impl ArrayBench {
         }
         self.heads.as_mut().expect("just seen").begin_round(simulation, self.calm);
         let world = simulation.world.clone();
+        let until = world.now() + OWNER_TIME;
         loop {
+            assert!(world.now() < until && !self.shared.has_failed(), "no head has become the owner");
             match &self.newest {
                 Some(running) if world.is_alive(running.0) => return running.clone(),
                 _ => {}

@@ -227,7 +227,7 @@ pub const CONDEMNED_DRIVE_STAYS_WHERE_OTHERS_GO: Scenario = Scenario {
             let mut plan = plain_plan(redundant(seed), 5, 300);
             plan.patience.checksum_errors = 3;
             let mut script =
-                Script::new(seed * 1_000_000 + after_us, plan, options.take().unwrap_or_default());
+                Script::new(seed * 1_000 + after_us / 1_000, plan, options.take().unwrap_or_default());
             script.start()?;
             script.write(0, 200)?;
             let (world, rotten) = (script.world(), script.drive(0));

@@ -249,7 +249,7 @@ impl TwoHeads {
         if let Some(what) = self.unpermitted.borrow_mut().take() {
             return Err(what);
         }
-        let now = self.world.now();
+        let now = self.world.uptime();
         let outlived = |life: &&Life| life.term.is_some() && life.running.role() != RoleName::Owner;
         if let Some(life) = self.lives.iter().flatten().find(outlived) {
             return Err(format!("the array of {:?} runs on a head that does not own it", life.term));

@@ -49,7 +49,7 @@ impl Env for Witness {
 
     fn submit(&mut self, token: Token, operation: Operation) {
         let is_answer = matches!(operation, Operation::Send { .. }) && is_of_engine(token);
-        if is_answer && !self.permit.allows(self.now()) {
+        if is_answer && !self.permit.allows(self.uptime()) {
             *self.seen.borrow_mut() = Some("hosts are answered without a permit".to_owned());
         }
         self.below.submit(token, operation);
