@@ -350,7 +350,7 @@ impl Bench for ArrayBench {
 
     fn close(&mut self, world: &World, session: &Session) -> Vec<Rc<Cell<bool>>> {
         let Some((outside, io, shard)) = self.array.clone() else { return Vec::new() };
-        if self.heads.as_ref().is_some_and(TwoHeads::hand_over) {
+        if self.heads.as_mut().is_some_and(TwoHeads::hand_over) {
             // the process ends by itself, whatever comes of it
             return vec![Rc::default()];
         }

@@ -20,10 +20,12 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 13] = [
+const MET: [&str; 15] = [
     "two heads: in sync",
     "two heads: a takeover",
+    "two heads: a handover begun",
     "two heads: a handover",
+    "two heads: a handover given up",
     "two heads: the owner started again, alone",
     "two heads: the partner left",
     "two heads: the partner returned",

@@ -59,9 +59,7 @@ counted! {
         StartedAgain = "the owner started again, alone",
         Left = "the partner left",
         Returned = "the partner returned",
-        GaveUpJoin = "a partner that could not stay",
         Demoted = "an owner that learned that it was none any more",
-        Corrected = "a heartbeat of an earlier term",
         PartnerKilled = "the partner killed",
         PartnerLostPower = "the partner without power",
         HeadHung = "a head that stood still",
@@ -346,10 +344,14 @@ impl TwoHeads {
     }
 
     /// Has the owner hand the array over. `false`: it cannot now.
-    pub fn hand_over(&self) -> bool {
+    pub fn hand_over(&mut self) -> bool {
         let Some(life) = &self.lives[self.owner] else { return false };
         let begun = life.running.hand_over().is_ok();
         self.world.nudge(life.process, self.shards);
+        if begun && !self.calm && self.prng.chance(400) {
+            // too long: it is given up
+            self.register.cut_off(self.owner, Nanos(TROUBLE_NS_MAX));
+        }
         begun
     }
 

@@ -133,8 +133,6 @@ impl Surroundings for Seat {
             Decision::WentAlone => Seen::Left.seen(),
             Decision::BeganCopy => Seen::Returned.seen(),
             Decision::Joined => Seen::InSync.seen(),
-            Decision::GaveUpJoin => Seen::GaveUpJoin.seen(),
-            Decision::CorrectedOldTerm => Seen::Corrected.seen(),
             _ => {}
         }
     }
