@@ -108,16 +108,17 @@ impl Center {
         &self.io
     }
 
-    /// A drive was opened. Whether it is mirrored: it has a record.
-    pub async fn add(self: &Rc<Self>, handle: DriveHandle, info: &DriveInfo) -> Result<bool, IoError> {
-        let Some(record) = record::read(&self.io, handle).await? else { return Ok(false) };
-        let Some(geometry) = record::geometry(info) else { return Ok(false) };
+    /// A drive was opened. If it is mirrored, because it has a record: where that ends.
+    pub async fn add(self: &Rc<Self>, handle: DriveHandle, info: &DriveInfo) -> Result<Option<u64>, IoError> {
+        let Some(record) = record::read(&self.io, handle).await? else { return Ok(None) };
+        let geometry = record::geometry(&record, info).ok_or(IoError::Gone)?;
+        let end_bytes = record::end_bytes(&record);
         // what an earlier owner wrote may be in its cache, and has no mark here
         self.io.drive_flush(handle).await?;
         let own = OwnDrive { id: record.twin, geometry, record: Some(record) };
         self.mirror.borrow_mut().add(handle.0 as usize, own);
         self.follow();
-        Ok(true)
+        Ok(Some(end_bytes))
     }
 
     /// A mirrored drive is closed, when nothing is under way on it any more.

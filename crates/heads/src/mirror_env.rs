@@ -11,7 +11,7 @@
 //! highest bit; nothing is sent to hosts while the head does not permit it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 
@@ -61,8 +61,8 @@ pub struct MirrorOptions {
     pub tolerated: usize,
 }
 
-/// Which drives are mirrored; of all shards.
-pub type Mirrored = Arc<RwLock<BTreeSet<DriveHandle>>>;
+/// Which drives are mirrored, and where that ends; of all shards. A drive that is longer than its twin looks as long as that.
+pub type Mirrored = Arc<RwLock<BTreeMap<DriveHandle, u64>>>;
 
 /// What waits to be sent to other shards, and what has ended for this one: shared with tasks.
 type Outbox<M> = Rc<RefCell<VecDeque<(ShardId, Mail<M>)>>>;
@@ -170,13 +170,14 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     /// Whether this operation is for the mirror.
     fn is_ours(&self, operation: &Operation) -> bool {
         let is_mirrored = |drive: &DriveHandle| {
-            self.mirrored.read().expect("no one panics while holding it").contains(drive)
+            self.mirrored.read().expect("no one panics while holding it").contains_key(drive)
         };
         match operation {
             // whether the drive is mirrored is found when it is opened
             Operation::DriveOpen { writable, .. } => *writable,
             Operation::DriveClose { drive }
             | Operation::DriveFlush { drive }
+            | Operation::DriveMeasure { drive }
             | Operation::DriveWrite { drive, .. } => is_mirrored(drive),
             _ => false,
         }
@@ -239,10 +240,11 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
     match operation {
         Operation::DriveOpen { path, writable } => match center.io().drive_open(&path, writable).await {
             Err(error) => Outcome::Failed(error),
-            Ok((handle, info)) => match center.add(handle, &info).await {
-                Ok(is_mirrored) => {
-                    if is_mirrored {
-                        mirrored.write().expect("no one panics while holding it").insert(handle);
+            Ok((handle, mut info)) => match center.add(handle, &info).await {
+                Ok(end_bytes) => {
+                    if let Some(end_bytes) = end_bytes {
+                        mirrored.write().expect("no one panics while holding it").insert(handle, end_bytes);
+                        (info.size_bytes, info.end_bytes) = (end_bytes, end_bytes);
                     }
                     Outcome::DriveOpened(handle, info)
                 }
@@ -265,6 +267,13 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
             }
         }
         Operation::DriveFlush { drive } => done(center.flush(drive).await),
+        Operation::DriveMeasure { drive } => {
+            let end_bytes = mirrored.read().expect("no one panics while holding it").get(&drive).copied();
+            match center.io().drive_measure(drive).await {
+                Ok(size_bytes) => Outcome::DriveMeasured(size_bytes.min(end_bytes.unwrap_or(u64::MAX))),
+                Err(error) => Outcome::Failed(error),
+            }
+        }
         operation => unreachable!("{operation:?} goes to the world below"),
     }
 }

@@ -101,7 +101,8 @@ impl Partner {
             match record::read(&self.io, handle).await {
                 // unless this head takes over meanwhile
                 Ok(Some(record)) if self.opens(&record) => {
-                    let twin = Twin { path: path.clone(), handle, bytes: info.size_bytes, record };
+                    let bytes = info.size_bytes.min(record::end_bytes(&record));
+                    let twin = Twin { path: path.clone(), handle, bytes, record };
                     self.twins.borrow_mut().insert(twin.record.twin, twin);
                 }
                 _ => {

@@ -5,10 +5,15 @@ use env::{DriveHandle, DriveInfo, IoError};
 use mirror::{Bits, Geometry, RECORD_BYTES, Record, Synchrony, TwinId};
 use task::Io;
 
-/// The part of a drive that is mirrored: all behind the record.
-pub(crate) fn geometry(info: &DriveInfo) -> Option<Geometry> {
-    let bytes = info.size_bytes.checked_sub(RECORD_BYTES as u64).filter(|&bytes| bytes > 0)?;
-    Some(Geometry::of(bytes))
+/// The part of a drive that is mirrored, as its record says. `None`: the drive is too short for that.
+pub(crate) fn geometry(record: &Record, info: &DriveInfo) -> Option<Geometry> {
+    let bytes = Some(record.mirrored_bytes).filter(|&bytes| bytes > 0)?;
+    (end_bytes(record) <= info.size_bytes).then(|| Geometry::of(bytes))
+}
+
+/// Where what is mirrored ends on either drive.
+pub(crate) fn end_bytes(record: &Record) -> u64 {
+    record.mirrored_bytes.saturating_add(RECORD_BYTES as u64)
 }
 
 /// The newest record of a drive; `None`: it is not mirrored.
@@ -24,22 +29,25 @@ pub(crate) async fn write(io: &Io, drive: DriveHandle, record: &Record) -> Resul
     io.drive_write(drive, record.offset_bytes(), vec![slot], true).await
 }
 
-/// Makes a drive one of two twins: from now on it is mirrored. Everything that it holds behind the first 16 KiB stays as it is. With a
-/// synchrony, both hold the same, or nothing that matters: then nothing is copied. Without one nothing is known of the other one.
+/// Makes a drive one of two twins: from now on so much of it is mirrored behind the first 16 KiB, the same on both. What it holds there
+/// stays as it is. With a synchrony, both hold the same, or nothing that matters: then nothing is copied. Without one nothing is known of the other one.
 pub async fn make_twin(
     io: &Io,
     drive: DriveHandle,
     info: &DriveInfo,
     twin: TwinId,
+    mirrored_bytes: u64,
     synchrony: Option<Synchrony>,
 ) -> Result<(), IoError> {
-    let geometry = geometry(info).ok_or(IoError::NotADrive)?;
+    let fits = mirrored_bytes > 0 && mirrored_bytes + RECORD_BYTES as u64 <= info.size_bytes;
+    let geometry = fits.then(|| Geometry::of(mirrored_bytes)).ok_or(IoError::NotADrive)?;
     let generation = read(io, drive).await?.map_or(0, |record| record.generation) + 1;
     let regions = geometry.regions();
     let (synchrony, marked) = match synchrony {
         Some(synchrony) => (synchrony, Bits::empty(regions)),
         None => (Synchrony(0), Bits::full(regions)),
     };
-    let record = Record { twin, generation, synchrony, region_bytes: geometry.region_bytes(), marked };
+    let region_bytes = geometry.region_bytes();
+    let record = Record { twin, generation, synchrony, region_bytes, mirrored_bytes, marked };
     write(io, drive, &record).await
 }

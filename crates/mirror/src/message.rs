@@ -393,6 +393,7 @@ mod tests {
             generation: 2,
             synchrony: Synchrony(9),
             region_bytes: 4 << 20,
+            mirrored_bytes: 117 << 20,
             marked: Bits::full(30),
         };
         let ended = |result| Answer::Ended { request: RequestId(1 << 50), result };

@@ -4,8 +4,8 @@
 //! ```text
 //!   two slots of 8 KiB, A at 0 and B at 8 KiB; a new record goes to the slot that does not hold the newest one
 //!     0  magic `TNGMIRR\x01`     8  version (2), 0 (2)    12  CRC-32C of the slot (4)
-//!    16  generation (8)         24  synchrony (16)        40  bytes of a region (8)     48  regions (4), 0 (12)
-//!    64  id of the twins (16)
+//!    16  generation (8)         24  synchrony (16)        40  bytes of a region (8)     48  regions (4), 0 (4)
+//!    56  bytes that are mirrored, behind the record (8)    64  id of the twins (16)
 //!    80  one bit for each region, the lowest bit first
 //! ```
 
@@ -38,6 +38,8 @@ pub struct Record {
     pub generation: u64,
     pub synchrony: Synchrony,
     pub region_bytes: u64,
+    /// How much behind the record is mirrored: the same on both drives, of which one may be longer.
+    pub mirrored_bytes: u64,
     /// Regions in which the copies may differ.
     pub marked: Bits,
 }
@@ -56,6 +58,7 @@ impl Record {
         slot[24..40].copy_from_slice(&self.synchrony.0.to_le_bytes());
         slot[40..48].copy_from_slice(&self.region_bytes.to_le_bytes());
         slot[48..52].copy_from_slice(&self.marked.end().to_le_bytes());
+        slot[56..64].copy_from_slice(&self.mirrored_bytes.to_le_bytes());
         slot[64..80].copy_from_slice(&self.twin.0.to_le_bytes());
         let marks = self.marked.to_bytes();
         slot[HEADER_BYTES..HEADER_BYTES + marks.len()].copy_from_slice(&marks);
@@ -85,6 +88,7 @@ impl Record {
             generation: number(16),
             synchrony: Synchrony(id(24)),
             region_bytes: number(40),
+            mirrored_bytes: number(56),
             marked: Bits::from_bytes(regions, marks)?,
         })
     }
@@ -109,6 +113,7 @@ mod tests {
             generation: 7,
             synchrony: Synchrony(1 << 100 | 5),
             region_bytes: 4 << 20,
+            mirrored_bytes: 9 << 20,
             marked,
         };
         let slot = record.encode();
@@ -131,6 +136,7 @@ mod tests {
             generation: 1,
             synchrony: Synchrony(1),
             region_bytes: 4 << 20,
+            mirrored_bytes: 9 << 20,
             marked: Bits::full(3),
         }
         .encode();

@@ -70,12 +70,14 @@ impl Twin {
             record.twin == id
                 && record.marked.end() == geometry.regions()
                 && record.region_bytes == geometry.region_bytes()
+                && record.mirrored_bytes == geometry.drive_bytes()
         };
         let recorded = record.filter(fits).unwrap_or_else(|| Record {
             twin: id,
             generation: 0,
             synchrony: Synchrony(0),
             region_bytes: geometry.region_bytes(),
+            mirrored_bytes: geometry.drive_bytes(),
             marked: Bits::full(geometry.regions()),
         });
         let mut twin = Twin {
@@ -235,6 +237,7 @@ impl Twin {
             generation: self.recorded.generation + 1,
             synchrony: self.synchrony,
             region_bytes: self.geometry.region_bytes(),
+            mirrored_bytes: self.geometry.drive_bytes(),
             marked: self.wanted.clone(),
         };
         self.writing = Some(record.clone());

@@ -39,6 +39,7 @@ fn in_sync(tolerated: usize) -> Mirror {
         generation: 1,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
+        mirrored_bytes: 512 * KIB,
         marked: crate::Bits::empty(8),
     };
     let mut mirror = mirror_of(vec![Some(record.clone()); 3], tolerated);
@@ -179,6 +180,7 @@ fn a_partner_of_another_synchrony_lacks_everything() {
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
+        mirrored_bytes: 512 * KIB,
         marked: crate::Bits::empty(8),
     };
     let same = Record { synchrony: Synchrony(10), ..other.clone() };
@@ -214,6 +216,7 @@ fn a_record_of_another_drive_is_none() {
         generation: 4,
         synchrony: Synchrony(9),
         region_bytes: 64 * KIB,
+        mirrored_bytes: 512 * KIB,
         marked: crate::Bits::empty(8),
     };
     let mut mirror = mirror_of(vec![Some(foreign)], 0);

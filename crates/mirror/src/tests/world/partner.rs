@@ -53,6 +53,7 @@ impl World {
                         generation,
                         synchrony,
                         region_bytes,
+                        mirrored_bytes: geometry().drive_bytes(),
                         marked,
                     });
                 }

@@ -123,6 +123,7 @@ pub struct TwoHeads {
     /// Paths of each side's drives.
     sides: [Vec<String>; 2],
     numbers: [Vec<DriveNumber>; 2],
+    mirrored_bytes: Vec<u64>,
     shards: u16,
     register: Rc<SimRegister>,
     lives: [Option<Life>; 2],
@@ -147,9 +148,15 @@ impl TwoHeads {
     /// The second head gets drives like those of the first one.
     pub fn new(world: &World, shards: u16, drives: &[DriveOptions], own_numbers: &[DriveNumber]) -> TwoHeads {
         let own = drives.iter().map(|options| options.path.clone()).collect();
+        let (mut prng, mut mirrored_bytes) = (world.fork_prng(), Vec::new());
+        // one may be longer than the other
         let twin = |options: &DriveOptions| {
+            let own_bytes = options.size_bytes;
             let path = format!("{}-twin", options.path);
-            let options = DriveOptions { path: path.clone(), machine: MACHINES[1], ..options.clone() };
+            let size_bytes = options.size_bytes + prng.below(9) * (1 << 20) - (4 << 20);
+            let options =
+                DriveOptions { path: path.clone(), machine: MACHINES[1], size_bytes, ..options.clone() };
+            mirrored_bytes.push(size_bytes.min(own_bytes) - RECORD_BYTES as u64);
             (path, world.add_drive(options))
         };
         let (twins, numbers) = drives.iter().map(twin).unzip();
@@ -158,6 +165,7 @@ impl TwoHeads {
             world: world.clone(),
             sides: [own, twins],
             numbers: [own_numbers.to_vec(), numbers],
+            mirrored_bytes,
             shards,
             register: Rc::new(SimRegister::new(world, first)),
             lives: [None, None],
@@ -207,11 +215,14 @@ impl TwoHeads {
             let (process, shards, _) =
                 simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
             let io = shards[0].borrow().io().clone();
+            let mirrored_bytes = self.mirrored_bytes.clone();
             let making = async move {
                 for (index, path) in paths.iter().enumerate() {
                     let (handle, info) = io.drive_open(path, true).await.expect("it is there");
                     let twin = TwinId(index as u128 + 1);
-                    make_twin(&io, handle, &info, twin, Some(Synchrony(1))).await.expect("it is well");
+                    let bytes = mirrored_bytes[index];
+                    let made = make_twin(&io, handle, &info, twin, bytes, Some(Synchrony(1))).await;
+                    made.expect("it is well");
                     io.drive_close(handle).await.expect("it is open");
                 }
             };
