@@ -91,11 +91,9 @@ pub struct RunningHead {
     /// When something has come over it.
     heard: Cell<Nanos>,
     surroundings: Box<dyn Surroundings>,
-    outgoing: Rc<RefCell<VecDeque<ToArray>>>,
-    /// The array was asked to start.
+    /// For shard 0 of the array, once that was asked to start, in this order.
+    for_array: RefCell<VecDeque<ToArray>>,
     is_array_started: Cell<bool>,
-    /// For the array, before that.
-    orders: RefCell<Vec<StoreOrder>>,
     oldest_wait: Cell<Option<Nanos>>,
     asked_for_wait: Cell<bool>,
     has_ended: Cell<bool>,
@@ -107,7 +105,6 @@ impl RunningHead {
         io: &Io,
         options: HeadOptions,
         permit: Permit,
-        outgoing: Rc<RefCell<VecDeque<ToArray>>>,
         surroundings: Box<dyn Surroundings>,
     ) -> Rc<RunningHead> {
         let head = Head::new(options.identity.me, options.timing, options.reads, io.uptime());
@@ -119,9 +116,8 @@ impl RunningHead {
             control: RefCell::default(),
             heard: Cell::default(),
             surroundings,
-            outgoing,
+            for_array: RefCell::default(),
             is_array_started: Cell::default(),
-            orders: RefCell::default(),
             oldest_wait: Cell::default(),
             asked_for_wait: Cell::default(),
             has_ended: Cell::default(),
@@ -192,7 +188,17 @@ impl RunningHead {
     }
 
     fn tell_array(&self, what: ToArray) {
-        self.outgoing.borrow_mut().push_back(what);
+        self.for_array.borrow_mut().push_back(what);
+    }
+
+    /// What shard 0 of the array is to be told next.
+    pub(crate) fn next_for_array(&self) -> Option<ToArray> {
+        self.for_array.borrow().front().copied().filter(|_| self.is_array_started.get())
+    }
+
+    /// It has been told.
+    pub(crate) fn told_array(&self) {
+        self.for_array.borrow_mut().pop_front();
     }
 
     pub(crate) fn on_mail(self: &Rc<Self>, mail: HeadMail) {
@@ -273,7 +279,6 @@ impl RunningHead {
                 }
             }
             Action::Store(StoreOrder::Recover { term }) => {
-                self.orders.borrow_mut().clear();
                 self.io.spawn(self.clone().own(term));
             }
             Action::Store(StoreOrder::Drain) => self.surroundings.stop_array(),
@@ -281,8 +286,7 @@ impl RunningHead {
                 self.has_ended.set(true);
                 self.surroundings.end();
             }
-            Action::Store(order) if self.is_array_started.get() => self.tell_array(ToArray::Order(order)),
-            Action::Store(order) => self.orders.borrow_mut().push(order),
+            Action::Store(order) => self.tell_array(ToArray::Order(order)),
             Action::Note(decision) => self.surroundings.note(decision),
         }
     }
@@ -293,13 +297,11 @@ impl RunningHead {
         if self.has_ended.get() {
             return;
         }
-        let orders = std::mem::take(&mut *self.orders.borrow_mut());
-        let rule = orders.iter().rev().find_map(|order| match order {
-            StoreOrder::Commit(rule) => Some(*rule),
+        let rule = self.for_array.borrow().iter().rev().find_map(|what| match what {
+            ToArray::Order(StoreOrder::Commit(rule)) => Some(*rule),
             _ => None,
         });
         self.surroundings.start_array(term, rule.expect("an owner begins with a rule"));
         self.is_array_started.set(true);
-        orders.into_iter().for_each(|order| self.tell_array(ToArray::Order(order)));
     }
 }

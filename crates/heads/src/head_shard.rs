@@ -1,7 +1,5 @@
 //! A head's own thread: takes turns like a shard of the engine, in the last of the process's environments.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use base::{Nanos, ShardId};
@@ -21,8 +19,6 @@ const SEND_AGAIN: Nanos = Nanos::from_millis(1);
 pub struct HeadShard {
     executor: Executor,
     running: Rc<RunningHead>,
-    /// For shard 0 of the array, in this order.
-    outgoing: Rc<RefCell<VecDeque<ToArray>>>,
     operations: Vec<(Token, Operation)>,
     started: bool,
 }
@@ -39,10 +35,9 @@ impl HeadShard {
         executor.set_now(env.now());
         executor.io().set_clocks(env.wall_clock_ms(), env.uptime());
         executor.io().refill_random(RANDOM_RESERVOIR, || env.random_u64());
-        let outgoing = Rc::<RefCell<VecDeque<ToArray>>>::default();
         let surroundings = surroundings(executor.io());
-        let running = RunningHead::start(executor.io(), options, permit, outgoing.clone(), surroundings);
-        HeadShard { executor, running, outgoing, operations: Vec::new(), started: false }
+        let running = RunningHead::start(executor.io(), options, permit, surroundings);
+        HeadShard { executor, running, operations: Vec::new(), started: false }
     }
 
     pub fn running(&self) -> &Rc<RunningHead> {
@@ -74,8 +69,7 @@ impl HeadShard {
     }
 
     fn send<M: Send + 'static>(&self, env: &mut impl Env<Message = Mail<M>>) {
-        let mut outgoing = self.outgoing.borrow_mut();
-        while let Some(&next) = outgoing.front() {
+        while let Some(next) = self.running.next_for_array() {
             let mail = match next {
                 ToArray::Order(order) => Mail::Order(order),
                 ToArray::Wait => Mail::Wait,
@@ -83,7 +77,7 @@ impl HeadShard {
             if env.send(ShardId(0), mail).is_err() {
                 return;
             }
-            outgoing.pop_front();
+            self.running.told_array();
         }
     }
 
@@ -91,7 +85,7 @@ impl HeadShard {
         if !self.started || self.executor.has_ready() {
             return Wait::No;
         }
-        let again = (!self.outgoing.borrow().is_empty()).then(|| now + SEND_AGAIN);
+        let again = self.running.next_for_array().map(|_| now + SEND_AGAIN);
         match [again, self.executor.next_deadline()].into_iter().flatten().min() {
             Some(deadline) => Wait::Until(deadline),
             None => Wait::Forever,

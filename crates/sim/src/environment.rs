@@ -23,7 +23,11 @@ pub struct SimEnv<M> {
     shards: u16,
     queues: Queues<M>,
     idle: bool,
+    /// Sees what the shard submits.
+    witness: Option<Witness>,
 }
+
+type Witness = Box<dyn Fn(Token, &Operation)>;
 
 /// Sends messages into a process from outside its shards, as the control plane does.
 pub struct Outside<M> {
@@ -62,7 +66,7 @@ impl World {
         let world = self.clone();
         let environment = |shard| {
             let (world, queues) = (self.clone(), queues.clone());
-            SimEnv { world, process, shard, shards, queues, idle: false }
+            SimEnv { world, process, shard, shards, queues, idle: false, witness: None }
         };
         let environments = (0..shards).map(environment).collect();
         let post = move |to, message| post(&world, process, shards, to, shards, &queues, message);
@@ -120,6 +124,11 @@ impl<M> SimEnv<M> {
         self.idle
     }
 
+    /// From now on `witness` sees whatever the shard submits.
+    pub fn watch(&mut self, witness: impl Fn(Token, &Operation) + 'static) {
+        self.witness = Some(Box::new(witness));
+    }
+
     /// Asks for a turn at `deadline` at the latest.
     pub fn wake_at(&mut self, deadline: Nanos) {
         let mut inner = self.world.0.borrow_mut();
@@ -155,6 +164,9 @@ impl<M: Send + 'static> Env for SimEnv<M> {
     }
 
     fn submit(&mut self, token: Token, operation: Operation) {
+        if let Some(witness) = &self.witness {
+            witness(token, &operation);
+        }
         let mut inner = self.world.0.borrow_mut();
         assert!(inner.process(self.process).alive, "a dead process submits nothing");
         let in_flight = InFlight { process: self.process, shard: self.shard, token, operation, mark: 0 };

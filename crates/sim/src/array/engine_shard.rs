@@ -6,10 +6,8 @@ use api::{Command, CommandError, Reply};
 use base::{Nanos, ShardId};
 use engine::{Shard, ShardMessage};
 use env::{Env, Event, Operation, Token, Wait};
-use heads::MirrorEnv;
+use heads::{Mail, MirrorEnv};
 use task::Io;
-
-use super::heads::Witness;
 
 use crate::environment::{Outside, SimEnv};
 use crate::process::Turn;
@@ -20,7 +18,7 @@ const LOOK: Nanos = Nanos::from_micros(50);
 /// The world of a single head, or of the owner of two.
 pub enum ArrayEnv {
     Alone(SimEnv<ShardMessage>),
-    Mirrored(Box<MirrorEnv<Witness, ShardMessage>>),
+    Mirrored(Box<MirrorEnv<SimEnv<Mail<ShardMessage>>, ShardMessage>>),
 }
 
 /// See the module's words.
@@ -53,7 +51,7 @@ impl ArrayEnv {
     fn wake_at(&mut self, deadline: Nanos) {
         match self {
             ArrayEnv::Alone(alone) => alone.wake_at(deadline),
-            ArrayEnv::Mirrored(mirrored) => mirrored.below().below.wake_at(deadline),
+            ArrayEnv::Mirrored(mirrored) => mirrored.below().wake_at(deadline),
         }
     }
 }

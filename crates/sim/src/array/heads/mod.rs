@@ -7,9 +7,8 @@
 
 mod register;
 mod seat;
-mod witness;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,14 +16,13 @@ use std::sync::atomic::AtomicBool;
 
 use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
-use env::Env;
+use env::{Env, Operation};
 use heads::{
     HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit,
-    RunningHead, Surroundings, make_twin,
+    RunningHead, Surroundings, is_of_engine, make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
 use pair::{LinkKey, Reads, Register, Relation, RoleName, Start, Term, Timing};
-
 use task::Io;
 
 use super::engine_shard::ArrayEnv;
@@ -37,7 +35,6 @@ use crate::world::{ProcessId, World};
 
 use register::SimRegister;
 use seat::{Outgoing, Seat, Wishes};
-pub use witness::Witness;
 
 /// The machines of the two heads.
 const MACHINES: [u16; 2] = [0, 2];
@@ -137,8 +134,8 @@ pub struct TwoHeads {
     made: bool,
     /// The partner may have lost what its drives had not flushed.
     lost_power: bool,
-    /// What hosts were sent without a permit.
-    unpermitted: witness::Seen,
+    /// Something was sent to hosts without a permit.
+    unpermitted: Rc<Cell<bool>>,
     /// Nothing more happens that could make another head the owner.
     calm: bool,
     prng: Prng,
@@ -175,7 +172,7 @@ impl TwoHeads {
             starts: 0,
             made: false,
             lost_power: false,
-            unpermitted: witness::Seen::default(),
+            unpermitted: Rc::default(),
             calm: false,
             prng: world.fork_prng(),
         }
@@ -255,8 +252,8 @@ impl TwoHeads {
     }
 
     fn check_permits(&mut self) -> Result<(), String> {
-        if let Some(what) = self.unpermitted.borrow_mut().take() {
-            return Err(what);
+        if self.unpermitted.get() {
+            return Err("hosts are answered without a permit".to_owned());
         }
         let now = self.world.uptime();
         let outlived = |life: &&Life| life.term.is_some() && life.running.role() != RoleName::Owner;
@@ -333,9 +330,13 @@ impl TwoHeads {
             tolerated: 0,
         });
         let mirrored = Mirrored::default();
-        let environment = |below| {
-            let (permit, seen) = (life.permit.clone(), self.unpermitted.clone());
-            let below = Witness { below, permit, seen };
+        let environment = |mut below: SimEnv<_>| {
+            let (world, permit) = (self.world.clone(), life.permit.clone());
+            let unpermitted = self.unpermitted.clone();
+            below.watch(move |token, operation| {
+                let is_answer = matches!(operation, Operation::Send { .. }) && is_of_engine(token);
+                unpermitted.set(unpermitted.get() || is_answer && !permit.allows(world.uptime()));
+            });
             let environment = MirrorEnv::new(below, mirrored.clone(), life.permit.clone(), options.take());
             ArrayEnv::Mirrored(Box::new(environment))
         };
