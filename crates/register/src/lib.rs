@@ -13,7 +13,7 @@
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "outside of shards")]
 
 pub mod client;
-mod connection;
+pub mod connection;
 mod gateway;
 pub mod keys;
 

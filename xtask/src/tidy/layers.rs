@@ -7,7 +7,7 @@ use super::Complaint;
 use crate::shell::{self, Result};
 
 /// Every room and the rooms it may build on. Tests (dev-dependencies) may use more.
-const ROOMS: [(&str, &[&str]); 28] = [
+const ROOMS: [(&str, &[&str]); 29] = [
     ("base", &[]),
     ("env", &["base"]),
     ("wire", &["base"]),
@@ -67,6 +67,7 @@ const ROOMS: [(&str, &[&str]); 28] = [
         ],
     ),
     ("register", &["pair"]),
+    ("setup", &["base", "pair", "register"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
     ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
