@@ -4,10 +4,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use register::KeyError;
+use base::HeadId;
+use register::{ClientError, KeyError};
 use thiserror::Error;
 
 use crate::ports::PortsError;
+use crate::refusal::Refusal;
 use crate::token::TokenError;
 
 /// A file of a later program, which this one must not change.
@@ -42,13 +44,54 @@ pub enum SetupError {
     Token(#[from] TokenError),
     #[error("{0}")]
     Keys(#[from] KeyError),
-    #[error("this server cannot listen on {address}: {error}")]
+    #[error("this server cannot listen on {address}: {error}{}", listen_advice(.error))]
     Listen { address: SocketAddr, error: io::Error },
+    #[error("{program} is not installed; install Debian's package {package}")]
+    NotInstalled { program: &'static str, package: &'static str },
+    #[error(
+        "this server is part of a pair already: {path} is there; to begin anew, move the state directory away"
+    )]
+    Paired { path: PathBuf },
+    #[error(
+        "{path} has {what}, and a server that joins gives up what it has; delete that first, or, if it is not needed, move {path} away"
+    )]
+    HasArray { path: PathBuf, what: String },
+    #[error(
+        "{path} is not there; `tangelo pair create`, `tangelo pair join` or `tangelo witness join` makes it"
+    )]
+    NoMember { path: PathBuf },
+    #[error("{path}: etcd runs there already, supervised by another process; stop that one first")]
+    MemberRuns { path: PathBuf },
+    /// A change may have been carried out.
+    #[error("etcd does not do it: {why}")]
+    Etcd { why: String },
+    #[error("the register cannot be made: {0}")]
+    Register(ClientError),
+    #[error(
+        "etcd has the register of another pair of heads: {owner} and {partner}; look whose etcd it is before anything else"
+    )]
+    OtherRegister { owner: HeadId, partner: HeadId },
+    /// Before the join was complete: the token may be used up.
+    #[error(
+        "{door}: {why}; see that the head runs and that this server reaches it, and make another token if this one is refused"
+    )]
+    Door { door: SocketAddr, why: String },
+    #[error(
+        "the server at {door} is not the head that has made this token; see that the address is that head's"
+    )]
+    WrongAuthority { door: SocketAddr },
+    #[error("{0}")]
+    Refused(Refusal),
 }
 
 impl SetupError {
     pub(crate) fn damaged(path: &Path, why: impl ToString) -> SetupError {
         SetupError::Damaged { path: path.to_owned(), why: why.to_string() }
+    }
+
+    /// What the door has sent is no answer.
+    pub(crate) fn not_understood(door: SocketAddr) -> SetupError {
+        SetupError::Door { door, why: "an answer of another version of Tangelo".to_owned() }
     }
 }
 
@@ -57,5 +100,13 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => "; run as root",
         io::ErrorKind::StorageFull => "; make room there",
         _ => "",
+    }
+}
+
+fn listen_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "; stop what listens there, or give another port",
+        io::ErrorKind::AddrNotAvailable => "; give an address of this server",
+        _ => advice(error),
     }
 }

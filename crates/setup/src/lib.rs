@@ -5,22 +5,60 @@
 //!
 //! | file | what |
 //! |---|---|
+//! | `blank` | whether a server that joins has an array of its own |
+//! | `cluster` | the members of etcd, through its gateway |
+//! | `create` | a head that is alone becomes the first of a pair |
+//! | `door` | where the others join, with a token |
 //! | `error` | why a step was not done, and what to do |
+//! | `exchange` | what the door and the one who joins say to each other |
 //! | `files` | small files with secrets, replaced as a whole; locks |
 //! | `hex` | ids and keys in JSON |
+//! | `issued` | the tokens that a head has issued |
+//! | `join` | the other side of the door |
+//! | `member` | supervises this server's member of etcd |
+//! | `member_file` | what that member is started with |
+//! | `membership` | which member is which server; votes and the leader |
 //! | `pair_file` | `pair.json`: what a head knows of its pair |
 //! | `ports` | an address, and the four ports that are used there |
+//! | `refusal` | why the door does not let somebody in |
+//! | `tls` | TLS of the door |
 //! | `token` | what an administrator carries to the server that joins |
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "outside of shards")]
 
+mod blank;
+mod cluster;
+mod create;
+mod door;
 mod error;
+mod exchange;
 mod files;
 mod hex;
+mod issued;
+mod join;
+mod member;
+mod member_file;
+mod membership;
 mod pair_file;
 mod ports;
+mod refusal;
+mod tls;
 mod token;
 
+pub use create::{Created, create, found_register};
+pub use door::{Door, DoorEvent, refresh_members};
 pub use error::{ReadOnly, SetupError};
+pub use issued::{TOKEN_TIME, new_token};
+pub use join::{join_head, join_witness};
+pub use member::{Member, MemberEvent};
+pub use membership::{Leader, lead_by_witness, members};
 pub use pair_file::{Keys, PAIR_FILE_VERSION, PairFile};
 pub use ports::{ADDRESSES_MAX, PORT_DEFAULT, Ports, PortsError};
+pub use refusal::Refusal;
 pub use token::{Purpose, Token, TokenError};
+
+/// Random bytes of the system.
+fn random<const N: usize>() -> [u8; N] {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).expect("the system gives random bytes");
+    bytes
+}

@@ -100,7 +100,7 @@ impl PairFile {
     }
 
     /// Why this cannot be the file of a head.
-    fn fault(&self) -> Option<&'static str> {
+    pub(crate) fn fault(&self) -> Option<&'static str> {
         let addresses = |list: &[SocketAddr]| {
             list.len() <= ADDRESSES_MAX && list.iter().all(|address| Ports::of_link(*address).is_ok())
         };

@@ -40,6 +40,8 @@ pub enum PortsError {
     NotOfAServer { address: IpAddr },
     #[error("port {base} cannot be used, because it and the next three are needed: give 1 to 65532")]
     Port { base: u16 },
+    #[error("there are {count} addresses to listen on; give 1 to {ADDRESSES_MAX}")]
+    Count { count: usize },
 }
 
 impl Ports {
