@@ -1,8 +1,8 @@
 //! The door: where the other head and the witness join, with a token. A head that is part of a pair keeps it open.
 //!
-//! What always holds: nobody gets anything without a token that is good, and the token is used up first; each connection has a time
+//! What always holds: a joiner gets nothing without a token that is good, and the token is used up first; each connection has a time
 //! and each message a size; a few connections are served at a time, one join is carried out at a time. The door also gives a member
-//! that has caught up its vote, because the one who has joined cannot.
+//! that has caught up its vote, because the joiner cannot.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ impl<E: Fn(DoorEvent) + Send + Sync> Room<E> {
         if let Err(refusal) = &outcome {
             refuse(&mut stream, refusal.clone()).await?;
         }
-        // the one who joins may have closed it already
+        // the joiner may have closed it already
         let _closed = stream.shutdown().await;
         outcome.map_err(|refusal| refusal.to_string())
     }
@@ -227,7 +227,7 @@ async fn refuse<S: AsyncWrite + Unpin>(stream: &mut S, refusal: Refusal) -> Resu
     sent.map_err(|_| "it did not take the answer")?.map_err(|error| error.to_string())
 }
 
-/// The addresses can be listened on, and are none of another server of the array: a certificate for them would let the one who joins
+/// The addresses can be listened on, and are none of another server of the array: a certificate for them would let the joiner
 /// stand in for that server.
 fn check_addresses(pair: &PairFile, request: &Request) -> Result<Vec<Ports>, Refusal> {
     let ports: Result<Vec<Ports>, _> = request.listen.iter().map(|link| Ports::of_link(*link)).collect();
@@ -244,7 +244,7 @@ fn check_addresses(pair: &PairFile, request: &Request) -> Result<Vec<Ports>, Ref
     Ok(ports)
 }
 
-/// What the one who joins needs. The witness gets no key but its own.
+/// What the joiner needs. The witness gets no key but its own.
 fn files_for(pair: &PairFile, purpose: Purpose, listen: &[Ports]) -> Result<Files, SetupError> {
     let name = joiner_name(pair, purpose);
     let identity = pair.authority().issue(&name, &host_addresses(listen))?;

@@ -1,4 +1,4 @@
-//! What the door and the one who joins say to each other, inside TLS: JSON with its length before it.
+//! What the door and the joiner say to each other, inside TLS: JSON with its length before it.
 //!
 //! ```text
 //!   joins ──► Request      version, the token's secret, where it will listen
@@ -48,7 +48,7 @@ pub(crate) enum Answer {
     Enrolled { initial_cluster: String },
 }
 
-/// What everybody who joins gets.
+/// What every joiner gets.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Files {
     #[serde(with = "crate::hex::id")]

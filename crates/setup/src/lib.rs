@@ -10,7 +10,7 @@
 //! | `create` | a head that is alone becomes the first of a pair |
 //! | `door` | where the others join, with a token |
 //! | `error` | why a step was not done, and what to do |
-//! | `exchange` | what the door and the one who joins say to each other |
+//! | `exchange` | what the door and the joiner say to each other |
 //! | `files` | small files with secrets, replaced as a whole; locks |
 //! | `hex` | ids and keys in JSON |
 //! | `issued` | the tokens that a head has issued |

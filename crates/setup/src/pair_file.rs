@@ -131,7 +131,7 @@ impl PairFile {
         }
     }
 
-    /// For certificates of those who join.
+    /// For certificates of joiners.
     pub fn authority(&self) -> Authority {
         Authority {
             array: self.array.to_string(),

@@ -3,7 +3,7 @@
 //! | port | what | who connects |
 //! |---|---|---|
 //! | BASE | the link between the heads | the other head |
-//! | BASE + 1 | the door | who joins, with a token |
+//! | BASE + 1 | the door | a joiner, with a token |
 //! | BASE + 2 | etcd, clients' side | both heads |
 //! | BASE + 3 | etcd, peers' side | the other members |
 
@@ -70,7 +70,7 @@ impl Ports {
         self.at(0)
     }
 
-    /// Who joins connects here.
+    /// A joiner connects here.
     pub fn door(&self) -> SocketAddr {
         self.at(1)
     }

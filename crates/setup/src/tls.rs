@@ -1,7 +1,7 @@
-//! TLS of the door. The server shows its own certificate and that of the array's authority; the one who joins knows nothing but the
+//! TLS of the door. The server shows its own certificate and that of the array's authority; the joiner knows nothing but the
 //! authority's SHA-256, from the token.
 //!
-//! What always holds: who joins sends nothing before the chain is known to end in that authority, and the certificate is for the
+//! What always holds: a joiner sends nothing before the chain is known to end in that authority, and the certificate is for the
 //! address that was connected to. So another member of the array, whose certificate names other addresses, is not taken for the head.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(crate) fn server_config(pair: &PairFile) -> Result<ServerConfig, KeyError> {
     Ok(builder.with_no_client_auth().with_single_cert(chain.into_iter().collect::<Result<_, _>>()?, key)?)
 }
 
-/// TLS of the one who joins.
+/// TLS of the joiner.
 pub(crate) fn client_config(authority: [u8; 32]) -> Result<ClientConfig, KeyError> {
     let builder = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
     let verifier = Arc::new(EndsIn { authority, provider: provider() });

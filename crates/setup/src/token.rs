@@ -27,6 +27,8 @@ const CHECK_BYTES: usize = 4;
 /// Longest text of a token, in bytes.
 const TEXT_BYTES_MAX: usize = 256;
 
+const _: () = assert!(FIXED_BYTES + 16 + CHECK_BYTES < TEXT_BYTES_MAX / 4 * 3);
+
 /// What a token is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -126,7 +128,6 @@ impl FromStr for Token {
 }
 
 fn parse(bytes: &[u8]) -> Option<Token> {
-    debug_assert!(FIXED_BYTES + 16 + CHECK_BYTES < TEXT_BYTES_MAX / 4 * 3);
     let mut rest = bytes;
     let [_version, purpose] = take(&mut rest)?;
     let purpose = match purpose {
