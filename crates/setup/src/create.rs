@@ -102,7 +102,8 @@ pub(crate) fn check_listen(listen: &[Ports], is_head: bool) -> Result<(), SetupE
 }
 
 /// Writes the first value of the register: this head is the owner, in term 1. Waits for the member of etcd to start. A register that
-/// is there already stays as it is.
+/// is there already stays as it is, so this can be repeated. It is part of creating the pair only: a head that finds no register later
+/// must not make one, because the drives have seen later terms.
 pub async fn found_register(pair: &PairFile) -> Result<Register, SetupError> {
     let mut client = pair.register()?;
     let first = Register::first(pair.head, pair.partner, Term(1));

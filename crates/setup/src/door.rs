@@ -199,7 +199,7 @@ impl<E: Fn(DoorEvent) + Send + Sync> Room<E> {
         let pair = self.load().map_err(head)?;
         let listen = check_addresses(&pair, &request)?;
         let cluster = Cluster::new(&pair).map_err(head)?;
-        membership::check_place(&cluster, &pair, request.purpose).await?;
+        membership::check_place(&cluster, &pair, request.purpose, &listen).await?;
         let files = files_for(&pair, request.purpose, &listen).map_err(head)?;
         let broke =
             |error: std::io::Error| Refusal::Head { why: format!("the connection broke off: {error}") };

@@ -113,7 +113,12 @@ fn pair_file(files: &Files, listen: &[Ports]) -> Option<PairFile> {
 /// Shows the token at the door. Gives what the door has given.
 async fn ask(token: &Token, listen: &[Ports]) -> Result<(Files, String), SetupError> {
     let mut stream = connect(token).await?;
-    let broke = |error: io::Error| SetupError::Door { door: token.door, why: error.to_string() };
+    let broke = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => {
+            SetupError::Door { door: token.door, why: "the connection was closed".to_owned() }
+        }
+        _ => SetupError::Door { door: token.door, why: error.to_string() },
+    };
     let conversation = async {
         let request = Request {
             version: exchange::VERSION,

@@ -3,6 +3,7 @@
 //! What always holds: a pair has at most three members, `head-ID` twice and `witness`. A join that is repeated replaces the member
 //! that the broken one has left. A member that answers is never replaced.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use base::HeadId;
@@ -58,11 +59,19 @@ fn is_for(member: &Listed, pair: &PairFile, purpose: Purpose) -> bool {
     }
 }
 
-/// Looks whether somebody may join, before the token is used up and before anything is changed.
-pub(crate) async fn check_place(cluster: &Cluster, pair: &PairFile, purpose: Purpose) -> Result<(), Refusal> {
+/// Looks whether somebody may join, before anything is changed.
+pub(crate) async fn check_place(
+    cluster: &Cluster,
+    pair: &PairFile,
+    purpose: Purpose,
+    ports: &[Ports],
+) -> Result<(), Refusal> {
     let members = cluster.list().await.map_err(|error| Refusal::Etcd { why: error.to_string() })?;
     for member in &members {
         if !is_for(member, pair, purpose) {
+            if let Some(ports) = ports.iter().find(|ports| has_address(member, ports)) {
+                return Err(Refusal::AddressTaken { address: ports.address().to_string() });
+            }
             if member.is_learner && !is_own(member, pair) {
                 let other = if purpose == Purpose::Head { Purpose::Witness } else { Purpose::Head };
                 return Err(Refusal::JoinPending { member: joiner_name(pair, other) });
@@ -75,6 +84,12 @@ pub(crate) async fn check_place(cluster: &Cluster, pair: &PairFile, purpose: Pur
         }
     }
     Ok(())
+}
+
+/// Whether a member has this address, with whatever port.
+fn has_address(member: &Listed, ports: &Ports) -> bool {
+    let addresses = member.peer_urls.iter().filter_map(|url| url.trim_start_matches("https://").parse().ok());
+    addresses.map(|address: SocketAddr| address.ip()).any(|address| address == ports.address())
 }
 
 fn is_own(member: &Listed, pair: &PairFile) -> bool {
@@ -90,7 +105,7 @@ pub(crate) async fn enroll(
 ) -> Result<String, SetupError> {
     let end = Instant::now() + CHANGE_TIME_MAX;
     let urls = peer_urls(ports);
-    remove_earlier(cluster, pair, purpose, &urls, end).await?;
+    remove_earlier(cluster, pair, purpose, end).await?;
     let members = loop {
         let why = match cluster.add_learner(&urls).await {
             Ok((_, members)) => break members,
@@ -120,15 +135,11 @@ async fn remove_earlier(
     cluster: &Cluster,
     pair: &PairFile,
     purpose: Purpose,
-    urls: &[String],
     end: Instant,
 ) -> Result<(), SetupError> {
     loop {
         let members = cluster.list().await?;
-        let is_earlier = |member: &&Listed| {
-            let has_address = member.peer_urls.iter().any(|url| urls.contains(url));
-            (is_for(member, pair, purpose) || has_address) && !is_own(member, pair)
-        };
+        let is_earlier = |member: &&Listed| is_for(member, pair, purpose) && !is_own(member, pair);
         let Some(earlier) = members.iter().find(is_earlier) else { return Ok(()) };
         if let Err(why) = cluster.remove(&earlier.id).await {
             if Instant::now() > end {
@@ -168,8 +179,10 @@ pub enum Leader {
     Witness,
     /// The witness has been made the leader.
     Moved,
-    /// There is no witness yet that could lead.
+    /// No witness has joined yet.
     NoWitness,
+    /// The witness does not answer, so it stays as it is: an attempt would hold up changes of the register.
+    WitnessSilent,
     /// etcd has no leader now; it is electing one.
     None,
 }
@@ -188,6 +201,10 @@ pub async fn lead_by_witness(pair: &PairFile) -> Result<Leader, SetupError> {
     let Some(address) = listed.iter().find(|member| member.id == leader).and_then(Listed::client) else {
         return Ok(Leader::None);
     };
+    match witness.client() {
+        Some(witness) if cluster.answers(&witness).await => {}
+        _ => return Ok(Leader::WitnessSilent),
+    }
     cluster.transfer(&address, &witness.id).await?;
     Ok(Leader::Moved)
 }

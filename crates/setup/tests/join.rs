@@ -2,218 +2,18 @@
 //! must go on afterwards. `conformance/register` runs these: they need Debian's `etcd-server`.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "starts processes, measures time")]
 
-use std::future::Future;
+mod servers;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use base::{ArrayId, HeadId};
-use pair::{Question, Register, Term};
-use setup::{
-    Created, Door, DoorEvent, Leader, Member, MemberEvent, PairFile, Ports, Purpose, Refusal, SetupError,
-    Token,
-};
-use tempfile::TempDir;
+use base::HeadId;
+use servers::*;
+use setup::{DoorEvent, Leader, Member, MemberEvent, PairFile, Refusal, SetupError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::sleep;
-
-const A: HeadId = HeadId(0xa);
-const ARRAY: ArrayId = ArrayId(0x77);
-const HEAD: Purpose = Purpose::Head;
-const WITNESS: Purpose = Purpose::Witness;
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server's address: each test has a network of its own.
-fn ports(test: u8, server: u8) -> [Ports; 1] {
-    [format!("127.77.{test}.{server}:3261").parse().expect("an address")]
-}
-
-/// Something that runs until it is told to stop.
-struct Running {
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
-}
-
-impl Running {
-    fn start<F: Future<Output = ()> + Send + 'static>(
-        run: impl FnOnce(oneshot::Receiver<()>) -> F,
-    ) -> Running {
-        let (stop, stopped) = oneshot::channel();
-        Running { stop, task: tokio::spawn(run(stopped)) }
-    }
-
-    async fn stop(self) {
-        self.stop.send(()).expect("it runs");
-        self.task.await.expect("it ends without a panic");
-    }
-}
-
-async fn until(stopped: oneshot::Receiver<()>) {
-    // a test that has failed drops the sender
-    let _order = stopped.await;
-}
-
-/// A server with its state directory, and what runs on it.
-struct Server {
-    directory: TempDir,
-    ports: [Ports; 1],
-    member: Option<Running>,
-    events: Arc<Mutex<Vec<MemberEvent>>>,
-}
-
-impl Server {
-    fn new(test: u8, server: u8) -> Server {
-        let directory = TempDir::new().expect("a directory");
-        Server { directory, ports: ports(test, server), member: None, events: Arc::default() }
-    }
-
-    fn path(&self) -> &Path {
-        self.directory.path()
-    }
-
-    fn pair(&self) -> PairFile {
-        PairFile::load(self.path()).expect("it can be read").expect("it is a head of a pair")
-    }
-
-    fn start_member(&mut self) {
-        let member = Member::open(self.path()).expect("it has joined");
-        let events = self.events.clone();
-        self.member = Some(Running::start(async move |stopped| {
-            let note = move |event: MemberEvent| {
-                println!("{event}");
-                events.lock().expect("nobody panics with it").push(event);
-            };
-            member.run(until(stopped), note).await.expect("a thread can be started");
-        }));
-    }
-
-    async fn stop_member(&mut self) {
-        self.member.take().expect("it runs").stop().await;
-    }
-
-    /// The newest process of etcd, and how many were started.
-    fn process(&self) -> (u32, usize) {
-        let events = self.events.lock().expect("nobody panics with it");
-        let started = events.iter().filter_map(|event| match event {
-            MemberEvent::Started { process } => Some(*process),
-            MemberEvent::Ended { .. } => None,
-        });
-        (started.clone().last().unwrap_or(0), started.count())
-    }
-
-    async fn join(&self, token: &Token) -> Result<(), SetupError> {
-        match token.purpose {
-            HEAD => setup::join_head(token, &self.ports, self.path()).await.map(drop),
-            WITNESS => setup::join_witness(token, &self.ports, self.path()).await,
-        }
-    }
-}
-
-/// The first head, with its member and its door.
-struct First {
-    server: Server,
-    door: Running,
-    door_events: Arc<Mutex<Vec<DoorEvent>>>,
-}
-
-async fn open_door(server: &Server) -> (Running, Arc<Mutex<Vec<DoorEvent>>>) {
-    let door = Door::open(server.path()).await.expect("the address is free");
-    let events: Arc<Mutex<Vec<DoorEvent>>> = Arc::default();
-    let noted = events.clone();
-    let running = Running::start(async move |stopped| {
-        let note = move |event: DoorEvent| {
-            println!("{event:?}");
-            noted.lock().expect("nobody panics with it").push(event);
-        };
-        door.serve(until(stopped), note).await;
-    });
-    (running, events)
-}
-
-async fn create(test: u8) -> (First, Created) {
-    let mut server = Server::new(test, 1);
-    let created = setup::create(server.path(), A, ARRAY, &server.ports).expect("it is alone");
-    server.start_member();
-    let first = setup::found_register(&created.pair).await.expect("etcd starts");
-    assert_eq!(first, Register::first(A, created.pair.partner, Term(1)));
-    assert_eq!(setup::found_register(&created.pair).await.expect("it is there"), first);
-    let (door, door_events) = open_door(&server).await;
-    (First { server, door, door_events }, created)
-}
-
-/// The token with the address of another door.
-fn elsewhere(token: &Token, door: std::net::SocketAddr) -> Token {
-    let mut token = token.clone();
-    token.door = door;
-    token
-}
-
-/// Waits until something holds.
-async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
-    let began = Instant::now();
-    while !holds().await {
-        assert!(began.elapsed() < PATIENCE, "it does not happen: {what}");
-        sleep(Duration::from_millis(100)).await;
-    }
-}
-
-async fn voters(server: &Server, count: usize) {
-    let what = format!("{count} members vote");
-    eventually(&what, || async {
-        // an error while there is no leader
-        let _refreshed = setup::refresh_members(server.path()).await;
-        server.pair().members.len() == count
-    })
-    .await;
-}
-
-fn refusal(outcome: Result<(), SetupError>) -> Refusal {
-    match outcome {
-        Err(SetupError::Refused(refusal)) => refusal,
-        other => panic!("it was not refused: {other:?}"),
-    }
-}
-
-/// To etcd on this server.
-fn signal(signal: &str, server: &Server) {
-    let (process, _) = server.process();
-    let status = Command::new("kill").args([signal, &process.to_string()]).status();
-    assert!(status.expect("kill is there").success());
-}
-
-/// A swap that must win, with the members that there are; how long it took.
-async fn swap(pair: &PairFile) -> Duration {
-    let mut client = pair.register().expect("its keys fit");
-    let began = Instant::now();
-    loop {
-        assert!(began.elapsed() < PATIENCE, "the register does not answer");
-        if let Ok(now) = client.ask(Question::Read).await {
-            let new = now.confirmed();
-            let question = Question::CompareAndSet { expected: now.revision, new };
-            if client.ask(question).await.is_ok_and(|after| after == new) {
-                return began.elapsed();
-            }
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
-}
-
-/// Both heads and the witness, all of which vote.
-async fn whole_pair(test: u8) -> (First, Server, Server, Created) {
-    let (first, created) = create(test).await;
-    let [mut other, mut witness] = [2, 3].map(|server| Server::new(test, server));
-    other.join(&created.head).await.expect("the token is good");
-    other.start_member();
-    voters(&first.server, 2).await;
-    witness.join(&created.witness).await.expect("the token is good");
-    witness.start_member();
-    voters(&first.server, 3).await;
-    (first, other, witness, created)
-}
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs etcd: conformance/register"]
@@ -258,7 +58,16 @@ async fn the_register_survives_the_loss_of_any_member_and_a_restart_of_all() {
     .await;
 
     let pair = other.pair();
-    // the first one hangs, so that it has to be killed in the end
+    // a silent witness is left alone, and leads again when it is back
+    witness.stop_member().await;
+    swap(&pair).await;
+    assert!(matches!(setup::lead_by_witness(&pair).await, Ok(Leader::WitnessSilent)));
+    witness.start_member();
+    eventually("the witness leads again", || async {
+        matches!(setup::lead_by_witness(&pair).await, Ok(Leader::Witness))
+    })
+    .await;
+    // it hangs, so that it has to be killed in the end
     signal("-STOP", &witness);
     println!("with the witness stopped a swap took {:?}", swap(&pair).await);
     for server in [&mut witness, &mut first.server] {
@@ -286,10 +95,6 @@ async fn the_register_survives_the_loss_of_any_member_and_a_restart_of_all() {
         let (process, _) = server.process();
         assert!(!Path::new(&format!("/proc/{process}")).exists(), "etcd has ended");
     }
-}
-
-async fn answers(server: &Server) -> bool {
-    TcpStream::connect(server.ports[0].client()).await.is_ok()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -363,21 +168,6 @@ async fn who_has_no_good_token_gets_nothing() {
     assert!(matches!(refused, SetupError::Paired { .. }), "{refused}");
 }
 
-/// Passes on what both say, and cuts the connection after so many bytes of the door.
-async fn cut_after(listener: TcpListener, door: std::net::SocketAddr, bytes: usize) {
-    let (mut joiner, _) = listener.accept().await.expect("somebody joins");
-    let mut door = TcpStream::connect(door).await.expect("the door listens");
-    let (mut from_joiner, mut to_joiner) = joiner.split();
-    let (mut from_door, mut to_door) = door.split();
-    let there = tokio::io::copy(&mut from_joiner, &mut to_door);
-    let mut first = from_door.take(bytes as u64);
-    let back = tokio::io::copy(&mut first, &mut to_joiner);
-    tokio::select! {
-        _ = there => {}
-        _ = back => {}
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs etcd: conformance/register"]
 async fn a_join_that_broke_off_is_repeated_with_another_token() {
@@ -417,6 +207,14 @@ async fn a_join_that_broke_off_is_repeated_with_another_token() {
     witness.start_member();
     voters(&first.server, 3).await;
     assert_eq!(first.server.pair().partner_listen, other.pair().listen);
+
+    // a head at the address of the witness
+    other.stop_member().await;
+    let third = Server::new(3, 6);
+    let taken = ["127.77.3.3:7261".parse().expect("an address")];
+    let refused = setup::join_head(&new_token(HEAD), &taken, third.path()).await.map(drop);
+    assert!(matches!(refusal(refused), Refusal::AddressTaken { .. }));
+    other.start_member();
 
     // a member that lives is not replaced, and one whose server was lost is
     let mut again = Server::new(3, 5);
