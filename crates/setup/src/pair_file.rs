@@ -41,7 +41,8 @@ impl fmt::Debug for Keys {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairFile {
-    pub(crate) version: u32,
+    /// [`PAIR_FILE_VERSION`].
+    pub version: u32,
     #[serde(with = "crate::hex::id")]
     pub array: ArrayId,
     /// This head.
