@@ -128,6 +128,9 @@ pub struct NewPool {
     /// Those of `drives` whose present content may be destroyed.
     #[serde(default)]
     pub force: Vec<String>,
+    /// Each drive gets a twin on the other head, which the array's pair of heads needs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub across_heads: bool,
 }
 
 /// A volume to be made.

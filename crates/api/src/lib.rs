@@ -11,6 +11,7 @@ mod event;
 mod health;
 mod metrics;
 mod names;
+mod pair;
 mod pools;
 mod problem;
 mod reply;
@@ -37,6 +38,7 @@ pub use metrics::{
     Traffic, VolumeMetrics,
 };
 pub use names::{HostUpdate, Named};
+pub use pair::{HeadRole, LossOfTheOwner, PairHead, PairOrder, PairStatus, PartnerState};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
     CatalogFault, CatalogPlace, Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss,

@@ -43,8 +43,10 @@ impl Catalog {
         self.term
     }
 
-    /// Makes this head the only one, unless the array has two. No change of its own: it is stored with the next one.
-    pub fn set_served_by(&mut self, head: Head) {
+    /// Makes this head the only one, unless the array has two; and notes the term in which it serves, if that is a later one. No change
+    /// of its own: it is stored with the next one.
+    pub fn set_served_by(&mut self, head: Head, term: u64) {
+        self.term = self.term.max(term);
         if self.heads.len() <= 1 {
             self.heads = vec![head];
         }

@@ -23,7 +23,7 @@ fn head(id: u128, groups: &[u16]) -> Head {
 }
 
 fn served_by(mut catalog: Catalog, head: Head) -> Catalog {
-    catalog.set_served_by(head);
+    catalog.set_served_by(head, 0);
     catalog
 }
 

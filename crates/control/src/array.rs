@@ -3,13 +3,16 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use api::{Bulk, BulkResult, Command, CommandError, Origin, Reply};
+use api::{Bulk, BulkResult, Command, CommandError, CommandErrorKind, Origin, PairOrder, PairStatus, Reply};
 
 /// An answer on its way.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Reply, CommandError>> + Send>>;
 
 /// The answer to a request of a transfer, on its way.
 pub type BulkAnswer = Pin<Box<dyn Future<Output = BulkResult> + Send>>;
+
+/// What a head says about the pair, on its way.
+pub type PairAnswer = Pin<Box<dyn Future<Output = Result<PairStatus, CommandError>> + Send>>;
 
 /// The array as the API reaches it. The real one passes commands to shard 0; tests have one of their own.
 pub trait Array: Send + Sync {
@@ -18,6 +21,13 @@ pub trait Array: Send + Sync {
 
     /// Sends a request of a transfer to a shard, at once.
     fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer;
+
+    /// Tells how the pair of heads is, or asks this head for something. A head that is alone refuses.
+    fn pair(&self, _order: PairOrder) -> PairAnswer {
+        let alone = "this array has one head";
+        let hint = "docs/pair.md tells how it gets a second one";
+        Box::pin(std::future::ready(Err(CommandError::new(CommandErrorKind::NotFound, alone, hint))))
+    }
 
     /// The same as [`Array::call_for`] for the daemon itself.
     fn call(&self, command: Command) -> Answer {

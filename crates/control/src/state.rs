@@ -92,13 +92,18 @@ impl StateDirectory {
         self.save("drives", text.as_bytes())
     }
 
+    /// The id of the head that has this state directory. A daemon may have it open meanwhile.
+    pub fn head_of(directory: &Path) -> Result<HeadId, StateError> {
+        let known = load(&directory.join("head"))?.as_deref().and_then(parse_head);
+        match known {
+            Some(id) => Ok(id),
+            None => StateDirectory::open(directory)?.head(),
+        }
+    }
+
     /// The id of this head, made when it starts for the first time.
     pub fn head(&self) -> Result<HeadId, StateError> {
-        let known = self.load("head")?.and_then(|bytes| {
-            let text = String::from_utf8(bytes).ok()?;
-            text.trim().parse().ok().filter(|id| *id != HeadId(0))
-        });
-        if let Some(id) = known {
+        if let Some(id) = self.load("head")?.as_deref().and_then(parse_head) {
             return Ok(id);
         }
         let mut bytes = [0; 16];
@@ -109,19 +114,7 @@ impl StateDirectory {
     }
 
     fn load(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
-        let path = self.directory.join(name);
-        let failed = |error| StateError::Io { path: path.clone(), error };
-        let file = match File::open(&path) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(failed(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(CATALOG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
-        if bytes.len() > CATALOG_BYTES_MAX {
-            return Err(StateError::TooLarge { path });
-        }
-        Ok(Some(bytes))
+        load(&self.directory.join(name))
     }
 
     fn save(&self, name: &str, bytes: &[u8]) -> Result<(), StateError> {
@@ -140,6 +133,26 @@ impl StateDirectory {
     pub fn catalog_path(&self) -> PathBuf {
         self.directory.join("catalog.json")
     }
+}
+
+fn load(path: &Path) -> Result<Option<Vec<u8>>, StateError> {
+    let failed = |error| StateError::Io { path: path.to_owned(), error };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut bytes = Vec::new();
+    file.take(CATALOG_BYTES_MAX as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > CATALOG_BYTES_MAX {
+        return Err(StateError::TooLarge { path: path.to_owned() });
+    }
+    Ok(Some(bytes))
+}
+
+fn parse_head(bytes: &[u8]) -> Option<HeadId> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    text.trim().parse().ok().filter(|id| *id != HeadId(0))
 }
 
 /// A file locked by this process alone. [`io::ErrorKind::WouldBlock`] where another has it.

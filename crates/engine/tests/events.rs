@@ -29,7 +29,7 @@ fn array(seed: u64, protection: &str, members: usize, drives: usize) -> (Lab, Ve
     let mut lab = Lab::in_world(world, 2, &paths.iter().map(String::as_str).collect::<Vec<_>>());
     let (name, protection) = ("fast".to_owned(), protection.to_owned());
     let drives = paths[..members].to_vec();
-    let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
+    let pool = NewPool { name, protection, width: None, drives, force: Vec::new(), across_heads: false };
     lab.change(Command::PoolCreate { pool, dry_run: false });
     lab.change(new_volume("vm"));
     lab.create_host("pve", INITIATOR);

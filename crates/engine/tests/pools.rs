@@ -30,6 +30,7 @@ fn pool(name: &str, protection: &str, drives: &[String]) -> NewPool {
         width: None,
         drives: drives.to_vec(),
         force: Vec::new(),
+        across_heads: false,
     }
 }
 

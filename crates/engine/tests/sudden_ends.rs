@@ -30,6 +30,7 @@ fn pool(name: &str, drives: &[String]) -> Command {
         drives: drives.to_vec(),
         // what a pool whose creation failed has left there
         force: drives.to_vec(),
+        across_heads: false,
     };
     Command::PoolCreate { pool, dry_run: false }
 }

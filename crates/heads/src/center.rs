@@ -21,6 +21,8 @@ use task::{Io, Notify, OneshotSender, oneshot};
 use crate::record;
 use crate::wire::{Wire, WireEnd};
 
+/// Between two looks whether the partner has left.
+const LEAVE_PAUSE: Nanos = Nanos::from_millis(5);
 /// After a record that could not be written.
 const FAILED_RECORD_PAUSE: Nanos = Nanos::from_millis(50);
 
@@ -75,6 +77,8 @@ pub(crate) struct Center {
     /// Those of which the last record could not be written, and those that are being closed.
     failing: RefCell<BTreeSet<usize>>,
     closing: RefCell<BTreeSet<usize>>,
+    /// Drives without a twin on which something is stored.
+    alone: RefCell<BTreeSet<DriveHandle>>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -95,6 +99,7 @@ impl Center {
             recording: RefCell::default(),
             failing: RefCell::default(),
             closing: RefCell::default(),
+            alone: RefCell::default(),
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -139,6 +144,25 @@ impl Center {
     fn is_in_use(&self, handle: DriveHandle) -> bool {
         self.requests.borrow().values().any(|request| request.handle == handle)
             || self.recording.borrow().contains(&(handle.0 as usize))
+    }
+
+    /// Something is to be stored on a drive that has no twin: the partner must leave first.
+    pub async fn stores_alone(self: &Rc<Self>, handle: DriveHandle) {
+        if self.alone.borrow_mut().insert(handle) {
+            self.mirror.borrow_mut().set_stores_alone(true);
+            self.follow();
+        }
+        while self.mirror.borrow().partner_counts() {
+            self.io.sleep(LEAVE_PAUSE).await;
+        }
+    }
+
+    /// A drive that has no twin is closed.
+    pub fn remove_alone(self: &Rc<Self>, handle: DriveHandle) {
+        if self.alone.borrow_mut().remove(&handle) && self.alone.borrow().is_empty() {
+            self.mirror.borrow_mut().set_stores_alone(false);
+            self.follow();
+        }
     }
 
     /// Writes to both drives; `offset_bytes` is behind the record.

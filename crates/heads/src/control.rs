@@ -1,5 +1,5 @@
-//! The connection for control, and the way in for both kinds: one listener. The head with the lower id makes the connection for control,
-//! the owner makes the one for drives.
+//! The connection for control, and the way in for all kinds: one listener. The head with the lower id makes the connection for control,
+//! the owner makes those for drives and for twins.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,8 +22,10 @@ const LISTEN_PAUSE: Nanos = Nanos::from_millis(100);
 
 /// For ever: makes the connection for control, and makes it again.
 pub(crate) async fn keep_dialing(head: Rc<RunningHead>) {
-    for address in head.partner_address().0.clone().into_iter().cycle() {
-        if let Some(connection) = connect(head.io(), address).await {
+    for attempt in 0.. {
+        if let Some(address) = head.partner_address().nth(attempt)
+            && let Some(connection) = connect(head.io(), address).await
+        {
             let wire =
                 Wire::new(head.io(), connection, head.identity().link(head.io(), Some(Purpose::Control)));
             serve(head.clone(), wire).await;
@@ -69,9 +71,15 @@ async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
                 *served.borrow_mut() = Some(head.partner().serve(&wire));
             }
             LinkEvent::Message(message) => head.on_message(&wire, message),
+            LinkEvent::Up { purpose: Purpose::Twins, .. } => {}
             LinkEvent::Frame { kind, content } => {
                 let served = served.borrow().clone();
-                served.expect("frames come over a connection for drives").on_frame(kind, &content);
+                match served {
+                    Some(served) => served.on_frame(kind, &content),
+                    None => {
+                        head.io().spawn(head.clone().answer_about_twins(wire.clone(), kind, content));
+                    }
+                }
             }
         })
         .await;

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::{Arc, RwLock};
 
 use base::Nanos;
 use env::ConnectionHandle;
@@ -23,16 +24,39 @@ const BUSY_PAUSE: Nanos = Nanos::from_millis(10);
 /// A connection that is not made by then is given up, and the next address is tried.
 const CONNECT_TIME: Nanos = Nanos::from_millis(500);
 
-/// Where the partner listens: the same head by several networks, of which one that works is used.
-#[derive(Clone, Debug)]
-pub struct PartnerAddress(pub Vec<SocketAddr>);
+/// Where the partner listens: the same head by several networks, of which one that works is used. It may change: a head that is
+/// alone learns it when the other one joins.
+#[derive(Clone, Debug, Default)]
+pub struct PartnerAddress(Arc<RwLock<Vec<SocketAddr>>>);
+
+impl PartnerAddress {
+    pub fn new(addresses: Vec<SocketAddr>) -> PartnerAddress {
+        PartnerAddress(Arc::new(RwLock::new(addresses)))
+    }
+
+    pub fn set(&self, addresses: Vec<SocketAddr>) {
+        *self.0.write().expect("no one panics while holding it") = addresses;
+    }
+
+    /// One after the other, for ever; `None` for none.
+    pub(crate) fn nth(&self, index: usize) -> Option<SocketAddr> {
+        let addresses = self.0.read().expect("no one panics while holding it");
+        (!addresses.is_empty()).then(|| addresses[index % addresses.len()])
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.0.read().expect("no one panics while holding it").len()
+    }
+}
 
 /// For ever: connects, opens the term, and serves the connection.
 pub(crate) async fn keep_open(center: Rc<Center>, identity: Identity, partner: PartnerAddress, term: Term) {
     let io = center.io().clone();
-    for address in partner.0.iter().cycle() {
+    for attempt in 0.. {
         let mut pause = PAUSE;
-        if let Some(connection) = connect(&io, *address).await {
+        if let Some(address) = partner.nth(attempt)
+            && let Some(connection) = connect(&io, address).await
+        {
             let wire = Wire::new(&io, connection, identity.link(&io, Some(Purpose::Drives)));
             let opening = Rc::new(Opening {
                 center: center.clone(),

@@ -12,9 +12,11 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::rc::Rc;
 
 use base::Nanos;
+use env::DriveHandle;
 use pair::{
     Action, CommitRule, Decision, HandoverRefusal, Head, Message, Question, Reads, Register, Relation,
     RoleName, StoreEvent, StoreOrder, Term, Timing,
@@ -67,6 +69,27 @@ pub trait Surroundings {
     fn end(&self);
     /// For logs and counts.
     fn note(&self, decision: Decision);
+    /// How the head is has changed.
+    fn show(&self, _view: HeadView) {}
+    /// What a drive holds, in words; `None`: nothing. Without a way to tell, each holds something.
+    fn what_it_holds<'a>(&'a self, _io: &'a Io, _drive: DriveHandle) -> Contents<'a> {
+        Box::pin(std::future::ready(Some("something unknown".to_owned())))
+    }
+}
+
+/// An answer of [`Surroundings::what_it_holds`].
+pub type Contents<'a> = Pin<Box<dyn Future<Output = Option<String>> + 'a>>;
+
+/// How a head is, for administrators.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HeadView {
+    pub role: RoleName,
+    /// The newest content of the register that this head has heard of.
+    pub register: Option<Register>,
+    /// How it stands to its partner, if it is the owner.
+    pub relation: Option<Relation>,
+    /// The connection for control is up.
+    pub hears_the_other: bool,
 }
 
 pub struct HeadOptions {
@@ -94,6 +117,7 @@ pub struct RunningHead {
     /// For shard 0 of the array, once that was asked to start, in this order.
     for_array: RefCell<VecDeque<ToArray>>,
     is_array_started: Cell<bool>,
+    shown: RefCell<Option<HeadView>>,
     oldest_wait: Cell<Option<Nanos>>,
     asked_for_wait: Cell<bool>,
     has_ended: Cell<bool>,
@@ -118,6 +142,7 @@ impl RunningHead {
             surroundings,
             for_array: RefCell::default(),
             is_array_started: Cell::default(),
+            shown: RefCell::default(),
             oldest_wait: Cell::default(),
             asked_for_wait: Cell::default(),
             has_ended: Cell::default(),
@@ -151,6 +176,33 @@ impl RunningHead {
         &self.partner
     }
 
+    pub(crate) fn surroundings(&self) -> &dyn Surroundings {
+        &*self.surroundings
+    }
+
+    /// Runs something on the head's thread.
+    pub fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        self.io.spawn(task);
+    }
+
+    /// From now on these are the drives of this head.
+    pub fn set_drives(&self, paths: Vec<String>) {
+        self.partner.set_paths(paths);
+    }
+
+    fn show(&self) {
+        let view = HeadView {
+            role: self.role(),
+            register: self.head.borrow().register().copied(),
+            relation: self.relation(),
+            hears_the_other: self.control.borrow().is_some(),
+        };
+        if self.shown.borrow().as_ref() != Some(&view) {
+            *self.shown.borrow_mut() = Some(view.clone());
+            self.surroundings.show(view);
+        }
+    }
+
     pub fn role(&self) -> RoleName {
         self.head.borrow().role()
     }
@@ -173,6 +225,7 @@ impl RunningHead {
             let wait = self.oldest_wait.get();
             self.step(|head, now, out| head.on_tick(now, wait, out));
             self.give_up_a_silent_connection();
+            self.show();
             if self.is_array_started.get() && !self.asked_for_wait.replace(true) {
                 self.tell_array(ToArray::Wait);
             }

@@ -57,6 +57,7 @@ impl HeadShard {
             match event {
                 Event::Completion(completion) => self.executor.on_completion(completion),
                 Event::Message(Mail::Head(mail)) => self.running.on_mail(mail),
+                Event::Message(Mail::Task(task)) => task(&self.running),
                 Event::Message(_) => unreachable!("only what is for the head comes here"),
             }
         }

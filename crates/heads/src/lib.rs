@@ -17,6 +17,7 @@
 //! | `permit` | whether answers may be sent to hosts |
 //! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
+//! | `twins` | drives of the two heads become twins |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
 //! | `record` | the record of a mirrored drive, read and written |
 
@@ -29,13 +30,15 @@ mod mirror_env;
 mod partner;
 mod permit;
 mod record;
+mod twins;
 mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
-pub use head::{HeadMail, HeadOptions, RunningHead, Surroundings};
+pub use head::{Contents, HeadMail, HeadOptions, HeadView, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
-pub use mirror_env::{Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
+pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
 pub use permit::Permit;
 pub use record::make_twin;
+pub use twins::{OfferedDrive, Pairing, TwinsError};
 pub use wire::{Identity, WireEnd};

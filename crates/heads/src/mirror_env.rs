@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 
-use base::{Nanos, ShardId};
+use base::{BLOCK_BYTES, Nanos, ShardId};
 use bytes::Bytes;
 use env::{Completion, ConnectionHandle, DriveHandle, Env, Event, IoError, Operation, Outcome, Token, Wait};
 use mirror::RECORD_BYTES;
@@ -24,7 +24,7 @@ use task::Executor;
 
 use crate::center::Center;
 use crate::dial::{self, PartnerAddress};
-use crate::head::HeadMail;
+use crate::head::{HeadMail, RunningHead};
 use crate::permit::Permit;
 use crate::wire::Identity;
 
@@ -48,7 +48,12 @@ pub enum Mail<M> {
     Wait,
     /// For the head itself, which runs beside the engine's shards: it is the last shard.
     Head(HeadMail),
+    /// To be done on the head's thread.
+    Task(HeadTask),
 }
+
+/// What another thread has the head do.
+pub type HeadTask = Box<dyn FnOnce(&Rc<RunningHead>) + Send>;
 
 /// What shard 0 needs.
 pub struct MirrorOptions {
@@ -169,16 +174,16 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
 
     /// Whether this operation is for the mirror.
     fn is_ours(&self, operation: &Operation) -> bool {
-        let is_mirrored = |drive: &DriveHandle| {
-            self.mirrored.read().expect("no one panics while holding it").contains_key(drive)
-        };
+        let is_mirrored = |drive: &DriveHandle| is_mirrored(&self.mirrored, *drive);
         match operation {
             // whether the drive is mirrored is found when it is opened
             Operation::DriveOpen { writable, .. } => *writable,
-            Operation::DriveClose { drive }
-            | Operation::DriveFlush { drive }
-            | Operation::DriveMeasure { drive }
-            | Operation::DriveWrite { drive, .. } => is_mirrored(drive),
+            // the partner lacks what is written to others
+            Operation::DriveWrite { .. } | Operation::DriveClose { .. } => true,
+            Operation::DriveFlush { drive } | Operation::DriveMeasure { drive } => is_mirrored(drive),
+            Operation::DriveRead { drive, offset_bytes, .. } => {
+                *offset_bytes < RECORD_BYTES as u64 && is_mirrored(drive)
+            }
             _ => false,
         }
     }
@@ -234,6 +239,10 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
     }
 }
 
+fn is_mirrored(mirrored: &Mirrored, drive: DriveHandle) -> bool {
+    mirrored.read().expect("no one panics while holding it").contains_key(&drive)
+}
+
 /// Carries out an operation on a drive that is, or may be, mirrored.
 async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operation) -> Outcome {
     let done = |result: Result<(), env::IoError>| result.map_or_else(Outcome::Failed, |()| Outcome::Done);
@@ -255,9 +264,16 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
             },
         },
         Operation::DriveClose { drive } => {
-            mirrored.write().expect("no one panics while holding it").remove(&drive);
-            center.remove(drive).await;
+            let was_mirrored = mirrored.write().expect("no one panics while holding it").remove(&drive);
+            match was_mirrored {
+                Some(_) => center.remove(drive).await,
+                None => center.remove_alone(drive),
+            }
             done(center.io().drive_close(drive).await)
+        }
+        Operation::DriveWrite { drive, offset_bytes, data, durable } if !is_mirrored(mirrored, drive) => {
+            center.stores_alone(drive).await;
+            done(center.io().drive_write(drive, offset_bytes, data, durable).await)
         }
         Operation::DriveWrite { drive, offset_bytes, data, durable } => {
             let (offset_bytes, data) = behind_the_record(offset_bytes, data);
@@ -265,6 +281,13 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
                 true => Outcome::Done,
                 false => done(center.write(drive, offset_bytes, data, durable).await),
             }
+        }
+        // the record is the mirror's: for a pool there is nothing
+        Operation::DriveRead { drive, offset_bytes, buffer } => {
+            let (mut buffer, result) = center.io().drive_read(drive, offset_bytes, buffer).await;
+            let hidden = (RECORD_BYTES as u64 - offset_bytes).div_ceil(BLOCK_BYTES as u64) as usize;
+            (0..buffer.blocks().min(hidden)).for_each(|block| buffer.block_mut(block).fill(0));
+            Outcome::DriveRead(buffer, result)
         }
         Operation::DriveFlush { drive } => done(center.flush(drive).await),
         Operation::DriveMeasure { drive } => {
@@ -370,7 +393,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                 (Event::Message(Mail::Order(_) | Mail::Wait), None) => {
                     unreachable!("it is for shard 0")
                 }
-                (Event::Message(Mail::Head(_)), _) => unreachable!("it is for the head"),
+                (Event::Message(Mail::Head(_) | Mail::Task(_)), _) => unreachable!("it is for the head"),
             }
         }
         self.events = below;

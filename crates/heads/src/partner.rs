@@ -17,6 +17,7 @@ use pair::Term;
 use task::{Io, Notify};
 
 use crate::record;
+use crate::twins::OfferedDrive;
 use crate::wire::Wire;
 
 /// Bytes of writes that are under way. Nothing more is received meanwhile.
@@ -32,7 +33,7 @@ struct Twin {
 /// See the header of this file.
 pub struct Partner {
     io: Io,
-    paths: Vec<String>,
+    paths: RefCell<Vec<String>>,
     twins: RefCell<BTreeMap<TwinId, Twin>>,
     side: RefCell<Side>,
     /// The term of which this head accepts writes; it decides that elsewhere.
@@ -52,7 +53,7 @@ impl Partner {
     pub fn new(io: &Io, paths: Vec<String>) -> Rc<Partner> {
         Rc::new(Partner {
             io: io.clone(),
-            paths,
+            paths: RefCell::new(paths),
             twins: RefCell::default(),
             side: RefCell::default(),
             accepts: Cell::default(),
@@ -62,6 +63,25 @@ impl Partner {
             under_way_bytes: Cell::default(),
             opening: Cell::default(),
         })
+    }
+
+    pub(crate) fn paths(&self) -> Vec<String> {
+        self.paths.borrow().clone()
+    }
+
+    /// From now on these are the drives of this head.
+    pub(crate) fn set_paths(&self, paths: Vec<String>) {
+        *self.paths.borrow_mut() = paths;
+    }
+
+    /// The twins that are open.
+    pub(crate) fn offered(&self) -> Vec<OfferedDrive> {
+        let offered = |twin: &Twin| OfferedDrive {
+            path: twin.path.clone(),
+            bytes: twin.bytes,
+            twin: Some(twin.record.twin.0),
+        };
+        self.twins.borrow().values().map(offered).collect()
     }
 
     /// From now on writes of this term are accepted, and of no other.
@@ -93,7 +113,7 @@ impl Partner {
 
     /// Opens the drives that are not open. Those that cannot be had now are tried again with the next connection.
     async fn open_drives(&self) {
-        for path in &self.paths {
+        for path in &self.paths() {
             if self.twins.borrow().values().any(|twin| twin.path == *path) {
                 continue;
             }

@@ -93,3 +93,4 @@ mod words;
 
 pub use manager::{Manager, StartParameters, StartedHook};
 pub use saving::Saving;
+pub use wipe::what_it_holds;

@@ -29,6 +29,8 @@ pub struct StartParameters {
     pub drives: Vec<String>,
     /// Which head this is.
     pub head: HeadId,
+    /// The term of ownership in which it serves; 0 if the array has one head.
+    pub term: u64,
     /// Name of this head, and of a new array, if neither the drives nor `state` contain one.
     pub array_name: String,
     /// The last bytes that an earlier run passed to `save_state`.
@@ -100,6 +102,7 @@ pub struct Manager {
 /// The parameters of the head.
 pub(crate) struct Parameters {
     pub(crate) head: HeadId,
+    pub(crate) term: u64,
     pub(crate) portals: Vec<PortalOptions>,
     pub(crate) drives: RefCell<Vec<String>>,
     pub(crate) array_name: String,
@@ -149,6 +152,7 @@ impl Manager {
                 pools: Vec::new(),
             }),
             parameters: Parameters {
+                term: parameters.term,
                 head: parameters.head,
                 portals: parameters.portals,
                 drives: RefCell::new(parameters.drives),
@@ -165,7 +169,7 @@ impl Manager {
         let portal = |options: &PortalOptions| HeadPortal { address: options.address, group: options.group };
         let portals = portals.iter().map(portal).collect();
         let head = Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals };
-        self.state.borrow_mut().catalog.set_served_by(head);
+        self.state.borrow_mut().catalog.set_served_by(head, self.parameters.term);
         Ok(())
     }
 

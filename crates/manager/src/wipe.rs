@@ -1,6 +1,8 @@
 //! Erases a drive, so that it can be used anew.
 
+use env::DriveHandle;
 use pool::Content;
+use task::Io;
 
 use crate::drive_commands::done;
 use crate::error::drive_error;
@@ -36,6 +38,12 @@ impl Manager {
         self.look_at_drives().await;
         Ok(done([vec![line], losses].concat(), dry_run, None))
     }
+}
+
+/// What a drive holds, for people to read; `None`: nothing.
+pub async fn what_it_holds(io: &Io, drive: DriveHandle) -> Option<String> {
+    let content = pool::probe(io, drive).await;
+    (content != Content::Blank).then(|| held(&content))
 }
 
 /// The content of a drive, for people to read.

@@ -34,6 +34,8 @@ pub struct Mirror {
     tolerated: usize,
     /// Drives that were removed while the partner lacked something of them.
     left_behind: BTreeSet<TwinId>,
+    /// Something is stored on a drive that has no twin.
+    stores_alone: bool,
     rule: CommitRule,
     /// The register says that the partner is in sync, by this name.
     in_sync: Option<Synchrony>,
@@ -60,6 +62,7 @@ impl Mirror {
             twins: BTreeMap::new(),
             tolerated,
             left_behind: BTreeSet::new(),
+            stores_alone: false,
             rule: CommitRule::Both,
             in_sync: None,
             is_copying: false,
@@ -81,8 +84,8 @@ impl Mirror {
         self.left_behind.remove(&own.id);
         let before = self.twins.insert(drive, Twin::new(own));
         assert!(before.is_none(), "a drive is added once");
-        if self.rule == CommitRule::Both {
-            // what the partner has of it is not known: it is not in sync any more
+        // what the partner has of it is not known: it is not in sync any more
+        if self.partner_counts() {
             self.have_it_leave();
         }
         self.open_again();
@@ -345,6 +348,18 @@ impl Mirror {
         self.out.push(Order::PartnerIsUnfit);
     }
 
+    /// Whether something is stored on a drive that has no twin: then the partner's copy could not serve.
+    pub fn set_stores_alone(&mut self, stores_alone: bool) {
+        if !std::mem::replace(&mut self.stores_alone, stores_alone) && stores_alone {
+            self.have_it_leave();
+        }
+        self.go_on();
+    }
+
+    pub fn partner_counts(&self) -> bool {
+        self.rule == CommitRule::Both
+    }
+
     fn forget_copies(&mut self, drive: usize) {
         self.copies.retain(|_, (copied, _)| *copied != drive);
         self.twin(drive).copying.clear();
@@ -369,7 +384,11 @@ impl Mirror {
 
     fn is_fit(&self) -> bool {
         let out = self.twins.values().filter(|twin| twin.state != TwinState::Sound).count();
-        out + self.left_behind.len() <= self.tolerated
+        out + self.left_behind.len() <= self.tolerated && !self.stores_alone
+    }
+
+    fn may_join(&self) -> bool {
+        self.is_copying && self.knows_partner && self.is_fit() && !self.twins.is_empty()
     }
 
     /// Ends a request that has not begun.
@@ -469,11 +488,7 @@ impl Mirror {
         let lacking = |twin: &Twin| if twin.state == TwinState::Sound { twin.lacking.len() } else { 0 };
         let lacking: u32 = self.twins.values().map(lacking).sum();
         let event = match self.rule {
-            CommitRule::Own
-                if self.is_copying && self.knows_partner && lacking <= LITTLE && self.is_fit() =>
-            {
-                StoreEvent::NearlyCopied
-            }
+            CommitRule::Own if lacking <= LITTLE && self.may_join() => StoreEvent::NearlyCopied,
             CommitRule::Both if lacking == 0 && self.is_fit() && !self.must_leave => StoreEvent::Covered,
             _ => return,
         };

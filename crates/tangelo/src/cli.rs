@@ -7,11 +7,13 @@ use control::config::{DEFAULT_PATH, DEFAULT_SOCKET};
 
 mod destruction;
 mod events;
+mod pair;
 mod settings;
 mod volume;
 
 pub use destruction::Destruction;
 pub use events::Events;
+pub use pair::{Joiner, Listen, Pair, Place, Register, Witness};
 pub use volume::*;
 
 /// Shared block storage from the SSDs of this server.
@@ -50,6 +52,9 @@ impl Global {
                 ("serve", ": name the socket that it serves as [api] socket in the head's file")
             }
             Command::Bench(_) => ("bench", ""),
+            Command::Pair(pair) if pair.is_local() => ("this command", ": it is carried out here"),
+            Command::Witness(_) => ("witness", ""),
+            Command::Register(_) => ("register", ""),
             Command::Completions { .. } => ("completions", ""),
             Command::Man { .. } => ("man", ""),
             Command::Complete { .. } => ("complete", ""),
@@ -106,6 +111,15 @@ pub enum Command {
     Mapping(Mapping),
     /// What has happened: problems that began and ended, changes, logins, and what became of drives
     Events(Events),
+    /// The two heads of an array
+    #[command(subcommand)]
+    Pair(Pair),
+    /// The third vote of a pair: a machine that has no array
+    #[command(subcommand)]
+    Witness(Witness),
+    /// What says which head owns the array: a value in etcd, of which each of the three machines has a member
+    #[command(subcommand)]
+    Register(Register),
     /// Load drives and volumes, and see where the limit is
     #[command(subcommand)]
     Bench(Box<lab::cli::Bench>),
@@ -290,6 +304,9 @@ pub struct PoolCreate {
     /// Overwrite this drive whatever it holds; may be given for several drives
     #[arg(long, value_name = "DRIVE")]
     pub force: Vec<PathBuf>,
+    /// Give each drive a twin among the drives of the other head, which holds the same
+    #[arg(long)]
+    pub across_heads: bool,
     #[command(flatten)]
     pub change: Change,
 }

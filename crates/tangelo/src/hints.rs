@@ -60,6 +60,7 @@ fn words(command: &str, kind: &str) -> Vec<String> {
         "PERCENT" | "N" => "10".to_owned(),
         "TIME" => "1d".to_owned(),
         "HOST:PORT" => "127.0.0.1:1".to_owned(),
+        "{purpose}" => "head".to_owned(),
         _ if word.starts_with('{') => "x".to_owned(),
         _ => word.trim_end_matches("...").to_owned(),
     };

@@ -4,6 +4,7 @@
 mod cli;
 mod client;
 mod complete;
+mod founding;
 mod generate;
 #[cfg(test)]
 mod hints;
@@ -29,6 +30,9 @@ fn main() -> ExitCode {
     let (mut out, mut errors) = (io::stdout().lock(), io::stderr());
     let result = match &cli.command {
         Command::Serve(serve) => return serve::run(serve),
+        Command::Pair(pair) if pair.is_local() => return founding::pair(pair, &mut out),
+        Command::Witness(witness) => return founding::witness(witness, &mut out),
+        Command::Register(register) => return founding::register(register),
         Command::Bench(bench) => return measure(bench, cli.global.output, &mut out),
         Command::Completions { shell } => generate::completions(*shell, &mut out).map(|()| 0),
         Command::Complete { words } => out.write_all(complete::names(words).as_bytes()).map(|()| 0),

@@ -20,8 +20,7 @@ use crate::{DEFAULT_SPIN_MAX, UringEnv};
 pub struct Options {
     /// From 1 to [`SHARDS_MAX`].
     pub shards: u16,
-    /// Cores by the system's number; shard i runs on core i modulo their number. Where there is none, threads run
-    /// wherever the system puts them.
+    /// Cores by the system's number, one for each shard. Shards for which there is none run wherever the system puts them.
     pub cores: Vec<usize>,
     /// How long a shard that has just had something to do looks for more before it sleeps, at most: as long as gaps
     /// have lately been. Zero: not at all, as where the process has a single core, which whoever it waits for needs.
@@ -113,10 +112,7 @@ fn prepare<M: Send + 'static>(
 }
 
 fn pin(shard: ShardId, cores: &[usize]) -> io::Result<()> {
-    if cores.is_empty() {
-        return Ok(());
-    }
-    let core = cores[usize::from(shard.0) % cores.len()];
+    let Some(&core) = cores.get(usize::from(shard.0)) else { return Ok(()) };
     if core >= CpuSet::MAX_CPU {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, format!("there is no core {core}")));
     }

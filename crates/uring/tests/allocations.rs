@@ -121,6 +121,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         portals: vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()],
         drives: Vec::new(),
         head: base::HeadId(1),
+        term: 0,
         array_name: "count".to_owned(),
         state: None,
         save_state: Box::new(|_| Saving::kept()),

@@ -70,7 +70,13 @@ const ROOMS: [(&str, &[&str]); 29] = [
     ("setup", &["base", "pair", "register"]),
     ("pairsim", &["base", "pair"]),
     ("lab", &["base", "env", "iscsi", "parity", "uring", "wire"]),
-    ("tangelo", &["api", "base", "catalog", "control", "engine", "env", "lab", "uring"]),
+    (
+        "tangelo",
+        &[
+            "api", "base", "catalog", "control", "engine", "env", "heads", "lab", "pair", "register",
+            "setup", "task", "uring",
+        ],
+    ),
     (
         "fuzz",
         &[

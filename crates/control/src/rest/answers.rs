@@ -2,7 +2,7 @@
 
 use api::{
     ArrayStatus, BinnedStatus, Change, DriveStatus, Event, Health, HostStatus, Made, MappingStatus,
-    PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus,
+    PairStatus, PoolStatus, ScheduleStatus, SnapshotStatus, VolumeStatus,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -37,6 +37,13 @@ pub struct Status {
     /// The snapshots with what each takes, counted afresh; null if they were not asked for, or there are more of them.
     #[serde(default)]
     pub snapshots: Option<Vec<SnapshotStatus>>,
+}
+
+/// The two heads of the array.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Pair {
+    pub schema: u32,
+    pub pair: PairStatus,
 }
 
 /// What the command line exported; the API answers with the content itself.

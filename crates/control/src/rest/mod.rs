@@ -9,7 +9,7 @@ mod bodies;
 mod one;
 
 pub use answers::{
-    Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, PoolList, ScheduleList,
+    Bin, Changed, DriveList, EventList, Exported, HostList, MappingList, Pair, PoolList, ScheduleList,
     SnapshotList, Status, Summary, VolumeList,
 };
 pub use bodies::{

@@ -22,6 +22,7 @@ mod metrics;
 mod names;
 mod one;
 mod openapi;
+mod pair;
 mod request;
 mod resources;
 mod routes;

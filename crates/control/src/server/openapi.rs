@@ -12,7 +12,7 @@ use utoipa::openapi::server::{ServerBuilder, ServerVariableBuilder};
 use utoipa::openapi::tag::TagBuilder;
 
 use super::request::State;
-use super::{copies, data, events, names, one, resources, upkeep};
+use super::{copies, data, events, names, one, pair, resources, upkeep};
 
 pub(super) fn router() -> Router<State> {
     Router::new().route("/v1/openapi.json", get(openapi))
@@ -87,6 +87,8 @@ async fn openapi() -> Response {
         resources::list_hosts,
         resources::create_host,
         resources::delete_host,
+        pair::pair,
+        pair::hand_over,
         resources::list_mappings,
         resources::create_mapping,
         resources::delete_mapping,
@@ -104,7 +106,7 @@ pub fn openapi_json() -> String {
 }
 
 /// What belongs together, in the order in which it is shown.
-const TAGS: [(&str, &str); 9] = [
+const TAGS: [(&str, &str); 10] = [
     ("array", "The array as a whole"),
     ("drives", "Block devices and files that pools are made of"),
     ("pools", "Sets of drives with one protection"),
@@ -114,6 +116,7 @@ const TAGS: [(&str, &str); 9] = [
     ("hosts", "Machines that use volumes"),
     ("mappings", "Which host sees which volume"),
     ("events", "What has happened"),
+    ("pair", "The two heads of an array"),
 ];
 
 /// The name of the way in which clients over TCP say who they are.

@@ -335,7 +335,7 @@ impl Lab {
         }
         let mut lab = Lab::in_world(world, shards, &drives.iter().map(String::as_str).collect::<Vec<_>>());
         let (name, protection) = ("fast".to_owned(), "parity-1".to_owned());
-        let pool = NewPool { name, protection, width: None, drives, force: Vec::new() };
+        let pool = NewPool { name, protection, width: None, drives, force: Vec::new(), across_heads: false };
         lab.change(Command::PoolCreate { pool, dry_run: false });
         lab
     }
@@ -395,6 +395,7 @@ fn start(
         portals: vec![portal(0).into()],
         drives: drives.to_vec(),
         head: base::HeadId(1),
+        term: 0,
         array_name: "test".to_owned(),
         state: saved.lock().unwrap().clone(),
         save_state: Box::new(move |bytes| {

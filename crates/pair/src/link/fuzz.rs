@@ -56,7 +56,7 @@ pub fn link(bytes: &[u8]) {
     let mut link = new(&mut answer);
     let _refused_or_not = link.receive(&hello, &mut answer);
     assert!(!link.is_up(), "a hello alone proves nothing");
-    [Purpose::Control, Purpose::Drives].into_iter().for_each(|purpose| over_a_link(bytes, purpose));
+    Purpose::ALL.into_iter().for_each(|purpose| over_a_link(bytes, purpose));
 }
 
 fn over_a_link(bytes: &[u8], purpose: Purpose) {

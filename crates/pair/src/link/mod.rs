@@ -29,7 +29,7 @@ use crate::message::Message;
 
 use frame::{Frame, HEADER_BYTES};
 
-pub use frame::DRIVES_BYTES_MAX;
+pub use frame::{DRIVES_BYTES_MAX, TWINS_BYTES_MAX};
 use hello::{HELLO_BYTES, Hello, PROOF_BYTES, is_proof, proof};
 
 /// Versions that this program speaks. The two ends take the highest that both have.
@@ -56,18 +56,23 @@ pub enum Purpose {
     Control,
     /// What is written to the partner's drives, as frames.
     Drives,
+    /// Which drives of the two heads become twins, as frames.
+    Twins,
 }
 
 impl Purpose {
+    pub(crate) const ALL: [Purpose; 3] = [Purpose::Control, Purpose::Drives, Purpose::Twins];
+
     fn number(self) -> u16 {
         match self {
             Purpose::Control => 1,
             Purpose::Drives => 2,
+            Purpose::Twins => 3,
         }
     }
 
     fn of(number: u16) -> Option<Purpose> {
-        [Purpose::Control, Purpose::Drives].into_iter().find(|purpose| purpose.number() == number)
+        Purpose::ALL.into_iter().find(|purpose| purpose.number() == number)
     }
 }
 
@@ -94,7 +99,7 @@ pub enum LinkEvent {
     Up { start: Start, version: u16, purpose: Purpose },
     /// Over a connection for control.
     Message(Message),
-    /// Over a connection for drives.
+    /// Over a connection for drives or for twins.
     Frame { kind: u16, content: Vec<u8> },
 }
 
@@ -171,13 +176,14 @@ impl Link {
         Frame::of(message).encode(send);
     }
 
-    /// The header of a frame, of which the content is in these parts, at most [`DRIVES_BYTES_MAX`] together. It is sent before them, over a
-    /// link for drives that is up.
+    /// The header of a frame, of which the content is in these parts: at most [`DRIVES_BYTES_MAX`] or [`TWINS_BYTES_MAX`] together. It is
+    /// sent before them, over a link for drives or twins that is up.
     pub fn frame_header(&self, kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
-        let is_for_drives = matches!(self.state, State::Up { purpose: Purpose::Drives });
-        assert!(is_for_drives, "frames are sent over a link for drives that is up");
+        let State::Up { purpose: purpose @ (Purpose::Drives | Purpose::Twins) } = self.state else {
+            panic!("frames are sent over a link for drives or twins that is up");
+        };
         let length: usize = parts.iter().map(|part| part.len()).sum();
-        assert!(length <= DRIVES_BYTES_MAX, "{length} bytes are too long for a frame");
+        assert!(length <= frame::content_bytes_max(purpose), "{length} bytes are too long for a frame");
         frame::header(kind, parts)
     }
 
@@ -244,7 +250,9 @@ impl Link {
                 let Some((frame, length)) = Frame::decode(rest, purpose)? else { return Ok(None) };
                 let event = match purpose {
                     Purpose::Control => LinkEvent::Message(frame.message()?),
-                    Purpose::Drives => LinkEvent::Frame { kind: frame.kind, content: frame.content },
+                    Purpose::Drives | Purpose::Twins => {
+                        LinkEvent::Frame { kind: frame.kind, content: frame.content }
+                    }
                 };
                 Ok(Some((length, Some(event))))
             }

@@ -36,6 +36,8 @@ const MARKS: &[(usize, &[u8], &str)] = &[
     (0x438, b"\x53\xef", "an ext2/3/4 file system"),
     (0x1000, b"\xfc\x4e\x2b\xa9", "a Linux RAID (md) member"),
     (0, b"\xfc\x4e\x2b\xa9", "a Linux RAID (md) member"),
+    (0, b"TNGMIRR\x01", "what belongs to a Tangelo array of two heads"),
+    (0x2000, b"TNGMIRR\x01", "what belongs to a Tangelo array of two heads"),
     (0x10040, b"_BHRfS_M", "a btrfs file system"),
     (0x10034, b"ReIsEr", "a ReiserFS file system"),
     (0xff6, b"SWAPSPACE2", "Linux swap space"),

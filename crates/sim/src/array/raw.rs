@@ -339,6 +339,7 @@ impl Head {
             portals: vec![PORTAL.parse::<SocketAddr>().expect("an address").into()],
             drives: Vec::new(),
             head: base::HeadId(1),
+            term: 0,
             array_name: "simulated".to_owned(),
             state: self.state.lock().expect("one thread").clone(),
             save_state: Box::new(move |bytes| {

@@ -102,6 +102,7 @@ impl Administrator {
             drives: paths.clone(),
             // a pool that was being made when the power went may have left labels behind
             force: paths,
+            across_heads: false,
         };
         (format!("pool {name}"), Command::PoolCreate { pool, dry_run: false })
     }

@@ -39,6 +39,7 @@ impl ArrayBench {
                 portal: self.portal,
                 paths: paths.chain(second).collect(),
                 is_started: Arc::default(),
+                term: 0,
             };
             return self.start_shards(simulation, owner);
         }
@@ -63,7 +64,7 @@ impl ArrayBench {
     pub(super) fn start_shards(&mut self, simulation: &mut Simulation, owner: NewOwner) -> Running {
         let (shards, memory) = (self.plan.shards, self.memory);
         self.shards.clear();
-        let NewOwner { process, environments, commands, portal, paths, is_started } = owner;
+        let NewOwner { process, environments, commands, portal, paths, is_started, term } = owner;
         self.portal = portal;
         let started = Started::default();
         let place = started.clone();
@@ -71,6 +72,7 @@ impl ArrayBench {
             portals: vec![portal.into()],
             drives: paths,
             head: base::HeadId(1),
+            term,
             array_name: "simulated".to_owned(),
             // another server each time: nothing but the drives comes along
             state: None,

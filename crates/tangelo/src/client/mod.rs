@@ -5,6 +5,7 @@ mod copies;
 mod events;
 mod names;
 mod one;
+mod pair;
 #[cfg(test)]
 mod tests;
 mod transfer;
@@ -152,12 +153,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
             let path = format!("/v1/hosts/{}?unmap={unmap}&dry_run={}", path_piece(name), change.dry_run);
             changed(server.delete(&path).await?)
         }
+        cli::Command::Pair(pair) => pair::pair(pair, server).await,
         cli::Command::Events(events) => Ok(show(events::list(events, server).await?)),
-        cli::Command::Map(map) => {
-            let (volume, host) = (map.volume.clone(), map.host.clone());
-            let mapping = NewMapping { volume, host, lun: map.lun, read_only: map.read_only };
-            changed(server.post(&change_path("/v1/mappings", &map.change), &mapping).await?)
-        }
+        cli::Command::Map(mapping) => map(mapping, server).await,
         cli::Command::Unmap(mapping) => unmap(mapping, server).await,
         cli::Command::Mapping(cli::Mapping::List) => {
             Ok(show(server.get::<MappingList>("/v1/mappings").await?))
@@ -167,12 +165,20 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         | cli::Command::Mapping(cli::Mapping::Show { .. }) => unreachable!("these have been shown"),
         cli::Command::Serve(_)
         | cli::Command::Bench(_)
+        | cli::Command::Witness(_)
+        | cli::Command::Register(_)
         | cli::Command::Completions { .. }
         | cli::Command::Complete { .. }
         | cli::Command::Man { .. } => {
             unreachable!("these ask nobody")
         }
     }
+}
+
+async fn map(map: &cli::Map, server: &Server) -> Result<Shown, Failure> {
+    let (volume, host) = (map.volume.clone(), map.host.clone());
+    let mapping = NewMapping { volume, host, lun: map.lun, read_only: map.read_only };
+    changed(server.post(&change_path("/v1/mappings", &map.change), &mapping).await?)
 }
 
 async fn unmap(unmap: &cli::Unmap, server: &Server) -> Result<Shown, Failure> {
@@ -239,6 +245,7 @@ fn new_pool(create: &cli::PoolCreate, server: &Server) -> Result<NewPool, Failur
         width: create.width,
         drives,
         force,
+        across_heads: create.across_heads,
     })
 }
 

@@ -10,23 +10,28 @@ use api::{
 use control::array::{Answer, Array, BulkAnswer};
 use engine::ShardMessage;
 use tokio::sync::oneshot;
-use uring::Mailbox;
 
 use super::keeper::Keeper;
 use super::locate;
 use super::own_files::OwnFiles;
 
+/// Puts a message into the mailbox of a shard; shard 0 takes the commands. `false`: it is full, or has ended.
+type Send = Box<dyn Fn(usize, ShardMessage) -> bool + std::marker::Send + Sync>;
+
 /// The array, as its shards' mailboxes.
 pub struct EngineArray {
-    /// Of every shard; shard 0 takes the commands.
-    shards: Vec<Mailbox<ShardMessage>>,
+    send: Send,
     keeper: Keeper,
     own_files: OwnFiles,
 }
 
 impl EngineArray {
-    pub fn new(shards: Vec<Mailbox<ShardMessage>>, keeper: Keeper, own_files: OwnFiles) -> EngineArray {
-        EngineArray { shards, keeper, own_files }
+    pub fn new(
+        send: impl Fn(usize, ShardMessage) -> bool + std::marker::Send + Sync + 'static,
+        keeper: Keeper,
+        own_files: OwnFiles,
+    ) -> EngineArray {
+        EngineArray { send: Box::new(send), keeper, own_files }
     }
 
     /// Stops the array in order: hosts, pools, shards.
@@ -73,7 +78,7 @@ impl EngineArray {
         &self,
         command: Command,
         origin: Origin,
-    ) -> impl Future<Output = Result<Reply, CommandError>> + Send + 'static {
+    ) -> impl Future<Output = Result<Reply, CommandError>> + std::marker::Send + 'static {
         let (to, from) = oneshot::channel();
         let asking = Arc::new(());
         let waits = Arc::downgrade(&asking);
@@ -83,7 +88,7 @@ impl EngineArray {
             Command::Events { .. } => Box::new(|outcome| drop(to.send(outcome))),
             command => self.keeper.answer(to, drives_to_remember(command)),
         };
-        let sent = self.shards[0].try_send(ShardMessage::Control(command, answer, caller)).is_ok();
+        let sent = (self.send)(0, ShardMessage::Control(command, answer, caller));
         async move {
             let _asking = asking;
             let unavailable = |message: &str| {
@@ -111,8 +116,7 @@ impl Array for EngineArray {
     fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {
         let (to, from) = oneshot::channel();
         let reply: BulkReply = Box::new(|result| drop(to.send(result)));
-        let mailbox = self.shards.get(usize::from(shard));
-        let sent = mailbox.is_some_and(|shard| shard.try_send(ShardMessage::Bulk(bulk, reply)).is_ok());
+        let sent = (self.send)(usize::from(shard), ShardMessage::Bulk(bulk, reply));
         Box::pin(async move {
             // a shard that ends drops what it has not answered
             let answer = if sent { from.await.ok() } else { None };

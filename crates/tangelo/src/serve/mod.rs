@@ -22,6 +22,7 @@ mod mailbox;
 mod memory;
 mod notify;
 mod own_files;
+mod pair;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -30,10 +31,11 @@ use std::sync::{Arc, Mutex};
 use api::{ArrayStatus, Command, CommandError, DriveContent, Reply};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
-use control::events::{EventLog, Journal};
+use control::events::{EventLog, Journal, KeptEvents};
 use control::server::Listeners;
 use control::state::StateDirectory;
 use engine::{Shard, ShardMessage, StartParameters};
+use setup::PairFile;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -87,37 +89,69 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
     let saved = state.load_catalog()?;
     let remembered = state.load_drives()?;
     let drives = config.expand_drives(&remembered)?;
-    let head = state.head()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let listeners = runtime.block_on(Listeners::open(&config))?;
     let signals = runtime.block_on(async { Signals::new() })?;
 
     holders::report(&drives);
-    let (started, is_started) = oneshot::channel();
     let (journal, earlier) = Journal::open(&config.state_dir);
+    let pair = PairFile::load(&config.state_dir)?;
+    let head = Head { config, remembered, serve };
+    let prepared = Prepared { head, state, saved, drives, journal, earlier, listeners, signals };
+    match pair {
+        Some(pair) => pair::serve(prepared, pair, &runtime)?,
+        None => serve_alone(prepared, &runtime)?,
+    }
+    stop_runtime(runtime);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// The array of a head that is not one of a pair.
+fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure> {
+    let Prepared { head, state, saved, drives, journal, earlier, listeners, signals } = prepared;
+    let (started, is_started) = oneshot::channel();
     let newest_event = earlier.newest;
+    let id = state.head()?;
+    let config = &head.config;
     let keeper = Keeper::start(state, saved.as_deref())?;
     let parameters = StartParameters {
         portals: config.iscsi.clone(),
         drives: drives.iter().map(|drive| drive.path.clone()).collect(),
-        head,
+        head: id,
+        term: 0,
         array_name: array_name(),
         state: saved.map(bytes::Bytes::from),
         save_state: keeper.save_state(),
         newest_event,
         started: keeper.after_saving(started),
     };
-    let shards = start_shards(&config, parameters)?;
-    let array = Arc::new(EngineArray::new(shards.mailboxes.clone(), keeper, OwnFiles::of(&config)));
-    let head = Head { config, remembered, serve };
+    let shards = start_shards(config, parameters)?;
+    let mailboxes = shards.mailboxes.clone();
+    let send = move |shard: usize, message| {
+        mailboxes.get(shard).is_some_and(|mailbox| mailbox.try_send(message).is_ok())
+    };
+    let array = Arc::new(EngineArray::new(send, keeper, OwnFiles::of(config)));
     let events = Events { journal, log: Arc::new(EventLog::new(earlier)), newest: newest_event };
     runtime.block_on(attend(&head, &drives, listeners, array, events, signals, is_started))?;
     for thread in shards.threads {
         thread.join().expect("a shard that panics ends the process");
     }
-    stop_runtime(runtime);
-    tracing::info!("stopped");
     Ok(())
+}
+
+/// What a start begins with: everything that can be refused before an array runs.
+struct Prepared<'a> {
+    head: Head<'a>,
+    state: StateDirectory,
+    /// The catalog that this head has kept.
+    saved: Option<Vec<u8>>,
+    drives: Vec<NamedDrive>,
+    journal: Journal,
+    /// The events of earlier runs.
+    earlier: KeptEvents,
+    listeners: Listeners,
+    signals: Signals,
 }
 
 /// What this head was started with.
@@ -196,10 +230,7 @@ async fn attend(
 ) -> Result<(), Failure> {
     let config = &head.config;
     let (stop, stopped) = watch::channel(false);
-    tracing::info!("tangelo {}, API on {}", env!("CARGO_PKG_VERSION"), config.socket.display());
-    if let Some(address) = listeners.tcp_address() {
-        tracing::info!("API over TCP on {address}, without TLS");
-    }
+    announce(config, &listeners);
     let Events { journal, log, newest } = events;
     let follower = Follower { array: array.clone(), journal, log: log.clone(), stop: stopped.clone() };
     let follower = tokio::spawn(follower.run(newest));
@@ -229,6 +260,14 @@ async fn attend(
             tracing::warn!("ended at once; nothing acknowledged is lost");
             std::process::exit(1);
         }
+    }
+}
+
+/// Says what runs, and how it is reached.
+fn announce(config: &Config, listeners: &Listeners) {
+    tracing::info!("tangelo {}, API on {}", env!("CARGO_PKG_VERSION"), config.socket.display());
+    if let Some(address) = listeners.tcp_address() {
+        tracing::info!("API over TCP on {address}, without TLS");
     }
 }
 
@@ -293,11 +332,13 @@ fn start_shards(config: &Config, parameters: StartParameters) -> Result<Shards<S
             shard.turn(&mut env, true);
         }
     });
-    shards.map_err(|error| {
-        Failure(format!(
-            "the shards cannot start: {error}; io_uring of Linux 5.19 or newer is needed, and must be allowed"
-        ))
-    })
+    shards.map_err(|error| cannot_start(&error))
+}
+
+fn cannot_start(error: &std::io::Error) -> Failure {
+    Failure(format!(
+        "the shards cannot start: {error}; io_uring of Linux 5.19 or newer is needed, and must be allowed"
+    ))
 }
 
 /// A new array is called like the machine it was made on.

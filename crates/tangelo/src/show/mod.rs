@@ -3,6 +3,7 @@
 mod events;
 mod lists;
 mod one;
+mod pair;
 mod status;
 
 pub use events::event_line;

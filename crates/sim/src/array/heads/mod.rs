@@ -112,6 +112,8 @@ pub struct NewOwner {
     pub paths: Vec<String>,
     /// To be set when it has started.
     pub is_started: Arc<AtomicBool>,
+    /// 0: the array has one head.
+    pub term: u64,
 }
 
 /// See the header of this file.
@@ -302,7 +304,7 @@ impl TwoHeads {
         let options = HeadOptions {
             identity: identity.clone(),
             address: address(ADDRESSES[head]),
-            partner: PartnerAddress(vec![address(ADDRESSES[1 - head])]),
+            partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             timing: Timing::default(),
             reads: Reads::Leased,
             drives: self.sides[head].clone(),
@@ -324,7 +326,7 @@ impl TwoHeads {
         life.term = Some(term);
         let mut options = Some(MirrorOptions {
             identity: life.identity.clone(),
-            partner: PartnerAddress(vec![address(ADDRESSES[1 - head])]),
+            partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             term,
             rule,
             tolerated: 0,
@@ -352,6 +354,7 @@ impl TwoHeads {
             portal: address(PORTALS[head]),
             paths: self.sides[head].clone(),
             is_started: life.wishes.is_started.clone(),
+            term: term.0,
         }
     }
 

@@ -1,0 +1,113 @@
+//! Two heads of one array: how they are, and what they can be asked for.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// What a head of a pair is asked for by an administrator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PairOrder {
+    Status,
+    /// The other head becomes the owner.
+    HandOver,
+}
+
+/// What a head is to the array.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HeadRole {
+    /// It has just started, and the register has not answered it yet.
+    Starting,
+    /// It serves the array.
+    Owner,
+    /// It holds a copy, and takes over if the owner dies.
+    Partner,
+    /// The register names two other heads.
+    Outside,
+}
+
+/// How the owner stands to its partner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PartnerState {
+    /// The owner goes on without it.
+    Away,
+    /// It gets what its copy lacks.
+    Catching,
+    /// It has nearly everything: what is written waits for it.
+    Joining,
+    /// It holds everything that is acknowledged.
+    InSync,
+    /// It is silent; the register is told that the owner goes on alone.
+    Leaving,
+}
+
+/// One of the two heads.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PairHead {
+    /// 32 hexadecimal digits.
+    pub id: String,
+    /// Where it listens for the other one.
+    pub addresses: Vec<String>,
+}
+
+/// The pair, as one of its heads sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PairStatus {
+    /// The head that answers.
+    pub head: PairHead,
+    pub role: HeadRole,
+    pub other: PairHead,
+    /// Whether this head hears the other one now.
+    pub hears_the_other: bool,
+    /// Which of the two owns the array, as far as this head knows.
+    pub owner: Option<String>,
+    /// Counts the owners; 0 as long as nothing is known.
+    pub term: u64,
+    /// What the register says: the head that is not the owner holds everything that is acknowledged, so it may take over.
+    pub in_sync: bool,
+    /// How the owner stands to its partner; only the owner knows.
+    pub partner: Option<PartnerState>,
+    /// Members of etcd, which holds the register.
+    pub members: Vec<String>,
+    /// Why the register does not answer; empty while it does.
+    pub register_trouble: String,
+    /// What would happen if the owner died now.
+    pub loss_of_the_owner: LossOfTheOwner,
+}
+
+/// What would happen if the owner died now, as far as the head that answers knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LossOfTheOwner {
+    /// The partner takes over; nothing that was acknowledged is lost.
+    Survived,
+    /// The partner lacks something: the array is not served until the owner is back.
+    NotInSync,
+    /// The two heads do not hear each other.
+    NoLink,
+    /// The register does not answer: nobody can take over.
+    NoRegister,
+    /// This head has not heard from the register yet.
+    Unknown,
+}
+
+impl LossOfTheOwner {
+    /// In words.
+    pub fn text(self) -> &'static str {
+        match self {
+            LossOfTheOwner::Survived => {
+                "the other head would take over; nothing that was acknowledged would be lost"
+            }
+            LossOfTheOwner::NotInSync => {
+                "the array would not be served until the owner is back: the other head does not hold everything yet"
+            }
+            LossOfTheOwner::NoLink => {
+                "not known: the two heads do not hear each other; look at the network between them"
+            }
+            LossOfTheOwner::NoRegister => {
+                "nobody could take over: the register does not answer; look at the members of etcd"
+            }
+            LossOfTheOwner::Unknown => "not known: the register has not answered this head yet",
+        }
+    }
+}

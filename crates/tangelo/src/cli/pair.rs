@@ -1,0 +1,78 @@
+//! `tangelo pair`, `tangelo witness` and `tangelo register`: the two heads of an array, and the third vote.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+#[derive(Subcommand, Debug)]
+pub enum Pair {
+    /// Make this head the first of a pair; prints the commands for the other head and for the witness
+    Create(Listen),
+    /// Print another command for a server that joins; each works once, within an hour
+    Token {
+        /// What joins
+        #[arg(value_enum)]
+        purpose: Joiner,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Make this server the other head of a pair
+    Join {
+        /// What `tangelo pair create` has printed
+        token: String,
+        #[command(flatten)]
+        listen: Listen,
+    },
+    /// Tell which head owns the array, and whether the other one could take over
+    Status,
+    /// Have the other head own the array; hosts reach it there
+    Handover,
+}
+
+impl Pair {
+    /// Whether it is carried out here, without asking a daemon.
+    pub fn is_local(&self) -> bool {
+        matches!(self, Pair::Create(_) | Pair::Token { .. } | Pair::Join { .. })
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Witness {
+    /// Make this machine the third vote of a pair
+    Join {
+        /// What `tangelo pair create` has printed
+        token: String,
+        #[command(flatten)]
+        listen: Listen,
+    },
+}
+
+#[derive(Subcommand, Debug)]
+pub enum Register {
+    /// Run this machine's member of etcd, which holds who owns the array
+    Serve(Place),
+}
+
+#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Joiner {
+    Head,
+    Witness,
+}
+
+/// Where this server keeps what it knows of the pair.
+#[derive(Args, Debug)]
+pub struct Place {
+    /// The head's file, which names the state directory [default: as for `serve`]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub struct Listen {
+    /// The address of this server that the others of the pair connect to; four ports from 3261 on, or from the one given. May be given
+    /// for several networks
+    #[arg(long = "listen", required = true, value_name = "ADDRESS[:PORT]")]
+    pub addresses: Vec<String>,
+    #[command(flatten)]
+    pub place: Place,
+}

@@ -1,0 +1,169 @@
+//! The commands that make a pair of two servers and a third machine, and the third vote itself. They ask no daemon.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use base::ArrayId;
+use control::config::Config;
+use control::state::StateDirectory;
+use setup::{Member, MemberEvent, PairFile, Ports, Purpose, SetupError, Token};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::cli::{Joiner, Listen, Pair, Place, Register, Witness};
+
+type Text = Result<String, String>;
+
+pub fn pair(pair: &Pair, out: &mut dyn Write) -> ExitCode {
+    finish(
+        match pair {
+            Pair::Create(listen) => create(listen),
+            Pair::Token { purpose, place } => token(*purpose, place),
+            Pair::Join { token, listen } => join(token, listen),
+            Pair::Status | Pair::Handover => unreachable!("a daemon is asked"),
+        },
+        out,
+    )
+}
+
+pub fn witness(witness: &Witness, out: &mut dyn Write) -> ExitCode {
+    let Witness::Join { token, listen } = witness;
+    finish(join_witness(token, listen), out)
+}
+
+fn finish(result: Text, out: &mut dyn Write) -> ExitCode {
+    match result {
+        Ok(text) => match out.write_all(text.as_bytes()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(2),
+        },
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn state_dir(place: &Place) -> Result<PathBuf, String> {
+    Ok(Config::load(place.config.as_deref()).map_err(|error| error.to_string())?.state_dir)
+}
+
+fn ports(listen: &Listen) -> Result<Vec<Ports>, String> {
+    listen
+        .addresses
+        .iter()
+        .map(|text| text.parse().map_err(|error: setup::PortsError| error.to_string()))
+        .collect()
+}
+
+fn words(error: SetupError) -> String {
+    error.to_string()
+}
+
+fn create(listen: &Listen) -> Text {
+    let state_dir = state_dir(&listen.place)?;
+    let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
+    let mut array = [0; 16];
+    getrandom::fill(&mut array).map_err(|error| error.to_string())?;
+    let array = ArrayId(u128::from_be_bytes(array));
+    let created = setup::create(&state_dir, head, array, &ports(listen)?).map_err(words)?;
+    Ok(format!(
+        "This head is the first of a pair. To go on:\n\n{}\non the other server:\n\n{}\non a third machine, which needs no drives:\n\n{}",
+        start_units(&["tangelo-register", "tangelo"]),
+        join_line(&created.head),
+        join_line(&created.witness),
+    ))
+}
+
+fn join_line(token: &Token) -> String {
+    let command = match token.purpose {
+        Purpose::Head => "pair",
+        Purpose::Witness => "witness",
+    };
+    format!("    tangelo {command} join {token} --listen ADDRESS\n")
+}
+
+/// What is to be started here, as systemd's command, and as what its units run.
+fn start_units(units: &[&str]) -> String {
+    let run = |unit: &&str| match *unit {
+        "tangelo-register" => "`tangelo register serve`",
+        _ => "`tangelo serve`",
+    };
+    let programs: Vec<&str> = units.iter().map(run).collect();
+    format!(
+        "    systemctl enable {0} && systemctl restart {0}\n\nwithout systemd, run {1} in its place;\n",
+        units.join(" "),
+        programs.join(" and ")
+    )
+}
+
+fn token(purpose: Joiner, place: &Place) -> Text {
+    let purpose = match purpose {
+        Joiner::Head => Purpose::Head,
+        Joiner::Witness => Purpose::Witness,
+    };
+    Ok(join_line(&setup::new_token(&state_dir(place)?, purpose).map_err(words)?))
+}
+
+fn read_token(text: &str) -> Result<Token, String> {
+    text.parse().map_err(|error: setup::TokenError| error.to_string())
+}
+
+fn join(token: &str, listen: &Listen) -> Text {
+    let (token, ports, state_dir) = (read_token(token)?, ports(listen)?, state_dir(&listen.place)?);
+    let pair: PairFile =
+        wait_for(async move { setup::join_head(&token, &ports, &state_dir).await.map_err(words) })?;
+    let others: Vec<String> = pair.partner_listen.iter().map(ToString::to_string).collect();
+    Ok(format!(
+        "This server is the other head of the array whose first head is at {}. To go on:\n\n{}",
+        others.join(", "),
+        start_units(&["tangelo-register", "tangelo"])
+    ))
+}
+
+fn join_witness(token: &str, listen: &Listen) -> Text {
+    let (token, ports, state_dir) = (read_token(token)?, ports(listen)?, state_dir(&listen.place)?);
+    wait_for(async move { setup::join_witness(&token, &ports, &state_dir).await.map_err(words) })?;
+    Ok(format!(
+        "This machine is the third vote of the pair. To go on:\n\n{}",
+        start_units(&["tangelo-register"])
+    ))
+}
+
+fn wait_for<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| error.to_string())?.block_on(work)
+}
+
+/// Runs this machine's member of etcd until a signal ends it.
+pub fn register(register: &Register) -> ExitCode {
+    let Register::Serve(place) = register;
+    let result = state_dir(place).and_then(|state_dir| {
+        let member = Member::open(&state_dir).map_err(words)?;
+        println!("{}: member {} of etcd", state_dir.display(), member.name());
+        wait_for(async move { member.run(stopped(), tell).await.map_err(words) })
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tell(event: MemberEvent) {
+    match event {
+        MemberEvent::Started { .. } => println!("{event}"),
+        MemberEvent::Ended { .. } => eprintln!("{event}"),
+    }
+}
+
+async fn stopped() {
+    let both = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (Ok(mut terminate), Ok(mut interrupt)) = both else { return };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+}

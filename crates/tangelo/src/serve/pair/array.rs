@@ -1,0 +1,249 @@
+//! The array as a head of a pair reaches it: through its own shards while it owns the array; otherwise commands are refused.
+
+use std::sync::{Arc, Mutex};
+
+use api::{
+    Bulk, BulkError, Command, CommandError, CommandErrorKind, NewBacking, Origin, PairOrder, PairStatus,
+    Reply, Upkeep,
+};
+use control::array::{Answer, Array, BulkAnswer, PairAnswer};
+use env::IoError;
+use heads::{HeadView, Pairing, TwinsError};
+use pair::{HandoverRefusal, RoleName};
+use tokio::sync::{oneshot, watch};
+
+use super::super::mailbox::EngineArray;
+use super::company::Company;
+use super::threads::HeadMailbox;
+use super::view;
+
+/// See the header of this file.
+pub struct PairArray(Arc<Shared>);
+
+struct Shared {
+    company: Company,
+    head: HeadMailbox,
+    register_trouble: watch::Receiver<String>,
+    view: Mutex<Option<HeadView>>,
+    engine: Mutex<Option<Arc<EngineArray>>>,
+}
+
+impl PairArray {
+    pub fn new(company: Company, head: HeadMailbox, register_trouble: watch::Receiver<String>) -> PairArray {
+        let (view, engine) = (Mutex::default(), Mutex::default());
+        PairArray(Arc::new(Shared { company, head, register_trouble, view, engine }))
+    }
+
+    /// The head shows how it is.
+    pub fn set_view(&self, new: HeadView) {
+        *self.0.view.lock().expect("nobody panics with it") = Some(new);
+    }
+
+    /// The array has been started on this head.
+    pub fn set_engine(&self, engine: Arc<EngineArray>) {
+        *self.0.engine.lock().expect("nobody panics with it") = Some(engine);
+    }
+
+    pub fn engine(&self) -> Option<Arc<EngineArray>> {
+        self.0.engine.lock().expect("nobody panics with it").clone()
+    }
+
+    /// Begins to hand the array over. `Ok`: the process ends when that is done, or given up.
+    pub async fn hand_over(&self) -> Result<(), HandoverRefusal> {
+        self.0.hand_over().await
+    }
+}
+
+impl Shared {
+    fn role(&self) -> Option<RoleName> {
+        self.view.lock().expect("nobody panics with it").as_ref().map(|view| view.role)
+    }
+
+    fn status(&self) -> PairStatus {
+        let view = self.view.lock().expect("nobody panics with it").clone();
+        view::status(&self.company.file(), view.as_ref(), &self.register_trouble.borrow())
+    }
+
+    fn not_the_owner(&self) -> CommandError {
+        let addresses: Vec<String> =
+            self.company.file().partner_listen.iter().map(ToString::to_string).collect();
+        let (message, hint) = match self.role() {
+            Some(RoleName::Partner) => (
+                format!("this head is the partner: the head at {} owns the array", addresses.join(", ")),
+                "give the command there; `tangelo pair status` answers here, too",
+            ),
+            Some(RoleName::Owner) => {
+                ("this head owns the array, and starts it".to_owned(), "try again in a moment")
+            }
+            Some(RoleName::Outside) => (
+                "this head is not of the pair any more: the register names two others".to_owned(),
+                "use one of those heads",
+            ),
+            Some(RoleName::Booting) | None => (
+                "this head does not know yet whether it owns the array: the register has not answered"
+                    .to_owned(),
+                "`tangelo pair status` tells more",
+            ),
+        };
+        CommandError::new(CommandErrorKind::Unavailable, message, hint)
+    }
+
+    async fn hand_over(&self) -> Result<(), HandoverRefusal> {
+        let (to, from) = oneshot::channel();
+        self.head
+            .run(move |head| {
+                // nobody may be waiting any more
+                let _answer = to.send(head.hand_over());
+            })
+            .await;
+        from.await.unwrap_or(Err(HandoverRefusal::NotServing))
+    }
+
+    async fn make_twins(&self, wanted: Wanted) -> Result<Vec<Pairing>, CommandError> {
+        let (to, from) = oneshot::channel();
+        let Wanted { drives, force, dry_run } = wanted;
+        self.head
+            .run(move |head| {
+                let making = head.clone().make_twins(drives, force, dry_run);
+                head.spawn(async move { drop(to.send(making.await)) });
+            })
+            .await;
+        from.await.unwrap_or(Err(TwinsError::NotOwner)).map_err(|error| refused(&error))
+    }
+}
+
+/// Drives that are to become twins.
+struct Wanted {
+    drives: Vec<String>,
+    force: Vec<String>,
+    dry_run: bool,
+}
+
+/// The drives of this head that a command makes use of; none for most. Refused: what would be on one head alone.
+fn wanted(command: &Command) -> Result<Option<Wanted>, CommandError> {
+    let wanted = |drives: &[String], force: &[String], dry_run: &bool| {
+        Ok(Some(Wanted { drives: drives.to_vec(), force: force.to_vec(), dry_run: *dry_run }))
+    };
+    match command {
+        Command::PoolCreate { pool, .. } if !pool.across_heads => Err(CommandError::new(
+            CommandErrorKind::Invalid,
+            "this array has two heads: a pool on the drives of one of them would be gone with it",
+            "add --across-heads: each drive then has a twin on the other head",
+        )),
+        Command::PoolCreate { pool, dry_run } => wanted(&pool.drives, &pool.force, dry_run),
+        Command::Upkeep { upkeep, dry_run } => match upkeep {
+            Upkeep::DriveAdd { drives, force, .. } => wanted(drives, force, dry_run),
+            Upkeep::Spare { drives, release: false, .. } => wanted(drives, &[], dry_run),
+            Upkeep::DriveReplace { new, force, .. } => {
+                let new = std::slice::from_ref(new);
+                wanted(new, if *force { new } else { &[] }, dry_run)
+            }
+            _ => Ok(None),
+        },
+        Command::VolumeCreate { volume, .. } if matches!(volume.backing, NewBacking::Raw(_)) => {
+            Err(CommandError::new(
+                CommandErrorKind::Invalid,
+                "this array has two heads: a raw volume would be gone with one of them",
+                "make the volume in a pool",
+            ))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn refused(error: &TwinsError) -> CommandError {
+    let (kind, hint) = match error {
+        TwinsError::NotOwner | TwinsError::Unreachable => {
+            (CommandErrorKind::Unavailable, "`tangelo pair status` tells how the two heads are".to_owned())
+        }
+        TwinsError::Own { error: IoError::Busy, .. } => {
+            (CommandErrorKind::InUse, "`tangelo drive list` shows what uses it".to_owned())
+        }
+        TwinsError::Own { error: IoError::NotFound, .. } => (CommandErrorKind::NotFound, String::new()),
+        TwinsError::Own { .. } => (CommandErrorKind::Io, String::new()),
+        TwinsError::Holds { path, .. } => {
+            (CommandErrorKind::InUse, format!("if nobody needs what is on it, add --force {path}"))
+        }
+        TwinsError::NoRoom { .. } => (
+            CommandErrorKind::Full,
+            "add drives to the other head, and name them in its [drives] paths; they must hold nothing"
+                .to_owned(),
+        ),
+        TwinsError::Partner(_) => (CommandErrorKind::Io, String::new()),
+    };
+    CommandError::new(kind, error.to_string(), hint)
+}
+
+impl Array for PairArray {
+    fn call_for(&self, command: Command, origin: Origin) -> Answer {
+        let shared = self.0.clone();
+        if let Command::DrivesFound(paths) = &command {
+            let (head, paths) = (shared.head.clone(), paths.clone());
+            tokio::spawn(async move { head.run(move |head| head.set_drives(paths)).await });
+        }
+        let Some(engine) = self.engine() else {
+            let refusal = shared.not_the_owner();
+            return Box::pin(std::future::ready(Err(refusal)));
+        };
+        match wanted(&command) {
+            Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
+            Ok(None) => engine.call_for(command, origin),
+            Ok(Some(wanted)) => Box::pin(async move {
+                let pairings = shared.make_twins(wanted).await?;
+                let reply = engine.call_for(command, origin).await?;
+                Ok(with_pairings(reply, pairings))
+            }),
+        }
+    }
+
+    fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {
+        match self.engine() {
+            Some(engine) => engine.bulk(shard, bulk),
+            None => Box::pin(std::future::ready(Err(BulkError::Unavailable))),
+        }
+    }
+
+    fn pair(&self, order: PairOrder) -> PairAnswer {
+        let shared = self.0.clone();
+        Box::pin(async move {
+            if order == PairOrder::HandOver {
+                shared.hand_over().await.map_err(|why| not_handed_over(why, &shared))?;
+            }
+            Ok(shared.status())
+        })
+    }
+}
+
+/// The answer also says which drives are twins.
+fn with_pairings(reply: Reply, pairings: Vec<Pairing>) -> Reply {
+    match reply {
+        Reply::Changed(mut change) => {
+            let line = |pairing: Pairing| {
+                format!("the twin of {} is {} of the other head", pairing.own, pairing.partners)
+            };
+            change.lines.extend(pairings.into_iter().map(line));
+            Reply::Changed(change)
+        }
+        reply => reply,
+    }
+}
+
+fn not_handed_over(why: HandoverRefusal, shared: &Shared) -> CommandError {
+    let (message, hint) = match why {
+        HandoverRefusal::NotOwner => return shared.not_the_owner(),
+        HandoverRefusal::NotServing => {
+            ("this head does not serve yet, or hands over already", "try again in a moment")
+        }
+        HandoverRefusal::NotInSync => (
+            "the other head does not hold everything yet",
+            "wait until `tangelo pair status` says that the partner is in sync",
+        ),
+        HandoverRefusal::PartnerSilent => {
+            ("the other head does not answer", "look at that head, and at the network between them")
+        }
+        HandoverRefusal::RegisterSilent => {
+            ("the register does not answer", "look at the members of etcd: `tangelo pair status` names them")
+        }
+    };
+    CommandError::new(CommandErrorKind::Unavailable, message, hint)
+}

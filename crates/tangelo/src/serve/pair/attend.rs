@@ -1,0 +1,241 @@
+//! Attends to a head of a pair: starts and stops the array as the head wishes, serves the API, follows signals.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use control::events::EventLog;
+use engine::StartParameters;
+use heads::{HeadMail, Mail, MirrorOptions};
+use pair::{CommitRule, Decision, Term};
+use setup::PairFile;
+use tokio::sync::{oneshot, watch};
+
+use super::super::finder::find_drives;
+use super::super::follower::Follower;
+use super::super::keeper::Keeper;
+use super::super::mailbox::EngineArray;
+use super::super::own_files::OwnFiles;
+use super::super::{Failure, Prepared, announce, array_name, notify, reload_file, report_start};
+use super::array::PairArray;
+use super::company::Company;
+use super::seat::Wish;
+use super::threads::Threads;
+use super::{Ending, asking};
+
+/// How long a handover may take when this process is to stop.
+const HANDOVER_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Until this process is to end.
+pub async fn run(
+    prepared: Prepared<'_>,
+    file: PairFile,
+    mut threads: Threads,
+    ending: &Ending,
+) -> Result<(), Failure> {
+    let (trouble, register_trouble) = watch::channel(String::new());
+    let (_, none) = tokio::sync::mpsc::unbounded_channel();
+    let questions = std::mem::replace(&mut threads.questions, none);
+    let state_dir = prepared.head.config.state_dir.clone();
+    let company = Company::new(state_dir, file.clone(), threads.partner.clone());
+    tokio::spawn(asking::keep_asking(company.clone(), questions, threads.head.clone(), trouble));
+    let array = Arc::new(PairArray::new(company.clone(), threads.head.clone(), register_trouble));
+    company.keep(&array);
+    let Prepared { head, state, saved, drives, journal, earlier, listeners, mut signals } = prepared;
+    let newest_event = earlier.newest;
+    let log = Arc::new(EventLog::new(earlier));
+    let (_stop, stopped) = watch::channel(false);
+    announce(&head.config, &listeners);
+    let api = control::server::serve(listeners, array.clone(), log.clone(), stopped.clone());
+    tokio::spawn(api);
+    tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
+    let keeper = Keeper::start(state, saved.as_deref())?;
+    let mut start = Some((saved, journal, newest_event, log, stopped));
+    notify::notify("READY=1");
+    loop {
+        tokio::select! {
+            wish = threads.wishes.recv() => match wish {
+                Some(Wish::Start(term, rule)) => {
+                    let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
+                    let own = Own { head: &head, file: &file, array: &array, keeper: &keeper, ending };
+                    let follower = Follower { array: array.clone(), journal, log, stop: stopped };
+                    own.start_array(&mut threads, term, rule, saved, follower, newest_event)?;
+                }
+                Some(Wish::Stop) => {
+                    let (array, head) = (array.clone(), threads.head.clone());
+                    tokio::spawn(async move {
+                        if stop_array(&array).await {
+                            head.send(Mail::Head(HeadMail::Stopped)).await;
+                        }
+                    });
+                }
+                Some(Wish::Note(decision)) => tell(decision),
+                Some(Wish::Show(view)) => array.set_view(view),
+                None => return Err(Failure("the head's thread has ended".to_owned())),
+            },
+            reload = signals.next_or_reload() => {
+                if !reload {
+                    break;
+                }
+                if let Some(engine) = array.engine()
+                    && let Err(Failure(reason)) = reload_file(&head, &engine).await
+                {
+                    tracing::error!("the configuration stays as it was: {reason}");
+                }
+            }
+        }
+    }
+    notify::notify("STOPPING=1");
+    ending.for_good();
+    stop(&array, &mut threads, &mut signals).await
+}
+
+/// What a head of a pair starts the array with.
+struct Own<'a> {
+    head: &'a super::super::Head<'a>,
+    file: &'a PairFile,
+    array: &'a Arc<PairArray>,
+    keeper: &'a Keeper,
+    ending: &'a Ending,
+}
+
+impl Own<'_> {
+    fn start_array(
+        &self,
+        threads: &mut Threads,
+        term: Term,
+        rule: CommitRule,
+        saved: Option<Vec<u8>>,
+        follower: Follower,
+        newest_event: u64,
+    ) -> Result<(), Failure> {
+        tracing::info!("this head owns the array in term {}, and starts it", term.0);
+        let config = self.head.config.clone();
+        let drives = config.expand_drives(&self.head.remembered)?;
+        let (started, is_started) = oneshot::channel();
+        let parameters = StartParameters {
+            portals: config.iscsi.clone(),
+            drives: drives.iter().map(|drive| drive.path.clone()).collect(),
+            head: self.file.head,
+            term: term.0,
+            array_name: array_name(),
+            state: saved.map(bytes::Bytes::from),
+            save_state: self.keeper.save_state(),
+            newest_event,
+            started: self.keeper.after_saving(started),
+        };
+        let options = MirrorOptions {
+            identity: threads.identity.clone(),
+            partner: threads.partner.clone(),
+            term,
+            rule,
+            tolerated: 0,
+        };
+        let shards = threads.shards.clone();
+        let send = move |shard: usize, message| {
+            shards.get(shard).is_some_and(|shard| shard.try_send(Mail::Engine(message)).is_ok())
+        };
+        let engine = Arc::new(EngineArray::new(send, self.keeper.clone(), OwnFiles::of(&config)));
+        threads.start_array(options, parameters);
+        self.array.set_engine(engine.clone());
+        tokio::spawn(follower.run(newest_event));
+        let (head, ending) = (threads.head.clone(), self.ending.clone());
+        tokio::spawn(async move {
+            match is_started.await {
+                Ok(Ok(())) => {
+                    head.send(Mail::Head(HeadMail::Started(term))).await;
+                    report_start(&*engine, &config, &drives).await;
+                }
+                Ok(Err(error)) => {
+                    tracing::error!("the array does not start: {error}");
+                    ending.now();
+                }
+                Err(_) => {
+                    tracing::error!("the shards ended before they had started");
+                    ending.now();
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Stops the array in order, if it runs here.
+async fn stop_array(array: &PairArray) -> bool {
+    let Some(engine) = array.engine() else { return true };
+    match engine.shut_down().await {
+        Ok(()) => true,
+        Err(why) => {
+            tracing::error!("{why}");
+            false
+        }
+    }
+}
+
+/// Hands over if that can be done, and stops the array otherwise. Another signal ends it at once.
+async fn stop(
+    array: &Arc<PairArray>,
+    threads: &mut Threads,
+    signals: &mut super::super::Signals,
+) -> Result<(), Failure> {
+    if array.engine().is_none() {
+        return Ok(());
+    }
+    let orderly = async {
+        match array.hand_over().await {
+            Ok(()) => {
+                tracing::info!("stopping: the array is handed over to the other head");
+                let until = tokio::time::Instant::now() + HANDOVER_TIME_MAX;
+                while let Ok(Some(wish)) = tokio::time::timeout_at(until, threads.wishes.recv()).await {
+                    match wish {
+                        Wish::Stop if stop_array(array).await => {
+                            threads.head.send(Mail::Head(HeadMail::Stopped)).await;
+                        }
+                        Wish::Note(decision) => tell(decision),
+                        _ => {}
+                    }
+                }
+                // the process ends when the other head has it
+                Err(Failure("the handover did not end in time".to_owned()))
+            }
+            Err(why) => {
+                tracing::info!(
+                    "stopping without a handover ({why:?}): sessions are closed and checkpoints written"
+                );
+                stop_array(array).await;
+                Ok(())
+            }
+        }
+    };
+    tokio::select! {
+        result = orderly => result,
+        () = signals.next() => {
+            tracing::warn!("ended at once; nothing acknowledged is lost");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// A decision of the head, in the daemon's log.
+fn tell(decision: Decision) {
+    match decision {
+        Decision::TookOver => tracing::warn!("the other head is silent: this one takes over"),
+        Decision::Restarted => tracing::info!("this head is the owner, after a start"),
+        Decision::ReceivedHandover => tracing::info!("the other head has handed the array over"),
+        Decision::LostOwnership => tracing::warn!("the other head owns the array now"),
+        Decision::Forgotten => tracing::error!("the register does not name this head any more"),
+        Decision::WentAlone => tracing::warn!("the partner is silent: this head goes on alone"),
+        Decision::BeganCopy => tracing::info!("the partner is back, and gets what it lacks"),
+        Decision::BeganJoin => tracing::info!("the partner has nearly everything, and joins"),
+        Decision::GaveUpJoin => tracing::warn!("the partner did not follow; it gets what it lacks again"),
+        Decision::Joined => tracing::info!("the partner is in sync: it can take over"),
+        Decision::BeganHandover => tracing::info!("the array is being handed over"),
+        Decision::GaveUpHandover => tracing::warn!("the handover was given up"),
+        Decision::AskedToTakeOver => {
+            tracing::warn!("the owner is silent: the register is asked for the array")
+        }
+        Decision::WithdrewTakeover => {
+            tracing::info!("the register does not answer, and the owner is heard again: no takeover");
+        }
+        Decision::CorrectedOldTerm => tracing::info!("the other head was told of a later term"),
+    }
+}

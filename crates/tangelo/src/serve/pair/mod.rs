@@ -1,0 +1,58 @@
+//! A head of a pair: the head's own thread beside the shards, which wait until this head owns the array.
+//!
+//! ```text
+//!   register (etcd) ◄── asking ◄─┐                      ┌─► threads of the shards: MirrorEnv, engine
+//!                                ├─ Seat ◄─ head's thread ─► other head
+//!   API ──► PairArray ──► attend ┘   (RunningHead)      └─► partner's drives
+//! ```
+//!
+//! What always holds: the process ends as soon as its head has lost the term in which it served; it ends with code 75 then, and is to be
+//! started again at once.
+
+mod array;
+mod asking;
+mod attend;
+mod company;
+mod seat;
+mod threads;
+mod view;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use setup::PairFile;
+use tokio::runtime::Runtime;
+
+use super::{Failure, Prepared};
+
+/// The exit code of a process that is to be started again at once (EX_TEMPFAIL of sysexits.h).
+pub const START_AGAIN: u8 = 75;
+
+/// How this process ends when its head has nothing more to do in it.
+#[derive(Clone)]
+pub struct Ending(Arc<AtomicU8>);
+
+impl Ending {
+    fn new() -> Ending {
+        Ending(Arc::new(AtomicU8::new(START_AGAIN)))
+    }
+
+    /// It is not to be started again.
+    fn for_good(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends the process, with everything that is under way in it.
+    fn now(&self) -> ! {
+        std::process::exit(i32::from(self.0.load(Ordering::Relaxed)));
+    }
+}
+
+/// Runs this head until a signal ends it, or it has lost its term.
+pub fn serve(prepared: Prepared<'_>, file: PairFile, runtime: &Runtime) -> Result<(), Failure> {
+    let ending = Ending::new();
+    let threads = threads::start(&prepared, &file, &ending)?;
+    runtime.block_on(attend::run(prepared, file, threads, &ending))?;
+    tracing::info!("stopped");
+    ending.now()
+}

@@ -1,0 +1,65 @@
+//! What a head acts on outside of its thread.
+
+use engine::what_it_holds;
+use env::DriveHandle;
+use heads::{Contents, HeadView, Surroundings};
+use pair::{CommitRule, Decision, Question, Term};
+use task::Io;
+use tokio::sync::mpsc::UnboundedSender;
+
+use super::Ending;
+
+/// What the head wants of the rest of the process.
+pub enum Wish {
+    /// Start the array.
+    Start(Term, CommitRule),
+    /// Stop it in order.
+    Stop,
+    Note(Decision),
+    Show(HeadView),
+}
+
+/// See the header of this file. Nothing here waits.
+pub struct Seat {
+    pub questions: UnboundedSender<Question>,
+    pub wishes: UnboundedSender<Wish>,
+    pub ending: Ending,
+}
+
+impl Seat {
+    fn wish(&self, wish: Wish) {
+        // whoever carries them out ends with the process
+        drop(self.wishes.send(wish));
+    }
+}
+
+impl Surroundings for Seat {
+    fn ask(&self, question: Question) {
+        // as above
+        let _unanswered = self.questions.send(question);
+    }
+
+    fn start_array(&self, term: Term, rule: CommitRule) {
+        self.wish(Wish::Start(term, rule));
+    }
+
+    fn stop_array(&self) {
+        self.wish(Wish::Stop);
+    }
+
+    fn end(&self) {
+        self.ending.now();
+    }
+
+    fn note(&self, decision: Decision) {
+        self.wish(Wish::Note(decision));
+    }
+
+    fn show(&self, view: HeadView) {
+        self.wish(Wish::Show(view));
+    }
+
+    fn what_it_holds<'a>(&'a self, io: &'a Io, drive: DriveHandle) -> Contents<'a> {
+        Box::pin(what_it_holds(io, drive))
+    }
+}
