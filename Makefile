@@ -1,10 +1,14 @@
 # Tangelo: the commands of README.md. Everything else is `cargo xtask`.
 
-.PHONY: demo test bench bench-steady
+.PHONY: demo demo-pair test bench bench-steady
 
 # Builds, makes six file drives under ./demo and serves a thin volume of a parity-1 pool over iSCSI on loopback.
 demo:
 	@scripts/demo
+
+# Two heads, a witness and a client in network namespaces: the owner is killed under load, and the other head goes on. Needs root.
+demo-pair:
+	@scripts/demo-pair
 
 # Installs what the tests need (Debian packages, by name), and runs them all.
 test:

@@ -2,7 +2,7 @@
 //!
 //! A pure function of the status.
 
-use api::{ArrayStatus, Health, NextFailure, PoolStatus};
+use api::{ArrayStatus, Health, LossOfTheOwner, NextFailure, PairStatus, PoolStatus};
 
 use crate::rest::{SCHEMA, Status, Summary};
 use base::units::Size;
@@ -17,8 +17,22 @@ pub fn describe(array: ArrayStatus, host_name: &str) -> Status {
         summary: summarise(&array),
         connect: connect_lines(&array, host_name),
         array,
+        pair: None,
         snapshots: None,
     }
+}
+
+/// The same for an array of two heads: one whose owner would not be replaced has less protection than promised.
+pub fn describe_pair(status: &mut Status, pair: PairStatus) {
+    let (summary, loss) = (&mut status.summary, pair.loss_of_the_owner);
+    if loss != LossOfTheOwner::Survived {
+        if status.array.problems.is_empty() {
+            summary.reason = format!("If this head were lost now: {}.", loss.text());
+            summary.action = "`tangelo pair status` tells more.".to_owned();
+        }
+        summary.health = summary.health.max(Health::Degraded);
+    }
+    status.pair = Some(pair);
 }
 
 /// What to say first.

@@ -103,6 +103,9 @@ pub enum Bench {
     Torture {
         /// iscsi://HOST[:PORT]/TARGET/LUN
         target: Target,
+        /// Another portal by which the same unit is reached; may be given for several. A path that fails is left for the next one
+        #[arg(long = "path", value_name = "HOST:PORT")]
+        paths: Vec<SocketAddr>,
         #[arg(long, default_value = "60")]
         seconds: u64,
         /// End early when this file exists

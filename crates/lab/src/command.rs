@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use base::Nanos;
 use uring::{Options, spawn_shards};
 
 use crate::cli::{Bench, Common, Fill, FloorArgs, RunArgs, SuiteArgs};
@@ -16,7 +17,7 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::result::{Results, Run, SCHEMA};
 use crate::run;
-use crate::target::Target;
+use crate::target::{Target, Unit};
 use crate::verify;
 use crate::worker::{World, retry};
 use crate::{
@@ -86,17 +87,34 @@ pub fn run(bench: &Bench, form: Form, out: &mut dyn Write) -> Result<(), String>
             let (bytes, retried) = in_world(move |env| verify::verify(env, &unit, &file, copy.as_deref()))?;
             say(out, &format!("identical: {bytes} bytes\n{}", retry::told(&retried)))
         }
-        Bench::Torture { target, seconds, until, rate } => {
+        Bench::Torture { target, paths, seconds, until, rate } => {
             let Target::Iscsi(unit) = target else {
                 return Err(format!("{target}: use iscsi://HOST[:PORT]/TARGET/LUN"));
             };
-            let unit = unit.clone();
+            let others = paths.iter().map(|&portal| Unit { portal, ..unit.clone() });
+            let units: Vec<Unit> = std::iter::once(unit.clone()).chain(others).collect();
             let pace = torture::Pace { seconds: *seconds, until: until.clone(), rate: *rate };
             let tally = in_world(move |env| {
-                torture::torture(env, &unit, pace, &mut |tally| eprintln!("{}", tortured(tally)))
+                torture::torture(env, &units, pace, &mut |tally| eprintln!("{}", tortured(tally)))
             })?;
-            say(out, &format!("{}, no mismatch\n{}", tortured(&tally), retry::told(&tally.retried)))
+            let (done, again) = (tortured(&tally), retry::told(&tally.retried));
+            say(out, &format!("{done}, no mismatch\n{}{again}", pauses(tally.pauses)))
         }
+    }
+}
+
+/// Empty if there were none.
+fn pauses(mut pauses: Vec<Nanos>) -> String {
+    pauses.sort_unstable();
+    let at = |percent: usize| pauses[(pauses.len() - 1) * percent / 100].0 / 1_000_000;
+    match pauses.len() {
+        0 => String::new(),
+        count => format!(
+            "{count} pauses of 100 ms and more: p50 {} ms, p95 {} ms, longest {} ms\n",
+            at(50),
+            at(95),
+            at(100)
+        ),
     }
 }
 

@@ -150,6 +150,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         width: None,
         drives: (0..3).map(drive).collect(),
         force: Vec::new(),
+        across_heads: false,
     };
     ask(&shard, Command::PoolCreate { pool, dry_run: false });
     for (name, backing) in [("m", NewBacking::Memory), ("v", NewBacking::Pool("p".to_owned()))] {

@@ -34,6 +34,9 @@ pub struct Status {
     /// Commands with which a Linux host connects.
     pub connect: Vec<String>,
     pub array: ArrayStatus,
+    /// The two heads; null if the array has one.
+    #[serde(default)]
+    pub pair: Option<PairStatus>,
     /// The snapshots with what each takes, counted afresh; null if they were not asked for, or there are more of them.
     #[serde(default)]
     pub snapshots: Option<Vec<SnapshotStatus>>,

@@ -75,6 +75,10 @@ pub(super) async fn status(
     let array = array_status(&state).await?;
     let there: u64 = array.volumes.iter().map(|volume| volume.snapshots).sum();
     let mut status = summary::describe(array, &state.host_name);
+    // a head that is alone has none
+    if let Ok(pair) = state.array.pair(PairOrder::Status).await {
+        summary::describe_pair(&mut status, pair);
+    }
     if (1..=u64::from(most)).contains(&there) {
         status.snapshots = Some(copies::all_snapshots(&state, None).await?);
     }

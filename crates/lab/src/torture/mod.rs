@@ -16,12 +16,19 @@ use wire::scsi::SenseKey;
 use crate::place::Random;
 use crate::target::Unit;
 use crate::worker::retry::{Met, Retried, failure, sense_key};
-use crate::worker::{Session, World};
+use crate::worker::{SILENCE_MAX, Session, World};
 use known::Known;
 
 const DEPTH: usize = 16;
 /// Blocks of 4 KiB of one request.
 const REQUEST_BLOCKS_MAX: u64 = 32;
+/// A path that is silent for so long is left for the next one, if there is one.
+const PATH_PATIENCE: Nanos = Nanos::from_millis(1500);
+/// After a session that ended: before the same path is tried again, and before another one.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+const NEXT_PATH_AFTER: Duration = Duration::from_millis(10);
+/// Shorter times without an answer are no pauses.
+const PAUSE_MIN: Nanos = Nanos::from_millis(100);
 /// How long nothing need be served: the daemon is killed and started, drives are waited for.
 const PATIENCE: Nanos = Nanos::from_secs(180);
 
@@ -46,6 +53,8 @@ pub struct Tally {
     pub refused: u64,
     /// The longest time in which nothing succeeded.
     pub longest_pause: Nanos,
+    /// All of them from 100 ms on.
+    pub pauses: Vec<Nanos>,
     /// What was met and is no error, such as UNIT ATTENTION.
     pub retried: Retried,
 }
@@ -65,7 +74,10 @@ enum End {
 }
 
 struct Client<'a> {
-    unit: &'a Unit,
+    /// The same unit by each of its paths.
+    paths: &'a [Unit],
+    /// The number of the one that is used, counted on and on.
+    path: usize,
     known: Known,
     random: Random,
     tally: Tally,
@@ -79,17 +91,19 @@ struct Client<'a> {
     pace: Pace,
 }
 
-/// Tortures a unit that reads as zeros for as long as `pace` says, then reads all of it. What is wrong is the error.
+/// Tortures a unit that reads as zeros for as long as `pace` says, then reads all of it. What is wrong is the error. Each of `paths` is
+/// the same unit; one that fails is left for the next one.
 pub fn torture(
     env: &mut World,
-    unit: &Unit,
+    paths: &[Unit],
     pace: Pace,
     say: &mut dyn FnMut(&Tally),
 ) -> Result<Tally, String> {
     let now = env.now();
     let run = env.random_u64();
     let mut client = Client {
-        unit,
+        paths,
+        path: 0,
         known: Known::new(run, 0),
         random: Random::new(run),
         tally: Tally::default(),
@@ -118,7 +132,10 @@ impl Client<'_> {
         told: &mut Nanos,
         say: &mut dyn FnMut(&Tally),
     ) -> Result<(), End> {
-        let mut session = Session::open(env, self.unit, self.tally.sessions).map_err(End::Broken)?;
+        let unit = &self.paths[self.path % self.paths.len()];
+        let patience = if self.paths.len() > 1 { PATH_PATIENCE } else { SILENCE_MAX };
+        let session = Session::open_within(env, unit, self.tally.sessions, patience);
+        let mut session = session.map_err(End::Broken)?;
         let result = self.work(env, &mut session, told, say);
         session.close(env);
         result
@@ -180,7 +197,11 @@ impl Client<'_> {
 
     /// Something succeeded.
     fn on_success(&mut self, now: Nanos) {
-        self.tally.longest_pause = self.tally.longest_pause.max(now.saturating_sub(self.served));
+        let pause = now.saturating_sub(self.served);
+        self.tally.longest_pause = self.tally.longest_pause.max(pause);
+        if pause >= PAUSE_MIN {
+            self.tally.pauses.push(pause);
+        }
         self.served = now;
     }
 
@@ -288,7 +309,8 @@ impl Client<'_> {
         if env.now().saturating_sub(self.served) > PATIENCE {
             return Err(format!("nobody has served for {} s: {why}", PATIENCE.0 / 1_000_000_000));
         }
-        std::thread::sleep(Duration::from_millis(100));
+        self.path += 1;
+        std::thread::sleep(if self.paths.len() > 1 { NEXT_PATH_AFTER } else { AGAIN_AFTER });
         Ok(())
     }
 }

@@ -112,7 +112,7 @@ impl Channel {
                 return Err("nothing of the echo floor is durable".to_owned());
             }
             Target::Echo(address) => {
-                let connection = login::connect(env, *address)?;
+                let connection = login::connect(env, *address, super::SILENCE_MAX)?;
                 let (size, codec) = EchoCodec::open(env, connection)?;
                 let facts = vec![("size_bytes".to_owned(), size.to_string())];
                 (Kind::Echo(Box::new(Stream::new(connection, index, codec))), size, 512, facts)

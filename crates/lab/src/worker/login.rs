@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use base::Nanos;
 use bytes::{Bytes, BytesMut};
 use env::{ConnectionHandle, Operation, Outcome};
 use iscsi::Parameters;
@@ -10,13 +11,13 @@ use iscsi::initiator::{Completion, Event, Initiator, InitiatorParams, Request, T
 
 use super::cdb::cdb_16;
 use super::retry::{Met, Retried, failure};
-use super::world::{World, wait_for};
+use super::world::{SILENCE_MAX, World, wait_at_most};
 use crate::target::Unit;
 
 const RECEIVE_BYTES: usize = 512 << 10;
 
-pub fn connect(env: &mut World, address: SocketAddr) -> Result<ConnectionHandle, String> {
-    match wait_for(env, Operation::Connect { address })? {
+pub fn connect(env: &mut World, address: SocketAddr, patience: Nanos) -> Result<ConnectionHandle, String> {
+    match wait_at_most(env, Operation::Connect { address }, patience)? {
         Outcome::Connected { connection, .. } => Ok(connection),
         Outcome::Failed(error) => Err(format!("{address}: {error}")),
         outcome => Err(format!("{address}: {outcome:?}")),
@@ -35,15 +36,27 @@ pub struct Session {
     pub block_bytes: u32,
     /// What was met since then and is no error.
     pub retried: Retried,
+    /// A target that is silent for so long is given up.
+    patience: Nanos,
 }
 
 impl Session {
     /// Logs in, clears what is to be reported first, and asks for the capacity. `number` tells the sessions of one
     /// process from each other.
     pub fn open(env: &mut World, unit: &Unit, number: u64) -> Result<Session, String> {
+        Session::open_within(env, unit, number, SILENCE_MAX)
+    }
+
+    /// The same; a target that does not answer for `patience` is given up, now and later.
+    pub fn open_within(
+        env: &mut World,
+        unit: &Unit,
+        number: u64,
+        patience: Nanos,
+    ) -> Result<Session, String> {
         let why = |error: String| format!("{} at {}: {error}", unit.target, unit.portal);
         let lun = unit.lun_of(number);
-        let connection = connect(env, unit.portal)?;
+        let connection = connect(env, unit.portal, patience)?;
         let mut params = InitiatorParams::new(&unit.initiator, Some(&unit.target));
         // Another ISID for every session, also of processes that run beside each other (RFC 7143 §11.12.5: random).
         params.isid[1..4].copy_from_slice(&std::process::id().to_be_bytes()[1..]);
@@ -59,6 +72,7 @@ impl Session {
             blocks: 0,
             block_bytes: 0,
             retried: Retried::new(),
+            patience,
         };
         loop {
             if let Event::LoggedIn { parameters, .. } = session.next_event(env).map_err(why)? {
@@ -136,7 +150,7 @@ impl Session {
     /// Gives the connection up, whatever is on its way.
     pub fn close(self, env: &mut World) {
         // one that is broken is closed, too
-        let _ = wait_for(env, Operation::CloseConnection { connection: self.connection });
+        let _ = wait_at_most(env, Operation::CloseConnection { connection: self.connection }, self.patience);
     }
 
     /// Any command; it goes out with the next wait.
@@ -168,14 +182,15 @@ impl Session {
         let connection = self.connection;
         let data = self.initiator.take_output();
         if !data.is_empty()
-            && let Outcome::Failed(error) = wait_for(env, Operation::Send { connection, data })?
+            && let Outcome::Failed(error) =
+                wait_at_most(env, Operation::Send { connection, data }, self.patience)?
         {
             return Err(format!("the connection broke: {error}"));
         }
         let mut buffer = std::mem::take(&mut self.input);
         buffer.reserve(self.initiator.receive_bytes_wanted().max(RECEIVE_BYTES / 2));
         let before = buffer.len();
-        match wait_for(env, Operation::Receive { connection, buffer })? {
+        match wait_at_most(env, Operation::Receive { connection, buffer }, self.patience)? {
             Outcome::Received(received, Ok(())) if received.len() > before => self.input = received,
             Outcome::Received(_, Ok(())) => return Err("the target closed the connection".to_owned()),
             outcome => return Err(format!("the connection broke: {outcome:?}")),

@@ -29,7 +29,6 @@ use base::Nanos;
 use env::{Completion, Env, Event, Wait};
 
 use self::channel::Channel;
-use self::world::SILENCE_MAX;
 use crate::cpu::{CpuUse, Sample};
 use crate::job::Limit;
 use crate::measure::Tally;
@@ -39,7 +38,7 @@ pub use login::Session;
 pub use retry::Retried;
 pub use shared::Shared;
 pub use world::World;
-pub(crate) use world::wait_for;
+pub(crate) use world::{SILENCE_MAX, wait_for};
 
 /// What a thread hands back.
 pub struct Finished {

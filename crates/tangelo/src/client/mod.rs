@@ -111,7 +111,7 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         return shown;
     }
     match command {
-        cli::Command::Status => Ok(show(server.get::<Status>(STATUS).await?)),
+        cli::Command::Status => pair::status(server).await,
         cli::Command::Drive(drive) => upkeep::drive(drive, server).await,
         cli::Command::Pool(pool @ (cli::Pool::Rename(_) | cli::Pool::Delete { .. })) => {
             names::pool(pool, server).await

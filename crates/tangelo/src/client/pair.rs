@@ -1,10 +1,21 @@
 //! The commands about the two heads.
 
 use control::client::Server;
-use control::rest::Pair;
+use control::rest::{Pair, Status};
 
-use super::{Failure, Shown, show};
+use super::{Failure, STATUS, Shown, show};
 use crate::cli;
+
+/// The status screen. A head that does not own the array has none: it tells how the pair is.
+pub(super) async fn status(server: &Server) -> Result<Shown, Failure> {
+    match server.get::<Status>(STATUS).await {
+        Ok(status) => Ok(show(status)),
+        Err(refused) => match server.get::<Pair>("/v1/pair").await {
+            Ok(pair) => Ok(show(pair)),
+            Err(_) => Err(refused.into()),
+        },
+    }
+}
 
 pub(super) async fn pair(pair: &cli::Pair, server: &Server) -> Result<Shown, Failure> {
     match pair {

@@ -24,6 +24,9 @@ impl Show for Status {
         line("reason", &summary.reason);
         line("action", &summary.action);
         line("data", &summary.data);
+        if let Some(pair) = &self.pair {
+            line("heads", &format!("two; if this one were lost: {}", pair.loss_of_the_owner.text()));
+        }
         line("array", &format!("{} (target {})", self.array.array_id, self.array.target_name));
         let shards = if self.array.shards == 1 { "shard" } else { "shards" };
         let (up, count) = (duration(self.array.uptime_ms), self.array.shards);
