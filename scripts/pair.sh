@@ -137,6 +137,8 @@ pair_join() {
     local made
     made=$(pair_exec a "$tangelo_program" pair create --listen "$(pair_address a)" --config "$pair_dir/a/tangelo.toml") || return 1
     pair_start_member a
+    # one that runs alone so far starts again
+    [ ! -e "$pair_dir/a/pid" ] || { pair_signal a TERM && pair_within 30 pair_has_ended a; } || return 1
     pair_start a
     pair_within 30 pair_is a role owner || return 1
     pair_token=$(grep -o "pair join [^ ]*" <<<"$made" | cut -d' ' -f3)
@@ -220,6 +222,7 @@ pair_equal() {
     done
     return 1
 }
+pair_has_ended() { ! kill -0 "$(cat "$pair_dir/$1/keeper")"; }
 pair_stopped() {
     local node
     for node in a b; do

@@ -24,13 +24,21 @@ pub trait Array: Send + Sync {
 
     /// Tells how the pair of heads is, or asks this head for something. A head that is alone refuses.
     fn pair(&self, _order: PairOrder) -> PairAnswer {
-        let alone = "this array has one head";
-        let hint = "docs/pair.md tells how it gets a second one";
-        Box::pin(std::future::ready(Err(CommandError::new(CommandErrorKind::NotFound, alone, hint))))
+        Box::pin(std::future::ready(Err(alone())))
+    }
+
+    /// Gives each drive of a pool a twin on the other head. Hosts wait while the array is started again.
+    fn convert(&self, _pool: String, _dry_run: bool) -> Answer {
+        Box::pin(std::future::ready(Err(alone())))
     }
 
     /// The same as [`Array::call_for`] for the daemon itself.
     fn call(&self, command: Command) -> Answer {
         self.call_for(command, Origin::Daemon)
     }
+}
+
+fn alone() -> CommandError {
+    let hint = "docs/pair.md tells how it gets a second one";
+    CommandError::new(CommandErrorKind::NotFound, "this array has one head", hint)
 }

@@ -23,6 +23,11 @@ pub(crate) async fn read(io: &Io, drive: DriveHandle) -> Result<Option<Record>, 
     result.map(|()| Record::newest(&slots))
 }
 
+/// Whether a drive that begins so is one of two twins.
+pub fn is_twin(start: &[u8; RECORD_BYTES]) -> bool {
+    Record::newest(start).is_some()
+}
+
 /// Writes a record durably.
 pub(crate) async fn write(io: &Io, drive: DriveHandle, record: &Record) -> Result<(), IoError> {
     let slot = AlignedBuffer::copied_from(&record.encode()).into_bytes();

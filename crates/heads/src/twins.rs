@@ -40,7 +40,8 @@ struct NewTwin {
     path: String,
     twin: u128,
     mirrored_bytes: u64,
-    synchrony: u128,
+    /// `None`: the owner's drive holds something, which is to be copied.
+    synchrony: Option<u128>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,6 +86,25 @@ pub enum TwinsError {
     Partner(String),
 }
 
+/// Which drives of the owner are to become twins.
+#[derive(Clone, Default, Debug)]
+pub struct TwinsWish {
+    pub drives: Vec<String>,
+    /// Those of them whose content may be lost.
+    pub force: Vec<String>,
+    /// They hold a pool, which is to be copied.
+    pub keep: bool,
+    /// Only say which.
+    pub dry_run: bool,
+}
+
+/// A drive of the owner that is to have a twin.
+struct Size {
+    path: String,
+    bytes: u64,
+    twin: Option<TwinId>,
+}
+
 /// A drive of the owner, opened, as long as it becomes a twin.
 struct Own {
     path: String,
@@ -94,20 +114,14 @@ struct Own {
 }
 
 impl RunningHead {
-    /// Makes twins of drives of this head, which owns the array, and as many of its partner. What those in `force` hold is lost.
-    /// With `dry_run`, only says which.
-    pub async fn make_twins(
-        self: Rc<Self>,
-        drives: Vec<String>,
-        force: Vec<String>,
-        dry_run: bool,
-    ) -> Result<Vec<Pairing>, TwinsError> {
+    /// Makes twins of drives of this head, which owns the array, and as many of its partner.
+    pub async fn make_twins(self: Rc<Self>, wish: TwinsWish) -> Result<Vec<Pairing>, TwinsError> {
         if self.role() != RoleName::Owner {
             return Err(TwinsError::NotOwner);
         }
         let talk = Talk::begin(&self).await.ok_or(TwinsError::Unreachable)?;
         let mut own = Vec::new();
-        let result = self.pair_up(&talk, &drives, &force, dry_run, &mut own).await;
+        let result = self.pair_up(&talk, &wish, &mut own).await;
         for drive in own {
             let _gone_already = self.io().drive_close(drive.handle).await;
         }
@@ -115,51 +129,63 @@ impl RunningHead {
         result
     }
 
+    /// Which drives of the partner would become the twins of drives that are in use here; with their sizes.
+    pub async fn plan_twins(self: Rc<Self>, drives: Vec<(String, u64)>) -> Result<Vec<Pairing>, TwinsError> {
+        let talk = Talk::begin(&self).await.ok_or(TwinsError::Unreachable)?;
+        let offered = talk.offered().await;
+        talk.wire.close();
+        let sizes: Vec<Size> =
+            drives.into_iter().map(|(path, bytes)| Size { path, bytes, twin: None }).collect();
+        choose(&sizes, &offered?)
+    }
+
     async fn pair_up(
         &self,
         talk: &Talk,
-        drives: &[String],
-        force: &[String],
-        dry_run: bool,
+        wish: &TwinsWish,
         own: &mut Vec<Own>,
     ) -> Result<Vec<Pairing>, TwinsError> {
-        let offered = match talk.ask(&Ask::Offer).await? {
-            Answer::Offered(offered) => offered,
-            Answer::Refused(why) => return Err(TwinsError::Partner(why)),
-            Answer::Made => return Err(TwinsError::Unreachable),
-        };
-        for path in drives {
+        let offered = talk.offered().await?;
+        for path in &wish.drives {
             let opened = self.io().drive_open(path, true).await;
             let error = |error| TwinsError::Own { path: path.clone(), error };
             let (handle, info) = opened.map_err(error)?;
             own.push(Own { path: path.clone(), handle, info: info.clone(), twin: None });
             let found = record::read(self.io(), handle).await.map_err(error)?;
             own.last_mut().expect("just pushed").twin = found.as_ref().map(|record| record.twin);
-            if found.is_none() && !force.contains(path) {
+            if found.is_none() && !wish.keep && !wish.force.contains(path) {
                 let what = self.surroundings().what_it_holds(self.io(), handle).await;
                 let holds = |what| TwinsError::Holds { path: path.clone(), what };
                 what.map_or(Ok(()), |what| Err(holds(what)))?;
             }
         }
-        let pairings = choose(own, &offered)?;
+        let sizes: Vec<Size> = own.iter().map(Own::size).collect();
+        let pairings = choose(&sizes, &offered)?;
         for (drive, pairing) in own.iter().zip(&pairings) {
             let is_made = drive.twin.is_some_and(|twin| is_offered(&offered, twin));
-            if !dry_run && !is_made {
-                self.make_both(talk, drive, pairing).await?;
+            if !wish.dry_run && !is_made {
+                self.make_both(talk, drive, pairing, wish.keep).await?;
             }
         }
         Ok(pairings)
     }
 
-    async fn make_both(&self, talk: &Talk, drive: &Own, pairing: &Pairing) -> Result<(), TwinsError> {
+    async fn make_both(
+        &self,
+        talk: &Talk,
+        drive: &Own,
+        pairing: &Pairing,
+        keep: bool,
+    ) -> Result<(), TwinsError> {
         let twin = drive.twin.unwrap_or_else(|| TwinId(self.io().random_u128()));
-        let synchrony = Synchrony(self.io().random_u128());
+        let synchrony = (!keep).then(|| Synchrony(self.io().random_u128()));
         let (io, mirrored_bytes) = (self.io(), pairing.mirrored_bytes);
-        record::make_twin(io, drive.handle, &drive.info, twin, mirrored_bytes, Some(synchrony))
+        record::make_twin(io, drive.handle, &drive.info, twin, mirrored_bytes, synchrony)
             .await
             .map_err(|error| TwinsError::Own { path: drive.path.clone(), error })?;
         let path = pairing.partners.clone();
-        let ask = Ask::Make(NewTwin { path, twin: twin.0, mirrored_bytes, synchrony: synchrony.0 });
+        let synchrony = synchrony.map(|synchrony| synchrony.0);
+        let ask = Ask::Make(NewTwin { path, twin: twin.0, mirrored_bytes, synchrony });
         match talk.ask(&ask).await? {
             Answer::Made => Ok(()),
             Answer::Refused(why) => Err(TwinsError::Partner(why)),
@@ -214,7 +240,7 @@ impl RunningHead {
         let result = match self.surroundings().what_it_holds(self.io(), handle).await {
             Some(what) => Err(format!("it holds {what}")),
             None => {
-                let (twin, synchrony) = (TwinId(new.twin), Some(Synchrony(new.synchrony)));
+                let (twin, synchrony) = (TwinId(new.twin), new.synchrony.map(Synchrony));
                 record::make_twin(self.io(), handle, &info, twin, new.mirrored_bytes, synchrony)
                     .await
                     .map_err(|error| error.to_string())
@@ -225,16 +251,22 @@ impl RunningHead {
     }
 }
 
+impl Own {
+    fn size(&self) -> Size {
+        Size { path: self.path.clone(), bytes: self.info.size_bytes, twin: self.twin }
+    }
+}
+
 fn is_offered(offered: &[OfferedDrive], twin: TwinId) -> bool {
     offered.iter().any(|drive| drive.twin == Some(twin.0))
 }
 
 /// For each drive its twin, if it has one, or the smallest free drive that is as large.
-fn choose(own: &[Own], offered: &[OfferedDrive]) -> Result<Vec<Pairing>, TwinsError> {
+fn choose(own: &[Size], offered: &[OfferedDrive]) -> Result<Vec<Pairing>, TwinsError> {
     let mut free: Vec<&OfferedDrive> = offered.iter().filter(|drive| drive.twin.is_none()).collect();
     free.sort_by_key(|drive| drive.bytes);
-    let pair = |drive: &Own| {
-        let bytes = drive.info.size_bytes;
+    let pair = |drive: &Size| {
+        let bytes = drive.bytes;
         let there = drive.twin.and_then(|twin| offered.iter().find(|other| other.twin == Some(twin.0)));
         let place = free.iter().position(|other| other.bytes >= bytes);
         let taken = there.or_else(|| Some(free.remove(place?))).ok_or_else(|| TwinsError::NoRoom {
@@ -297,6 +329,15 @@ impl Talk {
         self.wait(|heard| heard.answers.borrow_mut().pop_front()).await.ok_or(TwinsError::Unreachable)
     }
 
+    /// The drives of the partner.
+    async fn offered(&self) -> Result<Vec<OfferedDrive>, TwinsError> {
+        match self.ask(&Ask::Offer).await? {
+            Answer::Offered(offered) => Ok(offered),
+            Answer::Refused(why) => Err(TwinsError::Partner(why)),
+            Answer::Made => Err(TwinsError::Unreachable),
+        }
+    }
+
     /// `None`: the connection has ended, or it takes too long.
     async fn wait<T>(&self, found: impl Fn(&Heard) -> Option<T>) -> Option<T> {
         let looking = async {
@@ -354,19 +395,8 @@ impl fmt::Display for TwinsError {
 mod tests {
     use super::*;
 
-    fn own(path: &str, bytes: u64, twin: Option<u128>) -> Own {
-        let info = DriveInfo {
-            path: path.to_owned(),
-            kind: env::DriveKind::File,
-            size_bytes: bytes,
-            end_bytes: bytes,
-            volatile_cache: true,
-            model: String::new(),
-            serial: String::new(),
-            bay: String::new(),
-            identity: env::DriveIdentity::File { file_system: 1, inode: 1 },
-        };
-        Own { path: path.to_owned(), handle: DriveHandle(0), info, twin: twin.map(TwinId) }
+    fn own(path: &str, bytes: u64, twin: Option<u128>) -> Size {
+        Size { path: path.to_owned(), bytes, twin: twin.map(TwinId) }
     }
 
     fn offered(path: &str, bytes: u64, twin: Option<u128>) -> OfferedDrive {

@@ -253,6 +253,15 @@ pub enum Pool {
     },
     /// Change how a pool is looked after; without options, show it
     Set(PoolSet),
+    /// Give each drive of a pool a twin on the other head; its data is copied in the background, and hosts wait for about a second
+    Convert {
+        name: String,
+        /// What it is to be: on both heads
+        #[arg(long, required = true)]
+        across_heads: bool,
+        #[command(flatten)]
+        change: Change,
+    },
     /// Give a pool another name
     Rename(Rename),
     /// Delete a pool that has no volumes; its drives forget it and can be used anew

@@ -89,6 +89,7 @@ async fn openapi() -> Response {
         resources::delete_host,
         pair::pair,
         pair::hand_over,
+        pair::convert_pool,
         resources::list_mappings,
         resources::create_mapping,
         resources::delete_mapping,

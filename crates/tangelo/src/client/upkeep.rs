@@ -48,6 +48,11 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
     }
 }
 
+pub(super) async fn convert(name: &str, change: &cli::Change, server: &Server) -> Result<Shown, Failure> {
+    let path = format!("/v1/pools/{}/convert", path_piece(name));
+    changed(server.post(&change_path(&path, change), &()).await?)
+}
+
 pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Failure> {
     let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/{what}", path_piece(pool));
     match pool {

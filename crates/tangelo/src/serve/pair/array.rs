@@ -8,14 +8,15 @@ use api::{
 };
 use control::array::{Answer, Array, BulkAnswer, PairAnswer};
 use env::IoError;
-use heads::{HeadView, Pairing, TwinsError};
+use heads::{HeadView, Pairing, TwinsError, TwinsWish};
 use pair::{HandoverRefusal, RoleName};
 use tokio::sync::{oneshot, watch};
 
 use super::super::mailbox::EngineArray;
+use super::Ending;
 use super::company::Company;
 use super::threads::HeadMailbox;
-use super::view;
+use super::{twins, view};
 
 /// See the header of this file.
 pub struct PairArray(Arc<Shared>);
@@ -23,15 +24,21 @@ pub struct PairArray(Arc<Shared>);
 struct Shared {
     company: Company,
     head: HeadMailbox,
+    ending: Ending,
     register_trouble: watch::Receiver<String>,
     view: Mutex<Option<HeadView>>,
     engine: Mutex<Option<Arc<EngineArray>>>,
 }
 
 impl PairArray {
-    pub fn new(company: Company, head: HeadMailbox, register_trouble: watch::Receiver<String>) -> PairArray {
+    pub fn new(
+        company: Company,
+        head: HeadMailbox,
+        ending: Ending,
+        register_trouble: watch::Receiver<String>,
+    ) -> PairArray {
         let (view, engine) = (Mutex::default(), Mutex::default());
-        PairArray(Arc::new(Shared { company, head, register_trouble, view, engine }))
+        PairArray(Arc::new(Shared { company, head, ending, register_trouble, view, engine }))
     }
 
     /// The head shows how it is.
@@ -99,30 +106,16 @@ impl Shared {
         from.await.unwrap_or(Err(HandoverRefusal::NotServing))
     }
 
-    async fn make_twins(&self, wanted: Wanted) -> Result<Vec<Pairing>, CommandError> {
-        let (to, from) = oneshot::channel();
-        let Wanted { drives, force, dry_run } = wanted;
-        self.head
-            .run(move |head| {
-                let making = head.clone().make_twins(drives, force, dry_run);
-                head.spawn(async move { drop(to.send(making.await)) });
-            })
-            .await;
-        from.await.unwrap_or(Err(TwinsError::NotOwner)).map_err(|error| refused(&error))
+    async fn make_twins(&self, wish: TwinsWish) -> Result<Vec<Pairing>, CommandError> {
+        twins::make(&self.head, wish).await.map_err(|error| refused(&error))
     }
 }
 
-/// Drives that are to become twins.
-struct Wanted {
-    drives: Vec<String>,
-    force: Vec<String>,
-    dry_run: bool,
-}
-
 /// The drives of this head that a command makes use of; none for most. Refused: what would be on one head alone.
-fn wanted(command: &Command) -> Result<Option<Wanted>, CommandError> {
+fn wanted(command: &Command) -> Result<Option<TwinsWish>, CommandError> {
     let wanted = |drives: &[String], force: &[String], dry_run: &bool| {
-        Ok(Some(Wanted { drives: drives.to_vec(), force: force.to_vec(), dry_run: *dry_run }))
+        let (drives, force, dry_run) = (drives.to_vec(), force.to_vec(), *dry_run);
+        Ok(Some(TwinsWish { drives, force, keep: false, dry_run }))
     };
     match command {
         Command::PoolCreate { pool, .. } if !pool.across_heads => Err(CommandError::new(
@@ -151,7 +144,7 @@ fn wanted(command: &Command) -> Result<Option<Wanted>, CommandError> {
     }
 }
 
-fn refused(error: &TwinsError) -> CommandError {
+pub(super) fn refused(error: &TwinsError) -> CommandError {
     let (kind, hint) = match error {
         TwinsError::NotOwner | TwinsError::Unreachable => {
             (CommandErrorKind::Unavailable, "`tangelo pair status` tells how the two heads are".to_owned())
@@ -201,6 +194,19 @@ impl Array for PairArray {
             Some(engine) => engine.bulk(shard, bulk),
             None => Box::pin(std::future::ready(Err(BulkError::Unavailable))),
         }
+    }
+
+    fn convert(&self, pool: String, dry_run: bool) -> Answer {
+        let (shared, engine) = (self.0.clone(), self.engine());
+        Box::pin(async move {
+            let engine = engine.ok_or_else(|| shared.not_the_owner())?;
+            let (change, drives) = twins::convert(&shared.head, &engine, &pool, dry_run).await?;
+            if !dry_run {
+                twins::remember(&shared.company.state_dir(), &drives)?;
+                shared.ending.start_again_after(engine);
+            }
+            Ok(Reply::Changed(change))
+        })
     }
 
     fn pair(&self, order: PairOrder) -> PairAnswer {

@@ -20,7 +20,7 @@ use super::array::PairArray;
 use super::company::Company;
 use super::seat::Wish;
 use super::threads::Threads;
-use super::{Ending, asking};
+use super::{Ending, asking, twins};
 
 /// How long a handover may take when this process is to stop.
 const HANDOVER_TIME_MAX: Duration = Duration::from_secs(20);
@@ -38,7 +38,8 @@ pub async fn run(
     let state_dir = prepared.head.config.state_dir.clone();
     let company = Company::new(state_dir, file.clone(), threads.partner.clone());
     tokio::spawn(asking::keep_asking(company.clone(), questions, threads.head.clone(), trouble));
-    let array = Arc::new(PairArray::new(company.clone(), threads.head.clone(), register_trouble));
+    let array =
+        Arc::new(PairArray::new(company.clone(), threads.head.clone(), ending.clone(), register_trouble));
     company.keep(&array);
     let Prepared { head, state, saved, drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
@@ -56,6 +57,7 @@ pub async fn run(
             wish = threads.wishes.recv() => match wish {
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
+                    twins::make_remembered(&head.config.state_dir, &threads.head).await;
                     let own = Own { head: &head, file: &file, array: &array, keeper: &keeper, ending };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
                     own.start_array(&mut threads, term, rule, saved, follower, newest_event)?;

@@ -33,6 +33,10 @@ impl Company {
         self.0.file.lock().expect("nobody panics with it").clone()
     }
 
+    pub fn state_dir(&self) -> PathBuf {
+        self.0.state_dir.clone()
+    }
+
     /// `pair.json` has changed.
     fn read_again(&self) {
         match PairFile::load(&self.0.state_dir) {

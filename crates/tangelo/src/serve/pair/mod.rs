@@ -15,15 +15,21 @@ mod attend;
 mod company;
 mod seat;
 mod threads;
+mod twins;
 mod view;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use setup::PairFile;
 use tokio::runtime::Runtime;
 
+use super::mailbox::EngineArray;
 use super::{Failure, Prepared};
+
+/// How long the answer to a command that has this process start again may take.
+const ANSWER_TIME: Duration = Duration::from_millis(100);
 
 /// The exit code of a process that is to be started again at once (EX_TEMPFAIL of sysexits.h).
 pub const START_AGAIN: u8 = 75;
@@ -40,6 +46,18 @@ impl Ending {
     /// It is not to be started again.
     fn for_good(&self) {
         self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Stops the array in order, then ends the process, which is started again. An answer that is under way gets a moment.
+    fn start_again_after(&self, engine: Arc<EngineArray>) {
+        let ending = self.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(ANSWER_TIME).await;
+            if let Err(why) = engine.shut_down().await {
+                tracing::error!("{why}");
+            }
+            ending.now();
+        });
     }
 
     /// Ends the process, with everything that is under way in it.

@@ -1,0 +1,142 @@
+//! The drives of a pool get twins while it is not open: the array is stopped for that, and started again.
+//!
+//! What always holds: if twins cannot be made, the array starts without them, as it was.
+
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use api::{Change, Command, CommandError, CommandErrorKind, PoolStatus, Reply};
+use base::units::size;
+use control::array::Array;
+use heads::{Pairing, TwinsError, TwinsWish, is_twin};
+use tokio::sync::oneshot;
+
+use super::super::mailbox::EngineArray;
+use super::array::refused;
+use super::threads::HeadMailbox;
+
+/// How long a start waits for the other head, if a pool is to be converted.
+const PARTNER_TIME: Duration = Duration::from_secs(10);
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+/// Has the head make twins.
+pub async fn make(head: &HeadMailbox, wish: TwinsWish) -> Result<Vec<Pairing>, TwinsError> {
+    let (to, from) = oneshot::channel();
+    head.run(move |head| {
+        let making = head.clone().make_twins(wish);
+        head.spawn(async move { drop(to.send(making.await)) });
+    })
+    .await;
+    from.await.unwrap_or(Err(TwinsError::NotOwner))
+}
+
+async fn plan(head: &HeadMailbox, drives: Vec<(String, u64)>) -> Result<Vec<Pairing>, TwinsError> {
+    let (to, from) = oneshot::channel();
+    head.run(move |head| {
+        let planning = head.clone().plan_twins(drives);
+        head.spawn(async move { drop(to.send(planning.await)) });
+    })
+    .await;
+    from.await.unwrap_or(Err(TwinsError::NotOwner))
+}
+
+/// What converting a pool would do, and its drives.
+pub async fn convert(
+    head: &HeadMailbox,
+    engine: &EngineArray,
+    pool: &str,
+    dry_run: bool,
+) -> Result<(Change, Vec<String>), CommandError> {
+    let status = match engine.call(Command::Status).await? {
+        Reply::Status(status) => status,
+        other => unreachable!("the array answered a status command with {other:?}"),
+    };
+    let found = status.pools.iter().find(|found| found.name == pool).ok_or_else(|| {
+        let hint = "`tangelo pool list` shows what there is";
+        CommandError::new(CommandErrorKind::NotFound, format!("there is no pool called \"{pool}\""), hint)
+    })?;
+    let drives = drives_without_twins(found)?;
+    let pairings = plan(head, drives.clone()).await.map_err(|error| refused(&error))?;
+    let mut lines = vec!["start the array again, which hosts notice as a pause of about a second".to_owned()];
+    lines.extend(pairings.iter().map(|pairing| {
+        let bytes = size(pairing.mirrored_bytes);
+        format!("make {} of the other head the twin of {}; {bytes} are copied", pairing.partners, pairing.own)
+    }));
+    let change = Change { dry_run, lines, hosts_affected: Vec::new(), made: None };
+    Ok((change, drives.into_iter().map(|(path, _)| path).collect()))
+}
+
+/// With their sizes.
+fn drives_without_twins(pool: &PoolStatus) -> Result<Vec<(String, u64)>, CommandError> {
+    let refuse = |message: String, hint: &str| Err(CommandError::new(CommandErrorKind::InUse, message, hint));
+    let mut found = Vec::new();
+    for drive in &pool.drives {
+        if drive.state != api::DriveState::Online {
+            let message = format!("{} of pool {} is not online", drive.path, pool.name);
+            return refuse(message, "replace or remove it first: each drive of the pool gets a twin");
+        }
+        if !has_record(&drive.path) {
+            found.push((drive.path.clone(), drive.size_bytes));
+        }
+    }
+    match found.is_empty() {
+        true => refuse(format!("pool {} is on both heads already", pool.name), ""),
+        false => Ok(found),
+    }
+}
+
+/// Whether a drive is one of two twins. One that cannot be read is not.
+fn has_record(path: &str) -> bool {
+    let mut start = [0; heads::RECORD_BYTES];
+    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && is_twin(&start)
+}
+
+fn file(state_dir: &Path) -> PathBuf {
+    state_dir.join("convert.json")
+}
+
+/// For the next start.
+pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError> {
+    let bytes = serde_json::to_vec(drives).expect("paths have a JSON form");
+    fs::write(file(state_dir), bytes).map_err(|error| {
+        let message = format!("{}: {error}", file(state_dir).display());
+        CommandError::new(CommandErrorKind::Io, message, "make room there")
+    })
+}
+
+/// At a start, before the array: makes the twins that an earlier run was asked for. Asked once: what fails is to be asked for again.
+pub async fn make_remembered(state_dir: &Path, head: &HeadMailbox) {
+    let drives: Vec<String> = match fs::read(file(state_dir)) {
+        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => return tracing::error!("{}: {error}", file(state_dir).display()),
+    };
+    if let Err(error) = fs::remove_file(file(state_dir)) {
+        return tracing::error!("{}: {error}", file(state_dir).display());
+    }
+    let wish = TwinsWish { drives, force: Vec::new(), keep: true, dry_run: false };
+    let until = tokio::time::Instant::now() + PARTNER_TIME;
+    loop {
+        match make(head, wish.clone()).await {
+            Ok(pairings) => {
+                for Pairing { own, partners, .. } in pairings {
+                    tracing::info!("the twin of {own} is {partners} of the other head");
+                }
+                return;
+            }
+            Err(TwinsError::Unreachable | TwinsError::Own { error: env::IoError::Busy, .. })
+                if tokio::time::Instant::now() < until =>
+            {
+                tokio::time::sleep(AGAIN_AFTER).await;
+            }
+            Err(error) => {
+                return tracing::error!(
+                    "the pool is not on both heads: {error}; `tangelo pool convert` tries again"
+                );
+            }
+        }
+    }
+}
