@@ -38,7 +38,7 @@ pub use metrics::{
     Traffic, VolumeMetrics,
 };
 pub use names::{HostUpdate, Named};
-pub use pair::{HeadRole, LossOfTheOwner, PairHead, PairOrder, PairStatus, PartnerState};
+pub use pair::{HeadRole, LossOfTheOwner, PairHead, PairMember, PairOrder, PairStatus, PartnerState};
 pub use pools::{NextFailure, PoolMap, PoolReferences, PoolStatus, PoolWrites};
 pub use problem::{
     CatalogFault, CatalogPlace, Contradiction, DataSafety, DeviceTrouble, DriveGivenUp, DriveLoss,

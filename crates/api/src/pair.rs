@@ -50,6 +50,14 @@ pub struct PairHead {
     pub addresses: Vec<String>,
 }
 
+/// A member of etcd.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PairMember {
+    pub address: String,
+    /// Whether it answered this head lately.
+    pub answers: bool,
+}
+
 /// The pair, as one of its heads sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, ToSchema)]
 pub struct PairStatus {
@@ -68,7 +76,7 @@ pub struct PairStatus {
     /// How the owner stands to its partner; only the owner knows.
     pub partner: Option<PartnerState>,
     /// Members of etcd, which holds the register.
-    pub members: Vec<String>,
+    pub members: Vec<PairMember>,
     /// Why the register does not answer; empty while it does.
     pub register_trouble: String,
     /// What would happen if the owner died now.
@@ -87,6 +95,8 @@ pub enum LossOfTheOwner {
     NoLink,
     /// The register does not answer: nobody can take over.
     NoRegister,
+    /// Without the votes of the owner's server, too few members of etcd would be left.
+    TooFewVotes,
     /// This head has not heard from the register yet.
     Unknown,
 }
@@ -106,6 +116,9 @@ impl LossOfTheOwner {
             }
             LossOfTheOwner::NoRegister => {
                 "nobody could take over: the register does not answer; look at the members of etcd"
+            }
+            LossOfTheOwner::TooFewVotes => {
+                "nobody could take over if its whole server were lost: too few members of etcd would be left; see that all three run"
             }
             LossOfTheOwner::Unknown => "not known: the register has not answered this head yet",
         }

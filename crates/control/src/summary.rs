@@ -27,7 +27,7 @@ pub fn describe_pair(status: &mut Status, pair: PairStatus) {
     let (summary, loss) = (&mut status.summary, pair.loss_of_the_owner);
     if loss != LossOfTheOwner::Survived {
         if status.array.problems.is_empty() {
-            summary.reason = format!("If this head were lost now: {}.", loss.text());
+            summary.reason = format!("If this head were lost: {}.", loss.text());
             summary.action = "`tangelo pair status` tells more.".to_owned();
         }
         summary.health = summary.health.max(Health::Degraded);

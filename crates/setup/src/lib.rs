@@ -50,7 +50,7 @@ pub use error::{ReadOnly, SetupError};
 pub use issued::{TOKEN_TIME, new_token};
 pub use join::{join_head, join_witness};
 pub use member::{Member, MemberEvent};
-pub use membership::{Leader, lead_by_witness, members};
+pub use membership::{Leader, answering, lead_by_witness, members};
 pub use pair_file::{Keys, PAIR_FILE_VERSION, PairFile};
 pub use ports::{ADDRESSES_MAX, PORT_DEFAULT, Ports, PortsError};
 pub use refusal::Refusal;

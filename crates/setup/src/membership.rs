@@ -4,6 +4,7 @@
 //! that the broken one has left. A member that answers is never replaced.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use base::HeadId;
@@ -170,6 +171,21 @@ pub async fn members(pair: &PairFile) -> Result<Vec<String>, SetupError> {
         voters.iter().filter_map(|member| member.client()).take(MEMBERS_MAX).collect();
     // a list without anybody is that of a member which does not know the others yet
     Ok(if addresses.is_empty() { pair.members.clone() } else { addresses })
+}
+
+/// Whether each member of etcd that `pair.json` names answers now.
+pub async fn answering(pair: &PairFile) -> Result<Vec<(String, bool)>, SetupError> {
+    let cluster = Arc::new(Cluster::new(pair)?);
+    let ask = |address: &String| {
+        let (cluster, address) = (cluster.clone(), address.clone());
+        tokio::spawn(async move { cluster.answers(&address).await })
+    };
+    let asked: Vec<_> = pair.members.iter().map(|address| (address.clone(), ask(address))).collect();
+    let mut found = Vec::new();
+    for (address, answers) in asked {
+        found.push((address, answers.await.unwrap_or(false)));
+    }
+    Ok(found)
 }
 
 /// How [`lead_by_witness`] has ended.

@@ -1,6 +1,6 @@
 //! How the two heads are, for people.
 
-use api::{HeadRole, LossOfTheOwner, PairHead, PartnerState};
+use api::{HeadRole, LossOfTheOwner, PairHead, PairMember, PartnerState};
 use control::rest::Pair;
 
 use super::Show;
@@ -21,7 +21,13 @@ impl Show for Pair {
             "" => format!("answers, term {}", pair.term),
             why => format!("DOES NOT ANSWER: {why}"),
         };
-        line("register", &format!("{register}; etcd on {}", pair.members.join(", ")));
+        line("register", &register);
+        let member = |member: &PairMember| {
+            let silent = if member.answers { "" } else { " (DOES NOT ANSWER)" };
+            format!("{}{silent}", member.address)
+        };
+        let members: Vec<String> = pair.members.iter().map(member).collect();
+        line("votes", &format!("etcd on {}", members.join(", ")));
         out
     }
 

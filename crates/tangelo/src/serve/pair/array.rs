@@ -68,7 +68,12 @@ impl Shared {
 
     fn status(&self) -> PairStatus {
         let view = self.view.lock().expect("nobody panics with it").clone();
-        view::status(&self.company.file(), view.as_ref(), &self.register_trouble.borrow())
+        view::status(
+            &self.company.file(),
+            &self.company.votes(),
+            view.as_ref(),
+            &self.register_trouble.borrow(),
+        )
     }
 
     fn not_the_owner(&self) -> CommandError {

@@ -11,6 +11,8 @@ use super::array::PairArray;
 
 /// How often the members of etcd are looked at.
 const LOOK: Duration = Duration::from_secs(10);
+/// How often each of them is asked whether it is there.
+const VOTES_LOOK: Duration = Duration::from_secs(2);
 /// After something that has failed.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -21,16 +23,22 @@ pub struct Company(Arc<Shared>);
 struct Shared {
     state_dir: PathBuf,
     file: Mutex<PairFile>,
+    /// The members of etcd, and whether each answered lately.
+    votes: Mutex<Vec<(String, bool)>>,
     partner: PartnerAddress,
 }
 
 impl Company {
     pub fn new(state_dir: PathBuf, file: PairFile, partner: PartnerAddress) -> Company {
-        Company(Arc::new(Shared { state_dir, file: Mutex::new(file), partner }))
+        Company(Arc::new(Shared { state_dir, file: Mutex::new(file), votes: Mutex::default(), partner }))
     }
 
     pub fn file(&self) -> PairFile {
         self.0.file.lock().expect("nobody panics with it").clone()
+    }
+
+    pub fn votes(&self) -> Vec<(String, bool)> {
+        self.0.votes.lock().expect("nobody panics with it").clone()
     }
 
     pub fn state_dir(&self) -> PathBuf {
@@ -56,6 +64,7 @@ impl Company {
         }
         tokio::spawn(self.clone().keep_door());
         tokio::spawn(self.clone().keep_members(array.clone()));
+        tokio::spawn(self.clone().keep_votes());
     }
 
     /// The first head writes the first value of the register.
@@ -96,6 +105,23 @@ impl Company {
                 self.read_again();
             }
             DoorEvent::Refused { from, why } => tracing::warn!("{from} was not let in: {why}"),
+        }
+    }
+
+    async fn keep_votes(self) {
+        loop {
+            let votes = setup::answering(&self.file()).await.unwrap_or_default();
+            for (address, answers) in &votes {
+                let before =
+                    self.votes().iter().find(|(voter, _)| voter == address).map(|(_, answers)| *answers);
+                match (before, answers) {
+                    (Some(true), false) => tracing::warn!("the member of etcd at {address} does not answer"),
+                    (Some(false), true) => tracing::info!("the member of etcd at {address} answers again"),
+                    _ => {}
+                }
+            }
+            *self.0.votes.lock().expect("nobody panics with it") = votes;
+            tokio::time::sleep(VOTES_LOOK).await;
         }
     }
 

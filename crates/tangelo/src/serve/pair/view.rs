@@ -1,13 +1,20 @@
 //! How the pair is, from what the head shows.
 
-use api::{HeadRole, LossOfTheOwner, PairHead, PairStatus, PartnerState};
+use std::net::SocketAddr;
+
+use api::{HeadRole, LossOfTheOwner, PairHead, PairMember, PairStatus, PartnerState};
 use heads::HeadView;
 use pair::{Relation, RoleName};
 use setup::PairFile;
 
 /// What administrators are told.
-pub fn status(file: &PairFile, view: Option<&HeadView>, register_trouble: &str) -> PairStatus {
-    let head = |id: base::HeadId, addresses: &[std::net::SocketAddr]| PairHead {
+pub fn status(
+    file: &PairFile,
+    votes: &[(String, bool)],
+    view: Option<&HeadView>,
+    register_trouble: &str,
+) -> PairStatus {
+    let head = |id: base::HeadId, addresses: &[SocketAddr]| PairHead {
         id: id.to_string(),
         addresses: addresses.iter().map(ToString::to_string).collect(),
     };
@@ -21,13 +28,34 @@ pub fn status(file: &PairFile, view: Option<&HeadView>, register_trouble: &str) 
         term: register.map_or(0, |register| register.term.0),
         in_sync: register.is_some_and(|register| register.in_sync),
         partner: view.and_then(|view| view.relation).map(partner),
-        members: file.members.clone(),
+        members: file.members.iter().map(|address| member(address, votes)).collect(),
         register_trouble: register_trouble.to_owned(),
-        loss_of_the_owner: loss(view, register_trouble),
+        loss_of_the_owner: loss(file, votes, view, register_trouble),
     }
 }
 
-fn loss(view: Option<&HeadView>, register_trouble: &str) -> LossOfTheOwner {
+fn member(address: &str, votes: &[(String, bool)]) -> PairMember {
+    let answers = votes.iter().any(|(voter, answers)| voter == address && *answers);
+    PairMember { address: address.to_owned(), answers }
+}
+
+/// Whether the register could be changed without the member on the owner's server.
+fn votes_are_left(file: &PairFile, votes: &[(String, bool)], owner: base::HeadId) -> bool {
+    let servers = if owner == file.head { &file.listen } else { &file.partner_listen };
+    let is_owners = |address: &str| {
+        let address = address.parse::<SocketAddr>().ok();
+        address.is_some_and(|address| servers.iter().any(|server| server.ip() == address.ip()))
+    };
+    let left = file.members.iter().filter(|address| !is_owners(address) && member(address, votes).answers);
+    left.count() > file.members.len() / 2
+}
+
+fn loss(
+    file: &PairFile,
+    votes: &[(String, bool)],
+    view: Option<&HeadView>,
+    register_trouble: &str,
+) -> LossOfTheOwner {
     let Some((view, register)) = view.and_then(|view| Some((view, view.register?))) else {
         return LossOfTheOwner::Unknown;
     };
@@ -37,6 +65,8 @@ fn loss(view: Option<&HeadView>, register_trouble: &str) -> LossOfTheOwner {
         LossOfTheOwner::NotInSync
     } else if !view.hears_the_other {
         LossOfTheOwner::NoLink
+    } else if !votes_are_left(file, votes, register.owner) {
+        LossOfTheOwner::TooFewVotes
     } else {
         LossOfTheOwner::Survived
     }
