@@ -18,6 +18,7 @@
 //! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
+//! | `partner_drives` | these drives: opened, opened again, and closed |
 //! | `record` | the record of a mirrored drive, read and written |
 
 mod center;
@@ -27,6 +28,7 @@ mod head;
 mod head_shard;
 mod mirror_env;
 mod partner;
+mod partner_drives;
 mod permit;
 mod record;
 mod wire;

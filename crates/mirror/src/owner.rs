@@ -172,7 +172,7 @@ impl Mirror {
         let Some(begun) = request.begun.as_mut().filter(|begun| begun.awaits_far) else { return };
         begun.awaits_far = false;
         if result.is_err() {
-            self.lose_twin(drive);
+            self.lose_twins(&[drive]);
         }
         self.end_if_done(id);
         self.go_on();
@@ -216,7 +216,7 @@ impl Mirror {
                 twin.lacking.remove(piece);
                 self.unreadable += 1;
             }
-            Err(CopyError::Far) => self.lose_twin(drive),
+            Err(CopyError::Far) => self.lose_twins(&[drive]),
         }
         self.go_on();
     }
@@ -236,6 +236,7 @@ impl Mirror {
                 self.have_it_leave();
                 return false;
             }
+            self.on_partner_in_sync(twins);
             let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
             let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
             self.out.extend(again.map(|request| Order::SendAgain { request }));
@@ -253,13 +254,21 @@ impl Mirror {
         true
     }
 
-    /// A failed twin has a new drive. What was sent to the one before must not reach it, so requests name drives by their ids.
-    pub fn refill(&mut self, drive: usize) {
-        let twin = self.twin(drive);
-        assert_eq!(twin.state, TwinState::Out, "only a twin that is out gets a new drive");
-        twin.state = TwinState::Filling;
-        twin.lacking.insert_all();
-        self.go_on();
+    /// The partner still counts. A drive that it has opened again may have lost what was in its cache: as one that has failed and is
+    /// there again, it is filled while it takes writes. What was sent to the one before does not reach it, because the connection is new.
+    fn on_partner_in_sync(&mut self, twins: &BTreeMap<usize, TwinNews>) {
+        let changed = |&(drive, twin): &(&usize, &Twin)| !twin.is_opening_of(&twins[drive]);
+        let changed: Vec<usize> = self.twins.iter().filter(changed).map(|(&drive, _)| drive).collect();
+        self.lose_twins(&changed);
+        if self.must_leave {
+            return;
+        }
+        for (drive, twin) in self.twins.iter_mut().filter(|(_, twin)| twin.state == TwinState::Out) {
+            twin.on_partner(&twins[drive]);
+            if twin.state == TwinState::Sound && !twin.lacking.is_empty() {
+                twin.state = TwinState::Filling;
+            }
+        }
     }
 
     /// What counts as done from now on. When the partner does not count any more, it may lack whatever is marked.
@@ -325,17 +334,21 @@ impl Mirror {
         self.out.push(Order::TellSynchrony { synchrony, drives });
     }
 
-    fn lose_twin(&mut self, drive: usize) {
-        let twin = self.twin(drive);
-        if twin.state == TwinState::Out {
-            return;
+    /// All at once: what waits for one of them is not done if too many are lost with it.
+    fn lose_twins(&mut self, drives: &[usize]) {
+        let is_new = |drive: &usize| self.twins[drive].state != TwinState::Out;
+        let lost: Vec<usize> = drives.iter().copied().filter(is_new).collect();
+        for &drive in &lost {
+            let twin = self.twin(drive);
+            twin.state = TwinState::Out;
+            twin.lacking.insert_all();
+            self.forget_copies(drive);
         }
-        twin.state = TwinState::Out;
-        twin.lacking.insert_all();
-        self.forget_copies(drive);
-        self.stop_waiting_for_far(|request| request.drive == drive);
-        if !self.is_fit() {
-            self.have_it_leave();
+        if !lost.is_empty() {
+            self.stop_waiting_for_far(|request| lost.contains(&request.drive));
+            if !self.is_fit() {
+                self.have_it_leave();
+            }
         }
     }
 

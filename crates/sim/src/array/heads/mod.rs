@@ -27,7 +27,7 @@ use task::Io;
 
 use super::engine_shard::ArrayEnv;
 use crate::counts::counted;
-use crate::drive::{DriveNumber, DriveOptions};
+use crate::drive::{DriveNumber, DriveOptions, Failing};
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
 use crate::process::{Simulation, Turn};
@@ -63,6 +63,9 @@ counted! {
         Cut = "heads cut off from each other",
         RegisterAway = "a head cut off from the register",
         NotPermitted = "answers held back",
+        DriveStuck = "a partner's drive that answers nothing",
+        DriveFailedOnce = "a partner's drive that fails once",
+        DriveWent = "a partner's drive that goes and returns",
     }
 }
 
@@ -136,6 +139,8 @@ pub struct TwoHeads {
     lost_power: bool,
     /// Something was sent to hosts without a permit.
     unpermitted: Rc<Cell<bool>>,
+    /// Something happens to the partner's drives: in every other run.
+    twins_fail: bool,
     /// Nothing more happens that could make another head the owner.
     calm: bool,
     prng: Prng,
@@ -174,6 +179,7 @@ impl TwoHeads {
             lost_power: false,
             unpermitted: Rc::default(),
             calm: false,
+            twins_fail: prng.chance(500),
             prng: world.fork_prng(),
         }
     }
@@ -197,6 +203,8 @@ impl TwoHeads {
         if calm {
             self.register.heal();
             self.world.heal_network();
+            let drives = self.numbers.iter().flatten();
+            drives.for_each(|&drive| self.world.fail_next(drive, Failing::default()));
             simulation.run_for(Nanos(2 * TROUBLE_NS_MAX));
         }
     }
@@ -320,6 +328,8 @@ impl TwoHeads {
     /// The worlds of the shards of an array that this head has ordered.
     fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
         self.owner = head;
+        // its faults were those of a partner
+        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, Failing::default()));
         let life = self.lives[head].as_mut().expect("it has just ordered this");
         life.term = Some(term);
         let mut options = Some(MirrorOptions {
@@ -371,7 +381,8 @@ impl TwoHeads {
     pub fn inject(&mut self, prng: &mut Prng) {
         let mut time = Nanos(prng.skewed(1_000_000, TROUBLE_NS_MAX));
         let mut head = prng.index(2);
-        let mut what = prng.below(if self.calm { 8 } else { 12 });
+        let most = if self.twins_fail { 14 } else { 12 };
+        let mut what = prng.below(if self.calm { 8 } else { most });
         if !self.calm && self.register.content().in_sync && prng.chance(300) {
             // long enough for a takeover while the owner is there
             time = Nanos(prng.between(TROUBLE_NS_MAX / 2, TROUBLE_NS_MAX));
@@ -390,9 +401,33 @@ impl TwoHeads {
                 Seen::Cut.seen();
                 self.world.cut_network(MACHINES[0], MACHINES[1], time);
             }
-            _ => {
+            11 => {
                 Seen::RegisterAway.seen();
                 self.register.cut_off(head, time);
+            }
+            _ => self.trouble_a_twin(prng, time),
+        }
+    }
+
+    /// Something passes that happens to a drive of the partner.
+    fn trouble_a_twin(&mut self, prng: &mut Prng, time: Nanos) {
+        let drive = *prng.pick(&self.numbers[1 - self.owner]);
+        match prng.below(4) {
+            0 => {
+                Seen::DriveStuck.seen();
+                self.world.stick(drive, time);
+            }
+            // one that may be needed at once does not go
+            1 if !self.register.content().in_sync => {
+                Seen::DriveWent.seen();
+                self.lost_power = true;
+                self.world.vanish(drive, Some(Nanos(time.0 / 4)), false);
+            }
+            _ => {
+                Seen::DriveFailedOnce.seen();
+                let mut draw = || prng.below(3) as u8;
+                let failing = Failing { opens: draw(), reads: draw(), writes: draw() };
+                self.world.fail_next(drive, failing);
             }
         }
     }
