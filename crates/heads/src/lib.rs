@@ -12,6 +12,7 @@
 //! | `wire` | a connection between the heads: bytes of `pair::link` in both directions |
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
 //! | `head` | a head as it runs: what `pair` decides, carried out |
+//! | `watch` | whether the shards of its array answer |
 //! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
 //! | `permit` | whether answers may be sent to hosts |
@@ -31,11 +32,12 @@ mod partner;
 mod partner_drives;
 mod permit;
 mod record;
+mod watch;
 mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
-pub use head::{HeadMail, HeadOptions, RunningHead, Surroundings};
+pub use head::{Ending, HeadMail, HeadOptions, Patience, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
 pub use mirror_env::{Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
 pub use permit::Permit;

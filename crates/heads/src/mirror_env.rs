@@ -46,6 +46,8 @@ pub enum Mail<M> {
     Order(StoreOrder),
     /// The head wants to know since when the oldest request waits for the partner: for shard 0.
     Wait,
+    /// The head wants to know whether the shard takes its turns.
+    Answer,
     /// For the head itself, which runs beside the engine's shards: it is the last shard.
     Head(HeadMail),
 }
@@ -367,6 +369,10 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                 }
                 (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
                 (Event::Message(Mail::Wait), Some(middle)) => middle.center.tell_oldest_wait(),
+                (Event::Message(Mail::Answer), _) => {
+                    let answer = Mail::Head(HeadMail::Answered(self.below.shard()));
+                    self.outbox.borrow_mut().push_back((ShardId(self.below.shards() - 1), answer));
+                }
                 (Event::Message(Mail::Order(_) | Mail::Wait), None) => {
                     unreachable!("it is for shard 0")
                 }
