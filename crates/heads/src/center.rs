@@ -75,6 +75,8 @@ pub(crate) struct Center {
     /// Those of which the last record could not be written, and those that are being closed.
     failing: RefCell<BTreeSet<usize>>,
     closing: RefCell<BTreeSet<usize>>,
+    /// Drives that were erased, and not written to since: those that are closed have left their pools for good.
+    erased: RefCell<BTreeSet<usize>>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -95,6 +97,7 @@ impl Center {
             recording: RefCell::default(),
             failing: RefCell::default(),
             closing: RefCell::default(),
+            erased: RefCell::default(),
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -130,10 +133,23 @@ impl Center {
         while self.is_in_use(handle) {
             self.ended.wait().await;
         }
+        let twin = self.mirror.borrow().id(drive);
         self.mirror.borrow_mut().remove(drive);
+        if let Some(twin) = twin.filter(|_| self.erased.borrow_mut().remove(&drive)) {
+            self.mirror.borrow_mut().forget(twin);
+        }
         self.closing.borrow_mut().remove(&drive);
         self.failing.borrow_mut().remove(&drive);
         self.follow();
+    }
+
+    /// Something is written to this drive; `erases`: also where its record is, as only somebody does who erases it.
+    pub fn on_write(&self, handle: DriveHandle, erases: bool) {
+        let mut erased = self.erased.borrow_mut();
+        match erases {
+            true => erased.insert(handle.0 as usize),
+            false => erased.remove(&(handle.0 as usize)),
+        };
     }
 
     fn is_in_use(&self, handle: DriveHandle) -> bool {

@@ -101,6 +101,12 @@ impl Mirror {
         self.go_on();
     }
 
+    /// A drive that was removed belongs to nobody any more: nobody needs what the partner lacks of it.
+    pub fn forget(&mut self, id: TwinId) {
+        self.left_behind.remove(&id);
+        self.go_on();
+    }
+
     /// The partner is to say anew what it has.
     fn open_again(&mut self) {
         if std::mem::take(&mut self.knows_partner) {
@@ -183,9 +189,7 @@ impl Mirror {
         if let Err(error) = result {
             let held: Vec<RequestId> =
                 self.held.iter().copied().filter(|id| self.requests[id].drive == drive).collect();
-            for id in held {
-                self.refuse(id, error);
-            }
+            held.into_iter().for_each(|id| self.refuse(id, error));
         }
         self.go_on();
     }
@@ -243,9 +247,7 @@ impl Mirror {
             // it may not have arrived over the connection before
             self.tell_synchrony();
         } else {
-            for (drive, twin) in &mut self.twins {
-                twin.on_partner(&twins[drive]);
-            }
+            self.twins.iter_mut().for_each(|(drive, twin)| twin.on_partner(&twins[drive]));
             self.out.extend((!self.is_fit()).then_some(Order::PartnerIsUnfit));
         }
         self.knows_partner = true;
