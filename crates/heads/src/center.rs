@@ -79,6 +79,8 @@ pub(crate) struct Center {
     closing: RefCell<BTreeSet<usize>>,
     /// Drives without a twin on which something is stored.
     alone: RefCell<BTreeSet<DriveHandle>>,
+    /// Drives that were erased, and not written to since: those that are closed have left their pools for good.
+    erased: RefCell<BTreeSet<usize>>,
     wire: RefCell<Option<Rc<Wire>>>,
     /// The term has been opened over it, and it is not to be ended.
     is_open: Cell<bool>,
@@ -100,6 +102,7 @@ impl Center {
             failing: RefCell::default(),
             closing: RefCell::default(),
             alone: RefCell::default(),
+            erased: RefCell::default(),
             wire: RefCell::default(),
             is_open: Cell::default(),
             partner: Cell::default(),
@@ -135,10 +138,23 @@ impl Center {
         while self.is_in_use(handle) {
             self.ended.wait().await;
         }
+        let twin = self.mirror.borrow().id(drive);
         self.mirror.borrow_mut().remove(drive);
+        if let Some(twin) = twin.filter(|_| self.erased.borrow_mut().remove(&drive)) {
+            self.mirror.borrow_mut().forget(twin);
+        }
         self.closing.borrow_mut().remove(&drive);
         self.failing.borrow_mut().remove(&drive);
         self.follow();
+    }
+
+    /// Something is written to this drive; `erases`: also where its record is, as only somebody does who erases it.
+    pub fn on_write(&self, handle: DriveHandle, erases: bool) {
+        let mut erased = self.erased.borrow_mut();
+        match erases {
+            true => erased.insert(handle.0 as usize),
+            false => erased.remove(&(handle.0 as usize)),
+        };
     }
 
     fn is_in_use(&self, handle: DriveHandle) -> bool {

@@ -15,19 +15,20 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 
-use base::Nanos;
+use base::{Nanos, ShardId};
 use env::DriveHandle;
 use pair::{
     Action, CommitRule, Decision, HandoverRefusal, Head, Message, Question, Reads, Register, Relation,
     RoleName, StoreEvent, StoreOrder, Term, Timing,
 };
-use task::Io;
+use task::{Io, race};
 
 use crate::center::Report;
 use crate::control;
 use crate::dial::PartnerAddress;
 use crate::partner::Partner;
 use crate::permit::Permit;
+use crate::watch::Watch;
 use crate::wire::{Identity, Wire};
 
 /// How often the head looks what time it is.
@@ -43,8 +44,12 @@ pub enum HeadMail {
     Report(Report),
     /// The array of this term has started: it has all its drives.
     Started(Term),
+    /// The array of this term could not be started: the process ends.
+    Failed(Term),
     /// The array has been stopped in order.
     Stopped,
+    /// This shard of the array takes its turns.
+    Answered(ShardId),
     /// The register has answered a question of this start.
     Register(Register),
 }
@@ -61,7 +66,7 @@ pub(crate) enum ToArray {
 pub trait Surroundings {
     /// Ask the register; the answer comes as [`HeadMail::Register`].
     fn ask(&self, question: Question);
-    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`].
+    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`], or [`HeadMail::Failed`].
     fn start_array(&self, term: Term, rule: CommitRule);
     /// Stop the array that was started in order: end hosts' commands, write checkpoints, close the drives. Then say [`HeadMail::Stopped`].
     fn stop_array(&self);
@@ -69,6 +74,8 @@ pub trait Surroundings {
     fn end(&self);
     /// For logs and counts.
     fn note(&self, decision: Decision);
+    /// Why [`Surroundings::end`] is called, if this head has not lost its term.
+    fn note_ending(&self, _why: Ending) {}
     /// How the head is has changed.
     fn show(&self, _view: HeadView) {}
     /// What a drive holds, in words; `None`: nothing. Without a way to tell, each holds something.
@@ -90,6 +97,30 @@ pub struct HeadView {
     pub relation: Option<Relation>,
     /// The connection for control is up.
     pub hears_the_other: bool,
+}
+
+/// Why an owner ends its process by itself: the other head, or the next start, does better.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    ArrayDidNotStart,
+    /// What an earlier owner had sent is still under way on this head's drives.
+    DrivesNotHandedBack,
+    ShardHangs(ShardId),
+}
+
+/// How long an owner waits before it ends its process.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// For the drives: until what an earlier owner has sent has ended.
+    pub hand_back: Nanos,
+    /// For a shard of the array to answer.
+    pub shard: Nanos,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { hand_back: Nanos::from_secs(10), shard: Nanos::from_secs(5) }
+    }
 }
 
 pub struct HeadOptions {
@@ -120,6 +151,10 @@ pub struct RunningHead {
     shown: RefCell<Option<HeadView>>,
     oldest_wait: Cell<Option<Nanos>>,
     asked_for_wait: Cell<bool>,
+    /// Shards of the array.
+    shards: u16,
+    watch: RefCell<Watch>,
+    patience: Cell<Patience>,
     has_ended: Cell<bool>,
 }
 
@@ -128,6 +163,7 @@ impl RunningHead {
     pub(crate) fn start(
         io: &Io,
         options: HeadOptions,
+        shards: u16,
         permit: Permit,
         surroundings: Box<dyn Surroundings>,
     ) -> Rc<RunningHead> {
@@ -145,6 +181,9 @@ impl RunningHead {
             shown: RefCell::default(),
             oldest_wait: Cell::default(),
             asked_for_wait: Cell::default(),
+            shards,
+            watch: RefCell::default(),
+            patience: Cell::default(),
             has_ended: Cell::default(),
             options,
         });
@@ -212,6 +251,11 @@ impl RunningHead {
         self.head.borrow().relation()
     }
 
+    /// In place of the default.
+    pub fn set_patience(&self, patience: Patience) {
+        self.patience.set(patience);
+    }
+
     /// Begins to hand the array over to the other head. When it has been, or if that is given up, this process ends: what it had in
     /// memory has been stopped.
     pub fn hand_over(self: &Rc<Self>) -> Result<(), HandoverRefusal> {
@@ -226,6 +270,10 @@ impl RunningHead {
             self.step(|head, now, out| head.on_tick(now, wait, out));
             self.give_up_a_silent_connection();
             self.show();
+            let hangs = self.watch.borrow_mut().look(self.io.now(), self.patience.get().shard);
+            if let Some(shard) = hangs {
+                self.end(Ending::ShardHangs(shard));
+            }
             if self.is_array_started.get() && !self.asked_for_wait.replace(true) {
                 self.tell_array(ToArray::Wait);
             }
@@ -254,10 +302,34 @@ impl RunningHead {
         self.for_array.borrow_mut().pop_front();
     }
 
+    /// Which shard of the array is to be asked whether it takes its turns.
+    pub(crate) fn next_to_ask(&self) -> Option<ShardId> {
+        self.watch.borrow().next()
+    }
+
+    pub(crate) fn asked(&self, shard: ShardId) {
+        self.watch.borrow_mut().asked(shard);
+    }
+
+    /// The process ends, although this head has not lost its term. Nothing is answered any more.
+    fn end(&self, why: Ending) {
+        if !self.has_ended.replace(true) {
+            self.permit.set(None);
+            self.surroundings.note_ending(why);
+            self.surroundings.end();
+        }
+    }
+
     pub(crate) fn on_mail(self: &Rc<Self>, mail: HeadMail) {
         match mail {
             HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
             HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
+            HeadMail::Failed(term) => {
+                if self.head.borrow().owned_term() == Some(term) {
+                    self.end(Ending::ArrayDidNotStart);
+                }
+            }
+            HeadMail::Answered(shard) => self.watch.borrow_mut().on_answer(shard),
             HeadMail::Stopped => self.on_store(StoreEvent::Drained),
             HeadMail::Report(Report::Store(event)) => self.on_store(event),
             HeadMail::Report(Report::PartnerIsUnfit) => {
@@ -334,7 +406,10 @@ impl RunningHead {
             Action::Store(StoreOrder::Recover { term }) => {
                 self.io.spawn(self.clone().own(term));
             }
-            Action::Store(StoreOrder::Drain) => self.surroundings.stop_array(),
+            Action::Store(StoreOrder::Drain) => {
+                self.watch.borrow_mut().end();
+                self.surroundings.stop_array();
+            }
             Action::Store(StoreOrder::EndDrain | StoreOrder::Demote) => {
                 self.has_ended.set(true);
                 self.surroundings.end();
@@ -346,7 +421,10 @@ impl RunningHead {
 
     /// Starts the array, when nobody writes to its drives any more.
     async fn own(self: Rc<Self>, term: Term) {
-        self.partner.hand_back().await;
+        let limit = self.io.sleep(self.patience.get().hand_back);
+        if race(self.partner.hand_back(), limit).await.is_err() {
+            self.end(Ending::DrivesNotHandedBack);
+        }
         if self.has_ended.get() {
             return;
         }
@@ -356,5 +434,6 @@ impl RunningHead {
         });
         self.surroundings.start_array(term, rule.expect("an owner begins with a rule"));
         self.is_array_started.set(true);
+        self.watch.borrow_mut().begin(self.shards, self.io.now());
     }
 }

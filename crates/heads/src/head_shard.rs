@@ -36,7 +36,7 @@ impl HeadShard {
         executor.io().set_clocks(env.wall_clock_ms(), env.uptime());
         executor.io().refill_random(RANDOM_RESERVOIR, || env.random_u64());
         let surroundings = surroundings(executor.io());
-        let running = RunningHead::start(executor.io(), options, permit, surroundings);
+        let running = RunningHead::start(executor.io(), options, env.shards() - 1, permit, surroundings);
         HeadShard { executor, running, operations: Vec::new(), started: false }
     }
 
@@ -70,6 +70,13 @@ impl HeadShard {
     }
 
     fn send<M: Send + 'static>(&self, env: &mut impl Env<Message = Mail<M>>) {
+        while let Some(shard) = self.running.next_to_ask() {
+            // one whose queue is full is asked in the next turn
+            if env.send(shard, Mail::Answer).is_err() {
+                break;
+            }
+            self.running.asked(shard);
+        }
         while let Some(next) = self.running.next_for_array() {
             let mail = match next {
                 ToArray::Order(order) => Mail::Order(order),

@@ -12,6 +12,7 @@
 //! | `wire` | a connection between the heads: bytes of `pair::link` in both directions |
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
 //! | `head` | a head as it runs: what `pair` decides, carried out |
+//! | `watch` | whether the shards of its array answer |
 //! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
 //! | `permit` | whether answers may be sent to hosts |
@@ -19,6 +20,7 @@
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
 //! | `twins` | drives of the two heads become twins |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
+//! | `partner_drives` | these drives: opened, opened again, and closed |
 //! | `record` | the record of a mirrored drive, read and written |
 
 mod center;
@@ -28,14 +30,16 @@ mod head;
 mod head_shard;
 mod mirror_env;
 mod partner;
+mod partner_drives;
 mod permit;
 mod record;
 mod twins;
+mod watch;
 mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
-pub use head::{Contents, HeadMail, HeadOptions, HeadView, RunningHead, Surroundings};
+pub use head::{Contents, Ending, HeadMail, HeadOptions, HeadView, Patience, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
 pub use mirror::RECORD_BYTES;
 pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};

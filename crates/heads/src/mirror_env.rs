@@ -46,6 +46,8 @@ pub enum Mail<M> {
     Order(StoreOrder),
     /// The head wants to know since when the oldest request waits for the partner: for shard 0.
     Wait,
+    /// The head wants to know whether the shard takes its turns.
+    Answer,
     /// For the head itself, which runs beside the engine's shards: it is the last shard.
     Head(HeadMail),
     /// To be done on the head's thread.
@@ -276,6 +278,11 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
             done(center.io().drive_write(drive, offset_bytes, data, durable).await)
         }
         Operation::DriveWrite { drive, offset_bytes, data, durable } => {
+            let touches = offset_bytes < RECORD_BYTES as u64;
+            if touches && !is_erasure(offset_bytes, &data) {
+                return Outcome::Failed(IoError::ReadOnly);
+            }
+            center.on_write(drive, touches);
             let (offset_bytes, data) = behind_the_record(offset_bytes, data);
             match data.is_empty() {
                 true => Outcome::Done,
@@ -299,6 +306,13 @@ async fn carry_out(center: &Rc<Center>, mirrored: &Mirrored, operation: Operatio
         }
         operation => unreachable!("{operation:?} goes to the world below"),
     }
+}
+
+/// Whether this is what a pool does that makes a drive forget it: zeros, from the first byte to behind the record. Everything else that
+/// is written there is refused, because it would not be kept.
+fn is_erasure(offset_bytes: u64, data: &[Bytes]) -> bool {
+    let length: usize = data.iter().map(Bytes::len).sum();
+    offset_bytes == 0 && length > RECORD_BYTES && data.iter().all(|piece| piece.iter().all(|&byte| byte == 0))
 }
 
 /// What of a write is behind the record. The record is the mirror's: who erases the drive of a pool does not erase that.
@@ -390,6 +404,10 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                 }
                 (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
                 (Event::Message(Mail::Wait), Some(middle)) => middle.center.tell_oldest_wait(),
+                (Event::Message(Mail::Answer), _) => {
+                    let answer = Mail::Head(HeadMail::Answered(self.below.shard()));
+                    self.outbox.borrow_mut().push_back((ShardId(self.below.shards() - 1), answer));
+                }
                 (Event::Message(Mail::Order(_) | Mail::Wait), None) => {
                     unreachable!("it is for shard 0")
                 }
@@ -412,6 +430,14 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_would_not_be_kept_is_refused() {
+        let zeros = |length| vec![Bytes::from(vec![0; length])];
+        assert!(is_erasure(0, &zeros(1 << 20)));
+        assert!(!is_erasure(0, &zeros(16 << 10)) && !is_erasure(4096, &zeros(1 << 20)));
+        assert!(!is_erasure(0, &[zeros(1 << 20), vec![Bytes::from(vec![1; 4096])]].concat()));
+    }
 
     #[test]
     fn whoever_erases_a_drive_does_not_erase_the_record() {

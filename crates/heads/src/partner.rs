@@ -4,37 +4,36 @@
 //! head ([`Partner::hand_back`]) is written to by nobody else any more.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use base::{AlignedBuffer, BLOCK_BYTES};
+use base::{AlignedBuffer, BLOCK_BYTES, Nanos};
 use bytes::Bytes;
 use env::{DriveHandle, IoError};
 use mirror::{
     Answer, Ask, Bits, RECORD_BYTES, Record, RequestId, Side, Synchrony, TwinId, TwinNews, WantedTwin,
 };
 use pair::Term;
-use task::{Io, Notify};
+use task::{Io, Notify, race};
 
+use crate::partner_drives::{Drives, Twin};
 use crate::record;
 use crate::twins::OfferedDrive;
 use crate::wire::Wire;
 
 /// Bytes of writes that are under way. Nothing more is received meanwhile.
 const UNDER_WAY_BYTES_MAX: usize = 32 << 20;
-
-struct Twin {
-    path: String,
-    handle: DriveHandle,
-    bytes: u64,
-    record: Record,
-}
+/// The owner is answered after this time, whether all drives are open or not.
+const OPEN_TIME: Nanos = Nanos::from_millis(100);
+/// How often a record is tried, and the pause after each time.
+const RECORD_TRIES: u32 = 4;
+const RECORD_PAUSE: Nanos = Nanos::from_millis(20);
+/// How often the partner looks whether a drive is to be tried again.
+const LOOK: Nanos = Nanos::from_millis(100);
 
 /// See the header of this file.
 pub struct Partner {
     io: Io,
-    paths: RefCell<Vec<String>>,
-    twins: RefCell<BTreeMap<TwinId, Twin>>,
+    drives: Rc<Drives>,
     side: RefCell<Side>,
     /// The term of which this head accepts writes; it decides that elsewhere.
     accepts: Cell<Option<Term>>,
@@ -44,48 +43,56 @@ pub struct Partner {
     serial: Cell<u64>,
     ended: Notify,
     under_way_bytes: Cell<usize>,
-    /// Connections for which drives are being opened.
-    opening: Cell<usize>,
+    /// Drives that had been opened when the owner was told of them.
+    told: Cell<u64>,
 }
 
 impl Partner {
     /// With the drives at these paths, of which those that have a record are twins.
     pub fn new(io: &Io, paths: Vec<String>) -> Rc<Partner> {
-        Rc::new(Partner {
+        let partner = Rc::new(Partner {
             io: io.clone(),
-            paths: RefCell::new(paths),
-            twins: RefCell::default(),
+            drives: Drives::new(io, paths),
             side: RefCell::default(),
             accepts: Cell::default(),
             serving: RefCell::default(),
             serial: Cell::default(),
             ended: Notify::new(io),
             under_way_bytes: Cell::default(),
-            opening: Cell::default(),
-        })
+            told: Cell::default(),
+        });
+        io.spawn(partner.clone().keep_opening());
+        partner
+    }
+
+    /// For ever: tries the drives that are not open. When one is, the owner is to ask anew: its connection is ended.
+    async fn keep_opening(self: Rc<Self>) {
+        loop {
+            let _either = race(self.drives.change(), self.io.sleep(LOOK)).await;
+            self.drives.open_missing(false);
+            if self.serving.borrow().is_some() && self.told.get() != self.drives.openings() {
+                self.close_connection();
+            }
+        }
     }
 
     pub(crate) fn paths(&self) -> Vec<String> {
-        self.paths.borrow().clone()
+        self.drives.paths()
     }
 
-    /// From now on these are the drives of this head.
+    /// From now on these are drives of this head, too.
     pub(crate) fn set_paths(&self, paths: Vec<String>) {
-        *self.paths.borrow_mut() = paths;
+        self.drives.add_paths(paths);
     }
 
     /// The twins that are open.
     pub(crate) fn offered(&self) -> Vec<OfferedDrive> {
-        let offered = |twin: &Twin| OfferedDrive {
-            path: twin.path.clone(),
-            bytes: twin.bytes,
-            twin: Some(twin.record.twin.0),
-        };
-        self.twins.borrow().values().map(offered).collect()
+        self.drives.offered()
     }
 
     /// From now on writes of this term are accepted, and of no other.
     pub fn accept(&self, term: Option<Term>) {
+        self.drives.set_partner(term.is_some());
         if self.accepts.replace(term) != term {
             self.close_connection();
         }
@@ -102,38 +109,24 @@ impl Partner {
     pub async fn hand_back(&self) {
         self.accept(None);
         self.close_connection();
-        while !self.side.borrow().is_quiet() || self.opening.get() > 0 {
+        while !self.side.borrow().is_quiet() {
             self.ended.wait().await;
         }
-        let twins = std::mem::take(&mut *self.twins.borrow_mut());
-        for twin in twins.into_values() {
-            let _gone_already = self.io.drive_close(twin.handle).await;
+        while self.drives.is_opening() {
+            self.drives.change().await;
         }
+        self.drives.close_all().await;
     }
 
-    /// Opens the drives that are not open. Those that cannot be had now are tried again with the next connection.
+    /// Opens the drives that are not open. Those that are late are announced when they are there.
     async fn open_drives(&self) {
-        for path in &self.paths() {
-            if self.twins.borrow().values().any(|twin| twin.path == *path) {
-                continue;
+        self.drives.open_missing(true);
+        let all = async {
+            while self.drives.is_opening() {
+                self.drives.change().await;
             }
-            let Ok((handle, info)) = self.io.drive_open(path, true).await else { continue };
-            match record::read(&self.io, handle).await {
-                // unless this head takes over meanwhile
-                Ok(Some(record)) if self.opens(&record) => {
-                    let bytes = info.size_bytes.min(record::end_bytes(&record));
-                    let twin = Twin { path: path.clone(), handle, bytes, record };
-                    self.twins.borrow_mut().insert(twin.record.twin, twin);
-                }
-                _ => {
-                    let _gone_already = self.io.drive_close(handle).await;
-                }
-            }
-        }
-    }
-
-    fn opens(&self, record: &Record) -> bool {
-        self.accepts.get().is_some() && !self.twins.borrow().contains_key(&record.twin)
+        };
+        let _either = race(all, self.io.sleep(OPEN_TIME)).await;
     }
 
     /// The owner has opened a connection for drives.
@@ -158,10 +151,11 @@ impl Partner {
 
     /// How a drive is, as far as its owner needs to know.
     fn news(&self, wanted: &WantedTwin) -> TwinNews {
-        match self.twins.borrow().get(&wanted.twin) {
-            Some(twin) if twin.bytes >= wanted.bytes => TwinNews::There(Some(twin.record.clone())),
-            _ => TwinNews::Absent,
-        }
+        let there = |twin: &mut Twin| {
+            let (opening, record) = (twin.opening, Some(twin.record.clone()));
+            (twin.bytes >= wanted.bytes).then_some(TwinNews::There { opening, record })
+        };
+        self.drives.with(wanted.twin, there).flatten().unwrap_or(TwinNews::Absent)
     }
 }
 
@@ -208,10 +202,7 @@ impl Served {
         if !partner.is_serving(&self.wire) {
             partner.close_connection();
         }
-        partner.opening.set(partner.opening.get() + 1);
         partner.open_drives().await;
-        partner.opening.set(partner.opening.get() - 1);
-        partner.ended.notify();
         // another connection may have asked meanwhile, or the head decided otherwise
         if serial != partner.serial.get() || partner.accepts.get() != Some(term) {
             self.say(&Answer::Busy);
@@ -223,6 +214,7 @@ impl Served {
         }
         *partner.serving.borrow_mut() = Some(self.wire.clone());
         self.term.set(Some(term));
+        partner.told.set(partner.drives.openings());
         for wanted in &drives {
             self.say(&Answer::Twin { twin: wanted.twin, state: partner.news(wanted) });
         }
@@ -235,7 +227,10 @@ impl Served {
         self.partner.is_serving(&self.wire) && self.partner.side.borrow_mut().begin(term).is_ok()
     }
 
-    fn ends(&self, request: RequestId, result: Result<(), IoError>) {
+    fn ends(&self, request: RequestId, twin: TwinId, handle: DriveHandle, result: Result<(), IoError>) {
+        if result.is_err() {
+            self.partner.drives.on_failed(twin, handle);
+        }
         self.partner.side.borrow_mut().ended();
         self.partner.ended.notify();
         self.say(&Answer::Ended { request, result });
@@ -250,13 +245,14 @@ impl Served {
         data: &[u8],
     ) {
         let partner = self.partner.clone();
-        let place = partner.twins.borrow().get(&twin).map(|twin| (twin.handle, twin.bytes));
         let block = BLOCK_BYTES as u64;
         let is_aligned = offset_bytes.is_multiple_of(block) && (data.len() as u64).is_multiple_of(block);
-        let Some((handle, bytes)) = place.filter(|_| is_aligned && offset_bytes >= RECORD_BYTES as u64)
-        else {
+        if !is_aligned || offset_bytes < RECORD_BYTES as u64 {
             self.wire.close();
             return;
+        }
+        let Some((handle, bytes)) = partner.drives.with(twin, |twin| (twin.handle, twin.bytes)) else {
+            return self.lacks_it(request);
         };
         if offset_bytes + data.len() as u64 > bytes || !self.begins() {
             self.wire.close();
@@ -272,22 +268,29 @@ impl Served {
             let result = writing.await;
             partner.under_way_bytes.set(partner.under_way_bytes.get() - length);
             self.wire.receives(partner.has_room());
-            self.ends(request, result);
+            self.ends(request, twin, handle, result);
         });
+    }
+
+    /// A drive that has failed is not there until it was opened again.
+    fn lacks_it(&self, request: RequestId) {
+        self.say(&Answer::Ended { request, result: Err(IoError::Gone) });
     }
 
     fn flush(self: Rc<Self>, request: RequestId, twin: TwinId) {
         let partner = self.partner.clone();
-        let handle = partner.twins.borrow().get(&twin).map(|twin| twin.handle);
-        let Some(handle) = handle.filter(|_| self.begins()) else {
+        let Some(handle) = partner.drives.with(twin, |twin| twin.handle) else {
+            return self.lacks_it(request);
+        };
+        if !self.begins() {
             self.wire.close();
             return;
-        };
+        }
         let flushing = partner.io.drive_flush(handle);
         let io = partner.io.clone();
         io.spawn(async move {
             let result = flushing.await;
-            self.ends(request, result);
+            self.ends(request, twin, handle, result);
         });
     }
 
@@ -297,18 +300,36 @@ impl Served {
             return;
         }
         let partner = &self.partner;
-        let next = partner.twins.borrow().get(&twin).map(|twin| {
+        let next = partner.drives.with(twin, |twin| {
             let marked = Bits::empty(twin.record.marked.end());
             let generation = twin.record.generation + 1;
             (twin.handle, Record { generation, synchrony, marked, ..twin.record.clone() })
         });
-        if let Some((handle, record)) = next
-            && record::write(&partner.io, handle, &record).await.is_ok()
-            && let Some(twin) = partner.twins.borrow_mut().get_mut(&twin)
-        {
-            twin.record = record;
+        if let Some((handle, record)) = next {
+            match self.write_record(twin, handle, &record).await {
+                Ok(()) => drop(partner.drives.with(twin, |twin| twin.record = record)),
+                Err(_) => partner.drives.on_failed(twin, handle),
+            }
         }
         partner.side.borrow_mut().ended();
         partner.ended.notify();
+    }
+
+    /// Tries more than once: a drive without the newest synchrony is copied as a whole.
+    async fn write_record(&self, twin: TwinId, handle: DriveHandle, record: &Record) -> Result<(), IoError> {
+        let partner = &self.partner;
+        let mut result = record::write(&partner.io, handle, record).await;
+        for _ in 1..RECORD_TRIES {
+            if result.is_ok() {
+                break;
+            }
+            partner.io.sleep(RECORD_PAUSE).await;
+            // something else may have failed meanwhile
+            if partner.drives.with(twin, |twin| twin.handle) != Some(handle) {
+                return Err(IoError::Gone);
+            }
+            result = record::write(&partner.io, handle, record).await;
+        }
+        result
     }
 }

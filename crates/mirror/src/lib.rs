@@ -10,7 +10,7 @@
 //! | `twin` | a drive and its twin |
 //! | `order` | what the owner's side wants done |
 //! | `request` | a request that the owner's side has been given |
-//! | `owner` | the owner's side: writes to both, copies what the partner lacks |
+//! | `owner` | the owner's side: writes to both; `copying`: what the partner lacks |
 //! | `side` | the partner's side: takes writes of one term |
 //! | `tests` | single cases (`cases`); two sides (`world`) with drives that have caches (`drives`), a connection, power cuts and takeovers, from seeds, and what these must have met (`met`) |
 

@@ -13,7 +13,8 @@
 //!   17  Write         request (8), twin (16), offset in bytes (8), flags (8): 1 durable; then the data
 //!   18  Flush         request (8), twin (16)
 //!   19  Synchrony     synchrony (16), number of drives (8), for each: twin (16)
-//!   32  Twin          twin (16), state (8): 0 absent, 1 there without a record, 2 with one; then the record (8 KiB)
+//!   32  Twin          twin (16), state (8): 0 absent, 1 there without a record, 2 with one; if it is there, which opening it was (8);
+//!                     then the record (8 KiB)
 //!   33  Opened        nothing: every twin was named before
 //!   34  Busy          nothing: what came over an earlier connection is still at work; ask again
 //!   35  Refused       term that is accepted (8), 0 for none
@@ -86,7 +87,12 @@ pub enum Answer {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TwinNews {
     Absent,
-    There(Option<Record>),
+    There {
+        /// Of a start of the partner, which opening of a drive it was. If the drive has been opened again, it may have lost what was in
+        /// its cache.
+        opening: u64,
+        record: Option<Record>,
+    },
 }
 
 /// A message that makes no sense: its kind.
@@ -173,13 +179,14 @@ impl Answer {
         let kind = match self {
             Answer::Twin { twin, state } => {
                 put_id(&mut content, twin.0);
-                let (number, record) = match state {
-                    TwinNews::Absent => (0, None),
-                    TwinNews::There(None) => (1, None),
-                    TwinNews::There(Some(record)) => (2, Some(record)),
-                };
-                put(&mut content, number);
-                content.extend(record.map(Record::encode).unwrap_or_default());
+                match state {
+                    TwinNews::Absent => put(&mut content, 0),
+                    TwinNews::There { opening, record } => {
+                        put(&mut content, if record.is_some() { 2 } else { 1 });
+                        put(&mut content, *opening);
+                        content.extend(record.as_ref().map(Record::encode).unwrap_or_default());
+                    }
+                }
                 TWIN
             }
             Answer::Opened => OPENED,
@@ -254,10 +261,11 @@ fn twin(bytes: &mut Reader) -> Option<Answer> {
     let twin = TwinId(bytes.id()?);
     let state = match bytes.number()? {
         0 => TwinNews::Absent,
-        1 => TwinNews::There(None),
+        1 => TwinNews::There { opening: bytes.number()?, record: None },
         2 => {
-            let slot = bytes.rest();
-            TwinNews::There(Some(Record::decode(slot).filter(|_| slot.len() == SLOT_BYTES)?))
+            let (opening, slot) = (bytes.number()?, bytes.rest());
+            let record = Some(Record::decode(slot).filter(|_| slot.len() == SLOT_BYTES)?);
+            TwinNews::There { opening, record }
         }
         _ => return None,
     };
@@ -400,8 +408,8 @@ mod tests {
         let news = |state| Answer::Twin { twin: TwinId(3), state };
         let mut answers = vec![
             news(TwinNews::Absent),
-            news(TwinNews::There(None)),
-            news(TwinNews::There(Some(record))),
+            news(TwinNews::There { opening: 1 << 40, record: None }),
+            news(TwinNews::There { opening: 2, record: Some(record) }),
             Answer::Opened,
             Answer::Busy,
             Answer::Refused { accepts: None },

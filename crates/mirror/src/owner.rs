@@ -9,19 +9,19 @@
 //! What always holds: where the two copies may differ, the record on the own drive has a mark; a write that is done is on both
 //! drives, or the partner was declared out of sync before; a piece is not written while it is copied.
 
+mod copying;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
 use crate::message::TwinNews;
-use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
+use crate::order::{CopyId, Order, OwnDrive, RequestId};
 use crate::record::{Synchrony, TwinId};
 use crate::request::{Begun, Kind, Request};
 use crate::twin::{Twin, TwinState};
 
-/// Pieces that are copied at a time.
-const COPIES_MAX: usize = 8;
 /// So few lacking pieces are little.
 const LITTLE: u32 = 16;
 
@@ -104,6 +104,12 @@ impl Mirror {
         self.go_on();
     }
 
+    /// A drive that was removed belongs to nobody any more: nobody needs what the partner lacks of it.
+    pub fn forget(&mut self, id: TwinId) {
+        self.left_behind.remove(&id);
+        self.go_on();
+    }
+
     /// The partner is to say anew what it has.
     fn open_again(&mut self) {
         if std::mem::take(&mut self.knows_partner) {
@@ -175,7 +181,7 @@ impl Mirror {
         let Some(begun) = request.begun.as_mut().filter(|begun| begun.awaits_far) else { return };
         begun.awaits_far = false;
         if result.is_err() {
-            self.lose_twin(drive);
+            self.lose_twins(&[drive]);
         }
         self.end_if_done(id);
         self.go_on();
@@ -186,40 +192,7 @@ impl Mirror {
         if let Err(error) = result {
             let held: Vec<RequestId> =
                 self.held.iter().copied().filter(|id| self.requests[id].drive == drive).collect();
-            for id in held {
-                self.refuse(id, error);
-            }
-        }
-        self.go_on();
-    }
-
-    /// Whether a piece that was read is to be sent: the connection for which it was read still stands. Otherwise it could overwrite what
-    /// was written since.
-    pub fn wants(&self, copy: CopyId) -> bool {
-        self.copies.contains_key(&copy)
-    }
-
-    /// A piece is on the partner's drive, or could not be read or written; in the latter case the twin is out.
-    pub fn on_copied(&mut self, copy: CopyId, result: Result<(), CopyError>) {
-        let Some((drive, piece)) = self.copies.remove(&copy) else { return };
-        let twin = self.twin(drive);
-        twin.copying.remove(&piece);
-        match result {
-            Ok(()) => {
-                twin.lacking.remove(piece);
-                if twin.lacking.is_empty() && twin.state == TwinState::Filling {
-                    twin.state = TwinState::Sound;
-                    // the new drive has no record yet
-                    self.tell_synchrony();
-                    self.end_what_is_done();
-                }
-            }
-            // the partner's copy has there what it had: as little use as the own one, until the pool writes it anew
-            Err(CopyError::Own) => {
-                twin.lacking.remove(piece);
-                self.unreadable += 1;
-            }
-            Err(CopyError::Far) => self.lose_twin(drive),
+            held.into_iter().for_each(|id| self.refuse(id, error));
         }
         self.go_on();
     }
@@ -239,15 +212,14 @@ impl Mirror {
                 self.have_it_leave();
                 return false;
             }
+            self.on_partner_in_sync(twins);
             let waiting = |request: &Request| request.begun.is_some_and(|begun| begun.awaits_far);
             let again = self.requests.iter().filter(|(_, request)| waiting(request)).map(|(&id, _)| id);
             self.out.extend(again.map(|request| Order::SendAgain { request }));
             // it may not have arrived over the connection before
             self.tell_synchrony();
         } else {
-            for (drive, twin) in &mut self.twins {
-                twin.on_partner(&twins[drive]);
-            }
+            self.twins.iter_mut().for_each(|(drive, twin)| twin.on_partner(&twins[drive]));
             self.out.extend((!self.is_fit()).then_some(Order::PartnerIsUnfit));
         }
         self.knows_partner = true;
@@ -256,13 +228,21 @@ impl Mirror {
         true
     }
 
-    /// A failed twin has a new drive. What was sent to the one before must not reach it, so requests name drives by their ids.
-    pub fn refill(&mut self, drive: usize) {
-        let twin = self.twin(drive);
-        assert_eq!(twin.state, TwinState::Out, "only a twin that is out gets a new drive");
-        twin.state = TwinState::Filling;
-        twin.lacking.insert_all();
-        self.go_on();
+    /// The partner still counts. A drive that it has opened again may have lost what was in its cache: as one that has failed and is
+    /// there again, it is filled while it takes writes. What was sent to the one before does not reach it, because the connection is new.
+    fn on_partner_in_sync(&mut self, twins: &BTreeMap<usize, TwinNews>) {
+        let changed = |&(drive, twin): &(&usize, &Twin)| !twin.is_opening_of(&twins[drive]);
+        let changed: Vec<usize> = self.twins.iter().filter(changed).map(|(&drive, _)| drive).collect();
+        self.lose_twins(&changed);
+        if self.must_leave {
+            return;
+        }
+        for (drive, twin) in self.twins.iter_mut().filter(|(_, twin)| twin.state == TwinState::Out) {
+            twin.on_partner(&twins[drive]);
+            if twin.state == TwinState::Sound && !twin.lacking.is_empty() {
+                twin.state = TwinState::Filling;
+            }
+        }
     }
 
     /// What counts as done from now on. When the partner does not count any more, it may lack whatever is marked.
@@ -277,27 +257,6 @@ impl Mirror {
         }
         self.told = None;
         self.go_on();
-    }
-
-    pub fn copy(&mut self) {
-        self.is_copying = true;
-        self.told = None;
-        self.go_on();
-    }
-
-    /// The partner is gone. What was on its way to it is lacking.
-    pub fn stop_copying(&mut self) {
-        (self.is_copying, self.knows_partner) = (false, false);
-        self.copy_again();
-        self.out.push(Order::Reconnect);
-        self.go_on();
-    }
-
-    /// No piece is on its way any more.
-    fn copy_again(&mut self) {
-        for (drive, piece) in std::mem::take(&mut self.copies).into_values() {
-            self.twin(drive).copying.remove(&piece);
-        }
     }
 
     /// Nothing is to be written to this drive for a while: where both copies are durably equal, its record says so.
@@ -328,17 +287,21 @@ impl Mirror {
         self.out.push(Order::TellSynchrony { synchrony, drives });
     }
 
-    fn lose_twin(&mut self, drive: usize) {
-        let twin = self.twin(drive);
-        if twin.state == TwinState::Out {
-            return;
+    /// All at once: what waits for one of them is not done if too many are lost with it.
+    fn lose_twins(&mut self, drives: &[usize]) {
+        let is_new = |drive: &usize| self.twins[drive].state != TwinState::Out;
+        let lost: Vec<usize> = drives.iter().copied().filter(is_new).collect();
+        for &drive in &lost {
+            let twin = self.twin(drive);
+            twin.state = TwinState::Out;
+            twin.lacking.insert_all();
+            self.forget_copies(drive);
         }
-        twin.state = TwinState::Out;
-        twin.lacking.insert_all();
-        self.forget_copies(drive);
-        self.stop_waiting_for_far(|request| request.drive == drive);
-        if !self.is_fit() {
-            self.have_it_leave();
+        if !lost.is_empty() {
+            self.stop_waiting_for_far(|request| lost.contains(&request.drive));
+            if !self.is_fit() {
+                self.have_it_leave();
+            }
         }
     }
 
@@ -358,11 +321,6 @@ impl Mirror {
 
     pub fn partner_counts(&self) -> bool {
         self.rule == CommitRule::Both
-    }
-
-    fn forget_copies(&mut self, drive: usize) {
-        self.copies.retain(|_, (copied, _)| *copied != drive);
-        self.twin(drive).copying.clear();
     }
 
     fn twin(&mut self, drive: usize) -> &mut Twin {
@@ -460,27 +418,6 @@ impl Mirror {
             request.begun = Some(Begun { serial: self.serial, own: None, awaits_far: far });
             self.held.remove(&id);
             self.out.push(Order::Begin { request: id, far });
-        }
-    }
-
-    fn begin_copies(&mut self) {
-        if !self.is_copying || !self.knows_partner {
-            return;
-        }
-        for (&drive, twin) in self.twins.iter_mut().filter(|(_, twin)| twin.state != TwinState::Out) {
-            let mut from = 0;
-            while let Some(piece) = twin.lacking.next(from).filter(|_| self.copies.len() < COPIES_MAX) {
-                from = piece + 1;
-                if twin.copying.contains(&piece) || twin.is_written(piece) {
-                    continue;
-                }
-                twin.copying.insert(piece);
-                self.serial += 1;
-                let copy = CopyId(self.serial);
-                self.copies.insert(copy, (drive, piece));
-                let (offset_bytes, length_bytes) = twin.geometry.extent(piece);
-                self.out.push(Order::Copy { copy, drive, offset_bytes, length_bytes });
-            }
         }
     }
 

@@ -38,6 +38,8 @@ struct Activity {
 pub(crate) struct Twin {
     pub geometry: Geometry,
     pub state: TwinState,
+    /// Which opening of the partner's drive that is.
+    opening: Option<u64>,
     /// Pieces that the partner may lack.
     pub lacking: Bits,
     /// The newest record on the own drive, and whether a newer one is being written.
@@ -82,6 +84,7 @@ impl Twin {
         });
         let mut twin = Twin {
             state: TwinState::Sound,
+            opening: None,
             lacking: Bits::empty(geometry.pieces()),
             wanted: recorded.marked.clone(),
             may_differ: true,
@@ -174,11 +177,12 @@ impl Twin {
     /// What the partner says of its drive, on a new connection and out of sync. A drive of another synchrony, or without a record, lacks
     /// everything.
     pub fn on_partner(&mut self, news: &TwinNews) {
-        let TwinNews::There(record) = news else {
-            self.state = TwinState::Out;
+        let TwinNews::There { opening, record } = news else {
+            (self.state, self.opening) = (TwinState::Out, None);
             return;
         };
-        self.state = TwinState::Sound;
+        self.opening = Some(*opening);
+        let was_out = std::mem::replace(&mut self.state, TwinState::Sound) == TwinState::Out;
         let is_known = |record: &&Record| {
             record.twin == self.recorded.twin
                 && record.synchrony == self.synchrony
@@ -186,8 +190,23 @@ impl Twin {
                 && record.marked.end() == self.geometry.regions()
         };
         match record.as_ref().filter(is_known) {
-            Some(record) => record.marked.iter().for_each(|region| self.lacks_region(region)),
+            Some(record) => {
+                if was_out {
+                    // nothing was unmarked meanwhile
+                    self.lacking = Bits::empty(self.geometry.pieces());
+                    self.lacks_what_is_marked();
+                }
+                record.marked.iter().for_each(|region| self.lacks_region(region));
+            }
             None => self.lacking.insert_all(),
+        }
+    }
+
+    /// Whether the partner speaks of the drive that it has spoken of before.
+    pub fn is_opening_of(&self, news: &TwinNews) -> bool {
+        match news {
+            TwinNews::Absent => false,
+            TwinNews::There { opening, .. } => self.opening == Some(*opening),
         }
     }
 

@@ -42,6 +42,21 @@ impl DriveOptions {
     }
 }
 
+/// Attempts of each kind that fail from now on, and succeed when they are repeated.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Failing {
+    pub opens: u8,
+    pub reads: u8,
+    pub writes: u8,
+}
+
+/// Whether this attempt fails.
+pub(crate) fn fails(left: &mut u8) -> bool {
+    let fails = *left > 0;
+    *left = left.saturating_sub(1);
+    fails
+}
+
 pub(crate) struct Drive {
     pub(crate) options: DriveOptions,
     pub(crate) medium: Medium,
@@ -71,6 +86,8 @@ pub(crate) struct Drive {
     /// Blocks that cannot be read until they are rewritten.
     latent: BTreeSet<u64>,
     pub(crate) writes: u64,
+    /// So many of the next attempts fail, each once.
+    pub(crate) failing: Failing,
     /// It has ended inside a 4 KiB block, and takes single sectors of it.
     pub(crate) has_had_tail: bool,
 }
@@ -99,6 +116,7 @@ impl Drive {
             writer: None,
             latent: BTreeSet::new(),
             writes: 0,
+            failing: Failing::default(),
         }
     }
 
@@ -194,6 +212,11 @@ impl Drive {
             buffer.fill(0xBD);
             return Err(IoError::Media);
         }
+        if fails(&mut self.failing.reads) {
+            counts.add(FaultKind::PassingError);
+            buffer.fill(0xBD);
+            return Err(IoError::Media);
+        }
         if prng.chance(self.rates.read_error) {
             let at = first + prng.below(blocks.max(1));
             self.spoil(at, counts);
@@ -240,6 +263,11 @@ impl Drive {
             counts.add(FaultKind::NoSpace);
             self.store_part(&blocks, prng, |_, drive, block| drive.medium.is_allocated(block));
             return Err(IoError::NoSpace);
+        }
+        if fails(&mut self.failing.writes) {
+            counts.add(FaultKind::PassingError);
+            self.store_part(&blocks, prng, |prng, _, _| prng.chance(500));
+            return Err(IoError::Media);
         }
         if prng.chance(self.rates.write_error) {
             counts.add(FaultKind::WriteError);

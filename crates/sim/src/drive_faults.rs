@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use base::{BLOCK_BYTES, Nanos};
 
-use crate::drive::{Drive, DriveNumber};
+use crate::drive::{Drive, DriveNumber, Failing};
 use crate::fault::{FaultKind, FaultRates};
 use crate::medium::{Medium, Mood};
 use crate::world::{EventKind, Inner, World};
@@ -150,6 +150,14 @@ impl World {
     /// How long operations of the drive take, at least and at most.
     pub fn set_latency(&self, drive: DriveNumber, least: Nanos, most: Nanos) {
         self.0.borrow_mut().drives[drive.0 as usize].latency = (least, most);
+    }
+
+    /// So many of the drive's next attempts of each kind fail; none any more if these are zero.
+    pub fn fail_next(&self, drive: DriveNumber, failing: Failing) {
+        let mut inner = self.0.borrow_mut();
+        let now = inner.now;
+        inner.drives[drive.0 as usize].failing = failing;
+        inner.trace.line(now, || format!("the next attempts of drive {} fail: {failing:?}", drive.0));
     }
 
     /// The file system below a file drive is full, or has space again.

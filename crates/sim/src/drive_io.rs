@@ -7,7 +7,7 @@ use base::Nanos;
 use bytes::Bytes;
 use env::{DriveHandle, IoError, Operation, Outcome};
 
-use crate::drive::{Drive, DriveNumber, write_blocks};
+use crate::drive::{Drive, DriveNumber, fails, write_blocks};
 use crate::fault::FaultKind;
 use crate::medium::{Mood, SECTOR_BYTES};
 use crate::world::{EventKind, Handle, InFlight, Inner, ProcessId};
@@ -171,6 +171,10 @@ impl Inner {
             return Outcome::Failed(IoError::NotFound);
         };
         let drive = &mut self.drives[index];
+        if fails(&mut drive.failing.opens) {
+            self.counts.add(FaultKind::PassingError);
+            return Outcome::Failed(IoError::Busy);
+        }
         if writable {
             if drive.writer.is_some() {
                 return Outcome::Failed(IoError::Busy);

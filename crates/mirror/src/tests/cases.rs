@@ -28,6 +28,10 @@ fn mirror_of(records: Vec<Option<Record>>, tolerated: usize) -> Mirror {
     mirror
 }
 
+fn there(record: Option<&Record>) -> TwinNews {
+    TwinNews::There { opening: 1, record: record.cloned() }
+}
+
 fn news(twins: &[TwinNews]) -> BTreeMap<usize, TwinNews> {
     twins.iter().cloned().enumerate().collect()
 }
@@ -45,7 +49,7 @@ fn in_sync(tolerated: usize) -> Mirror {
     let mut mirror = mirror_of(vec![Some(record.clone()); 3], tolerated);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
-    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(Some(record.clone())))), true);
+    mirror.on_partner(&news(&[(); 3].map(|()| there(Some(&record)))), true);
     assert!(mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
     mirror.set_rule(CommitRule::Both);
     assert_eq!(mirror.take_orders(), [Order::Tell(StoreEvent::Covered)]);
@@ -139,6 +143,23 @@ fn a_partner_that_became_unfit_while_the_register_was_asked_must_leave_all_the_s
 }
 
 #[test]
+fn a_drive_that_the_partner_has_opened_again_does_not_count() {
+    let opened = |drives: [u64; 3]| {
+        let twins = drives.map(|opening| TwinNews::There { opening, record: None });
+        news(&twins)
+    };
+    let mut mirror = in_sync(0);
+    mirror.on_partner(&opened([1, 1, 1]), true);
+    assert!(!mirror.take_orders().contains(&Order::PartnerIsUnfit));
+    mirror.on_partner(&opened([1, 2, 1]), true);
+    assert!(mirror.take_orders().contains(&Order::PartnerIsUnfit), "its cache may be lost");
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&opened([1, 2, 1]), true);
+    assert_eq!(mirror.twin_state(1), TwinState::Sound);
+}
+
+#[test]
 fn a_new_drive_is_filled_while_writes_go_to_it() {
     let mut mirror = in_sync(1);
     mirror.write(RequestId(1), 0, (0, 4096), true);
@@ -146,7 +167,9 @@ fn a_new_drive_is_filled_while_writes_go_to_it() {
     mirror.on_far(RequestId(1), Err(IoError::Gone));
     mirror.on_own(RequestId(1), Ok(()));
     mirror.take_orders();
-    mirror.refill(0);
+    let again = TwinNews::There { opening: 2, record: None };
+    mirror.on_partner(&news(&[again, there(None), there(None)]), true);
+    assert_eq!([0, 1].map(|drive| mirror.twin_state(drive)), [TwinState::Filling, TwinState::Sound]);
     let mut copied = 0;
     loop {
         let orders = records(&mut mirror);
@@ -159,8 +182,9 @@ fn a_new_drive_is_filled_while_writes_go_to_it() {
                     copied += length_bytes;
                     mirror.on_copied(copy, Ok(()));
                 }
-                Order::TellSynchrony { .. } => {
-                    assert_eq!(copied, 512 * KIB, "when the new drive has everything")
+                Order::TellSynchrony { drives, .. } => {
+                    let has_all = copied == 512 * KIB;
+                    assert_eq!(drives.contains(&0), has_all, "when the new drive has everything")
                 }
                 other => panic!("{other:?}"),
             }
@@ -184,9 +208,8 @@ fn a_partner_of_another_synchrony_lacks_everything() {
         marked: crate::Bits::empty(8),
     };
     let same = Record { synchrony: Synchrony(10), ..other.clone() };
-    let there = |record: &Record| TwinNews::There(Some(record.clone()));
     mirror.copy();
-    mirror.on_partner(&news(&[there(&same), there(&other), TwinNews::There(None)]), false);
+    mirror.on_partner(&news(&[there(Some(&same)), there(Some(&other)), there(None)]), false);
     assert_eq!(mirror.lacking_bytes(), 2 * 512 * KIB, "the one with an older record, and the one without");
 }
 
@@ -196,7 +219,7 @@ fn a_piece_that_was_read_for_an_old_connection_is_not_wanted() {
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
     let pieces = |mirror: &mut Mirror| {
-        mirror.on_partner(&news(&[TwinNews::There(None)]), true);
+        mirror.on_partner(&news(&[there(None)]), true);
         let copy = |order| match order {
             Order::Copy { copy, .. } => Some(copy),
             _ => None,
@@ -229,14 +252,14 @@ fn a_drive_that_is_added_is_asked_for_and_one_that_is_removed_is_forgotten() {
     let mut mirror = in_sync(1);
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
-    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    mirror.on_partner(&news(&[(); 3].map(|()| there(None))), true);
     mirror.take_orders();
     let lacking = mirror.lacking_bytes();
     mirror.add(3, own(None));
     assert_eq!(mirror.take_orders(), [Order::Reconnect], "what it has of this drive is not known");
-    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::There(None))), true);
+    mirror.on_partner(&news(&[(); 3].map(|()| there(None))), true);
     assert_eq!(mirror.take_orders(), [Order::Reconnect], "it was asked before the drive was added");
-    mirror.on_partner(&news(&[(); 4].map(|()| TwinNews::There(None))), true);
+    mirror.on_partner(&news(&[(); 4].map(|()| there(None))), true);
     let copies =
         |orders: Vec<Order>| orders.iter().filter(|order| matches!(order, Order::Copy { .. })).count();
     assert_eq!(copies(mirror.take_orders()), 8);
@@ -257,7 +280,7 @@ fn an_owner_that_closes_its_drives_does_not_forget_what_the_partner_lacks() {
     mirror.set_rule(CommitRule::Own);
     mirror.copy();
     let lacks_all = |mirror: &mut Mirror, drives: std::ops::Range<usize>| {
-        let twins: Vec<TwinNews> = drives.map(|_| TwinNews::There(None)).collect();
+        let twins: Vec<TwinNews> = drives.map(|_| there(None)).collect();
         mirror.on_partner(&news(&twins), true);
         mirror.take_orders();
     };
@@ -281,4 +304,33 @@ fn a_drive_that_is_added_in_sync_makes_the_partner_leave_and_waits_for_that() {
     assert_eq!(mirror.take_orders(), [], "it waits");
     mirror.set_rule(CommitRule::Own);
     assert!(mirror.take_orders().contains(&Order::Done { request, result: Ok(()) }));
+}
+
+#[test]
+fn what_the_partner_lacks_of_a_drive_that_has_left_its_pool_does_not_count() {
+    let mut mirror = in_sync(0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    let lacks_the_first = |drives: std::ops::Range<usize>| {
+        let twins = drives.map(|drive| if drive == 0 { TwinNews::Absent } else { there(None) });
+        twins.enumerate().collect::<BTreeMap<usize, TwinNews>>()
+    };
+    mirror.on_partner(&lacks_the_first(0..3), true);
+    let id = mirror.id(0).expect("it is there");
+    mirror.remove(0);
+    let covered = |mirror: &mut Mirror| {
+        for _ in 0..100 {
+            for order in mirror.take_orders() {
+                match order {
+                    Order::Copy { copy, .. } => mirror.on_copied(copy, Ok(())),
+                    Order::Tell(StoreEvent::NearlyCopied) => return true,
+                    _ => {}
+                }
+            }
+        }
+        false
+    };
+    assert!(!covered(&mut mirror), "the pool may be closed in order, and the partner lacks this drive");
+    mirror.forget(id);
+    assert!(covered(&mut mirror));
 }

@@ -59,3 +59,16 @@ impl Drive {
         self.records.iter().flatten().max_by_key(|record| record.generation).cloned()
     }
 }
+
+/// Where two drives of one synchrony differ, one of them has a mark; regions have so many blocks.
+pub fn check_marks(one: &Drive, other: &Drive, region_blocks: u64) {
+    let (Some(record), Some(others)) = (one.record(), other.record()) else { return };
+    if record.synchrony != others.synchrony {
+        return;
+    }
+    for block in (0..one.durable.len()).filter(|&block| one.durable(block) != other.durable(block)) {
+        let region = (block as u64 / region_blocks) as u32;
+        let is_marked = record.marked.has(region) || others.marked.has(region);
+        assert!(is_marked, "block {block} differs without a mark");
+    }
+}

@@ -14,6 +14,8 @@ pub struct Met {
     pub failed_drives: u32,
     pub takeovers_without_a_drive: u32,
     pub returned_drives: u32,
+    /// Drives that were filled while the partner counted.
+    pub filled_drives: u32,
     /// The register heard late that the partner must leave.
     pub late_leaves: u32,
     /// The owner ends before it knows that the partner has started anew.
@@ -32,6 +34,7 @@ impl Met {
         self.partner_restarts += other.partner_restarts;
         self.failed_drives += other.failed_drives;
         self.returned_drives += other.returned_drives;
+        self.filled_drives += other.filled_drives;
         self.late_leaves += other.late_leaves;
         self.takeovers_after_a_restart += other.takeovers_after_a_restart;
         self.takeovers_without_a_drive += other.takeovers_without_a_drive;
@@ -49,6 +52,7 @@ impl Met {
             self.partner_restarts,
             self.failed_drives,
             self.returned_drives,
+            self.filled_drives,
             self.takeovers_without_a_drive,
             self.late_leaves,
             self.takeovers_after_a_restart,

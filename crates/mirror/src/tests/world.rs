@@ -8,7 +8,7 @@ use base::prng::Prng;
 use env::IoError;
 use pair::{CommitRule, StoreEvent};
 
-use super::drives::Drive;
+use super::drives::{Drive, check_marks};
 use super::met::Met;
 use crate::geometry::Geometry;
 use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
@@ -87,6 +87,10 @@ pub struct World {
     answers: Vec<(Far, bool)>,
     /// Drives of the partner that have failed.
     failed: [bool; DRIVES],
+    /// How often each was opened.
+    openings: [u64; DRIVES],
+    /// What of that the owner knows.
+    known_openings: [u64; DRIVES],
     is_connected: bool,
     /// The partner is unfit, and the register does not know yet.
     must_leave: bool,
@@ -117,6 +121,8 @@ impl World {
             far_work: Vec::new(),
             answers: Vec::new(),
             failed: [false; DRIVES],
+            openings: [1; DRIVES],
+            known_openings: [0; DRIVES],
             is_connected: false,
             must_leave: false,
             far_done: BTreeSet::new(),
@@ -137,12 +143,17 @@ impl World {
         let troubles_permille = self.prng.between(2, 30) as u32;
         for _ in 0..steps {
             if self.prng.chance(troubles_permille) {
-                match self.prng.below(8) {
+                match self.prng.below(9) {
                     0 => self.lose_owner(),
                     1 => self.restart_partner(),
                     2 => self.fail_drive(),
                     3 => self.replace_drives(),
                     4 => self.return_drives(),
+                    5 => {
+                        // gone and back before anything is sent to it
+                        self.fail_drive();
+                        self.return_drives();
+                    }
                     _ => self.cut(),
                 }
                 self.follow_orders();
@@ -454,7 +465,9 @@ impl World {
         let counts = self.phase == Phase::InSync && self.seen_start == self.starts;
         for drive in 0..DRIVES {
             let (own, far) = (&self.sides[self.owner][drive], &self.sides[partner][drive]);
-            let is_sound = !self.failed[drive] && self.mirror.twin_state(drive) == TwinState::Sound;
+            let is_known = self.known_openings[drive] == self.openings[drive];
+            let is_sound =
+                is_known && !self.failed[drive] && self.mirror.twin_state(drive) == TwinState::Sound;
             for block in 0..BLOCKS {
                 let (acknowledged, durable) = (self.acknowledged[drive][block], self.durable[drive][block]);
                 assert!(
@@ -467,21 +480,8 @@ impl World {
                 }
             }
             if !self.failed[drive] {
-                self.check_marks(drive);
+                check_marks(&self.sides[0][drive], &self.sides[1][drive], REGION_BLOCKS);
             }
-        }
-    }
-
-    fn check_marks(&self, drive: usize) {
-        let [a, b] = [&self.sides[0][drive], &self.sides[1][drive]];
-        let (Some(one), Some(other)) = (a.record(), b.record()) else { return };
-        if one.synchrony != other.synchrony {
-            return;
-        }
-        for block in (0..BLOCKS).filter(|&block| a.durable(block) != b.durable(block)) {
-            let region = (block as u64 / REGION_BLOCKS) as u32;
-            let is_marked = one.marked.has(region) || other.marked.has(region);
-            assert!(is_marked, "{drive}.{block} differs without a mark");
         }
     }
 }

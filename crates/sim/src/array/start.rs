@@ -20,7 +20,7 @@ use crate::world::ProcessId;
 const ARRAY: u16 = 0;
 
 /// By then some head owns the array: heads are started again within a second, and wait half a second.
-const OWNER_TIME: base::Nanos = base::Nanos::from_secs(10);
+const OWNER_TIME: base::Nanos = base::Nanos::from_secs(30);
 
 /// An array that was started: its process, the way in, and what became of its start.
 pub type Running = (ProcessId, ToArray, Started);

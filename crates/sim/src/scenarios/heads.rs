@@ -20,7 +20,7 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 15] = [
+const MET: [&str; 20] = [
     "two heads: in sync",
     "two heads: a takeover",
     "two heads: a handover begun",
@@ -36,6 +36,11 @@ const MET: [&str; 15] = [
     "two heads: heads cut off from each other",
     "two heads: a head cut off from the register",
     "two heads: answers held back",
+    "two heads: an array that did not start",
+    "two heads: a shard that hung",
+    "two heads: a partner's drive that answers nothing",
+    "two heads: a partner's drive that fails once",
+    "two heads: a partner's drive that goes and returns",
 ];
 const RUNS: u64 = 3;
 const RUNS_MAX: u64 = 30;

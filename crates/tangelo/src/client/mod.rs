@@ -116,12 +116,9 @@ async fn answer(command: &cli::Command, global: &Global) -> Result<Shown, Failur
         cli::Command::Pool(pool @ (cli::Pool::Rename(_) | cli::Pool::Delete { .. })) => {
             names::pool(pool, server).await
         }
-        cli::Command::Pool(pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_))) => {
-            upkeep::pool(pool, server).await
-        }
-        cli::Command::Pool(cli::Pool::Convert { name, change, .. }) => {
-            upkeep::convert(name, change, server).await
-        }
+        cli::Command::Pool(
+            pool @ (cli::Pool::Scrub { .. } | cli::Pool::Set(_) | cli::Pool::Convert { .. }),
+        ) => upkeep::pool(pool, server).await,
         cli::Command::Pool(cli::Pool::List) => Ok(show(server.get::<PoolList>("/v1/pools").await?)),
         cli::Command::Pool(cli::Pool::Create(create)) => {
             let pool = new_pool(create, server)?;

@@ -48,11 +48,6 @@ pub(super) async fn drive(drive: &cli::Drive, server: &Server) -> Result<Shown, 
     }
 }
 
-pub(super) async fn convert(name: &str, change: &cli::Change, server: &Server) -> Result<Shown, Failure> {
-    let path = format!("/v1/pools/{}/convert", path_piece(name));
-    changed(server.post(&change_path(&path, change), &()).await?)
-}
-
 pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Failure> {
     let of_pool = |pool: &str, what: &str| format!("/v1/pools/{}/{what}", path_piece(pool));
     match pool {
@@ -67,6 +62,9 @@ pub(super) async fn pool(pool: &cli::Pool, server: &Server) -> Result<Shown, Fai
         cli::Pool::Set(set) => {
             let settings = NewSettings::from_values(set.defaults, set.settings.0);
             changed(server.post(&change_path(&of_pool(&set.name, "settings"), &set.change), &settings).await?)
+        }
+        cli::Pool::Convert { name, change, .. } => {
+            changed(server.post(&change_path(&of_pool(name, "convert"), change), &()).await?)
         }
         other => unreachable!("{other:?} is carried out elsewhere"),
     }

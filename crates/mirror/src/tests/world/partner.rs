@@ -1,5 +1,7 @@
 //! The partner of the world: its drives, the connection to it, and what goes wrong there.
 
+use std::collections::BTreeMap;
+
 use pair::Term;
 
 use super::{BLOCK_BYTES, BLOCKS, DRIVES, Far, Phase, Request, World, apply, geometry, id};
@@ -68,30 +70,31 @@ impl World {
         self.failed[drive] = true;
     }
 
-    /// Failed drives are there again, as they were. The owner hears of it when the partner comes back out of sync.
+    /// Failed drives are there again, as they were but for their caches. The partner opens them anew, and ends the connection.
     pub(super) fn return_drives(&mut self) {
         let partner = self.partner();
-        for drive in 0..DRIVES {
-            if self.failed[drive] && self.mirror.twin_state(drive) == TwinState::Out {
-                self.met.returned_drives += 1;
-                self.failed[drive] = false;
-                self.sides[partner][drive].lose_power(&mut self.prng);
-                self.forget_requests_to(drive);
-            }
+        for drive in (0..DRIVES).filter(|&drive| self.failed[drive]).collect::<Vec<_>>() {
+            self.met.returned_drives += 1;
+            self.sides[partner][drive].lose_power(&mut self.prng);
+            self.open_again(drive);
         }
     }
 
-    /// Failed drives are replaced by blank ones. The owner fills them if it knows that they had failed.
+    /// Failed drives are replaced by blank ones, likewise.
     pub(super) fn replace_drives(&mut self) {
         let partner = self.partner();
         for drive in 0..DRIVES {
             if self.mirror.twin_state(drive) == TwinState::Out {
-                self.failed[drive] = false;
                 self.sides[partner][drive] = Drive::new(BLOCKS);
-                self.forget_requests_to(drive);
-                self.mirror.refill(drive);
+                self.open_again(drive);
             }
         }
+    }
+
+    fn open_again(&mut self, drive: usize) {
+        (self.failed[drive], self.openings[drive]) = (false, self.openings[drive] + 1);
+        self.forget_requests_to(drive);
+        self.disconnect();
     }
 
     /// Requests name the drive that they are for: those to the one before do not reach the new one.
@@ -126,12 +129,23 @@ impl World {
         let partner = &self.sides[self.partner()];
         let says = |(drive, failed): (&Drive, &bool)| match failed {
             true => TwinNews::Absent,
-            false => TwinNews::There(drive.record()),
+            false => TwinNews::There { opening: 0, record: drive.record() },
         };
-        let records = partner.iter().zip(&self.failed).map(says).enumerate().collect();
+        let mut records: BTreeMap<usize, TwinNews> =
+            partner.iter().zip(&self.failed).map(says).enumerate().collect();
+        for (index, news) in &mut records {
+            if let TwinNews::There { opening, .. } = news {
+                *opening = self.openings[*index];
+            }
+        }
+        let is_out = |drive| self.mirror.twin_state(drive) == TwinState::Out;
+        let was_out: Vec<usize> = (0..DRIVES).filter(|&drive| is_out(drive)).collect();
         if self.mirror.on_partner(&records, is_same_start) {
             self.seen_start = self.starts;
+            self.known_openings = self.openings;
         }
+        let is_filled = |&&drive: &&usize| self.mirror.twin_state(drive) == TwinState::Filling;
+        self.met.filled_drives += was_out.iter().filter(is_filled).count() as u32;
         let bytes = self.mirror.lacking_bytes();
         self.met.partial_copies += u32::from(bytes > 0 && bytes < BLOCKS as u64 * BLOCK_BYTES);
     }

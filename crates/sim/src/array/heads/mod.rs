@@ -7,6 +7,7 @@
 
 mod register;
 mod seat;
+mod trouble;
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -18,8 +19,8 @@ use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
 use env::{Env, Operation};
 use heads::{
-    HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit,
-    RunningHead, Surroundings, is_of_engine, make_twin,
+    HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Patience,
+    Permit, RunningHead, Surroundings, is_of_engine, make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
 use pair::{LinkKey, Reads, Register, Relation, RoleName, Start, Term, Timing};
@@ -27,7 +28,7 @@ use task::Io;
 
 use super::engine_shard::ArrayEnv;
 use crate::counts::counted;
-use crate::drive::{DriveNumber, DriveOptions};
+use crate::drive::{DriveNumber, DriveOptions, Failing};
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
 use crate::process::{Simulation, Turn};
@@ -44,6 +45,9 @@ const ADDRESSES: [&str; 2] = ["10.0.0.1:3261", "10.0.0.2:3261"];
 const PORTALS: [&str; 2] = [super::bench::PORTAL, "10.0.0.2:3260"];
 /// The longest that a head, a connection or the way to the register is away: twice as long as a partner waits.
 const TROUBLE_NS_MAX: u64 = 1_000_000_000;
+/// How long the heads wait for what hangs.
+const PATIENCE: Patience =
+    Patience { hand_back: Nanos::from_millis(1_500), shard: Nanos::from_millis(1_500) };
 
 counted! {
     /// What runs of two heads have met.
@@ -63,6 +67,11 @@ counted! {
         Cut = "heads cut off from each other",
         RegisterAway = "a head cut off from the register",
         NotPermitted = "answers held back",
+        ArrayDidNotStart = "an array that did not start",
+        ShardHung = "a shard that hung",
+        DriveStuck = "a partner's drive that answers nothing",
+        DriveFailedOnce = "a partner's drive that fails once",
+        DriveWent = "a partner's drive that goes and returns",
     }
 }
 
@@ -78,6 +87,8 @@ struct Life {
     identity: Identity,
     /// The term of its array.
     term: Option<Term>,
+    /// Since when it owns an array that was not started.
+    owns_since: Option<Nanos>,
 }
 
 /// A head's own shard, as it takes its turns in the simulated world.
@@ -138,6 +149,12 @@ pub struct TwoHeads {
     lost_power: bool,
     /// Something was sent to hosts without a permit.
     unpermitted: Rc<Cell<bool>>,
+    /// Something happens to the partner's drives: in every other run.
+    twins_fail: bool,
+    /// A process that must have ended by then.
+    must_end: Option<(ProcessId, Nanos)>,
+    /// The owner dies when this drive is written to, until then.
+    doomed: Option<(DriveNumber, Nanos)>,
     /// Nothing more happens that could make another head the owner.
     calm: bool,
     prng: Prng,
@@ -175,7 +192,10 @@ impl TwoHeads {
             made: false,
             lost_power: false,
             unpermitted: Rc::default(),
+            must_end: None,
+            doomed: None,
             calm: false,
+            twins_fail: prng.chance(500),
             prng: world.fork_prng(),
         }
     }
@@ -199,6 +219,8 @@ impl TwoHeads {
         if calm {
             self.register.heal();
             self.world.heal_network();
+            let drives = self.numbers.iter().flatten();
+            drives.for_each(|&drive| self.world.fail_next(drive, Failing::default()));
             simulation.run_for(Nanos(2 * TROUBLE_NS_MAX));
         }
     }
@@ -250,6 +272,7 @@ impl TwoHeads {
                 return Ok(Some(self.own(head, term, rule)));
             }
         }
+        self.follow_hangs()?;
         self.check_permits().map(|()| None)
     }
 
@@ -288,6 +311,7 @@ impl TwoHeads {
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
         let mut own = environments.pop().expect("the head's is the last");
         let (permit, wishes) = (Permit::default(), Rc::<Wishes>::default());
+        wishes.start_fails.set(!self.calm && self.prng.chance(60));
         let seat = |io: &Io| -> Box<dyn Surroundings> {
             let outgoing = Rc::new(Outgoing::new(outside.clone()));
             io.spawn(outgoing.clone().keep_sending(io.clone()));
@@ -311,17 +335,29 @@ impl TwoHeads {
         };
         let shard = HeadShard::start(&mut own, options, permit.clone(), seat);
         let running = shard.running().clone();
+        running.set_patience(PATIENCE);
         let turns = HeadTurns { environment: own, shard, armed: None };
         simulation.attach(process, self.shards, Rc::new(RefCell::new(turns)));
         self.world.nudge(process, self.shards);
-        let term = None;
-        self.lives[head] =
-            Some(Life { process, outside, environments, running, permit, wishes, identity, term });
+        let (term, owns_since) = (None, None);
+        self.lives[head] = Some(Life {
+            process,
+            outside,
+            environments,
+            running,
+            permit,
+            wishes,
+            identity,
+            term,
+            owns_since,
+        });
     }
 
     /// The worlds of the shards of an array that this head has ordered.
     fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
         self.owner = head;
+        // its faults were those of a partner
+        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, Failing::default()));
         let life = self.lives[head].as_mut().expect("it has just ordered this");
         life.term = Some(term);
         let mut options = Some(MirrorOptions {
@@ -368,48 +404,6 @@ impl TwoHeads {
             self.register.cut_off(self.owner, Nanos(TROUBLE_NS_MAX));
         }
         begun
-    }
-
-    /// Something happens to a head, to what connects them, or to the way to the register.
-    pub fn inject(&mut self, prng: &mut Prng) {
-        let mut time = Nanos(prng.skewed(1_000_000, TROUBLE_NS_MAX));
-        let mut head = prng.index(2);
-        let mut what = prng.below(if self.calm { 8 } else { 12 });
-        if !self.calm && self.register.content().in_sync && prng.chance(300) {
-            // long enough for a takeover while the owner is there
-            time = Nanos(prng.between(TROUBLE_NS_MAX / 2, TROUBLE_NS_MAX));
-            (head, what) = (self.owner, 8);
-        }
-        match what {
-            0..6 => drop(self.world.reset_some_connection()),
-            6..8 => self.end_partner(prng),
-            8 => {
-                Seen::HeadHung.seen();
-                if let Some(life) = &self.lives[head] {
-                    (0..=self.shards).for_each(|shard| self.world.hold_up(life.process, shard, time));
-                }
-            }
-            9..11 => {
-                Seen::Cut.seen();
-                self.world.cut_network(MACHINES[0], MACHINES[1], time);
-            }
-            _ => {
-                Seen::RegisterAway.seen();
-                self.register.cut_off(head, time);
-            }
-        }
-    }
-
-    fn end_partner(&mut self, prng: &mut Prng) {
-        let Some(life) = &self.lives[1 - self.owner] else { return };
-        self.world.kill(life.process);
-        if prng.chance(500) {
-            Seen::PartnerKilled.seen();
-        } else {
-            Seen::PartnerLostPower.seen();
-            self.world.lose_caches(MACHINES[1 - self.owner]);
-            self.lost_power = true;
-        }
     }
 
     /// What is not as it should be long after the last trouble.

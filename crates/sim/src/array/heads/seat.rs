@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use api::Command;
 use base::{Nanos, ShardId};
 use engine::ShardMessage;
-use heads::{HeadMail, Mail, Surroundings};
+use heads::{Ending, HeadMail, Mail, Surroundings};
 use pair::{CommitRule, Decision, Question, Term};
 use task::Io;
 
@@ -28,6 +28,8 @@ pub struct Wishes {
     pub array: Cell<Option<(Term, CommitRule)>>,
     /// Set when it has.
     pub is_started: Arc<AtomicBool>,
+    /// The array cannot be started.
+    pub start_fails: Cell<bool>,
     /// The process is to end.
     pub end: Cell<bool>,
 }
@@ -91,8 +93,11 @@ impl Surroundings for Seat {
     }
 
     fn start_array(&self, term: Term, rule: CommitRule) {
-        self.wishes.array.set(Some((term, rule)));
         let (io, own, outgoing) = (self.io.clone(), self.own, self.outgoing.clone());
+        if self.wishes.start_fails.get() {
+            return outgoing.push(own, Mail::Head(HeadMail::Failed(term)));
+        }
+        self.wishes.array.set(Some((term, rule)));
         let is_started = self.wishes.is_started.clone();
         self.io.spawn(async move {
             while !is_started.load(Ordering::Relaxed) {
@@ -119,6 +124,16 @@ impl Surroundings for Seat {
 
     fn end(&self) {
         self.wishes.end.set(true);
+    }
+
+    fn note_ending(&self, why: Ending) {
+        self.world.note(|| format!("head {} ends: {why:?}", self.head));
+        match why {
+            Ending::ArrayDidNotStart => Seen::ArrayDidNotStart.seen(),
+            // too seldom to be met by each run of the scenario
+            Ending::DrivesNotHandedBack => {}
+            Ending::ShardHangs(_) => Seen::ShardHung.seen(),
+        }
     }
 
     fn note(&self, decision: Decision) {

@@ -58,7 +58,7 @@ pub async fn run(
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
                     twins::make_remembered(&head.config.state_dir, &threads.head).await;
-                    let own = Own { head: &head, file: &file, array: &array, keeper: &keeper, ending };
+                    let own = Own { head: &head, file: &file, array: &array, keeper: &keeper };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
                     own.start_array(&mut threads, term, rule, saved, follower, newest_event)?;
                 }
@@ -97,7 +97,6 @@ struct Own<'a> {
     file: &'a PairFile,
     array: &'a Arc<PairArray>,
     keeper: &'a Keeper,
-    ending: &'a Ending,
 }
 
 impl Own<'_> {
@@ -140,7 +139,7 @@ impl Own<'_> {
         threads.start_array(options, parameters);
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
-        let (head, ending) = (threads.head.clone(), self.ending.clone());
+        let head = threads.head.clone();
         tokio::spawn(async move {
             match is_started.await {
                 Ok(Ok(())) => {
@@ -149,11 +148,11 @@ impl Own<'_> {
                 }
                 Ok(Err(error)) => {
                     tracing::error!("the array does not start: {error}");
-                    ending.now();
+                    head.send(Mail::Head(HeadMail::Failed(term))).await;
                 }
                 Err(_) => {
                     tracing::error!("the shards ended before they had started");
-                    ending.now();
+                    head.send(Mail::Head(HeadMail::Failed(term))).await;
                 }
             }
         });

@@ -55,6 +55,22 @@ impl Surroundings for Seat {
         self.wish(Wish::Note(decision));
     }
 
+    fn note_ending(&self, why: heads::Ending) {
+        match why {
+            heads::Ending::ArrayDidNotStart => {
+                tracing::error!("this head cannot start the array: it ends, and starts again")
+            }
+            heads::Ending::DrivesNotHandedBack => {
+                tracing::error!(
+                    "what the earlier owner wrote to this head's drives does not end: this head ends, and starts again"
+                );
+            }
+            heads::Ending::ShardHangs(shard) => {
+                tracing::error!("shard {shard} does not answer: this head ends, and starts again");
+            }
+        }
+    }
+
     fn show(&self, view: HeadView) {
         self.wish(Wish::Show(view));
     }

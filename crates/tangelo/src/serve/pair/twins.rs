@@ -18,7 +18,7 @@ use super::array::refused;
 use super::threads::HeadMailbox;
 
 /// How long a start waits for the other head, if a pool is to be converted.
-const PARTNER_TIME: Duration = Duration::from_secs(10);
+const PARTNER_TIME: Duration = Duration::from_secs(3);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Has the head make twins.

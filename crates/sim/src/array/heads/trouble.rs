@@ -1,0 +1,130 @@
+//! What goes wrong with two heads: with their processes, with what connects them, with the register, and with the partner's drives.
+
+use base::Nanos;
+use pair::RoleName;
+
+use super::{MACHINES, Seen, TROUBLE_NS_MAX, TwoHeads};
+use crate::drive::Failing;
+use crate::prng::Prng;
+
+/// By then a head that cannot go on has ended: it waits for less than two seconds, and may stand still for one.
+const HANG: Nanos = Nanos::from_secs(4);
+
+impl TwoHeads {
+    /// Something happens to a head, to what connects them, or to the way to the register.
+    pub fn inject(&mut self, prng: &mut Prng) {
+        let mut time = Nanos(prng.skewed(1_000_000, TROUBLE_NS_MAX));
+        let mut head = prng.index(2);
+        let most = if self.twins_fail { 16 } else { 14 };
+        let mut what = prng.below(if self.calm { 8 } else { most });
+        if !self.calm && self.register.content().in_sync && prng.chance(300) {
+            // long enough for a takeover while the owner is there
+            time = Nanos(prng.between(TROUBLE_NS_MAX / 2, TROUBLE_NS_MAX));
+            (head, what) = (self.owner, 8);
+        }
+        match what {
+            0..6 => drop(self.world.reset_some_connection()),
+            6..8 => self.end_partner(prng),
+            8 => {
+                Seen::HeadHung.seen();
+                self.must_end = None;
+                if let Some(life) = &self.lives[head] {
+                    (0..=self.shards).for_each(|shard| self.world.hold_up(life.process, shard, time));
+                }
+            }
+            9..11 => {
+                Seen::Cut.seen();
+                self.world.cut_network(MACHINES[0], MACHINES[1], time);
+            }
+            11 => {
+                Seen::RegisterAway.seen();
+                self.register.cut_off(head, time);
+            }
+            12 => self.hang_a_shard(prng),
+            13 => self.hang_what_is_sent(prng),
+            _ => self.trouble_a_twin(prng, time),
+        }
+    }
+
+    /// A shard of the array hangs, while its head's own thread goes on: that must end it.
+    fn hang_a_shard(&mut self, prng: &mut Prng) {
+        let Some(life) = self.lives[self.owner].as_ref().filter(|life| life.term.is_some()) else { return };
+        if self.must_end.is_none() && prng.chance(300) {
+            let shard = prng.index(usize::from(self.shards)) as u16;
+            self.world.hold_up(life.process, shard, Nanos(HANG.0 * 2));
+            self.must_end = Some((life.process, self.world.now() + HANG));
+        }
+    }
+
+    /// A drive of the partner hangs, and the owner dies when something that it has sent is on its way to this drive.
+    fn hang_what_is_sent(&mut self, prng: &mut Prng) {
+        if self.register.content().in_sync {
+            let drive = *prng.pick(&self.numbers[1 - self.owner]);
+            self.world.stick(drive, Nanos(HANG.0 * 2));
+            self.doomed = Some((drive, self.world.now() + Nanos::from_millis(200)));
+        }
+    }
+
+    /// To be called between any two events: an owner dies when the time has come, and what must have ended has ended.
+    pub(super) fn follow_hangs(&mut self) -> Result<(), String> {
+        self.register.arrive();
+        let now = self.world.now();
+        if let Some((drive, until)) = self.doomed {
+            let dies = self.world.is_written_to(drive);
+            if let Some(life) = self.lives[self.owner].as_ref().filter(|_| dies) {
+                self.world.kill(life.process);
+            }
+            self.doomed = self.doomed.filter(|_| !dies && now < until);
+        }
+        if let Some((process, by)) = self.must_end {
+            if !self.world.is_alive(process) {
+                self.must_end = None;
+            } else if now > by {
+                return Err("a shard hangs, and its head goes on".to_owned());
+            }
+        }
+        for life in self.lives.iter_mut().flatten() {
+            let waits = life.running.role() == RoleName::Owner && life.term.is_none();
+            life.owns_since = life.owns_since.or(Some(now)).filter(|_| waits);
+            if life.owns_since.is_some_and(|since| now > since + HANG) {
+                return Err("a head owns the array and does not start it".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Something passes that happens to a drive of the partner.
+    fn trouble_a_twin(&mut self, prng: &mut Prng, time: Nanos) {
+        let drive = *prng.pick(&self.numbers[1 - self.owner]);
+        match prng.below(4) {
+            0 => {
+                Seen::DriveStuck.seen();
+                self.world.stick(drive, time);
+            }
+            // one that may be needed at once does not go
+            1 if !self.register.content().in_sync => {
+                Seen::DriveWent.seen();
+                self.lost_power = true;
+                self.world.vanish(drive, Some(Nanos(time.0 / 4)), false);
+            }
+            _ => {
+                Seen::DriveFailedOnce.seen();
+                let mut draw = || prng.below(3) as u8;
+                let failing = Failing { opens: draw(), reads: draw(), writes: draw() };
+                self.world.fail_next(drive, failing);
+            }
+        }
+    }
+
+    fn end_partner(&mut self, prng: &mut Prng) {
+        let Some(life) = &self.lives[1 - self.owner] else { return };
+        self.world.kill(life.process);
+        if prng.chance(500) {
+            Seen::PartnerKilled.seen();
+        } else {
+            Seen::PartnerLostPower.seen();
+            self.world.lose_caches(MACHINES[1 - self.owner]);
+            self.lost_power = true;
+        }
+    }
+}
