@@ -43,7 +43,7 @@ const MET: [&str; 20] = [
     "two heads: a partner's drive that goes and returns",
 ];
 const RUNS: u64 = 3;
-const RUNS_MAX: u64 = 30;
+const RUNS_MAX: u64 = 60;
 
 fn plan(seed: u64) -> Plan {
     let mut plan = plain_plan(Protection::ALL[seed as usize % 5], 4, 600);

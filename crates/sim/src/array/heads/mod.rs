@@ -149,7 +149,7 @@ pub struct TwoHeads {
     lost_power: bool,
     /// Something was sent to hosts without a permit.
     unpermitted: Rc<Cell<bool>>,
-    /// Something happens to the partner's drives: in every other run.
+    /// Something happens to the partner's drives, and shards hang: in every other run.
     twins_fail: bool,
     /// A process that must have ended by then.
     must_end: Option<(ProcessId, Nanos)>,
@@ -399,7 +399,7 @@ impl TwoHeads {
         let Some(life) = &self.lives[self.owner] else { return false };
         let begun = life.running.hand_over().is_ok();
         self.world.nudge(life.process, self.shards);
-        if begun && !self.calm && self.prng.chance(400) {
+        if begun && !self.calm && self.prng.chance(800) {
             // too long: it is given up
             self.register.cut_off(self.owner, Nanos(TROUBLE_NS_MAX));
         }

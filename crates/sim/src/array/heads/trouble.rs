@@ -15,7 +15,7 @@ impl TwoHeads {
     pub fn inject(&mut self, prng: &mut Prng) {
         let mut time = Nanos(prng.skewed(1_000_000, TROUBLE_NS_MAX));
         let mut head = prng.index(2);
-        let most = if self.twins_fail { 16 } else { 14 };
+        let most = if self.twins_fail { 16 } else { 12 };
         let mut what = prng.below(if self.calm { 8 } else { most });
         if !self.calm && self.register.content().in_sync && prng.chance(300) {
             // long enough for a takeover while the owner is there
@@ -49,7 +49,7 @@ impl TwoHeads {
     /// A shard of the array hangs, while its head's own thread goes on: that must end it.
     fn hang_a_shard(&mut self, prng: &mut Prng) {
         let Some(life) = self.lives[self.owner].as_ref().filter(|life| life.term.is_some()) else { return };
-        if self.must_end.is_none() && prng.chance(300) {
+        if self.must_end.is_none() && prng.chance(200) {
             let shard = prng.index(usize::from(self.shards)) as u16;
             self.world.hold_up(life.process, shard, Nanos(HANG.0 * 2));
             self.must_end = Some((life.process, self.world.now() + HANG));
