@@ -6,6 +6,14 @@
 
 pair_nodes="a b w c"
 
+# Network namespaces need root. Who is not gets a user namespace, with a /run of its own, in which the script begins anew. The script has
+# put its path and its arguments into `self`.
+if [ "$(id -u)" -ne 0 ]; then
+    exec unshare --user --map-root-user --net --mount "${self[@]}"
+fi
+read -r _ pair_outer_id _ </proc/self/uid_map
+[ "$pair_outer_id" = 0 ] || mount -t tmpfs tmpfs /run
+
 pair_address() {
     case $1 in
     a) echo 10.77.0.1 ;;

@@ -148,6 +148,7 @@ fn conformance(tally: &mut Tally) {
         "libiscsi-suite",
         "api",
         "register",
+        "pair",
         "bad-luck",
         "drive-life",
         "ext4-through-crashes",
