@@ -7,11 +7,12 @@
 
 vm_image=${vm_image:-$target/vm}
 # Debian packages (and +modules of the kernel) beside those that every machine has, its memory in MiB, more arguments for
-# QEMU, and programs that are put into its /usr/bin: set before this is sourced.
+# QEMU, programs that are put into its /usr/bin, and what QEMU is started by, such as `ip netns exec NAME`: set before this is sourced.
 vm_packages=("${vm_packages[@]}")
 vm_memory=${vm_memory:-1024}
 vm_arguments=("${vm_arguments[@]}")
 vm_programs=("${vm_programs[@]}")
+vm_prefix=("${vm_prefix[@]}")
 vm_dir=""
 # Software emulation on a busy machine: longer than anything takes.
 vm_patience_seconds=${VM_PATIENCE:-900}
@@ -50,7 +51,7 @@ vm_boot() {
             -device "virtserialport,chardev=agent$n,name=agent$n")
     done
     arguments+=("${vm_arguments[@]}")
-    setsid nice -n "${VM_NICE:-5}" qemu-system-x86_64 "${arguments[@]}" >"$vm_dir/qemu.log" 2>&1 </dev/null &
+    setsid nice -n "${VM_NICE:-5}" "${vm_prefix[@]}" qemu-system-x86_64 "${arguments[@]}" >"$vm_dir/qemu.log" 2>&1 </dev/null &
     echo $! >"$vm_dir/qemu-pid"
     disown
     # Read and write, so that opening waits for nobody.
