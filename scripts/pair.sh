@@ -211,19 +211,18 @@ pair_report() {
     done
 }
 
-# pair_equal DRIVES: both sides hold the same behind the records, block by block. Both heads stand still meanwhile: one that stops in order
+# pair_equal DRIVE...: both sides hold the same behind the records, block by block. Both heads stand still meanwhile: one that stops in order
 # would leave the other one to write alone. They are no use afterwards. A write may be on its way when they are stopped, so it is tried
 # a few times.
 pair_equal() {
-    local try n
+    local try n differ
     for try in 1 2 3; do
         pair_in_sync 60 || return 1
         pair_signal "$(pair_owner)" STOP
         pair_signal "$(pair_other "$(pair_stopped)")" STOP
-        for n in $(seq "$1"); do
-            cmp -i 16384 "$pair_dir/a/drive-$n.img" "$pair_dir/b/drive-$n.img" || break
-            [ "$n" != "$1" ] || return 0
-        done
+        differ=false
+        for n in "$@"; do cmp -i 16384 "$pair_dir/a/drive-$n.img" "$pair_dir/b/drive-$n.img" || differ=true; done
+        $differ || return 0
         pair_signal a CONT
         pair_signal b CONT
         sleep 1

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use base::Nanos;
 use engine::{Shard, ShardMessage, StartParameters};
 use env::Env;
 use heads::{
@@ -19,6 +20,8 @@ use super::super::{Failure, Prepared, cannot_start, cores, memory};
 use super::Ending;
 use super::seat::{Seat, Wish};
 
+/// For stopping the array in order before a handover: checkpoints of all pools. Hosts wait meanwhile.
+const HANDOVER_TIME: Nanos = Nanos::from_secs(3);
 /// After a mailbox was full.
 const AGAIN_AFTER: Duration = Duration::from_millis(2);
 
@@ -95,7 +98,7 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
         identity: identity.clone(),
         address,
         partner: partner.clone(),
-        timing: Timing::default(),
+        timing: Timing { handover: HANDOVER_TIME, ..Timing::default() },
         reads: Reads::Leased,
         drives: prepared.drives.iter().map(|drive| drive.path.clone()).collect(),
     };
