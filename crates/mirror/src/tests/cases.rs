@@ -334,3 +334,30 @@ fn what_the_partner_lacks_of_a_drive_that_has_left_its_pool_does_not_count() {
     mirror.forget(id);
     assert!(covered(&mut mirror));
 }
+
+#[test]
+fn what_is_stored_on_a_drive_without_a_twin_keeps_the_partner_out() {
+    let mut mirror = in_sync(1);
+    mirror.take_orders();
+    mirror.set_stores_alone(true);
+    assert!(mirror.partner_counts(), "until it has left");
+    assert!(mirror.take_orders().contains(&Order::PartnerIsUnfit));
+    mirror.set_rule(CommitRule::Own);
+    assert!(!mirror.partner_counts());
+    mirror.copy();
+    let nearly = Order::Tell(StoreEvent::NearlyCopied);
+    let sound = [(); 3].map(|()| there(None));
+    mirror.on_partner(&news(&sound), true);
+    assert!(!mirror.take_orders().contains(&nearly));
+    mirror.set_stores_alone(false);
+    assert!(!mirror.take_orders().contains(&Order::PartnerIsUnfit), "said once");
+}
+
+#[test]
+fn without_any_drive_there_is_nothing_to_be_in_sync_with() {
+    let mut mirror = mirror_of(vec![], 0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&news(&[]), true);
+    assert!(!mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
+}
