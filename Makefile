@@ -14,12 +14,13 @@ demo-pair:
 test:
 	@scripts/run-tests
 
-# Side by side in twenty minutes or so: Tangelo, Debian's tgt, raw drives, the TCP echo floor; what snapshots and clones cost, and pools
-# beside their own drives.
+# Side by side in twenty minutes or so: Tangelo, Debian's tgt, raw drives, the TCP echo floor; what snapshots and clones cost, pools
+# beside their own drives, and two heads beside one.
 bench:
 	@scripts/run-bench
 	@scripts/run-copies-bench --rounds 3 --seconds 2
 	@scripts/run-pool-bench --rounds 3 --seconds 1
+	@scripts/run-pair-bench --rounds 3 --seconds 2
 	@cargo bench -q -p engine --bench turns
 
 # How nearly full pools bear random overwrites for a long time: an hour and a half.

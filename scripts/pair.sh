@@ -115,6 +115,12 @@ pair_release() { rm -f "$pair_dir/$1/hold"; }
 # etcd ends with its supervisor.
 pair_kill_member() { kill -KILL "$(cat "$pair_dir/$1/member")"; }
 
+# Its server is gone: daemon, member of etcd, and what would start them again.
+pair_lose() {
+    local file
+    for file in keeper pid member; do kill -KILL "$(cat "$pair_dir/$1/$file")"; done
+}
+
 # pair_cut NODE NODE: each drops what is for the other, and nobody is told. pair_heal ends that.
 pair_cut() {
     pair_exec "$1" ip route add blackhole "$(pair_address "$2")/32"

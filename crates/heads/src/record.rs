@@ -23,9 +23,9 @@ pub(crate) async fn read(io: &Io, drive: DriveHandle) -> Result<Option<Record>, 
     result.map(|()| Record::newest(&slots))
 }
 
-/// Whether a drive that begins so is one of two twins.
-pub fn is_twin(start: &[u8; RECORD_BYTES]) -> bool {
-    Record::newest(start).is_some()
+/// Which twin a drive is that begins so.
+pub fn twin_of(start: &[u8; RECORD_BYTES]) -> Option<TwinId> {
+    Record::newest(start).map(|record| record.twin)
 }
 
 /// Writes a record durably.

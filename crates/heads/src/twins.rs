@@ -98,11 +98,12 @@ pub struct TwinsWish {
     pub dry_run: bool,
 }
 
-/// A drive of the owner that is to have a twin.
-struct Size {
-    path: String,
-    bytes: u64,
-    twin: Option<TwinId>,
+/// A drive of the owner that is to have a twin; `twin`: which it had.
+#[derive(Clone, Debug)]
+pub struct InUse {
+    pub path: String,
+    pub bytes: u64,
+    pub twin: Option<TwinId>,
 }
 
 /// A drive of the owner, opened, as long as it becomes a twin.
@@ -129,14 +130,15 @@ impl RunningHead {
         result
     }
 
-    /// Which drives of the partner would become the twins of drives that are in use here; with their sizes.
-    pub async fn plan_twins(self: Rc<Self>, drives: Vec<(String, u64)>) -> Result<Vec<Pairing>, TwinsError> {
+    /// Which drives of the partner would become the twins of drives that are in use here. Those whose twin is there are left out.
+    pub async fn plan_twins(self: Rc<Self>, drives: Vec<InUse>) -> Result<Vec<Pairing>, TwinsError> {
         let talk = Talk::begin(&self).await.ok_or(TwinsError::Unreachable)?;
         let offered = talk.offered().await;
         talk.wire.close();
-        let sizes: Vec<Size> =
-            drives.into_iter().map(|(path, bytes)| Size { path, bytes, twin: None }).collect();
-        choose(&sizes, &offered?)
+        let offered = offered?;
+        let mut sizes = drives;
+        sizes.retain(|drive| !drive.twin.is_some_and(|twin| is_offered(&offered, twin)));
+        choose(&sizes, &offered)
     }
 
     async fn pair_up(
@@ -159,7 +161,7 @@ impl RunningHead {
                 what.map_or(Ok(()), |what| Err(holds(what)))?;
             }
         }
-        let sizes: Vec<Size> = own.iter().map(Own::size).collect();
+        let sizes: Vec<InUse> = own.iter().map(Own::in_use).collect();
         let pairings = choose(&sizes, &offered)?;
         for (drive, pairing) in own.iter().zip(&pairings) {
             let is_made = drive.twin.is_some_and(|twin| is_offered(&offered, twin));
@@ -252,8 +254,8 @@ impl RunningHead {
 }
 
 impl Own {
-    fn size(&self) -> Size {
-        Size { path: self.path.clone(), bytes: self.info.size_bytes, twin: self.twin }
+    fn in_use(&self) -> InUse {
+        InUse { path: self.path.clone(), bytes: self.info.size_bytes, twin: self.twin }
     }
 }
 
@@ -262,10 +264,10 @@ fn is_offered(offered: &[OfferedDrive], twin: TwinId) -> bool {
 }
 
 /// For each drive its twin, if it has one, or the smallest free drive that is as large.
-fn choose(own: &[Size], offered: &[OfferedDrive]) -> Result<Vec<Pairing>, TwinsError> {
+fn choose(own: &[InUse], offered: &[OfferedDrive]) -> Result<Vec<Pairing>, TwinsError> {
     let mut free: Vec<&OfferedDrive> = offered.iter().filter(|drive| drive.twin.is_none()).collect();
     free.sort_by_key(|drive| drive.bytes);
-    let pair = |drive: &Size| {
+    let pair = |drive: &InUse| {
         let bytes = drive.bytes;
         let there = drive.twin.and_then(|twin| offered.iter().find(|other| other.twin == Some(twin.0)));
         let place = free.iter().position(|other| other.bytes >= bytes);
@@ -395,8 +397,8 @@ impl fmt::Display for TwinsError {
 mod tests {
     use super::*;
 
-    fn own(path: &str, bytes: u64, twin: Option<u128>) -> Size {
-        Size { path: path.to_owned(), bytes, twin: twin.map(TwinId) }
+    fn own(path: &str, bytes: u64, twin: Option<u128>) -> InUse {
+        InUse { path: path.to_owned(), bytes, twin: twin.map(TwinId) }
     }
 
     fn offered(path: &str, bytes: u64, twin: Option<u128>) -> OfferedDrive {

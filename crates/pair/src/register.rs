@@ -115,6 +115,12 @@ impl Register {
         Register { in_sync: true, ..self.next(self.owner) }
     }
 
+    /// Another head takes the place of the partner, which is gone. It holds nothing yet.
+    pub fn replaced(&self, partner: HeadId) -> Register {
+        assert!(!self.in_sync, "a partner in sync could take over meanwhile");
+        Register { partner, ..self.next(self.owner) }
+    }
+
     /// The owner makes its partner the owner. Both stay in sync.
     pub fn handed_over(&self) -> Register {
         assert!(self.in_sync, "an array is handed over to a partner in sync");
@@ -217,6 +223,10 @@ mod tests {
         assert_eq!((joined.left().in_sync, joined.left().term), (false, Term(3)));
         assert_eq!((joined.restarted().in_sync, joined.restarted().term), (false, Term(4)));
         assert_eq!(joined.confirmed(), Register { revision: Revision(3), ..joined });
+        let other = HeadId(12);
+        let replaced = joined.left().replaced(other);
+        assert_eq!((replaced.owner, replaced.partner, replaced.term), (A, other, Term(3)));
+        assert!(!replaced.in_sync && replaced.other(B).is_none());
     }
 
     #[test]

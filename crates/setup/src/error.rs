@@ -65,7 +65,11 @@ pub enum SetupError {
     /// A change may have been carried out.
     #[error("etcd does not do it: {why}")]
     Etcd { why: String },
-    #[error("the register cannot be made: {0}")]
+    #[error("this head does not own the array; give the command on the head that does")]
+    NotTheOwner,
+    #[error("the other head is there, and in sync; it cannot be replaced. Stop it first if it is to go")]
+    PartnerInSync,
+    #[error("the register: {0}")]
     Register(ClientError),
     #[error(
         "etcd has the register of another pair of heads: {owner} and {partner}; look whose etcd it is before anything else"

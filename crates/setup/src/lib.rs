@@ -20,6 +20,7 @@
 //! | `membership` | which member is which server; votes and the leader |
 //! | `pair_file` | `pair.json`: what a head knows of its pair |
 //! | `ports` | an address, and the four ports that are used there |
+//! | `replace` | another server takes the place of the other head |
 //! | `refusal` | why the door does not let somebody in |
 //! | `tls` | TLS of the door |
 //! | `token` | what an administrator carries to the server that joins |
@@ -41,6 +42,7 @@ mod membership;
 mod pair_file;
 mod ports;
 mod refusal;
+mod replace;
 mod tls;
 mod token;
 
@@ -54,6 +56,7 @@ pub use membership::{Leader, answering, lead_by_witness, members};
 pub use pair_file::{Keys, PAIR_FILE_VERSION, PairFile};
 pub use ports::{ADDRESSES_MAX, PORT_DEFAULT, Ports, PortsError};
 pub use refusal::Refusal;
+pub use replace::replace;
 pub use token::{Purpose, Token, TokenError};
 
 /// Random bytes of the system.

@@ -79,6 +79,10 @@ pub(crate) async fn check_place(
             }
             continue;
         }
+        // it may have been in sync: another head of the same id could take over with old data
+        if purpose == Purpose::Head && member.has_started() && !member.is_learner {
+            return Err(Refusal::HasHead { member: member.name.clone() });
+        }
         let Some(address) = member.client() else { continue };
         if cluster.answers(&address).await {
             return Err(Refusal::MemberLives { member: member.name.clone(), address });
@@ -129,6 +133,20 @@ pub(crate) async fn enroll(
         (name.as_str(), member.peer_urls.as_slice())
     });
     Ok(initial_cluster(named))
+}
+
+/// Removes the member of a head that is gone for good.
+pub(crate) async fn remove_head(cluster: &Cluster, head: HeadId) -> Result<(), SetupError> {
+    let end = Instant::now() + CHANGE_TIME_MAX;
+    loop {
+        let listed = cluster.list().await?;
+        let Some(member) = listed.iter().find(|member| member.name == head_name(head)) else { return Ok(()) };
+        match cluster.remove(&member.id).await {
+            Ok(()) => return Ok(()),
+            Err(why) if Instant::now() > end => return Err(why),
+            Err(_) => sleep(CHANGE_PAUSE).await,
+        }
+    }
 }
 
 /// Removes the members that a new one takes the place of.

@@ -38,6 +38,10 @@ pub enum Refusal {
     )]
     MemberLives { member: String, address: String },
     #[error(
+        "the array has its second head already, {member}; if that one is gone for good, `tangelo pair replace` on the owner makes room and prints a token"
+    )]
+    HasHead { member: String },
+    #[error(
         "{member} has not finished joining; wait until its etcd runs, or let it join again with another token. Then make another token for this server"
     )]
     JoinPending { member: String },

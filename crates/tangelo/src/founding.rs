@@ -20,6 +20,7 @@ pub fn pair(pair: &Pair, out: &mut dyn Write) -> ExitCode {
             Pair::Create(listen) => create(listen),
             Pair::Token { purpose, place } => token(*purpose, place),
             Pair::Join { token, listen } => join(token, listen),
+            Pair::Replace(place) => replace(place),
             Pair::Status | Pair::Handover => unreachable!("a daemon is asked"),
         },
         out,
@@ -103,6 +104,15 @@ fn token(purpose: Joiner, place: &Place) -> Text {
         Joiner::Witness => Purpose::Witness,
     };
     Ok(join_line(&setup::new_token(&state_dir(place)?, purpose).map_err(words)?))
+}
+
+fn replace(place: &Place) -> Text {
+    let state_dir = state_dir(place)?;
+    let token = wait_for(async move { setup::replace(&state_dir).await.map_err(words) })?;
+    Ok(format!(
+        "The earlier head is not part of the array any more. To go on, start this one again:\n\n    systemctl restart tangelo\n\non the new server:\n\n{}\nthen, for each pool: tangelo pool convert POOL --across-heads\n",
+        join_line(&token)
+    ))
 }
 
 fn read_token(text: &str) -> Result<Token, String> {

@@ -23,6 +23,8 @@ pub enum Pair {
         #[command(flatten)]
         listen: Listen,
     },
+    /// Make room for another server in the place of the other head, which is gone for good; prints the command for it
+    Replace(Place),
     /// Tell which head owns the array, and whether the other one could take over
     Status,
     /// Have the other head own the array; hosts reach it there
@@ -32,7 +34,7 @@ pub enum Pair {
 impl Pair {
     /// Whether it is carried out here, without asking a daemon.
     pub fn is_local(&self) -> bool {
-        matches!(self, Pair::Create(_) | Pair::Token { .. } | Pair::Join { .. })
+        !matches!(self, Pair::Status | Pair::Handover)
     }
 }
 

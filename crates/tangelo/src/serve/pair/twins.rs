@@ -7,10 +7,10 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use api::{Change, Command, CommandError, CommandErrorKind, PoolStatus, Reply};
+use api::{Change, Command, CommandError, CommandErrorKind, DriveState, DriveStatus, PoolStatus, Reply};
 use base::units::size;
 use control::array::Array;
-use heads::{Pairing, TwinsError, TwinsWish, is_twin};
+use heads::{InUse, Pairing, RECORD_BYTES, TwinId, TwinsError, TwinsWish, twin_of};
 use tokio::sync::oneshot;
 
 use super::super::mailbox::EngineArray;
@@ -32,7 +32,7 @@ pub async fn make(head: &HeadMailbox, wish: TwinsWish) -> Result<Vec<Pairing>, T
     from.await.unwrap_or(Err(TwinsError::NotOwner))
 }
 
-async fn plan(head: &HeadMailbox, drives: Vec<(String, u64)>) -> Result<Vec<Pairing>, TwinsError> {
+async fn plan(head: &HeadMailbox, drives: Vec<InUse>) -> Result<Vec<Pairing>, TwinsError> {
     let (to, from) = oneshot::channel();
     head.run(move |head| {
         let planning = head.clone().plan_twins(drives);
@@ -57,50 +57,52 @@ pub async fn convert(
         let hint = "`tangelo pool list` shows what there is";
         CommandError::new(CommandErrorKind::NotFound, format!("there is no pool called \"{pool}\""), hint)
     })?;
-    let drives = drives_without_twins(found)?;
-    let pairings = plan(head, drives.clone()).await.map_err(|error| refused(&error))?;
+    let pairings = plan(head, drives_of(found)?).await.map_err(|error| refused(&error))?;
+    if pairings.is_empty() {
+        let message = format!("pool {pool} is on both heads already");
+        return Err(CommandError::new(CommandErrorKind::InUse, message, ""));
+    }
     let mut lines = vec!["start the array again, which hosts notice as a pause of about a second".to_owned()];
     lines.extend(pairings.iter().map(|pairing| {
         let bytes = size(pairing.mirrored_bytes);
         format!("make {} of the other head the twin of {}; {bytes} are copied", pairing.partners, pairing.own)
     }));
     let change = Change { dry_run, lines, hosts_affected: Vec::new(), made: None };
-    Ok((change, drives.into_iter().map(|(path, _)| path).collect()))
+    Ok((change, pairings.into_iter().map(|pairing| pairing.own).collect()))
 }
 
-/// With their sizes.
-fn drives_without_twins(pool: &PoolStatus) -> Result<Vec<(String, u64)>, CommandError> {
-    let refuse = |message: String, hint: &str| Err(CommandError::new(CommandErrorKind::InUse, message, hint));
-    let mut found = Vec::new();
-    for drive in &pool.drives {
-        if drive.state != api::DriveState::Online {
+fn drives_of(pool: &PoolStatus) -> Result<Vec<InUse>, CommandError> {
+    let drive = |drive: &DriveStatus| match drive.state {
+        DriveState::Online => {
+            let (path, twin) = (drive.path.clone(), twin_at(&drive.path));
+            Ok(InUse { path, bytes: drive.size_bytes, twin })
+        }
+        _ => {
             let message = format!("{} of pool {} is not online", drive.path, pool.name);
-            return refuse(message, "replace or remove it first: each drive of the pool gets a twin");
+            let hint = "replace or remove it first: each drive of the pool gets a twin";
+            Err(CommandError::new(CommandErrorKind::InUse, message, hint))
         }
-        if !has_record(&drive.path) {
-            found.push((drive.path.clone(), drive.size_bytes));
-        }
-    }
-    match found.is_empty() {
-        true => refuse(format!("pool {} is on both heads already", pool.name), ""),
-        false => Ok(found),
-    }
+    };
+    pool.drives.iter().map(drive).collect()
 }
 
-/// Whether a drive is one of two twins. One that cannot be read is not.
-fn has_record(path: &str) -> bool {
-    let mut start = [0; heads::RECORD_BYTES];
-    let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && is_twin(&start)
+/// Which twin the drive at this path is. One that cannot be read is none.
+fn twin_at(path: &str) -> Option<TwinId> {
+    let mut start = [0; RECORD_BYTES];
+    fs::File::open(path).and_then(|mut file| file.read_exact(&mut start)).ok()?;
+    twin_of(&start)
 }
 
 fn file(state_dir: &Path) -> PathBuf {
     state_dir.join("convert.json")
 }
 
-/// For the next start.
+/// For the next start, with what is to be done there already.
 pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError> {
-    let bytes = serde_json::to_vec(drives).expect("paths have a JSON form");
+    let earlier = fs::read(file(state_dir)).unwrap_or_default();
+    let mut all: Vec<String> = serde_json::from_slice(&earlier).unwrap_or_default();
+    all.extend(drives.iter().filter(|drive| !all.contains(drive)).cloned().collect::<Vec<_>>());
+    let bytes = serde_json::to_vec(&all).expect("paths have a JSON form");
     fs::write(file(state_dir), bytes).map_err(|error| {
         let message = format!("{}: {error}", file(state_dir).display());
         CommandError::new(CommandErrorKind::Io, message, "make room there")
@@ -110,7 +112,15 @@ pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError>
 /// At a start, before the array: makes the twins that an earlier run was asked for. Asked once: what fails is to be asked for again.
 pub async fn make_remembered(state_dir: &Path, head: &HeadMailbox) {
     let drives: Vec<String> = match fs::read(file(state_dir)) {
-        Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or_default(),
+        Ok(bytes) => match serde_json::from_slice(&bytes) {
+            Ok(drives) => drives,
+            Err(error) => {
+                return tracing::error!(
+                    "{}: {error}; give `tangelo pool convert` again",
+                    file(state_dir).display()
+                );
+            }
+        },
         Err(error) if error.kind() == ErrorKind::NotFound => return,
         Err(error) => return tracing::error!("{}: {error}", file(state_dir).display()),
     };
