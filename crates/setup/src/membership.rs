@@ -67,7 +67,9 @@ pub(crate) async fn check_place(
     purpose: Purpose,
     ports: &[Ports],
 ) -> Result<(), Refusal> {
-    let members = cluster.list().await.map_err(|error| Refusal::Etcd { why: error.to_string() })?;
+    let mut members = cluster.list().await.map_err(|error| Refusal::Etcd { why: error.to_string() })?;
+    // an address that cannot be had is said first, whatever order etcd has
+    members.sort_by_key(|member| is_for(member, pair, purpose));
     for member in &members {
         if !is_for(member, pair, purpose) {
             if let Some(ports) = ports.iter().find(|ports| has_address(member, ports)) {
