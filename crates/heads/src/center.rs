@@ -18,6 +18,7 @@ use mirror::{
 use pair::{Start, StoreEvent, StoreOrder, Term};
 use task::{Io, Notify, OneshotSender, oneshot};
 
+use crate::parts::in_parts;
 use crate::record;
 use crate::wire::{Wire, WireEnd};
 
@@ -92,10 +93,12 @@ pub(crate) struct Center {
 }
 
 impl Center {
-    pub fn new(io: &Io, tolerated: usize, report: Box<dyn Fn(Report)>) -> Rc<Center> {
+    pub fn new(io: &Io, tolerated: usize, is_whole: bool, report: Box<dyn Fn(Report)>) -> Rc<Center> {
+        let mut mirror = Mirror::new(tolerated);
+        mirror.set_whole(is_whole);
         Rc::new(Center {
             io: io.clone(),
-            mirror: RefCell::new(Mirror::new(tolerated)),
+            mirror: RefCell::new(mirror),
             requests: RefCell::default(),
             asked: RefCell::default(),
             recording: RefCell::default(),
@@ -235,6 +238,12 @@ impl Center {
                 | StoreOrder::Demote => unreachable!("the head carries it out"),
             }
         }
+        self.follow();
+    }
+
+    /// All that the array has is there.
+    pub fn on_whole(self: &Rc<Self>) {
+        self.mirror.borrow_mut().set_whole(true);
         self.follow();
     }
 
@@ -457,39 +466,5 @@ impl Center {
         }
         self.mirror.borrow_mut().on_copied(copy, Err(CopyError::Own));
         self.follow();
-    }
-}
-
-/// The data in parts of at most `most` bytes.
-fn in_parts(data: &[Bytes], most: usize) -> Vec<Vec<Bytes>> {
-    let (mut parts, mut room) = (vec![Vec::new()], most);
-    for piece in data {
-        let mut rest = piece.clone();
-        while !rest.is_empty() {
-            if room == 0 {
-                parts.push(Vec::new());
-                room = most;
-            }
-            let taken = rest.split_to(rest.len().min(room));
-            room -= taken.len();
-            parts.last_mut().expect("there is one").push(taken);
-        }
-    }
-    parts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_writes_are_cut_where_a_message_ends() {
-        let data = [Bytes::from(vec![1; 10]), Bytes::from(vec![2; 3]), Bytes::from(vec![3; 8])];
-        let lengths = |most| -> Vec<Vec<usize>> {
-            in_parts(&data, most).iter().map(|part| part.iter().map(Bytes::len).collect()).collect()
-        };
-        assert_eq!(lengths(100), [vec![10, 3, 8]]);
-        assert_eq!(lengths(8), [vec![8], vec![2, 3, 3], vec![5]]);
-        assert_eq!(in_parts(&data, 8).concat().concat(), data.concat());
     }
 }

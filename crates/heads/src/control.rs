@@ -2,6 +2,7 @@
 //! the owner makes those for drives and for twins.
 
 use std::cell::RefCell;
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base::Nanos;
@@ -35,9 +36,9 @@ pub(crate) async fn keep_dialing(head: Rc<RunningHead>) {
 }
 
 /// For ever: takes connections of the other head.
-pub(crate) async fn keep_listening(head: Rc<RunningHead>) {
+pub(crate) async fn keep_listening(head: Rc<RunningHead>, address: SocketAddr) {
     loop {
-        if let Ok((listener, _)) = head.io().listen(head.address()).await {
+        if let Ok((listener, _)) = head.io().listen(address).await {
             while let Ok((connection, _, _)) = head.io().accept(listener).await {
                 head.io().spawn(take(head.clone(), connection));
             }

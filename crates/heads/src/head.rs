@@ -78,8 +78,9 @@ pub trait Surroundings {
     fn note_ending(&self, _why: Ending) {}
     /// How the head is has changed.
     fn show(&self, _view: HeadView) {}
-    /// What a drive holds, in words; `None`: nothing. Without a way to tell, each holds something.
-    fn what_it_holds<'a>(&'a self, _io: &'a Io, _drive: DriveHandle) -> Contents<'a> {
+    /// What a drive holds, in words; `None`: nothing. `has_record`: it is a twin already, so its record does not count. Without a way to
+    /// tell, each holds something.
+    fn what_it_holds<'a>(&'a self, _io: &'a Io, _drive: DriveHandle, _has_record: bool) -> Contents<'a> {
         Box::pin(std::future::ready(Some("something unknown".to_owned())))
     }
 }
@@ -97,6 +98,8 @@ pub struct HeadView {
     pub relation: Option<Relation>,
     /// The connection for control is up.
     pub hears_the_other: bool,
+    /// What the array says may be told: no other head owns it.
+    pub answers: bool,
 }
 
 /// Why an owner ends its process by itself: the other head, or the next start, does better.
@@ -126,7 +129,7 @@ impl Default for Patience {
 pub struct HeadOptions {
     pub identity: Identity,
     /// Where this head listens for the other one.
-    pub address: SocketAddr,
+    pub addresses: Vec<SocketAddr>,
     pub partner: PartnerAddress,
     pub timing: Timing,
     pub reads: Reads,
@@ -187,7 +190,9 @@ impl RunningHead {
             has_ended: Cell::default(),
             options,
         });
-        io.spawn(control::keep_listening(running.clone()));
+        for address in &running.options.addresses {
+            io.spawn(control::keep_listening(running.clone(), *address));
+        }
         if running.options.identity.me < running.options.identity.other {
             io.spawn(control::keep_dialing(running.clone()));
         }
@@ -201,10 +206,6 @@ impl RunningHead {
 
     pub(crate) fn identity(&self) -> &Identity {
         &self.options.identity
-    }
-
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.options.address
     }
 
     pub(crate) fn partner_address(&self) -> &PartnerAddress {
@@ -235,6 +236,7 @@ impl RunningHead {
             register: self.head.borrow().register().copied(),
             relation: self.relation(),
             hears_the_other: self.control.borrow().is_some(),
+            answers: self.permit.allows(self.io.uptime()),
         };
         if self.shown.borrow().as_ref() != Some(&view) {
             *self.shown.borrow_mut() = Some(view.clone());

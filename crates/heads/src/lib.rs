@@ -17,6 +17,7 @@
 //! | `control` | its connections with the other head |
 //! | `permit` | whether answers may be sent to hosts |
 //! | `center` | the owner's mirrored drives: what `mirror` orders, carried out |
+//! | `parts` | long writes in parts that a message can hold |
 //! | `mirror_env` | the world as the engine of an owner sees it: its drives are mirrored |
 //! | `twins` | drives of the two heads become twins |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
@@ -31,6 +32,7 @@ mod head_shard;
 mod mirror_env;
 mod partner;
 mod partner_drives;
+mod parts;
 mod permit;
 mod record;
 mod twins;

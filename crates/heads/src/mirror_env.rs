@@ -50,6 +50,8 @@ pub enum Mail<M> {
     Answer,
     /// For the head itself, which runs beside the engine's shards: it is the last shard.
     Head(HeadMail),
+    /// All pools of the array are there: for shard 0.
+    Whole,
     /// To be done on the head's thread.
     Task(HeadTask),
 }
@@ -66,6 +68,8 @@ pub struct MirrorOptions {
     pub rule: CommitRule,
     /// Twins that may be out while the partner's copy can still serve.
     pub tolerated: usize,
+    /// All that the array has is there from the start. Otherwise [`Mail::Whole`] says when.
+    pub is_whole: bool,
 }
 
 /// Which drives are mirrored, and where that ends; of all shards. A drive that is longer than its twin looks as long as that.
@@ -119,7 +123,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
             let report = move |report| {
                 reports.borrow_mut().push_back((head, Mail::Head(HeadMail::Report(report))));
             };
-            let center = Center::new(executor.io(), options.tolerated, Box::new(report));
+            let center = Center::new(executor.io(), options.tolerated, options.is_whole, Box::new(report));
             center.on_order(StoreOrder::Commit(options.rule));
             let MirrorOptions { identity, partner, term, .. } = options;
             executor.io().spawn(dial::keep_open(center.clone(), identity, partner, term));
@@ -404,11 +408,12 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
                 }
                 (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
                 (Event::Message(Mail::Wait), Some(middle)) => middle.center.tell_oldest_wait(),
+                (Event::Message(Mail::Whole), Some(middle)) => middle.center.on_whole(),
                 (Event::Message(Mail::Answer), _) => {
                     let answer = Mail::Head(HeadMail::Answered(self.below.shard()));
                     self.outbox.borrow_mut().push_back((ShardId(self.below.shards() - 1), answer));
                 }
-                (Event::Message(Mail::Order(_) | Mail::Wait), None) => {
+                (Event::Message(Mail::Order(_) | Mail::Wait | Mail::Whole), None) => {
                     unreachable!("it is for shard 0")
                 }
                 (Event::Message(Mail::Head(_) | Mail::Task(_)), _) => unreachable!("it is for the head"),

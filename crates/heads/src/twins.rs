@@ -155,8 +155,9 @@ impl RunningHead {
             own.push(Own { path: path.clone(), handle, info: info.clone(), twin: None });
             let found = record::read(self.io(), handle).await.map_err(error)?;
             own.last_mut().expect("just pushed").twin = found.as_ref().map(|record| record.twin);
-            if found.is_none() && !wish.keep && !wish.force.contains(path) {
-                let what = self.surroundings().what_it_holds(self.io(), handle).await;
+            if !wish.keep && !wish.force.contains(path) {
+                let has_record = found.is_some();
+                let what = self.surroundings().what_it_holds(self.io(), handle, has_record).await;
                 let holds = |what| TwinsError::Holds { path: path.clone(), what };
                 what.map_or(Ok(()), |what| Err(holds(what)))?;
             }
@@ -223,7 +224,7 @@ impl RunningHead {
             let bytes = info.size_bytes;
             match record::read(self.io(), handle).await {
                 Ok(Some(record)) => offered.push(OfferedDrive { path, bytes, twin: Some(record.twin.0) }),
-                Ok(None) if self.surroundings().what_it_holds(self.io(), handle).await.is_none() => {
+                Ok(None) if self.surroundings().what_it_holds(self.io(), handle, false).await.is_none() => {
                     offered.push(OfferedDrive { path, bytes, twin: None });
                 }
                 Ok(None) | Err(_) => {}
@@ -239,7 +240,7 @@ impl RunningHead {
         }
         let (handle, info) =
             self.io().drive_open(&new.path, true).await.map_err(|error| error.to_string())?;
-        let result = match self.surroundings().what_it_holds(self.io(), handle).await {
+        let result = match self.surroundings().what_it_holds(self.io(), handle, false).await {
             Some(what) => Err(format!("it holds {what}")),
             None => {
                 let (twin, synchrony) = (TwinId(new.twin), new.synchrony.map(Synchrony));

@@ -40,10 +40,15 @@ impl Manager {
     }
 }
 
-/// What a drive holds, for people to read; `None`: nothing.
-pub async fn what_it_holds(io: &Io, drive: DriveHandle) -> Option<String> {
+/// What a drive holds, for people to read; `None`: nothing. Of a drive that has a record of a twin, only what pools leave counts.
+pub async fn what_it_holds(io: &Io, drive: DriveHandle, has_record: bool) -> Option<String> {
     let content = pool::probe(io, drive).await;
-    (content != Content::Blank).then(|| held(&content))
+    let is_empty = match content {
+        Content::Blank => true,
+        Content::Foreign(_) => has_record,
+        _ => false,
+    };
+    (!is_empty).then(|| held(&content))
 }
 
 /// The content of a drive, for people to read.

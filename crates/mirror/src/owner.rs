@@ -36,6 +36,8 @@ pub struct Mirror {
     left_behind: BTreeSet<TwinId>,
     /// Something is stored on a drive that has no twin.
     stores_alone: bool,
+    /// All that the array has is there: a pool that was absent at the start may hold what the partner lacks.
+    is_whole: bool,
     rule: CommitRule,
     /// The register says that the partner is in sync, by this name.
     in_sync: Option<Synchrony>,
@@ -63,6 +65,7 @@ impl Mirror {
             tolerated,
             left_behind: BTreeSet::new(),
             stores_alone: false,
+            is_whole: true,
             rule: CommitRule::Both,
             in_sync: None,
             is_copying: false,
@@ -319,6 +322,12 @@ impl Mirror {
         self.go_on();
     }
 
+    /// Whether all that the array has is there. As long as it is not, the partner cannot join; one that counts stays.
+    pub fn set_whole(&mut self, is_whole: bool) {
+        self.is_whole = is_whole;
+        self.go_on();
+    }
+
     pub fn partner_counts(&self) -> bool {
         self.rule == CommitRule::Both
     }
@@ -346,7 +355,7 @@ impl Mirror {
     }
 
     fn may_join(&self) -> bool {
-        self.is_copying && self.knows_partner && self.is_fit() && !self.twins.is_empty()
+        self.is_copying && self.knows_partner && self.is_fit() && self.is_whole && !self.twins.is_empty()
     }
 
     /// Ends a request that has not begun.

@@ -137,14 +137,16 @@ pub(crate) async fn enroll(
     Ok(initial_cluster(named))
 }
 
-/// Removes the member of a head that is gone for good.
-pub(crate) async fn remove_head(cluster: &Cluster, head: HeadId) -> Result<(), SetupError> {
+/// Removes the members of heads that are none of these.
+pub(crate) async fn remove_other_heads(cluster: &Cluster, kept: &[HeadId]) -> Result<(), SetupError> {
+    let is_kept = |member: &Listed| kept.iter().any(|head| member.name == head_name(*head));
     let end = Instant::now() + CHANGE_TIME_MAX;
     loop {
         let listed = cluster.list().await?;
-        let Some(member) = listed.iter().find(|member| member.name == head_name(head)) else { return Ok(()) };
+        let other = |member: &&Listed| member.name.starts_with("head-") && !is_kept(member);
+        let Some(member) = listed.iter().find(other) else { return Ok(()) };
         match cluster.remove(&member.id).await {
-            Ok(()) => return Ok(()),
+            Ok(()) => {}
             Err(why) if Instant::now() > end => return Err(why),
             Err(_) => sleep(CHANGE_PAUSE).await,
         }

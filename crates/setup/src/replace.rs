@@ -12,7 +12,7 @@ use register::ClientError;
 use crate::cluster::Cluster;
 use crate::error::SetupError;
 use crate::issued::new_token;
-use crate::membership::remove_head;
+use crate::membership::remove_other_heads;
 use crate::pair_file::PairFile;
 use crate::token::{Purpose, Token};
 
@@ -22,10 +22,9 @@ pub async fn replace(state_dir: &Path) -> Result<Token, SetupError> {
         PairFile::load(state_dir)?.ok_or_else(|| SetupError::NoPair { path: PairFile::path(state_dir) })?;
     let mut client = pair.register()?;
     let mut known = client.ask(Question::Read).await.map_err(SetupError::Register)?;
-    // one that broke off before the file was written has left its choice in the register
-    let earlier = pair.partner;
     let partner = match known.other(pair.head) {
-        Some(other) if other != earlier => other,
+        // an earlier attempt broke off before the file was written, or before the new head has joined
+        Some(other) if other != pair.partner || pair.partner_listen.is_empty() => other,
         _ => HeadId(u128::from_be_bytes(crate::random())),
     };
     while known.partner != partner {
@@ -37,7 +36,7 @@ pub async fn replace(state_dir: &Path) -> Result<Token, SetupError> {
         pair.link_key = LinkKey(crate::random());
         true
     })?;
-    remove_head(&Cluster::new(&pair)?, earlier).await?;
+    remove_other_heads(&Cluster::new(&pair)?, &[pair.head, partner]).await?;
     new_token(state_dir, Purpose::Head)
 }
 

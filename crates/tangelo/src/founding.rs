@@ -1,7 +1,7 @@
 //! The commands that make a pair of two servers and a third machine, and the third vote itself. They ask no daemon.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use base::ArrayId;
@@ -63,6 +63,7 @@ fn words(error: SetupError) -> String {
 
 fn create(listen: &Listen) -> Text {
     let state_dir = state_dir(&listen.place)?;
+    refuse_raw_volumes(&state_dir)?;
     let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
     let mut array = [0; 16];
     getrandom::fill(&mut array).map_err(|error| error.to_string())?;
@@ -74,6 +75,21 @@ fn create(listen: &Listen) -> Text {
         join_line(&created.head),
         join_line(&created.witness),
     ))
+}
+
+/// A raw volume is on one head alone, and its path means another drive on the other one.
+fn refuse_raw_volumes(state_dir: &Path) -> Result<(), String> {
+    let path = state_dir.join("catalog.json");
+    let Ok(bytes) = std::fs::read(&path) else { return Ok(()) };
+    let catalog = catalog::Catalog::decode(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is_raw = |volume: &&catalog::Volume| matches!(volume.backing, catalog::VolumeKind::Raw { .. });
+    match catalog.volumes().iter().find(is_raw) {
+        None => Ok(()),
+        Some(volume) => Err(format!(
+            "volume {} is raw: the other head could not serve it; copy it into a pool (`tangelo volume copy`), and delete it first",
+            volume.name
+        )),
+    }
 }
 
 fn join_line(token: &Token) -> String {
@@ -92,7 +108,7 @@ fn start_units(units: &[&str]) -> String {
     };
     let programs: Vec<&str> = units.iter().map(run).collect();
     format!(
-        "    systemctl enable {0} && systemctl restart {0}\n\nwithout systemd, run {1} in its place;\n",
+        "    systemctl enable {0} && systemctl restart {0}\n\nwithout systemd, run {1} in its place, and again whenever it ends with code 75;\n",
         units.join(" "),
         programs.join(" and ")
     )

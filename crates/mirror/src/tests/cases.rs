@@ -354,6 +354,30 @@ fn what_is_stored_on_a_drive_without_a_twin_keeps_the_partner_out() {
 }
 
 #[test]
+fn a_partner_does_not_join_as_long_as_a_pool_is_absent() {
+    let mut mirror = mirror_of(vec![None; 3], 0);
+    mirror.set_whole(false);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&news(&[(); 3].map(|()| there(None))), true);
+    let nearly = Order::Tell(StoreEvent::NearlyCopied);
+    let mut lacking = true;
+    while lacking {
+        let orders = mirror.take_orders();
+        assert!(!orders.contains(&nearly));
+        let copies = orders.iter().filter_map(|order| match order {
+            Order::Copy { copy, .. } => Some(*copy),
+            _ => None,
+        });
+        let copies: Vec<_> = copies.collect();
+        lacking = !copies.is_empty();
+        copies.into_iter().for_each(|copy| mirror.on_copied(copy, Ok(())));
+    }
+    mirror.set_whole(true);
+    assert!(mirror.take_orders().contains(&nearly));
+}
+
+#[test]
 fn without_any_drive_there_is_nothing_to_be_in_sync_with() {
     let mut mirror = mirror_of(vec![], 0);
     mirror.set_rule(CommitRule::Own);

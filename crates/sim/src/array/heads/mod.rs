@@ -327,7 +327,7 @@ impl TwoHeads {
         };
         let options = HeadOptions {
             identity: identity.clone(),
-            address: address(ADDRESSES[head]),
+            addresses: vec![address(ADDRESSES[head])],
             partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             timing: Timing::default(),
             reads: Reads::Leased,
@@ -366,6 +366,7 @@ impl TwoHeads {
             term,
             rule,
             tolerated: 0,
+            is_whole: true,
         });
         let mirrored = Mirrored::default();
         let environment = |mut below: SimEnv<_>| {

@@ -55,6 +55,12 @@ impl PairArray {
         self.0.engine.lock().expect("nobody panics with it").clone()
     }
 
+    /// The array, if what it says is true: no other head can own it now.
+    fn owned(&self) -> Option<Arc<EngineArray>> {
+        let view = self.0.view.lock().expect("nobody panics with it").clone();
+        self.engine().filter(|_| view.is_some_and(|view| view.answers))
+    }
+
     /// Begins to hand the array over. `Ok`: the process ends when that is done, or given up.
     pub async fn hand_over(&self) -> Result<(), HandoverRefusal> {
         self.0.hand_over().await
@@ -84,9 +90,10 @@ impl Shared {
                 format!("this head is the partner: the head at {} owns the array", addresses.join(", ")),
                 "give the command there; `tangelo pair status` answers here, too",
             ),
-            Some(RoleName::Owner) => {
-                ("this head owns the array, and starts it".to_owned(), "try again in a moment")
-            }
+            Some(RoleName::Owner) => (
+                "this head owns the array, and starts it, or has lost touch with the others".to_owned(),
+                "try again in a moment",
+            ),
             Some(RoleName::Outside) => (
                 "this head is not of the pair any more: the register names two others".to_owned(),
                 "use one of those heads",
@@ -179,7 +186,9 @@ impl Array for PairArray {
             let (head, paths) = (shared.head.clone(), paths.clone());
             tokio::spawn(async move { head.run(move |head| head.set_drives(paths)).await });
         }
-        let Some(engine) = self.engine() else {
+        // the daemon itself is answered in any case: it looks whether the array starts, and keeps its events
+        let found = if origin == Origin::Daemon { self.engine() } else { self.owned() };
+        let Some(engine) = found else {
             let refusal = shared.not_the_owner();
             return Box::pin(std::future::ready(Err(refusal)));
         };
@@ -195,14 +204,14 @@ impl Array for PairArray {
     }
 
     fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {
-        match self.engine() {
+        match self.owned() {
             Some(engine) => engine.bulk(shard, bulk),
             None => Box::pin(std::future::ready(Err(BulkError::Unavailable))),
         }
     }
 
     fn convert(&self, pool: String, dry_run: bool) -> Answer {
-        let (shared, engine) = (self.0.clone(), self.engine());
+        let (shared, engine) = (self.0.clone(), self.owned());
         Box::pin(async move {
             let engine = engine.ok_or_else(|| shared.not_the_owner())?;
             let (change, drives) = twins::convert(&shared.head, &engine, &pool, dry_run).await?;

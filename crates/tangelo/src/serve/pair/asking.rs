@@ -2,6 +2,7 @@
 
 use heads::{HeadMail, Mail};
 use pair::Question;
+use setup::SetupError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
 
@@ -15,21 +16,24 @@ pub async fn keep_asking(
     head: HeadMailbox,
     trouble: watch::Sender<String>,
 ) {
-    let mut client: Option<(Vec<String>, register::Client)> = None;
+    let mut client: Option<(Vec<String>, Result<register::Client, SetupError>)> = None;
     while let Some(mut question) = questions.recv().await {
         while let Ok(newer) = questions.try_recv() {
             question = newer;
         }
         let members = company.file().members;
         if client.as_ref().is_none_or(|(known, _)| *known != members) {
-            client = company.file().register().ok().map(|new| (members, new));
+            client = Some((members, company.file().register()));
         }
         let Some((_, client)) = &mut client else { continue };
-        let now = match client.ask(question).await {
-            Ok(content) => {
-                head.send(Mail::Head(HeadMail::Register(content))).await;
-                String::new()
-            }
+        let now = match client {
+            Ok(client) => match client.ask(question).await {
+                Ok(content) => {
+                    head.send(Mail::Head(HeadMail::Register(content))).await;
+                    String::new()
+                }
+                Err(why) => why.to_string(),
+            },
             Err(why) => why.to_string(),
         };
         let before = trouble.send_replace(now.clone());

@@ -3,12 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::{Command, Health, Reply, VolumeBacking};
+use control::array::Array;
+use control::config::{Config, NamedDrive};
 use control::events::EventLog;
-use engine::StartParameters;
+use engine::{ShardMessage, StartParameters};
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
 use setup::PairFile;
 use tokio::sync::{oneshot, watch};
+use uring::Mailbox;
 
 use super::super::finder::find_drives;
 use super::super::follower::Follower;
@@ -24,6 +28,9 @@ use super::{Ending, asking, twins};
 
 /// How long a handover may take when this process is to stop.
 const HANDOVER_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How often it is looked whether all pools are there.
+const WHOLE_LOOK: Duration = Duration::from_millis(500);
 
 /// Until this process is to end.
 pub async fn run(
@@ -41,14 +48,14 @@ pub async fn run(
     let array =
         Arc::new(PairArray::new(company.clone(), threads.head.clone(), ending.clone(), register_trouble));
     company.keep(&array);
-    let Prepared { head, state, saved, drives, journal, earlier, listeners, mut signals } = prepared;
+    let Prepared { mut head, state, saved, drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
     let (_stop, stopped) = watch::channel(false);
     announce(&head.config, &listeners);
     let api = control::server::serve(listeners, array.clone(), log.clone(), stopped.clone());
     tokio::spawn(api);
-    tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
+    let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
     let keeper = Keeper::start(state, saved.as_deref())?;
     let mut start = Some((saved, journal, newest_event, log, stopped));
     notify::notify("READY=1");
@@ -78,10 +85,14 @@ pub async fn run(
                 if !reload {
                     break;
                 }
-                if let Some(engine) = array.engine()
-                    && let Err(Failure(reason)) = reload_file(&head, &engine).await
-                {
-                    tracing::error!("the configuration stays as it was: {reason}");
+                match read_file_again(&head, &array).await {
+                    Ok((config, found)) => {
+                        finder.abort();
+                        finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
+                        threads.head.run(move |head| head.set_drives(paths_of(&found))).await;
+                        head.config = config;
+                    }
+                    Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
                 }
             }
         }
@@ -115,7 +126,7 @@ impl Own<'_> {
         let (started, is_started) = oneshot::channel();
         let parameters = StartParameters {
             portals: config.iscsi.clone(),
-            drives: drives.iter().map(|drive| drive.path.clone()).collect(),
+            drives: paths_of(&drives),
             head: self.file.head,
             term: term.0,
             array_name: array_name(),
@@ -130,6 +141,8 @@ impl Own<'_> {
             term,
             rule,
             tolerated: 0,
+            // a pool may be absent
+            is_whole: false,
         };
         let shards = threads.shards.clone();
         let send = move |shard: usize, message| {
@@ -139,12 +152,13 @@ impl Own<'_> {
         threads.start_array(options, parameters);
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
-        let head = threads.head.clone();
+        let (head, shard_0) = (threads.head.clone(), threads.shards[0].clone());
         tokio::spawn(async move {
             match is_started.await {
                 Ok(Ok(())) => {
                     head.send(Mail::Head(HeadMail::Started(term))).await;
                     report_start(&*engine, &config, &drives).await;
+                    tell_when_whole(&engine, &shard_0).await;
                 }
                 Ok(Err(error)) => {
                     tracing::error!("the array does not start: {error}");
@@ -157,6 +171,40 @@ impl Own<'_> {
             }
         });
         Ok(())
+    }
+}
+
+fn paths_of(drives: &[NamedDrive]) -> Vec<String> {
+    drives.iter().map(|drive| drive.path.clone()).collect()
+}
+
+/// What the head's file says now: for the array, if it runs here, and for the next start of it otherwise.
+async fn read_file_again(
+    head: &super::super::Head<'_>,
+    array: &PairArray,
+) -> Result<(Config, Vec<NamedDrive>), Failure> {
+    match array.engine() {
+        Some(engine) => reload_file(head, &engine).await,
+        None => {
+            let config = Config::load(head.serve.config.as_deref())?;
+            let drives = config.expand_drives(&head.remembered)?;
+            tracing::info!("the configuration has been read again");
+            Ok((config, drives))
+        }
+    }
+}
+
+/// As long as a pool of the catalog is not there, or a volume is raw, the partner could not serve everything: it must not join.
+async fn tell_when_whole(engine: &EngineArray, shard_0: &Mailbox<Mail<ShardMessage>>) {
+    loop {
+        if let Ok(Reply::Status(status)) = engine.call(Command::Status).await
+            && status.pools.iter().all(|pool| pool.health != Health::Offline)
+            && !status.volumes.iter().any(|volume| matches!(volume.backing, VolumeBacking::Raw(_)))
+            && shard_0.try_send(Mail::Whole).is_ok()
+        {
+            return;
+        }
+        tokio::time::sleep(WHOLE_LOOK).await;
     }
 }
 

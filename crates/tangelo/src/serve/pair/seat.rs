@@ -75,7 +75,7 @@ impl Surroundings for Seat {
         self.wish(Wish::Show(view));
     }
 
-    fn what_it_holds<'a>(&'a self, io: &'a Io, drive: DriveHandle) -> Contents<'a> {
-        Box::pin(what_it_holds(io, drive))
+    fn what_it_holds<'a>(&'a self, io: &'a Io, drive: DriveHandle, has_record: bool) -> Contents<'a> {
+        Box::pin(what_it_holds(io, drive, has_record))
     }
 }

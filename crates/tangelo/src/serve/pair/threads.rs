@@ -91,12 +91,10 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
     let (count, cores) = cores::of_shards(config)?;
     let memory = memory::of_each_shard(config, count)?;
     let identity = identity(file);
-    let address =
-        *file.listen.first().ok_or(Failure("pair.json names no address to listen on".to_owned()))?;
     let partner = PartnerAddress::new(file.partner_listen.clone());
     let options = HeadOptions {
         identity: identity.clone(),
-        address,
+        addresses: file.listen.clone(),
         partner: partner.clone(),
         timing: Timing { handover: HANDOVER_TIME, ..Timing::default() },
         reads: Reads::Leased,

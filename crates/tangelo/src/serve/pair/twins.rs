@@ -19,6 +19,8 @@ use super::threads::HeadMailbox;
 
 /// How long a start waits for the other head, if a pool is to be converted.
 const PARTNER_TIME: Duration = Duration::from_secs(3);
+/// How long all of it may take: hosts wait, and shards that do not run yet are not to be taken for shards that hang.
+const REMEMBERED_TIME: Duration = Duration::from_secs(4);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Has the head make twins.
@@ -111,6 +113,14 @@ pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError>
 
 /// At a start, before the array: makes the twins that an earlier run was asked for. Asked once: what fails is to be asked for again.
 pub async fn make_remembered(state_dir: &Path, head: &HeadMailbox) {
+    if tokio::time::timeout(REMEMBERED_TIME, make_them(state_dir, head)).await.is_err() {
+        tracing::error!(
+            "the pool is not on both heads: that took too long; `tangelo pool convert` tries again"
+        );
+    }
+}
+
+async fn make_them(state_dir: &Path, head: &HeadMailbox) {
     let drives: Vec<String> = match fs::read(file(state_dir)) {
         Ok(bytes) => match serde_json::from_slice(&bytes) {
             Ok(drives) => drives,
