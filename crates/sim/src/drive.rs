@@ -213,7 +213,6 @@ impl Drive {
             return Err(IoError::Media);
         }
         if fails(&mut self.failing.reads) {
-            counts.add(FaultKind::PassingError);
             buffer.fill(0xBD);
             return Err(IoError::Media);
         }
@@ -265,7 +264,6 @@ impl Drive {
             return Err(IoError::NoSpace);
         }
         if fails(&mut self.failing.writes) {
-            counts.add(FaultKind::PassingError);
             self.store_part(&blocks, prng, |prng, _, _| prng.chance(500));
             return Err(IoError::Media);
         }

@@ -172,7 +172,6 @@ impl Inner {
         };
         let drive = &mut self.drives[index];
         if fails(&mut drive.failing.opens) {
-            self.counts.add(FaultKind::PassingError);
             return Outcome::Failed(IoError::Busy);
         }
         if writable {

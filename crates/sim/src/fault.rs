@@ -51,8 +51,6 @@ fault_kinds! {
     /// A place that became unreadable until it is rewritten.
     ReadError = "latent read error",
     WriteError = "write error",
-    /// An attempt to open, read or write that failed once.
-    PassingError = "error that passes",
     /// Acknowledged and never stored.
     LostWrite = "lost write",
     /// Stored at another place of the same drive.
