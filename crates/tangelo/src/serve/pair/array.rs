@@ -1,6 +1,7 @@
 //! The array as a head of a pair reaches it: through its own shards while it owns the array; otherwise commands are refused.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use api::{
     Bulk, BulkError, Command, CommandError, CommandErrorKind, NewBacking, Origin, PairOrder, PairStatus,
@@ -17,6 +18,10 @@ use super::Ending;
 use super::company::Company;
 use super::threads::HeadMailbox;
 use super::{twins, view};
+
+/// How long a command waits for this head to be sure that it owns the array, and how often it looks.
+const SURE_TIME: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// See the header of this file.
 pub struct PairArray(Arc<Shared>);
@@ -52,13 +57,7 @@ impl PairArray {
     }
 
     pub fn engine(&self) -> Option<Arc<EngineArray>> {
-        self.0.engine.lock().expect("nobody panics with it").clone()
-    }
-
-    /// The array, if what it says is true: no other head can own it now.
-    fn owned(&self) -> Option<Arc<EngineArray>> {
-        let view = self.0.view.lock().expect("nobody panics with it").clone();
-        self.engine().filter(|_| view.is_some_and(|view| view.answers))
+        self.0.engine()
     }
 
     /// Begins to hand the array over. `Ok`: the process ends when that is done, or given up.
@@ -68,6 +67,26 @@ impl PairArray {
 }
 
 impl Shared {
+    fn engine(&self) -> Option<Arc<EngineArray>> {
+        self.engine.lock().expect("nobody panics with it").clone()
+    }
+
+    /// The array, if what it says is true: no other head can own it now. An owner whose partner has just died is not sure for a moment.
+    async fn owned(&self) -> Option<Arc<EngineArray>> {
+        let until = tokio::time::Instant::now() + SURE_TIME;
+        while let Some(engine) = self.engine() {
+            let view = self.view.lock().expect("nobody panics with it").clone();
+            if view.is_some_and(|view| view.answers) {
+                return Some(engine);
+            }
+            if tokio::time::Instant::now() > until {
+                return None;
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        None
+    }
+
     fn role(&self) -> Option<RoleName> {
         self.view.lock().expect("nobody panics with it").as_ref().map(|view| view.role)
     }
@@ -187,33 +206,34 @@ impl Array for PairArray {
             tokio::spawn(async move { head.run(move |head| head.set_drives(paths)).await });
         }
         // the daemon itself is answered in any case: it looks whether the array starts, and keeps its events
-        let found = if origin == Origin::Daemon { self.engine() } else { self.owned() };
-        let Some(engine) = found else {
-            let refusal = shared.not_the_owner();
-            return Box::pin(std::future::ready(Err(refusal)));
-        };
-        match wanted(&command) {
-            Err(refusal) => Box::pin(std::future::ready(Err(refusal))),
-            Ok(None) => engine.call_for(command, origin),
-            Ok(Some(wanted)) => Box::pin(async move {
-                let pairings = shared.make_twins(wanted).await?;
-                let reply = engine.call_for(command, origin).await?;
-                Ok(with_pairings(reply, pairings))
-            }),
+        if origin == Origin::Daemon
+            && let Some(engine) = shared.engine()
+        {
+            return engine.call_for(command, origin);
         }
+        Box::pin(async move {
+            let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
+            let pairings = match wanted(&command)? {
+                Some(wanted) => shared.make_twins(wanted).await?,
+                None => Vec::new(),
+            };
+            let reply = engine.call_for(command, origin).await?;
+            Ok(with_pairings(reply, pairings))
+        })
     }
 
     fn bulk(&self, shard: u16, bulk: Bulk) -> BulkAnswer {
-        match self.owned() {
-            Some(engine) => engine.bulk(shard, bulk),
-            None => Box::pin(std::future::ready(Err(BulkError::Unavailable))),
-        }
+        let shared = self.0.clone();
+        Box::pin(async move {
+            let engine = shared.owned().await.ok_or(BulkError::Unavailable)?;
+            engine.bulk(shard, bulk).await
+        })
     }
 
     fn convert(&self, pool: String, dry_run: bool) -> Answer {
-        let (shared, engine) = (self.0.clone(), self.owned());
+        let shared = self.0.clone();
         Box::pin(async move {
-            let engine = engine.ok_or_else(|| shared.not_the_owner())?;
+            let engine = shared.owned().await.ok_or_else(|| shared.not_the_owner())?;
             let (change, drives) = twins::convert(&shared.head, &engine, &pool, dry_run).await?;
             if !dry_run {
                 twins::remember(&shared.company.state_dir(), &drives)?;
