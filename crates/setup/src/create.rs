@@ -71,6 +71,7 @@ fn create_files(
         authority: Keys { certificate: authority.certificate, key: authority.key },
         own: Keys { certificate: identity.certificate.clone(), key: identity.key.clone() },
         members: vec![listen[0].client().to_string()],
+        convert: Vec::new(),
     };
     let urls = peer_urls(listen);
     let cluster = initial_cluster([(name.as_str(), urls.as_slice())]);

@@ -106,6 +106,7 @@ fn pair_file(files: &Files, listen: &[Ports]) -> Option<PairFile> {
         authority: Keys { certificate: files.authority.clone(), key: head.authority_key.clone() },
         own: files.own.clone(),
         members,
+        convert: Vec::new(),
     };
     pair.fault().is_none().then_some(pair)
 }

@@ -62,6 +62,9 @@ pub struct PairFile {
     pub own: Keys,
     /// `host:port` of the clients' side of each member of etcd that votes. This head's own one is first.
     pub members: Vec<String>,
+    /// Paths of drives that get a twin when the array is started next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub convert: Vec<String>,
 }
 
 impl PairFile {
@@ -165,6 +168,7 @@ pub(crate) mod tests {
             authority: keys("authority's"),
             own: keys("own"),
             members: vec!["192.0.2.1:3263".to_owned()],
+            convert: Vec::new(),
         }
     }
 

@@ -29,6 +29,7 @@ use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use api::{ArrayStatus, Command, CommandError, DriveContent, Reply};
+use base::HeadId;
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::events::{EventLog, Journal, KeptEvents};
@@ -110,22 +111,12 @@ fn serve_array(serve: &cli::Serve) -> Result<(), Failure> {
 /// The array of a head that is not one of a pair.
 fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure> {
     let Prepared { head, state, saved, drives, journal, earlier, listeners, signals } = prepared;
-    let (started, is_started) = oneshot::channel();
     let newest_event = earlier.newest;
     let id = state.head()?;
     let config = &head.config;
     let keeper = Keeper::start(state, saved.as_deref())?;
-    let parameters = StartParameters {
-        portals: config.iscsi.clone(),
-        drives: drives.iter().map(|drive| drive.path.clone()).collect(),
-        head: id,
-        term: 0,
-        array_name: array_name(),
-        state: saved.map(bytes::Bytes::from),
-        save_state: keeper.save_state(),
-        newest_event,
-        started: keeper.after_saving(started),
-    };
+    let kept = Kept { keeper: &keeper, saved, newest_event };
+    let (parameters, is_started) = start_parameters(config, &drives, (id, 0), kept);
     let shards = start_shards(config, parameters)?;
     let mailboxes = shards.mailboxes.clone();
     let send = move |shard: usize, message| {
@@ -138,6 +129,40 @@ fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure>
         thread.join().expect("a shard that panics ends the process");
     }
     Ok(())
+}
+
+/// What earlier runs have left to a start.
+struct Kept<'a> {
+    keeper: &'a Keeper,
+    /// The catalog that this head has kept.
+    saved: Option<Vec<u8>>,
+    newest_event: u64,
+}
+
+/// What the array of a head is started with, in a term of ownership. The receiver learns when it has started.
+fn start_parameters(
+    config: &Config,
+    drives: &[NamedDrive],
+    (head, term): (HeadId, u64),
+    kept: Kept<'_>,
+) -> (StartParameters, oneshot::Receiver<Result<(), CommandError>>) {
+    let (started, is_started) = oneshot::channel();
+    let parameters = StartParameters {
+        portals: config.iscsi.clone(),
+        drives: paths_of(drives),
+        head,
+        term,
+        array_name: array_name(),
+        state: kept.saved.map(bytes::Bytes::from),
+        save_state: kept.keeper.save_state(),
+        newest_event: kept.newest_event,
+        started: kept.keeper.after_saving(started),
+    };
+    (parameters, is_started)
+}
+
+fn paths_of(drives: &[NamedDrive]) -> Vec<String> {
+    drives.iter().map(|drive| drive.path.clone()).collect()
 }
 
 /// What a start begins with: everything that can be refused before an array runs.
@@ -184,7 +209,7 @@ async fn serve_until_stopped(
             return;
         }
         notify::notify("RELOADING=1");
-        match reload_file(head, array).await {
+        match reload_file(head, Some(array)).await {
             Ok((config, drives)) => {
                 finder.abort();
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
@@ -195,8 +220,11 @@ async fn serve_until_stopped(
     }
 }
 
-/// Takes over what the head's file says now, as a whole or not at all.
-async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Vec<NamedDrive>), Failure> {
+/// Takes over what the head's file says now, as a whole or not at all; a head that has no array does so at the next start of one.
+async fn reload_file(
+    head: &Head<'_>,
+    array: Option<&EngineArray>,
+) -> Result<(Config, Vec<NamedDrive>), Failure> {
     let config = Config::load(head.serve.config.as_deref())?;
     let before = &head.config;
     let fixed = [
@@ -209,10 +237,13 @@ async fn reload_file(head: &Head<'_>, array: &EngineArray) -> Result<(Config, Ve
         tracing::warn!("{key} has changed: that takes effect at the next start");
     }
     let drives = config.expand_drives(&head.remembered)?;
-    let paths = drives.iter().map(|drive| drive.path.clone()).collect();
-    array.reload(config.iscsi.clone(), paths).await.map_err(Failure)?;
+    if let Some(array) = array {
+        array.reload(config.iscsi.clone(), paths_of(&drives)).await.map_err(Failure)?;
+    }
     tracing::info!("the configuration has been read again");
-    if let Ok(Reply::Status(status)) = array.call(Command::Status).await {
+    if let Some(array) = array
+        && let Ok(Reply::Status(status)) = array.call(Command::Status).await
+    {
         report_portal_hosts(&status);
     }
     Ok((config, drives))

@@ -11,7 +11,7 @@ use control::array::{Answer, Array, BulkAnswer, PairAnswer};
 use env::IoError;
 use heads::{HeadView, Pairing, TwinsError, TwinsWish};
 use pair::{HandoverRefusal, RoleName};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use super::super::mailbox::EngineArray;
 use super::Ending;
@@ -127,14 +127,8 @@ impl Shared {
     }
 
     async fn hand_over(&self) -> Result<(), HandoverRefusal> {
-        let (to, from) = oneshot::channel();
-        self.head
-            .run(move |head| {
-                // nobody may be waiting any more
-                let _answer = to.send(head.hand_over());
-            })
-            .await;
-        from.await.unwrap_or(Err(HandoverRefusal::NotServing))
+        let handed = self.head.ask(|head| std::future::ready(head.hand_over())).await;
+        handed.unwrap_or(Err(HandoverRefusal::NotServing))
     }
 
     async fn make_twins(&self, wish: TwinsWish) -> Result<Vec<Pairing>, CommandError> {

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use api::{Command, Health, Reply, VolumeBacking};
 use control::array::Array;
-use control::config::{Config, NamedDrive};
 use control::events::EventLog;
-use engine::{ShardMessage, StartParameters};
+use engine::ShardMessage;
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
 use setup::PairFile;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 use uring::Mailbox;
 
 use super::super::finder::find_drives;
@@ -19,11 +18,13 @@ use super::super::follower::Follower;
 use super::super::keeper::Keeper;
 use super::super::mailbox::EngineArray;
 use super::super::own_files::OwnFiles;
-use super::super::{Failure, Prepared, announce, array_name, notify, reload_file, report_start};
+use super::super::{
+    Failure, Kept, Prepared, announce, notify, paths_of, reload_file, report_start, start_parameters,
+};
 use super::array::PairArray;
 use super::company::Company;
 use super::seat::Wish;
-use super::threads::Threads;
+use super::threads::{HeadMailbox, Threads};
 use super::{Ending, asking, twins};
 
 /// How long a handover may take when this process is to stop.
@@ -65,17 +66,13 @@ pub async fn run(
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
                     twins::make_remembered(&head.config.state_dir, &threads.head).await;
-                    let own = Own { head: &head, file: &file, array: &array, keeper: &keeper };
+                    let own = Own { head: &head, file: &file, array: &array };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
-                    own.start_array(&mut threads, term, rule, saved, follower, newest_event)?;
+                    let kept = Kept { keeper: &keeper, saved, newest_event };
+                    own.start_array(&mut threads, term, rule, kept, follower)?;
                 }
                 Some(Wish::Stop) => {
-                    let (array, head) = (array.clone(), threads.head.clone());
-                    tokio::spawn(async move {
-                        if stop_array(&array).await {
-                            head.send(Mail::Head(HeadMail::Stopped)).await;
-                        }
-                    });
+                    tokio::spawn(stop_for_head(array.clone(), threads.head.clone()));
                 }
                 Some(Wish::Note(decision)) => tell(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
@@ -85,7 +82,7 @@ pub async fn run(
                 if !reload {
                     break;
                 }
-                match read_file_again(&head, &array).await {
+                match reload_file(&head, array.engine().as_deref()).await {
                     Ok((config, found)) => {
                         finder.abort();
                         finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
@@ -107,7 +104,6 @@ struct Own<'a> {
     head: &'a super::super::Head<'a>,
     file: &'a PairFile,
     array: &'a Arc<PairArray>,
-    keeper: &'a Keeper,
 }
 
 impl Own<'_> {
@@ -116,25 +112,14 @@ impl Own<'_> {
         threads: &mut Threads,
         term: Term,
         rule: CommitRule,
-        saved: Option<Vec<u8>>,
+        kept: Kept<'_>,
         follower: Follower,
-        newest_event: u64,
     ) -> Result<(), Failure> {
         tracing::info!("this head owns the array in term {}, and starts it", term.0);
+        let (keeper, newest_event) = (kept.keeper, kept.newest_event);
         let config = self.head.config.clone();
         let drives = config.expand_drives(&self.head.remembered)?;
-        let (started, is_started) = oneshot::channel();
-        let parameters = StartParameters {
-            portals: config.iscsi.clone(),
-            drives: paths_of(&drives),
-            head: self.file.head,
-            term: term.0,
-            array_name: array_name(),
-            state: saved.map(bytes::Bytes::from),
-            save_state: self.keeper.save_state(),
-            newest_event,
-            started: self.keeper.after_saving(started),
-        };
+        let (parameters, is_started) = start_parameters(&config, &drives, (self.file.head, term.0), kept);
         let options = MirrorOptions {
             identity: threads.identity.clone(),
             partner: threads.partner.clone(),
@@ -148,7 +133,7 @@ impl Own<'_> {
         let send = move |shard: usize, message| {
             shards.get(shard).is_some_and(|shard| shard.try_send(Mail::Engine(message)).is_ok())
         };
-        let engine = Arc::new(EngineArray::new(send, self.keeper.clone(), OwnFiles::of(&config)));
+        let engine = Arc::new(EngineArray::new(send, keeper.clone(), OwnFiles::of(&config)));
         threads.start_array(options, parameters);
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
@@ -171,26 +156,6 @@ impl Own<'_> {
             }
         });
         Ok(())
-    }
-}
-
-fn paths_of(drives: &[NamedDrive]) -> Vec<String> {
-    drives.iter().map(|drive| drive.path.clone()).collect()
-}
-
-/// What the head's file says now: for the array, if it runs here, and for the next start of it otherwise.
-async fn read_file_again(
-    head: &super::super::Head<'_>,
-    array: &PairArray,
-) -> Result<(Config, Vec<NamedDrive>), Failure> {
-    match array.engine() {
-        Some(engine) => reload_file(head, &engine).await,
-        None => {
-            let config = Config::load(head.serve.config.as_deref())?;
-            let drives = config.expand_drives(&head.remembered)?;
-            tracing::info!("the configuration has been read again");
-            Ok((config, drives))
-        }
     }
 }
 
@@ -220,6 +185,13 @@ async fn stop_array(array: &PairArray) -> bool {
     }
 }
 
+/// The head has asked for it, and is told.
+async fn stop_for_head(array: Arc<PairArray>, head: HeadMailbox) {
+    if stop_array(&array).await {
+        head.send(Mail::Head(HeadMail::Stopped)).await;
+    }
+}
+
 /// Hands over if that can be done, and stops the array otherwise. Another signal ends it at once.
 async fn stop(
     array: &Arc<PairArray>,
@@ -236,9 +208,7 @@ async fn stop(
                 let until = tokio::time::Instant::now() + HANDOVER_TIME_MAX;
                 while let Ok(Some(wish)) = tokio::time::timeout_at(until, threads.wishes.recv()).await {
                     match wish {
-                        Wish::Stop if stop_array(array).await => {
-                            threads.head.send(Mail::Head(HeadMail::Stopped)).await;
-                        }
+                        Wish::Stop => stop_for_head(array.clone(), threads.head.clone()).await,
                         Wish::Note(decision) => tell(decision),
                         _ => {}
                     }

@@ -1,5 +1,6 @@
 //! The threads of a head: its own, and those of the shards, which wait until the array is started.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,13 +11,15 @@ use engine::{Shard, ShardMessage, StartParameters};
 use env::Env;
 use heads::{
     HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit,
+    RunningHead,
 };
 use pair::{Question, Reads, Start, Timing};
 use setup::PairFile;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::oneshot;
 use uring::{Mailbox, UringEnv};
 
-use super::super::{Failure, Prepared, cannot_start, cores, memory};
+use super::super::{Failure, Prepared, cannot_start, cores, memory, paths_of};
 use super::Ending;
 use super::seat::{Seat, Wish};
 
@@ -45,8 +48,26 @@ impl HeadMailbox {
     }
 
     /// Has the head do something on its thread.
-    pub async fn run(&self, task: impl FnOnce(&std::rc::Rc<heads::RunningHead>) + Send + 'static) {
+    pub async fn run(&self, task: impl FnOnce(&Rc<RunningHead>) + Send + 'static) {
         self.send(Mail::Task(Box::new(task))).await;
+    }
+
+    /// What comes of work on the head's thread; `None`: the head ends before it is done.
+    pub async fn ask<T, F>(&self, work: impl FnOnce(Rc<RunningHead>) -> F + Send + 'static) -> Option<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = T> + 'static,
+    {
+        let (to, from) = oneshot::channel();
+        self.run(move |head| {
+            let working = work(head.clone());
+            head.spawn(async move {
+                // nobody may be waiting any more
+                let _answer = to.send(working.await);
+            });
+        })
+        .await;
+        from.await.ok()
     }
 }
 
@@ -98,7 +119,7 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
         partner: partner.clone(),
         timing: Timing { handover: HANDOVER_TIME, ..Timing::default() },
         reads: Reads::Leased,
-        drives: prepared.drives.iter().map(|drive| drive.path.clone()).collect(),
+        drives: paths_of(&prepared.drives),
     };
     let (to_register, questions) = unbounded_channel();
     let (to_process, wishes) = unbounded_channel();

@@ -3,15 +3,15 @@
 //! What always holds: if twins cannot be made, the array starts without them, as it was.
 
 use std::fs;
-use std::io::{ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
+use std::path::Path;
 use std::time::Duration;
 
 use api::{Change, Command, CommandError, CommandErrorKind, DriveState, DriveStatus, PoolStatus, Reply};
 use base::units::size;
 use control::array::Array;
 use heads::{InUse, Pairing, RECORD_BYTES, TwinId, TwinsError, TwinsWish, twin_of};
-use tokio::sync::oneshot;
+use setup::PairFile;
 
 use super::super::mailbox::EngineArray;
 use super::array::refused;
@@ -25,23 +25,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Has the head make twins.
 pub async fn make(head: &HeadMailbox, wish: TwinsWish) -> Result<Vec<Pairing>, TwinsError> {
-    let (to, from) = oneshot::channel();
-    head.run(move |head| {
-        let making = head.clone().make_twins(wish);
-        head.spawn(async move { drop(to.send(making.await)) });
-    })
-    .await;
-    from.await.unwrap_or(Err(TwinsError::NotOwner))
-}
-
-async fn plan(head: &HeadMailbox, drives: Vec<InUse>) -> Result<Vec<Pairing>, TwinsError> {
-    let (to, from) = oneshot::channel();
-    head.run(move |head| {
-        let planning = head.clone().plan_twins(drives);
-        head.spawn(async move { drop(to.send(planning.await)) });
-    })
-    .await;
-    from.await.unwrap_or(Err(TwinsError::NotOwner))
+    head.ask(move |head| head.make_twins(wish)).await.unwrap_or(Err(TwinsError::NotOwner))
 }
 
 /// What converting a pool would do, and its drives.
@@ -59,7 +43,9 @@ pub async fn convert(
         let hint = "`tangelo pool list` shows what there is";
         CommandError::new(CommandErrorKind::NotFound, format!("there is no pool called \"{pool}\""), hint)
     })?;
-    let pairings = plan(head, drives_of(found)?).await.map_err(|error| refused(&error))?;
+    let drives = drives_of(found)?;
+    let planned = head.ask(move |head| head.plan_twins(drives)).await.unwrap_or(Err(TwinsError::NotOwner));
+    let pairings = planned.map_err(|error| refused(&error))?;
     if pairings.is_empty() {
         let message = format!("pool {pool} is on both heads already");
         return Err(CommandError::new(CommandErrorKind::InUse, message, ""));
@@ -95,20 +81,16 @@ fn twin_at(path: &str) -> Option<TwinId> {
     twin_of(&start)
 }
 
-fn file(state_dir: &Path) -> PathBuf {
-    state_dir.join("convert.json")
-}
-
 /// For the next start, with what is to be done there already.
 pub fn remember(state_dir: &Path, drives: &[String]) -> Result<(), CommandError> {
-    let earlier = fs::read(file(state_dir)).unwrap_or_default();
-    let mut all: Vec<String> = serde_json::from_slice(&earlier).unwrap_or_default();
-    all.extend(drives.iter().filter(|drive| !all.contains(drive)).cloned().collect::<Vec<_>>());
-    let bytes = serde_json::to_vec(&all).expect("paths have a JSON form");
-    fs::write(file(state_dir), bytes).map_err(|error| {
-        let message = format!("{}: {error}", file(state_dir).display());
-        CommandError::new(CommandErrorKind::Io, message, "make room there")
-    })
+    let note = |pair: &mut PairFile| {
+        let new = drives.iter().filter(|drive| !pair.convert.contains(drive));
+        pair.convert = pair.convert.iter().chain(new).cloned().collect();
+        true
+    };
+    PairFile::update(state_dir, note)
+        .map(drop)
+        .map_err(|error| CommandError::new(CommandErrorKind::Io, error.to_string(), ""))
 }
 
 /// At a start, before the array: makes the twins that an earlier run was asked for. Asked once: what fails is to be asked for again.
@@ -121,21 +103,16 @@ pub async fn make_remembered(state_dir: &Path, head: &HeadMailbox) {
 }
 
 async fn make_them(state_dir: &Path, head: &HeadMailbox) {
-    let drives: Vec<String> = match fs::read(file(state_dir)) {
-        Ok(bytes) => match serde_json::from_slice(&bytes) {
-            Ok(drives) => drives,
-            Err(error) => {
-                return tracing::error!(
-                    "{}: {error}; give `tangelo pool convert` again",
-                    file(state_dir).display()
-                );
-            }
-        },
-        Err(error) if error.kind() == ErrorKind::NotFound => return,
-        Err(error) => return tracing::error!("{}: {error}", file(state_dir).display()),
+    let mut drives = Vec::new();
+    let take = |pair: &mut PairFile| {
+        drives = std::mem::take(&mut pair.convert);
+        !drives.is_empty()
     };
-    if let Err(error) = fs::remove_file(file(state_dir)) {
-        return tracing::error!("{}: {error}", file(state_dir).display());
+    if let Err(error) = PairFile::update(state_dir, take) {
+        return tracing::error!("{error}");
+    }
+    if drives.is_empty() {
+        return;
     }
     let wish = TwinsWish { drives, force: Vec::new(), keep: true, dry_run: false };
     let until = tokio::time::Instant::now() + PARTNER_TIME;

@@ -19,6 +19,7 @@ pub fn status(
         addresses: addresses.iter().map(ToString::to_string).collect(),
     };
     let register = view.and_then(|view| view.register);
+    let members: Vec<PairMember> = file.members.iter().map(|address| member(address, votes)).collect();
     PairStatus {
         head: head(file.head, &file.listen),
         role: view.map_or(HeadRole::Starting, |view| role(view.role)),
@@ -28,9 +29,9 @@ pub fn status(
         term: register.map_or(0, |register| register.term.0),
         in_sync: register.is_some_and(|register| register.in_sync),
         partner: view.and_then(|view| view.relation).map(partner),
-        members: file.members.iter().map(|address| member(address, votes)).collect(),
+        loss_of_the_owner: loss(file, &members, view, register_trouble),
+        members,
         register_trouble: register_trouble.to_owned(),
-        loss_of_the_owner: loss(file, votes, view, register_trouble),
     }
 }
 
@@ -40,19 +41,19 @@ fn member(address: &str, votes: &[(String, bool)]) -> PairMember {
 }
 
 /// Whether the register could be changed without the member on the owner's server.
-fn votes_are_left(file: &PairFile, votes: &[(String, bool)], owner: base::HeadId) -> bool {
+fn votes_are_left(file: &PairFile, members: &[PairMember], owner: base::HeadId) -> bool {
     let servers = if owner == file.head { &file.listen } else { &file.partner_listen };
     let is_owners = |address: &str| {
         let address = address.parse::<SocketAddr>().ok();
         address.is_some_and(|address| servers.iter().any(|server| server.ip() == address.ip()))
     };
-    let left = file.members.iter().filter(|address| !is_owners(address) && member(address, votes).answers);
-    left.count() > file.members.len() / 2
+    let left = members.iter().filter(|member| member.answers && !is_owners(&member.address));
+    left.count() > members.len() / 2
 }
 
 fn loss(
     file: &PairFile,
-    votes: &[(String, bool)],
+    members: &[PairMember],
     view: Option<&HeadView>,
     register_trouble: &str,
 ) -> LossOfTheOwner {
@@ -65,7 +66,7 @@ fn loss(
         LossOfTheOwner::NotInSync
     } else if !view.hears_the_other {
         LossOfTheOwner::NoLink
-    } else if !votes_are_left(file, votes, register.owner) {
+    } else if !votes_are_left(file, members, register.owner) {
         LossOfTheOwner::TooFewVotes
     } else {
         LossOfTheOwner::Survived
