@@ -1,7 +1,8 @@
 # Sourced by the scripts of this directory: verdicts, a place to work in, and clean-up by process id.
 #
 # A script is run by itself, from anywhere, or by `cargo xtask test`. It builds what it needs unless TANGELO and XTASK name
-# programs. It works in target/conformance/NAME and leaves that there only when something failed.
+# programs. It works in target/conformance/NAME and leaves that there only when something failed; without the drives if CI is set, because
+# nobody looks at them and the next scripts need the room.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../scripts/environment.sh"
 cd "$tree"
@@ -94,7 +95,8 @@ finish() {
         rm -rf "$work"
         exit 0
     fi
-    echo "what it worked with is in $work" >&2
+    [ -z "${CI:-}" ] || find "$work" -name "*.img*" -delete
+    echo "what it worked with is in $work; $(df -h --output=avail "$work" | tail -n 1 | tr -d ' ') are free there" >&2
     exit 1
 }
 trap finish EXIT
