@@ -96,6 +96,8 @@ pub struct PortalOptions {
     pub group: u16,
     /// Names of the hosts that may log in here; all where there is none.
     pub hosts: Vec<String>,
+    /// It is a portal of the other head of the pair, which forwards.
+    pub forwarded: bool,
 }
 
 impl PortalOptions {
@@ -108,7 +110,7 @@ impl PortalOptions {
 impl From<SocketAddr> for PortalOptions {
     /// In the first group, for all hosts.
     fn from(address: SocketAddr) -> PortalOptions {
-        PortalOptions { address, group: 1, hosts: Vec::new() }
+        PortalOptions { address, group: 1, hosts: Vec::new(), forwarded: false }
     }
 }
 

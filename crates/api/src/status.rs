@@ -141,6 +141,8 @@ pub struct PortalStatus {
     pub group: u16,
     /// Names of the hosts that may log in here; empty if all may.
     pub hosts: Vec<String>,
+    /// It is a portal of the other head of the pair, which forwards what hosts send.
+    pub forwarded: bool,
     /// Why it does not listen; empty if it does.
     pub error: String,
 }

@@ -62,8 +62,10 @@ pub const DRIVE_BYTES_MIN: u64 = 1 << 30;
 
 /// Addresses that the array listens on for one transport.
 pub const PORTALS_MAX: usize = 32;
-/// Portal groups of a head, and their tags from 1.
-pub const PORTAL_GROUPS_MAX: u16 = 32;
+/// Portal groups that the configuration of a head may have, and their tags from 1.
+pub const PORTAL_GROUPS_OF_A_HEAD_MAX: u16 = 32;
+/// Portal groups of an array: those of the second head of a pair are behind those of the first one.
+pub const PORTAL_GROUPS_MAX: u16 = 2 * PORTAL_GROUPS_OF_A_HEAD_MAX;
 /// Drives that one head looks at, whether or not they belong to a pool.
 pub const CONFIGURED_DRIVES_MAX: usize = 256;
 /// Clients of the API that are connected at once, and requests that are at work at once, of each of its two sockets.

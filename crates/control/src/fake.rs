@@ -367,6 +367,7 @@ pub fn healthy() -> ArrayStatus {
             address: "10.0.0.1:3260".to_owned(),
             group: 1,
             hosts: Vec::new(),
+            forwarded: false,
             error: String::new(),
         }],
         drives: vec![spare],

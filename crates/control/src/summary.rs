@@ -384,6 +384,7 @@ mod tests {
             address: address.to_owned(),
             group: 1,
             hosts: Vec::new(),
+            forwarded: false,
             error: error.to_owned(),
         };
         status.portals = vec![portal("10.0.0.1:3260", "address in use"), portal("0.0.0.0:3261", "")];

@@ -40,7 +40,7 @@ fn what_a_host_has_changed_is_answered_when_it_is_kept() {
         lab.map("disk", "alpha", 0, false);
         let mut address = portal(0);
         address.set_port(address.port() + 100);
-        let second = PortalOptions { address, group: OTHER, hosts: Vec::new() };
+        let second = PortalOptions { address, group: OTHER, hosts: Vec::new(), forwarded: false };
         let portals = vec![PortalOptions::from(portal(0)), second];
         lab.change(Command::Reload { portals, drives: Vec::new() });
         let host = Host::log_in(&mut lab, shards - 1, ALPHA, 1);
@@ -80,7 +80,7 @@ fn the_catalog_names_the_head_and_its_portals() {
     assert_eq!(addresses(&lab), [(portal(0), 1)]);
     let mut address = portal(0);
     address.set_port(address.port() + 100);
-    let second = PortalOptions { address, group: OTHER, hosts: Vec::new() };
+    let second = PortalOptions { address, group: OTHER, hosts: Vec::new(), forwarded: false };
     let portals = vec![PortalOptions::from(portal(0)), second];
     lab.change(Command::Reload { portals, drives: Vec::new() });
     // the next change is stored with it, also that of a host

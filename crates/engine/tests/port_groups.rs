@@ -36,7 +36,7 @@ fn portal_of(group: u16, shard: u16) -> std::net::SocketAddr {
 
 fn options(group: u16, hosts: &[&str]) -> PortalOptions {
     let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
-    PortalOptions { address: portal_of(group, 0), group, hosts }
+    PortalOptions { address: portal_of(group, 0), group, hosts, forwarded: false }
 }
 
 fn reload(lab: &mut Lab, portals: Vec<PortalOptions>) -> Vec<String> {

@@ -49,6 +49,9 @@ pub enum Operation {
     DriveMeasure { drive: DriveHandle },
     /// → [`Outcome::Listening`]
     Listen { address: SocketAddr },
+    /// Listens for connections to this portal of the other head of a pair, which forwards them. Only the world of an owner can do that; any
+    /// other: [`IoError::AddressNotAvailable`]. → [`Outcome::Listening`]
+    ListenForwarded { address: SocketAddr },
     /// Stops listening; a pending accept fails with [`IoError::Closed`]. → [`Outcome::Done`]
     CloseListener { listener: ListenerHandle },
     /// → [`Outcome::Accepted`]

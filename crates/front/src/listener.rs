@@ -21,7 +21,11 @@ pub(crate) async fn listen(
 ) -> Vec<Result<SocketAddr, IoError>> {
     let mut bound = Vec::new();
     for portal in portals {
-        let result = front.context.io.listen(portal.address).await;
+        let io = &front.context.io;
+        let result = match portal.forwarded {
+            true => io.listen_forwarded(portal.address).await,
+            false => io.listen(portal.address).await,
+        };
         if let Ok((listener, address)) = result {
             front.listeners.borrow_mut().push((PortalOptions { address, ..portal }, listener));
             front.context.io.spawn(accept(front.clone(), listener));

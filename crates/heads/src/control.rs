@@ -16,8 +16,6 @@ use crate::wire::Wire;
 
 /// Between two attempts to reach the other head.
 const PAUSE: Nanos = Nanos::from_millis(20);
-/// By then the other end has shown that it is the other head.
-const UP_TIME: Nanos = Nanos::from_secs(1);
 /// Between two attempts to listen: an address may come later, or be another program's for a while.
 const LISTEN_PAUSE: Nanos = Nanos::from_millis(100);
 
@@ -53,17 +51,9 @@ async fn take(head: Rc<RunningHead>, connection: ConnectionHandle) {
     serve(head, wire).await;
 }
 
-/// Strangers, and what a vanished head has left, keep no connection.
-async fn end_if_not_up(head: Rc<RunningHead>, wire: Rc<Wire>) {
-    head.io().sleep(UP_TIME).await;
-    if !wire.is_up() {
-        wire.close();
-    }
-}
-
 /// Serves a connection until it ends, whichever kind it is.
 async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
-    head.io().spawn(end_if_not_up(head.clone(), wire.clone()));
+    head.io().spawn(wire.clone().end_if_not_up());
     let served: RefCell<Option<Rc<Served>>> = RefCell::default();
     let _end = wire
         .run(|event| match event {
@@ -73,6 +63,8 @@ async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
             }
             LinkEvent::Message(message) => head.on_message(&wire, message),
             LinkEvent::Up { purpose: Purpose::Twins, .. } => {}
+            // those are for the doors of an owner's shards
+            LinkEvent::Up { purpose: Purpose::Hosts, .. } => wire.close(),
             LinkEvent::Frame { kind, content } => {
                 let served = served.borrow().clone();
                 match served {

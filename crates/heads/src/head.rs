@@ -18,14 +18,15 @@ use std::rc::Rc;
 use base::{Nanos, ShardId};
 use env::DriveHandle;
 use pair::{
-    Action, CommitRule, Decision, HandoverRefusal, Head, Message, Question, Reads, Register, Relation,
-    RoleName, StoreEvent, StoreOrder, Term, Timing,
+    Action, CommitRule, Decision, HandoverRefusal, Head, Message, Portal, Question, Reads, Register,
+    Relation, RoleName, StoreEvent, StoreOrder, Term, Timing,
 };
 use task::{Io, race};
 
 use crate::center::Report;
 use crate::control;
 use crate::dial::PartnerAddress;
+use crate::forward::Heard;
 use crate::partner::Partner;
 use crate::permit::Permit;
 use crate::watch::Watch;
@@ -52,6 +53,8 @@ pub enum HeadMail {
     Answered(ShardId),
     /// The register has answered a question of this start.
     Register(Register),
+    /// The partner has said which portals it has.
+    Portals(Vec<Portal>),
 }
 
 /// For shard 0 of the array that was started.
@@ -76,6 +79,8 @@ pub trait Surroundings {
     fn note(&self, decision: Decision);
     /// Why [`Surroundings::end`] is called, if this head has not lost its term.
     fn note_ending(&self, _why: Ending) {}
+    /// These are the partner's portals: the array is to listen there, too ([`env::Operation::ListenForwarded`]).
+    fn show_portals(&self, _portals: Vec<Portal>) {}
     /// How the head is has changed.
     fn show(&self, _view: HeadView) {}
     /// What a drive holds, in words; `None`: nothing. `has_record`: it is a twin already, so its record does not count. Without a way to
@@ -135,6 +140,8 @@ pub struct HeadOptions {
     pub reads: Reads,
     /// Paths of the drives that are twins.
     pub drives: Vec<String>,
+    /// For the threads that forward.
+    pub heard: Heard,
 }
 
 /// See the header of this file.
@@ -331,6 +338,7 @@ impl RunningHead {
                     self.end(Ending::ArrayDidNotStart);
                 }
             }
+            HeadMail::Portals(portals) => self.surroundings.show_portals(portals),
             HeadMail::Answered(shard) => self.watch.borrow_mut().on_answer(shard),
             HeadMail::Stopped => self.on_store(StoreEvent::Drained),
             HeadMail::Report(Report::Store(event)) => self.on_store(event),
@@ -384,6 +392,7 @@ impl RunningHead {
         let (now, mut out) = (self.io.uptime(), Vec::new());
         happened(&mut self.head.borrow_mut(), now, &mut out);
         self.permit.set(self.head.borrow().answers_until(now));
+        self.options.heard.set(self.head.borrow().stamp());
         let accepted = {
             let head = self.head.borrow();
             head.register().map(|register| register.term).filter(|&term| head.accepts(term))

@@ -22,11 +22,13 @@
 //! | `twins` | drives of the two heads become twins |
 //! | `partner` | the partner's drives: writes of one owner, in one term |
 //! | `partner_drives` | these drives: opened, opened again, and closed |
+//! | `forward` | hosts at the partner's portals: the partner's end (`forwarder`, `shard`), the owner's (`door`), what is said (`frame`) |
 //! | `record` | the record of a mirrored drive, read and written |
 
 mod center;
 mod control;
 mod dial;
+mod forward;
 mod head;
 mod head_shard;
 mod mirror_env;
@@ -41,10 +43,11 @@ mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
+pub use forward::{ForwardOptions, ForwardShard, Heard, Portals};
 pub use head::{Contents, Ending, HeadMail, HeadOptions, HeadView, Patience, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
 pub use mirror::{RECORD_BYTES, TwinId};
-pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, Mirrored, is_of_engine};
+pub use mirror_env::{HeadTask, Mail, MirrorEnv, MirrorOptions, Mirrored, OwnerOptions, is_of_engine};
 pub use permit::Permit;
 pub use record::{make_twin, twin_of};
 pub use twins::{InUse, OfferedDrive, Pairing, TwinsError, TwinsWish};

@@ -12,6 +12,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::{Arc, RwLock};
 
@@ -19,11 +20,12 @@ use base::{BLOCK_BYTES, Nanos, ShardId};
 use bytes::Bytes;
 use env::{Completion, ConnectionHandle, DriveHandle, Env, Event, IoError, Operation, Outcome, Token, Wait};
 use mirror::RECORD_BYTES;
-use pair::{CommitRule, StoreOrder, Term};
+use pair::{CommitRule, StoreOrder, Term, Timing};
 use task::Executor;
 
 use crate::center::Center;
 use crate::dial::{self, PartnerAddress};
+use crate::forward::{Door, DoorOptions, end_late, is_of_forwarder};
 use crate::head::{HeadMail, RunningHead};
 use crate::permit::Permit;
 use crate::wire::Identity;
@@ -54,16 +56,26 @@ pub enum Mail<M> {
     Whole,
     /// To be done on the head's thread.
     Task(HeadTask),
+    /// There is something to do that is not in the mail.
+    Wake,
 }
 
 /// What another thread has the head do.
 pub type HeadTask = Box<dyn FnOnce(&Rc<RunningHead>) + Send>;
 
+/// What each shard of an owner needs.
+#[derive(Clone)]
+pub struct OwnerOptions {
+    pub identity: Identity,
+    pub term: Term,
+    /// Where this head listens for the other one: what that forwards comes beside.
+    pub addresses: Vec<SocketAddr>,
+    pub timing: Timing,
+}
+
 /// What shard 0 needs.
 pub struct MirrorOptions {
-    pub identity: Identity,
     pub partner: PartnerAddress,
-    pub term: Term,
     /// How this owner begins.
     pub rule: CommitRule,
     /// Twins that may be out while the partner's copy can still serve.
@@ -86,17 +98,15 @@ pub fn is_of_engine(token: Token) -> bool {
 /// How often a shard looks whether it may send what it holds back.
 const LOOK: Nanos = Nanos::from_millis(1);
 
-struct Middle {
-    executor: Executor,
-    center: Rc<Center>,
-}
-
 /// See the header of this file.
 pub struct MirrorEnv<E, M> {
     below: E,
     mirrored: Mirrored,
     outbox: Outbox<M>,
-    middle: Option<Middle>,
+    executor: Executor,
+    door: Rc<Door>,
+    /// On shard 0.
+    center: Option<Rc<Center>>,
     events: Vec<Event<Mail<M>>>,
     permit: Permit,
     /// What is sent to hosts when that is permitted again, in this order.
@@ -106,31 +116,41 @@ pub struct MirrorEnv<E, M> {
 }
 
 impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
-    /// For one shard. `mirrored` is the same for all; shard 0 has the options.
+    /// For one shard. `mirrored` is the same for all; shard 0 has the mirror. `mail` has come already.
     pub fn new(
-        mut below: E,
+        (mut below, mail): (E, Vec<Mail<M>>),
         mirrored: Mirrored,
         permit: Permit,
+        owner: &OwnerOptions,
         options: Option<MirrorOptions>,
     ) -> MirrorEnv<E, M> {
         assert_eq!(options.is_some(), below.shard().0 == 0, "shard 0 has the mirror");
         let outbox = Outbox::default();
-        let (reports, head) = (outbox.clone(), ShardId(below.shards() - 1));
-        let middle = options.map(|options| {
-            let mut executor = Executor::new();
-            executor.set_now(below.now());
-            executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
-            let report = move |report| {
-                reports.borrow_mut().push_back((head, Mail::Head(HeadMail::Report(report))));
-            };
-            let center = Center::new(executor.io(), options.tolerated, options.is_whole, Box::new(report));
+        let mut executor = Executor::new();
+        executor.set_now(below.now());
+        executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
+        let (own, head) = (below.shard(), ShardId(below.shards() - 1));
+        let to_head = |outbox: &Outbox<M>| {
+            let outbox = outbox.clone();
+            move |mail| outbox.borrow_mut().push_back((head, Mail::Head(mail)))
+        };
+        let center = options.map(|options| {
+            let tell = to_head(&outbox);
+            let report = Box::new(move |report| tell(HeadMail::Report(report)));
+            let center = Center::new(executor.io(), options.tolerated, options.is_whole, report);
             center.on_order(StoreOrder::Commit(options.rule));
-            let MirrorOptions { identity, partner, term, .. } = options;
-            executor.io().spawn(dial::keep_open(center.clone(), identity, partner, term));
-            Middle { executor, center }
+            let dialing =
+                dial::keep_open(center.clone(), owner.identity.clone(), options.partner, owner.term);
+            executor.io().spawn(dialing);
+            center
         });
-        let (events, held, dropped) = (Vec::new(), VecDeque::new(), Vec::new());
-        MirrorEnv { below, mirrored, outbox, middle, events, permit, held, dropped }
+        let (ended, tell) = (outbox.clone(), to_head(&outbox));
+        let ended = move |completion| ended.borrow_mut().push_back((own, Mail::Ended(completion)));
+        let told = move |portals| tell(HeadMail::Portals(portals));
+        let door = Door::open(executor.io(), DoorOptions::of(owner), Box::new(ended), Box::new(told));
+        let events = mail.into_iter().map(Event::Message).collect();
+        let (held, dropped) = (VecDeque::new(), Vec::new());
+        MirrorEnv { below, mirrored, outbox, executor, door, center, events, permit, held, dropped }
     }
 
     /// When this shard needs a turn although nothing arrives.
@@ -139,11 +159,12 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
             return Some(Nanos::default());
         }
         let look = (!self.held.is_empty()).then(|| self.below.now() + LOOK);
-        let middle = self.middle.as_ref().and_then(|middle| match middle.executor.has_ready() {
+        // at first its tasks have not begun
+        let own = match self.executor.has_ready() || self.executor.live() == 0 {
             true => Some(Nanos::default()),
-            false => middle.executor.next_deadline(),
-        });
-        [look, middle].into_iter().flatten().min()
+            false => self.executor.next_deadline(),
+        };
+        [look, own].into_iter().flatten().min()
     }
 
     /// What answers hosts is sent while that is permitted, and held back otherwise.
@@ -156,7 +177,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         while self.permit.allows(self.below.uptime())
             && let Some((token, _, operation)) = self.held.pop_front()
         {
-            self.below.submit(token, operation);
+            self.hand_down(token, operation);
         }
     }
 
@@ -169,13 +190,23 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         self.dropped.extend(gone.into_iter().map(|(token, _, _)| token));
     }
 
+    /// What does not concern drives.
+    fn hand_down(&mut self, token: Token, operation: Operation) {
+        if Door::takes(&operation) {
+            self.door.begin(token, operation);
+            self.run();
+        } else {
+            self.below.submit(token, operation);
+        }
+    }
+
     pub fn below(&mut self) -> &mut E {
         &mut self.below
     }
 
     /// Bytes that the partner may lack; on shard 0.
     pub fn lacking_bytes(&self) -> Option<u64> {
-        self.middle.as_ref().map(|middle| middle.center.lacking_bytes())
+        self.center.as_ref().map(|center| center.lacking_bytes())
     }
 
     /// Whether this operation is for the mirror.
@@ -196,24 +227,41 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
 
     /// Carries out an operation for a shard; on shard 0.
     fn begin(&mut self, from: ShardId, token: Token, operation: Operation) {
-        let Some(middle) = &self.middle else { unreachable!("shard 0 has the mirror") };
-        let (center, outbox, mirrored) = (middle.center.clone(), self.outbox.clone(), self.mirrored.clone());
-        middle.executor.io().spawn(async move {
+        let center = self.center.clone().expect("shard 0 has the mirror");
+        let (outbox, mirrored) = (self.outbox.clone(), self.mirrored.clone());
+        self.executor.io().spawn(async move {
             let outcome = carry_out(&center, &mirrored, operation).await;
             outbox.borrow_mut().push_back((from, Mail::Ended(Completion { token, outcome })));
         });
         self.run();
     }
 
+    fn on_mail(&mut self, mail: Mail<M>, events: &mut Vec<Event<M>>) {
+        let center = || self.center.as_ref().expect("it is for shard 0");
+        match mail {
+            Mail::Ended(completion) => events.push(Event::Completion(completion)),
+            Mail::Engine(message) => events.push(Event::Message(message)),
+            Mail::Drive { from, token, operation } => self.begin(from, token, operation),
+            Mail::Order(order) => center().on_order(order),
+            Mail::Wait => center().tell_oldest_wait(),
+            Mail::Whole => center().on_whole(),
+            Mail::Answer => {
+                let answer = Mail::Head(HeadMail::Answered(self.below.shard()));
+                self.outbox.borrow_mut().push_back((ShardId(self.below.shards() - 1), answer));
+            }
+            Mail::Wake => {}
+            Mail::Head(_) | Mail::Task(_) => unreachable!("it is for the head"),
+        }
+    }
+
     /// Runs what is ready here.
     fn run(&mut self) {
-        let Some(middle) = &mut self.middle else { return };
-        let below = &mut self.below;
-        middle.executor.set_now(below.now());
-        middle.executor.io().set_clocks(below.wall_clock_ms(), below.uptime());
-        middle.executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
-        middle.executor.run_ready();
-        for (token, operation) in middle.executor.take_operations() {
+        let (below, executor) = (&mut self.below, &mut self.executor);
+        executor.set_now(below.now());
+        executor.io().set_clocks(below.wall_clock_ms(), below.uptime());
+        executor.io().refill_random(RANDOM_RESERVOIR, || below.random_u64());
+        executor.run_ready();
+        for (token, operation) in executor.take_operations() {
             assert!(token.0 & OURS == 0, "tokens are small");
             below.submit(Token(token.0 | OURS), operation);
         }
@@ -367,8 +415,8 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
         if let Operation::Send { connection, .. } = operation {
             self.send_or_hold(token, connection, operation);
         } else if !self.is_ours(&operation) {
-            self.below.submit(token, operation);
-        } else if self.middle.is_some() {
+            self.hand_down(token, operation);
+        } else if self.center.is_some() {
             self.begin(self.below.shard(), token, operation);
         } else {
             let from = self.below.shard();
@@ -382,41 +430,28 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> Env for MirrorEnv<E, M> {
         self.send_held();
         let closed = |token| Completion { token, outcome: Outcome::Failed(IoError::Closed) };
         events.extend(self.dropped.drain(..).map(closed).map(Event::Completion));
+        let mut below = std::mem::take(&mut self.events);
         let deadline = self.next_deadline();
         let wait = match (wait, deadline) {
-            _ if !events.is_empty() || deadline == Some(Nanos::default()) => Wait::No,
+            _ if !events.is_empty() || !below.is_empty() || deadline == Some(Nanos::default()) => Wait::No,
             (Wait::Until(until), Some(deadline)) => Wait::Until(until.min(deadline)),
             (Wait::Forever, Some(deadline)) => Wait::Until(deadline),
             (wait, _) => wait,
         };
-        let mut below = std::mem::take(&mut self.events);
         self.below.poll(&mut below, wait);
-        if let Some(middle) = &mut self.middle {
-            middle.executor.set_now(self.below.now());
-        }
+        self.executor.set_now(self.below.now());
         for event in below.drain(..) {
-            match (event, &mut self.middle) {
-                (Event::Completion(Completion { token, outcome }), Some(middle)) if token.0 & OURS != 0 => {
-                    middle.executor.on_completion(Completion { token: Token(token.0 & !OURS), outcome });
+            match event {
+                Event::Completion(Completion { token, outcome }) if token.0 & OURS != 0 => {
+                    self.executor.on_completion(Completion { token: Token(token.0 & !OURS), outcome });
                 }
-                (Event::Completion(completion) | Event::Message(Mail::Ended(completion)), _) => {
-                    events.push(Event::Completion(completion));
+                Event::Completion(Completion { token, outcome }) if is_of_forwarder(token) => {
+                    if let Some(closing) = end_late(&outcome) {
+                        self.below.submit(token, closing);
+                    }
                 }
-                (Event::Message(Mail::Engine(message)), _) => events.push(Event::Message(message)),
-                (Event::Message(Mail::Drive { from, token, operation }), _) => {
-                    self.begin(from, token, operation);
-                }
-                (Event::Message(Mail::Order(order)), Some(middle)) => middle.center.on_order(order),
-                (Event::Message(Mail::Wait), Some(middle)) => middle.center.tell_oldest_wait(),
-                (Event::Message(Mail::Whole), Some(middle)) => middle.center.on_whole(),
-                (Event::Message(Mail::Answer), _) => {
-                    let answer = Mail::Head(HeadMail::Answered(self.below.shard()));
-                    self.outbox.borrow_mut().push_back((ShardId(self.below.shards() - 1), answer));
-                }
-                (Event::Message(Mail::Order(_) | Mail::Wait | Mail::Whole), None) => {
-                    unreachable!("it is for shard 0")
-                }
-                (Event::Message(Mail::Head(_) | Mail::Task(_)), _) => unreachable!("it is for the head"),
+                Event::Completion(completion) => events.push(Event::Completion(completion)),
+                Event::Message(mail) => self.on_mail(mail, events),
             }
         }
         self.events = below;

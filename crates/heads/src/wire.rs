@@ -6,7 +6,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use base::{ArrayId, HeadId};
+use base::{ArrayId, HeadId, Nanos};
 use bytes::{Bytes, BytesMut};
 use env::ConnectionHandle;
 use mirror::Ask;
@@ -14,6 +14,8 @@ use pair::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Message, Purpose, S
 use task::{Gate, Io, Notify};
 
 const RECEIVE_BYTES: usize = 256 << 10;
+/// By then the other end has shown that it is the other head.
+const UP_TIME: Nanos = Nanos::from_secs(1);
 
 /// Who this head is, and who its partner is.
 #[derive(Clone, Debug)]
@@ -53,6 +55,9 @@ pub(crate) struct Wire {
     link: RefCell<Link>,
     out: RefCell<VecDeque<Bytes>>,
     more: Notify,
+    /// Pieces that were taken from `out` and are being sent, and a notification when none is left of either.
+    sending: Cell<usize>,
+    sent: Notify,
     /// Closed while nothing is to be received.
     inlet: Gate,
     is_closed: Cell<bool>,
@@ -63,8 +68,9 @@ impl Wire {
         let mut first = Vec::new();
         let link = RefCell::new(Link::new(options, &mut first));
         let out = RefCell::new(VecDeque::from([Bytes::from(first)]));
-        let (more, inlet, is_closed) = (Notify::new(io), Gate::new(io, true), Cell::new(false));
-        Rc::new(Wire { io: io.clone(), connection, link, out, more, inlet, is_closed })
+        let (more, sending, sent) = (Notify::new(io), Cell::default(), Notify::new(io));
+        let (inlet, is_closed) = (Gate::new(io, true), Cell::new(false));
+        Rc::new(Wire { io: io.clone(), connection, link, out, more, sending, sent, inlet, is_closed })
     }
 
     /// Moves bytes until the connection ends. `on_event` gets what arrives.
@@ -102,6 +108,26 @@ impl Wire {
         self.push(std::iter::once(Bytes::copy_from_slice(&header)).chain(parts));
     }
 
+    /// Waits until everything that was handed over has been handed to the network. `false`: the connection has ended before.
+    pub async fn flushed(&self) -> bool {
+        while !self.is_closed.get() && (self.sending.get() > 0 || !self.out.borrow().is_empty()) {
+            self.sent.wait().await;
+        }
+        !self.is_closed.get()
+    }
+
+    /// Strangers, and what a vanished head has left, keep no connection.
+    pub async fn end_if_not_up(self: Rc<Self>) {
+        self.io.sleep(UP_TIME).await;
+        if !self.is_up() {
+            self.close();
+        }
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
     pub fn is_up(&self) -> bool {
         self.link.borrow().is_up()
     }
@@ -132,6 +158,7 @@ impl Wire {
             self.inlet.open();
             self.out.borrow_mut().clear();
             self.more.notify();
+            self.sent.notify();
             let (io, connection) = (self.io.clone(), self.connection);
             self.io.spawn(async move {
                 let _closed_already = io.close_connection(connection).await;
@@ -151,9 +178,14 @@ impl Wire {
             let pieces: Vec<Bytes> = self.out.borrow_mut().drain(..).collect();
             if pieces.is_empty() {
                 self.more.wait().await;
-            } else if self.io.send(self.connection, pieces).await.is_err() {
+                continue;
+            }
+            self.sending.set(pieces.len());
+            if self.io.send(self.connection, pieces).await.is_err() {
                 self.close();
             }
+            self.sending.set(0);
+            self.sent.notify();
         }
     }
 }

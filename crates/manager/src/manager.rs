@@ -167,7 +167,7 @@ impl Manager {
     /// catalog, by administrators and by hosts, so what is stored next names the head.
     pub(crate) fn record_head(&self, portals: &[PortalOptions]) -> Result<(), NameError> {
         let portal = |options: &PortalOptions| HeadPortal { address: options.address, group: options.group };
-        let portals = portals.iter().map(portal).collect();
+        let portals = portals.iter().filter(|portal| !portal.forwarded).map(portal).collect();
         let head = Head { id: self.parameters.head, name: self.parameters.array_name.parse()?, portals };
         self.state.borrow_mut().catalog.set_served_by(head, self.parameters.term);
         Ok(())

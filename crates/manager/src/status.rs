@@ -209,7 +209,13 @@ fn array_problems(
 }
 
 fn portal_status(options: &PortalOptions, address: &SocketAddr, error: String) -> PortalStatus {
-    PortalStatus { address: address.to_string(), group: options.group, hosts: options.hosts.clone(), error }
+    PortalStatus {
+        address: address.to_string(),
+        group: options.group,
+        hosts: options.hosts.clone(),
+        forwarded: options.forwarded,
+        error,
+    }
 }
 
 pub(crate) fn mapping_status(catalog: &Catalog, lun: u16, mapping: &Mapping) -> MappingStatus {

@@ -15,6 +15,7 @@
 //! | `register` | the value of the register and its changes |
 //! | `timing` | lease, grace and the other times, and how they depend on each other |
 //! | `message` | what heads say to each other |
+//! | `portal` | portals of a head, as the other one is told of them |
 //! | `asking` | questions to the register |
 //! | `relation` | how the owner stands to its partner: alone, copying, joining, in sync, leaving |
 //! | `store` | what a head tells its log, and what the log tells the head |
@@ -27,6 +28,7 @@ mod decision;
 mod head;
 pub mod link;
 mod message;
+mod portal;
 mod register;
 mod relation;
 mod store;
@@ -35,8 +37,12 @@ mod timing;
 pub use asking::Question;
 pub use decision::Decision;
 pub use head::{Action, HandoverRefusal, Head, ReadPermit, Reads, RoleName};
-pub use link::{Link, LinkError, LinkEvent, LinkKey, LinkOptions, Purpose, Start, VERSIONS, Versions};
+pub use link::{
+    HOSTS_BYTES_MAX, HOSTS_PORT_BEHIND, Link, LinkError, LinkEvent, LinkKey, LinkOptions, Purpose, Start,
+    VERSIONS, Versions,
+};
 pub use message::{Message, Stamp};
+pub use portal::Portal;
 pub use register::{Register, RegisterError, Revision, Term};
 pub use relation::{CommitRule, Relation};
 pub use store::{StoreEvent, StoreOrder};

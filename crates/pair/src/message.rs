@@ -12,6 +12,13 @@ pub struct Stamp {
     pub at: Nanos,
 }
 
+impl Stamp {
+    /// Whether what carries this stamp is young enough for the owner of this term; `now` is by the owner's clock.
+    pub fn is_fresh(self, term: Term, now: Nanos, age_max: Nanos) -> bool {
+        self.term == term && self.at <= now && now - self.at < age_max
+    }
+}
+
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Message {
     /// The owner says that it lives.

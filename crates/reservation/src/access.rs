@@ -12,7 +12,7 @@
 //!
 //! What always holds: at least one group is active; a group is *transitioning* only during a change.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -70,10 +70,12 @@ pub enum Cause {
     Implicit,
 }
 
-/// The states of all groups; those that are not named are active/optimized, and were never anything else.
+/// The states of all groups; those that are not named are active/optimized, and were never anything else. Those of a partner that forwards
+/// are active/non-optimized instead, whatever they were set to, for as long as it forwards.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccessStates {
     groups: BTreeMap<u16, (AccessState, Cause)>,
+    forwarded: BTreeSet<u16>,
 }
 
 /// A change of states.
@@ -87,13 +89,18 @@ pub struct Transition {
 
 impl AccessStates {
     pub fn of(&self, group: u16) -> AccessState {
-        self.groups.get(&group).map_or(AccessState::ActiveOptimized, |(state, _)| *state)
+        match self.groups.get(&group).map_or(AccessState::ActiveOptimized, |(state, _)| *state) {
+            AccessState::ActiveOptimized if self.forwarded.contains(&group) => {
+                AccessState::ActiveNonOptimized
+            }
+            state => state,
+        }
     }
 
     /// States that a restart has left, for those groups that are `known`.
     pub fn kept(states: impl IntoIterator<Item = (u16, AccessState)>, known: &[u16]) -> AccessStates {
         let states = states.into_iter().map(|(group, state)| (group, (state, Cause::Implicit)));
-        AccessStates { groups: states.collect() }.among(known)
+        AccessStates { groups: states.collect(), forwarded: BTreeSet::new() }.among(known)
     }
 
     /// These states where other groups are `known` from now on. None of them may be left without an active one: then all
@@ -101,8 +108,13 @@ impl AccessStates {
     pub fn among(&self, known: &[u16]) -> AccessStates {
         match known.is_empty() || known.iter().any(|&group| self.of(group).is_active()) {
             true => self.clone(),
-            false => AccessStates::default(),
+            false => AccessStates { groups: BTreeMap::new(), forwarded: self.forwarded.clone() },
         }
+    }
+
+    /// These states while the partner forwards what comes by these groups.
+    pub fn forwarded_by(self, groups: &BTreeSet<u16>) -> AccessStates {
+        AccessStates { groups: self.groups, forwarded: groups.clone() }
     }
 
     /// All groups that are not active/optimized, with their states.
@@ -184,6 +196,22 @@ mod tests {
         assert_eq!(AccessStates::kept(states.told(), &[1, 3]), AccessStates::default());
         assert_eq!(states.among(&[2, 3]), states);
         assert_eq!(states.among(&[1]), AccessStates::default());
+    }
+
+    #[test]
+    fn a_partner_that_forwards_is_never_optimized() {
+        let set = after(&AccessStates::default(), &[(2, ActiveNonOptimized), (3, Standby)]);
+        let states = set.forwarded_by(&BTreeSet::from([1, 3]));
+        assert_eq!(GROUPS.map(|group| states.of(group)), [ActiveNonOptimized, ActiveNonOptimized, Standby]);
+        // what was set stays, and what follows from forwarding is not kept
+        assert_eq!(states.told().collect::<Vec<_>>(), [(2, ActiveNonOptimized), (3, Standby)]);
+        let woken = after(&states, &[(3, ActiveOptimized)]);
+        assert_eq!(woken.of(3), ActiveNonOptimized);
+        let swapped = woken.forwarded_by(&BTreeSet::from([2]));
+        assert_eq!(
+            GROUPS.map(|group| swapped.of(group)),
+            [ActiveOptimized, ActiveNonOptimized, ActiveOptimized]
+        );
     }
 
     #[test]

@@ -251,6 +251,7 @@ fn files_for(pair: &PairFile, purpose: Purpose, listen: &[Ports]) -> Result<File
     let head = HeadFiles {
         head: pair.partner,
         partner: pair.head,
+        seat: 1 - pair.seat,
         partner_listen: pair.listen.clone(),
         link_key: pair.link_key.clone(),
         authority_key: pair.authority.key.clone(),

@@ -33,7 +33,7 @@ pub(crate) struct Request {
     pub purpose: Purpose,
     #[serde(with = "crate::hex::bytes")]
     pub secret: [u8; 16],
-    /// The first of the four ports of each address.
+    /// The first of the five ports of each address.
     pub listen: Vec<SocketAddr>,
 }
 
@@ -73,6 +73,8 @@ pub(crate) struct HeadFiles {
     /// The head that has the door.
     #[serde(with = "crate::hex::id")]
     pub partner: HeadId,
+    /// Which of the two heads the joiner is.
+    pub seat: u8,
     pub partner_listen: Vec<SocketAddr>,
     #[serde(with = "crate::hex::link_key")]
     pub link_key: LinkKey,

@@ -100,6 +100,8 @@ fn pair_file(files: &Files, listen: &[Ports]) -> Option<PairFile> {
         array: files.array,
         head: head.head,
         partner: head.partner,
+        seat: head.seat,
+        partner_portals: Vec::new(),
         listen: listen.iter().map(Ports::link).collect(),
         partner_listen: head.partner_listen.clone(),
         link_key: head.link_key.clone(),

@@ -19,7 +19,7 @@
 //! | `member_file` | what that member is started with |
 //! | `membership` | which member is which server; votes and the leader |
 //! | `pair_file` | `pair.json`: what a head knows of its pair |
-//! | `ports` | an address, and the four ports that are used there |
+//! | `ports` | an address, and the five ports that are used there |
 //! | `replace` | another server takes the place of the other head |
 //! | `refusal` | why the door does not let somebody in |
 //! | `tls` | TLS of the door |

@@ -42,7 +42,7 @@ pub(crate) struct MemberFile {
     pub name: String,
     /// The array: members of another one are not taken for this one's.
     cluster_token: String,
-    /// The first of the four ports of each address.
+    /// The first of the five ports of each address.
     listen: Vec<SocketAddr>,
     /// `NAME=URL` of all members; etcd reads it at its first start only.
     initial_cluster: String,

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use base::{ArrayId, HeadId};
-use pair::LinkKey;
+use pair::{LinkKey, Portal};
 use register::{Authority, Identity};
 use serde::{Deserialize, Serialize};
 
@@ -50,10 +50,16 @@ pub struct PairFile {
     pub head: HeadId,
     #[serde(with = "crate::hex::id")]
     pub partner: HeadId,
+    /// 0 or 1: which of the two heads of the pair this one is. A head that takes the place of another one has the number of that one. The
+    /// portal groups of number 1 are behind those of number 0, so hosts see different target ports.
+    pub seat: u8,
     /// Where this head listens for the other one: one address for each network. The first is that of the door and of etcd's clients, too.
     pub listen: Vec<SocketAddr>,
     /// Where the other head listens; nothing until it has joined.
     pub partner_listen: Vec<SocketAddr>,
+    /// At which addresses hosts reach the other head, as it has said last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub partner_portals: Vec<Portal>,
     #[serde(with = "crate::hex::link_key")]
     pub link_key: LinkKey,
     /// The array's certificate authority.
@@ -111,6 +117,9 @@ impl PairFile {
         if self.head == self.partner || self.head == HeadId(0) || self.partner == HeadId(0) {
             return Some("head and partner must be two heads");
         }
+        if self.seat > 1 {
+            return Some("a pair has two heads, number 0 and number 1");
+        }
         if self.listen.is_empty() || !addresses(&self.listen) || !addresses(&self.partner_listen) {
             return Some("the addresses to listen on cannot be used");
         }
@@ -162,6 +171,8 @@ pub(crate) mod tests {
             array: ArrayId(5),
             head: HeadId(6),
             partner: HeadId(7),
+            seat: 0,
+            partner_portals: Vec::new(),
             listen: vec!["192.0.2.1:3261".parse().unwrap()],
             partner_listen: Vec::new(),
             link_key: LinkKey([0xab; 32]),

@@ -1,4 +1,4 @@
-//! Where a head or the witness listens: an address and four ports in a row, of which the administrator names the first.
+//! Where a head or the witness listens: an address and five ports in a row, of which the administrator names the first.
 //!
 //! | port | what | who connects |
 //! |---|---|---|
@@ -6,6 +6,7 @@
 //! | BASE + 1 | the door | a joiner, with a token |
 //! | BASE + 2 | etcd, clients' side | both heads |
 //! | BASE + 3 | etcd, peers' side | the other members |
+//! | BASE + 4 | what hosts send to the other head's portals | the other head, if it is the partner |
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -17,12 +18,12 @@ use thiserror::Error;
 pub const PORT_DEFAULT: u16 = 3261;
 
 /// How many ports in a row are used.
-const PORTS: u16 = 4;
+const PORTS: u16 = pair::HOSTS_PORT_BEHIND + 1;
 
 /// Addresses that one member has at most.
 pub const ADDRESSES_MAX: usize = 8;
 
-/// An address of this server, and the first of four ports.
+/// An address of this server, and the first of five ports.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ports {
     address: IpAddr,
@@ -38,7 +39,7 @@ pub enum PortsError {
     NotAnAddress { text: String },
     #[error("{address} is no address of one server; give the address that the other servers connect to")]
     NotOfAServer { address: IpAddr },
-    #[error("port {base} cannot be used, because it and the next three are needed: give 1 to 65532")]
+    #[error("port {base} cannot be used, because it and the next four are needed: give 1 to 65531")]
     Port { base: u16 },
     #[error("there are {count} addresses to listen on; give 1 to {ADDRESSES_MAX}")]
     Count { count: usize },
@@ -115,13 +116,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn four_ports_follow_from_an_address() {
+    fn five_ports_follow_from_an_address() {
         for (text, link, peer) in [
             ("192.0.2.1", "192.0.2.1:3261", "192.0.2.1:3264"),
             ("192.0.2.1:7000", "192.0.2.1:7000", "192.0.2.1:7003"),
             ("2001:db8::1", "[2001:db8::1]:3261", "[2001:db8::1]:3264"),
             ("[2001:db8::1]", "[2001:db8::1]:3261", "[2001:db8::1]:3264"),
-            ("[2001:db8::1]:65532", "[2001:db8::1]:65532", "[2001:db8::1]:65535"),
+            ("[2001:db8::1]:65531", "[2001:db8::1]:65531", "[2001:db8::1]:65534"),
         ] {
             let ports: Ports = text.parse().unwrap();
             assert_eq!((ports.to_string(), ports.peer().to_string()), (link.to_owned(), peer.to_owned()));
@@ -140,7 +141,7 @@ mod tests {
         for text in ["0.0.0.0", "::", "224.0.0.1", "255.255.255.255:3261"] {
             assert!(matches!(parse(text), Err(PortsError::NotOfAServer { .. })), "{text}");
         }
-        assert_eq!(parse("192.0.2.1:65533"), Err(PortsError::Port { base: 65533 }));
+        assert_eq!(parse("192.0.2.1:65532"), Err(PortsError::Port { base: 65532 }));
         assert_eq!(parse("192.0.2.1:0"), Err(PortsError::Port { base: 0 }));
     }
 }

@@ -33,6 +33,7 @@ pub async fn replace(state_dir: &Path) -> Result<Token, SetupError> {
     PairFile::update(state_dir, |pair| {
         pair.partner = partner;
         pair.partner_listen.clear();
+        pair.partner_portals.clear();
         pair.link_key = LinkKey(crate::random());
         true
     })?;

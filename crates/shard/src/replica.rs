@@ -56,6 +56,11 @@ impl Replica {
         Some((found.1, &found.2))
     }
 
+    /// The groups of portals of the partner, which forwards.
+    pub fn forwarded_groups(&self) -> BTreeSet<u16> {
+        self.portals.iter().filter(|portal| portal.forwarded).map(|portal| portal.group).collect()
+    }
+
     pub fn portal(&self, address: SocketAddr) -> Option<&PortalOptions> {
         self.portals.iter().find(|portal| portal.address == address)
     }

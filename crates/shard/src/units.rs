@@ -173,6 +173,7 @@ impl Units {
     /// Applies the new state of the array. A removed volume lives as long as a command is running on it.
     pub(crate) fn apply(&self, replica: &Replica) {
         let groups: Vec<u16> = replica.groups.iter().copied().collect();
+        let forwarded = replica.forwarded_groups();
         let mut by_id = self.by_id.borrow_mut();
         let mut old = std::mem::take(&mut *by_id);
         for volume in replica.catalog.volumes() {
@@ -182,7 +183,7 @@ impl Units {
                 None => {
                     // a restart keeps what the catalog has; from then on shard 0 announces
                     let reservations = Arc::new(kept::reservations(volume.reservations.as_ref()));
-                    let access = Arc::new(kept::access(&volume.access, &groups));
+                    let access = Arc::new(kept::access(&volume.access, &groups).forwarded_by(&forwarded));
                     let target = Rc::new(self.make(volume.id, &target_plan, replica, None));
                     let (reservations, access) = (RefCell::new(reservations), RefCell::new(access));
                     Rc::new(Unit { volume: volume.id, target, reservations, access, target_plan })
@@ -213,7 +214,7 @@ impl Units {
 
     /// A volume that existed before. It keeps its target if its blocks are in the same place.
     fn follow(&self, unit: Rc<Unit>, target_plan: TargetPlan, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
-        let access = unit.access.borrow().among(groups);
+        let access = unit.access.borrow().among(groups).forwarded_by(&replica.forwarded_groups());
         if access != **unit.access.borrow() {
             *unit.access.borrow_mut() = Arc::new(access);
         }

@@ -208,6 +208,7 @@ impl Inner {
             | Operation::DriveMeasure { .. }
             | Operation::DriveDiscard { .. } => self.submit_to_drive(in_flight),
             Operation::Listen { .. }
+            | Operation::ListenForwarded { .. }
             | Operation::CloseListener { .. }
             | Operation::Accept { .. }
             | Operation::Connect { .. }

@@ -282,6 +282,7 @@ impl Inner {
         let owner = (in_flight.process, in_flight.shard);
         match in_flight.operation {
             Operation::Listen { address } => self.listen(owner, address),
+            Operation::ListenForwarded { .. } => Outcome::Failed(IoError::AddressNotAvailable),
             Operation::CloseListener { listener } => {
                 self.network.listeners[listener.0 as usize].open = false;
                 self.match_accepts(listener.0 as usize);

@@ -3,14 +3,13 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, VecDeque};
 use std::future::Future;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use base::{AlignedBuffer, Nanos};
-use bytes::{Bytes, BytesMut};
-use env::{ConnectionHandle, DriveHandle, DriveInfo, IoError, ListenerHandle, Operation, Outcome, Token};
+use bytes::Bytes;
+use env::{DriveHandle, DriveInfo, IoError, Operation, Outcome, Token};
 
 use crate::executor::{Task, TaskId};
 use crate::sync::{OneshotReceiver, oneshot};
@@ -261,55 +260,6 @@ impl Io {
         }
     }
 
-    pub async fn listen(&self, address: SocketAddr) -> Result<(ListenerHandle, SocketAddr), IoError> {
-        match self.operation(Operation::Listen { address }).await {
-            Outcome::Listening(listener, address) => Ok((listener, address)),
-            outcome => Err(failure(outcome)),
-        }
-    }
-
-    pub async fn close_listener(&self, listener: ListenerHandle) -> Result<(), IoError> {
-        done(self.operation(Operation::CloseListener { listener }).await)
-    }
-
-    /// The connection, the peer's address, our address.
-    pub async fn accept(
-        &self,
-        listener: ListenerHandle,
-    ) -> Result<(ConnectionHandle, SocketAddr, SocketAddr), IoError> {
-        match self.operation(Operation::Accept { listener }).await {
-            Outcome::Accepted { connection, peer, local } => Ok((connection, peer, local)),
-            outcome => Err(failure(outcome)),
-        }
-    }
-
-    pub async fn connect(&self, address: SocketAddr) -> Result<(ConnectionHandle, SocketAddr), IoError> {
-        match self.operation(Operation::Connect { address }).await {
-            Outcome::Connected { connection, local } => Ok((connection, local)),
-            outcome => Err(failure(outcome)),
-        }
-    }
-
-    /// Appends what arrives to the buffer's spare capacity; nothing appended means the peer has finished.
-    pub async fn receive(
-        &self,
-        connection: ConnectionHandle,
-        buffer: BytesMut,
-    ) -> (BytesMut, Result<(), IoError>) {
-        match self.operation(Operation::Receive { connection, buffer }).await {
-            Outcome::Received(buffer, result) => (buffer, result),
-            outcome => unreachable!("a receive ends as a receive, not {outcome:?}"),
-        }
-    }
-
-    pub async fn send(&self, connection: ConnectionHandle, data: Vec<Bytes>) -> Result<(), IoError> {
-        done(self.operation(Operation::Send { connection, data }).await)
-    }
-
-    pub async fn close_connection(&self, connection: ConnectionHandle) -> Result<(), IoError> {
-        done(self.operation(Operation::CloseConnection { connection }).await)
-    }
-
     pub fn sleep_until(&self, deadline: Nanos) -> Sleep {
         Sleep { io: self.clone(), deadline, key: None }
     }
@@ -401,14 +351,14 @@ impl Io {
     }
 }
 
-fn done(outcome: Outcome) -> Result<(), IoError> {
+pub(crate) fn done(outcome: Outcome) -> Result<(), IoError> {
     match outcome {
         Outcome::Done => Ok(()),
         outcome => Err(failure(outcome)),
     }
 }
 
-fn failure(outcome: Outcome) -> IoError {
+pub(crate) fn failure(outcome: Outcome) -> IoError {
     match outcome {
         Outcome::Failed(error) => error,
         outcome => unreachable!("the environment answered another operation: {outcome:?}"),

@@ -15,6 +15,7 @@
 
 mod executor;
 mod io;
+mod sockets;
 mod sync;
 mod turns;
 

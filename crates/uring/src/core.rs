@@ -132,6 +132,7 @@ impl Core {
                 self.discard(token, drive, offset_bytes, length_bytes);
             }
             Operation::Listen { address } => self.listen(token, address)?,
+            Operation::ListenForwarded { .. } => return Err(IoError::AddressNotAvailable),
             Operation::CloseListener { listener } => self.close_listener(token, listener)?,
             Operation::Accept { listener } => self.accept(token, listener)?,
             Operation::Connect { address } => self.connect(token, address)?,

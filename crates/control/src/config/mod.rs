@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use api::PortalOptions;
-use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_MAX, PORTALS_MAX, SHARDS_MAX};
+use base::limits::{CONFIGURED_DRIVES_MAX, HOSTS_MAX, PORTAL_GROUPS_OF_A_HEAD_MAX, PORTALS_MAX, SHARDS_MAX};
 
 pub use self::error::ConfigError;
 use self::reader::{Reader, Section, Value};
@@ -226,7 +226,7 @@ fn read_portal(item: &Value, mut table: Section) -> Result<PortalOptions, Config
     })?;
     let mut portal = PortalOptions::from(address.address()?);
     if let Some(group) = table.take("group") {
-        portal.group = group.integer(1, u64::from(PORTAL_GROUPS_MAX))? as u16;
+        portal.group = group.integer(1, u64::from(PORTAL_GROUPS_OF_A_HEAD_MAX))? as u16;
     }
     if let Some(hosts) = table.take("hosts") {
         let wanted = "a list of hosts' names, such as [\"pve1\"]";

@@ -112,8 +112,7 @@ impl Head {
 
     /// Whether a forwarded command is young enough to take effect.
     pub fn is_fresh(&self, now: Nanos, stamp: Stamp) -> bool {
-        let is_recent = |at: Nanos| at <= now && now - at < self.timing.forward;
-        self.owner().is_some_and(|owner| owner.term == stamp.term) && is_recent(stamp.at)
+        self.owner().is_some_and(|owner| stamp.is_fresh(owner.term, now, self.timing.forward))
     }
 
     pub(super) fn owner_mut(&mut self) -> &mut Owner {

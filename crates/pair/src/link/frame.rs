@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Kinds of a connection for control: 1 heartbeat, 2 its answer, 3 the register has changed, 4 look at the register. Those of a
-//! connection for drives are in `mirror::message`, those of one for twins in `heads::twins`.
+//! connection for drives are in `mirror::message`, those of one for twins in `heads::twins`, those of one for hosts in `heads::forward`.
 
 use base::{Crc32c, HeadId, Nanos, crc32c};
 
@@ -21,6 +21,8 @@ pub(super) const HEADER_BYTES: usize = 16;
 const MESSAGE_BYTES_MAX: usize = 256;
 /// Longest content of a frame between drives: what is written at once, and what is said of it.
 pub const DRIVES_BYTES_MAX: usize = (1 << 20) + 256;
+/// Longest content of a frame of hosts: a part of what one of them has sent, or is sent.
+pub const HOSTS_BYTES_MAX: usize = (256 << 10) + 256;
 /// Longest content of a frame about twins: a list of the drives of a head.
 pub const TWINS_BYTES_MAX: usize = 128 << 10;
 
@@ -43,6 +45,7 @@ pub(super) fn content_bytes_max(purpose: Purpose) -> usize {
         Purpose::Control => MESSAGE_BYTES_MAX,
         Purpose::Drives => DRIVES_BYTES_MAX,
         Purpose::Twins => TWINS_BYTES_MAX,
+        Purpose::Hosts => HOSTS_BYTES_MAX,
     }
 }
 

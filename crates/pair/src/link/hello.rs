@@ -3,7 +3,8 @@
 //! ```text
 //!   Hello, 112 bytes, little-endian
 //!     0  magic "TANGPAIR"        8  lowest version (2)   10  highest version (2)
-//!    12  purpose (2): 0 this end has not opened the connection, 1 control, 2 drives                14  0 (2)
+//!    12  purpose (2): 0 this end has not opened the connection, 1 control, 2 drives, 3 twins, 4 hosts
+//!    14  0 (2)
 //!    16  array (16)             32  head (16)            48  start (16)            64  nonce (32)
 //!    96  0 (12)                108  CRC-32C of all before (4)
 //! ```

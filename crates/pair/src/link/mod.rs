@@ -29,7 +29,7 @@ use crate::message::Message;
 
 use frame::{Frame, HEADER_BYTES};
 
-pub use frame::{DRIVES_BYTES_MAX, TWINS_BYTES_MAX};
+pub use frame::{DRIVES_BYTES_MAX, HOSTS_BYTES_MAX, TWINS_BYTES_MAX};
 use hello::{HELLO_BYTES, Hello, PROOF_BYTES, is_proof, proof};
 
 /// Versions that this program speaks. The two ends take the highest that both have.
@@ -58,16 +58,19 @@ pub enum Purpose {
     Drives,
     /// Which drives of the two heads become twins, as frames.
     Twins,
+    /// What a host sends to the partner and is answered, as frames: one connection for each of the host's.
+    Hosts,
 }
 
 impl Purpose {
-    pub(crate) const ALL: [Purpose; 3] = [Purpose::Control, Purpose::Drives, Purpose::Twins];
+    pub(crate) const ALL: [Purpose; 4] = [Purpose::Control, Purpose::Drives, Purpose::Twins, Purpose::Hosts];
 
     fn number(self) -> u16 {
         match self {
             Purpose::Control => 1,
             Purpose::Drives => 2,
             Purpose::Twins => 3,
+            Purpose::Hosts => 4,
         }
     }
 
@@ -75,6 +78,9 @@ impl Purpose {
         Purpose::ALL.into_iter().find(|purpose| purpose.number() == number)
     }
 }
+
+/// An owner takes what the partner forwards at this distance behind the port of the link.
+pub const HOSTS_PORT_BEHIND: u16 = 4;
 
 /// Who this end is, and whom it takes for the other one.
 #[derive(Clone, Debug)]
@@ -99,7 +105,7 @@ pub enum LinkEvent {
     Up { start: Start, version: u16, purpose: Purpose },
     /// Over a connection for control.
     Message(Message),
-    /// Over a connection for drives or for twins.
+    /// Over any other connection.
     Frame { kind: u16, content: Vec<u8> },
 }
 
@@ -176,12 +182,11 @@ impl Link {
         Frame::of(message).encode(send);
     }
 
-    /// The header of a frame, of which the content is in these parts: at most [`DRIVES_BYTES_MAX`] or [`TWINS_BYTES_MAX`] together. It is
-    /// sent before them, over a link for drives or twins that is up.
+    /// The header of a frame, of which the content is in these parts: together at most what the purpose allows ([`DRIVES_BYTES_MAX`] and so
+    /// on). It is sent before them, over a link that is up and not for control.
     pub fn frame_header(&self, kind: u16, parts: &[&[u8]]) -> [u8; HEADER_BYTES] {
-        let State::Up { purpose: purpose @ (Purpose::Drives | Purpose::Twins) } = self.state else {
-            panic!("frames are sent over a link for drives or twins that is up");
-        };
+        let State::Up { purpose } = self.state else { panic!("frames are sent over a link that is up") };
+        assert_ne!(purpose, Purpose::Control, "a link for control has messages");
         let length: usize = parts.iter().map(|part| part.len()).sum();
         assert!(length <= frame::content_bytes_max(purpose), "{length} bytes are too long for a frame");
         frame::header(kind, parts)
@@ -250,7 +255,7 @@ impl Link {
                 let Some((frame, length)) = Frame::decode(rest, purpose)? else { return Ok(None) };
                 let event = match purpose {
                     Purpose::Control => LinkEvent::Message(frame.message()?),
-                    Purpose::Drives | Purpose::Twins => {
+                    Purpose::Drives | Purpose::Twins | Purpose::Hosts => {
                         LinkEvent::Frame { kind: frame.kind, content: frame.content }
                     }
                 };

@@ -94,6 +94,8 @@ pub struct ArrayBench {
     pub(super) newest: Option<Running>,
     /// Where hosts find the array.
     pub(super) portal: SocketAddr,
+    /// A portal of the other head, which forwards.
+    pub(super) forwarded: Option<SocketAddr>,
     pub(super) calm: bool,
 }
 
@@ -135,6 +137,7 @@ impl ArrayBench {
             heads,
             newest: None,
             portal: PORTAL.parse().expect("an address"),
+            forwarded: None,
             calm: false,
         }
     }
@@ -269,6 +272,7 @@ impl ArrayBench {
     fn visit(&self, host: u16, tally: &Option<Rc<Tally>>) -> Visit {
         Visit {
             portal: self.portal,
+            forwarded: self.forwarded,
             host,
             volumes: self.volumes.clone(),
             logins: self.logins.clone(),

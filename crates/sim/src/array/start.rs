@@ -36,7 +36,7 @@ impl ArrayBench {
                 process,
                 environments: environments.into_iter().map(ArrayEnv::Alone).collect(),
                 commands: outside,
-                portal: self.portal,
+                portals: vec![self.portal.into()],
                 paths: paths.chain(second).collect(),
                 is_started: Arc::default(),
                 term: 0,
@@ -64,12 +64,13 @@ impl ArrayBench {
     pub(super) fn start_shards(&mut self, simulation: &mut Simulation, owner: NewOwner) -> Running {
         let (shards, memory) = (self.plan.shards, self.memory);
         self.shards.clear();
-        let NewOwner { process, environments, commands, portal, paths, is_started, term } = owner;
-        self.portal = portal;
+        let NewOwner { process, environments, commands, portals, paths, is_started, term } = owner;
+        self.portal = portals[0].address;
+        self.forwarded = portals.get(1).map(|portal| portal.address);
         let started = Started::default();
         let place = started.clone();
         let mut parameters = Some(StartParameters {
-            portals: vec![portal.into()],
+            portals,
             drives: paths,
             head: base::HeadId(1),
             term,

@@ -10,6 +10,7 @@ use iscsi::initiator::InitiatorParams;
 use task::Io;
 
 use super::extended_copy::{Copies, CopyHost};
+use super::heads::Seen;
 use super::lun::{LunSubject, Rough, Way};
 use super::reserve::{Holders, Locksmith};
 use super::session::HostSession;
@@ -23,6 +24,8 @@ pub type Ready = Rc<RefCell<Option<Result<String, String>>>>;
 /// What a host brings along.
 pub struct Visit {
     pub portal: SocketAddr,
+    /// Some hosts come by this one, if there is one.
+    pub forwarded: Option<SocketAddr>,
     pub host: u16,
     pub volumes: Rc<Vec<VolumePlan>>,
     pub logins: Rc<Cell<u64>>,
@@ -48,8 +51,8 @@ pub async fn set_up(io: &Io, ready: &Ready) -> Result<String, String> {
 
 /// Waits until the array is set up, logs in, and hands the LUNs to the workload.
 pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
-    let Visit { portal, host, volumes, logins, shared, holders, interferes, ranges, runs_full, tally } =
-        visit;
+    let Visit { portal, host, volumes, logins, shared, holders, interferes, ranges, runs_full, .. } = visit;
+    let (forwarded, tally) = (visit.forwarded, visit.tally);
     let target = match set_up(&io, &ready).await {
         Ok(target) => target,
         Err(why) => {
@@ -58,12 +61,16 @@ pub async fn open_session(io: Io, visit: Visit, ready: Ready, place: Opening) {
         }
     };
     let params = InitiatorParams::new(&initiator_name(host), Some(&target));
-    let session = HostSession::new(&io, portal, params);
+    let forwarded = forwarded.filter(|_| io.random_u64().is_multiple_of(3));
+    let session = HostSession::new(&io, forwarded.unwrap_or(portal), params);
     // some want no TASK ABORTED; the others trust that each of their commands is answered
     session.is_not_told.set(interferes.is_some() && io.random_u64().is_multiple_of(3));
     io.spawn(session.clone().run());
     while session.logins.get() == 0 {
         io.sleep(Nanos::from_micros(100)).await;
+    }
+    if forwarded.is_some() {
+        Seen::Forwarded.seen();
     }
     logins.set(logins.get() + 1);
     let luns: BTreeMap<u32, u16> =

@@ -71,7 +71,7 @@ pub struct Place {
 
 #[derive(Args, Debug)]
 pub struct Listen {
-    /// The address of this server that the others of the pair connect to; four ports from 3261 on, or from the one given. May be given
+    /// The address of this server that the others of the pair connect to; five ports from 3261 on, or from the one given. May be given
     /// for several networks
     #[arg(long = "listen", required = true, value_name = "ADDRESS[:PORT]")]
     pub addresses: Vec<String>,

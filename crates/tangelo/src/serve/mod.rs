@@ -28,7 +28,7 @@ use std::fmt;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use api::{ArrayStatus, Command, CommandError, DriveContent, Reply};
+use api::{ArrayStatus, Command, CommandError, DriveContent, PortalOptions, Reply};
 use base::HeadId;
 use control::array::Array;
 use control::config::{Config, NamedDrive};
@@ -116,7 +116,7 @@ fn serve_alone(prepared: Prepared<'_>, runtime: &Runtime) -> Result<(), Failure>
     let config = &head.config;
     let keeper = Keeper::start(state, saved.as_deref())?;
     let kept = Kept { keeper: &keeper, saved, newest_event };
-    let (parameters, is_started) = start_parameters(config, &drives, (id, 0), kept);
+    let (parameters, is_started) = start_parameters(config.iscsi.clone(), &drives, (id, 0), kept);
     let shards = start_shards(config, parameters)?;
     let mailboxes = shards.mailboxes.clone();
     let send = move |shard: usize, message| {
@@ -141,14 +141,14 @@ struct Kept<'a> {
 
 /// What the array of a head is started with, in a term of ownership. The receiver learns when it has started.
 fn start_parameters(
-    config: &Config,
+    portals: Vec<PortalOptions>,
     drives: &[NamedDrive],
     (head, term): (HeadId, u64),
     kept: Kept<'_>,
 ) -> (StartParameters, oneshot::Receiver<Result<(), CommandError>>) {
     let (started, is_started) = oneshot::channel();
     let parameters = StartParameters {
-        portals: config.iscsi.clone(),
+        portals,
         drives: paths_of(drives),
         head,
         term,
@@ -209,7 +209,7 @@ async fn serve_until_stopped(
             return;
         }
         notify::notify("RELOADING=1");
-        match reload_file(head, Some(array)).await {
+        match reload_file(head, Some(array), |config| config.iscsi.clone()).await {
             Ok((config, drives)) => {
                 finder.abort();
                 finder = tokio::spawn(find_drives(config, drives, array.clone()));
@@ -224,6 +224,7 @@ async fn serve_until_stopped(
 async fn reload_file(
     head: &Head<'_>,
     array: Option<&EngineArray>,
+    portals: impl Fn(&Config) -> Vec<PortalOptions>,
 ) -> Result<(Config, Vec<NamedDrive>), Failure> {
     let config = Config::load(head.serve.config.as_deref())?;
     let before = &head.config;
@@ -238,7 +239,7 @@ async fn reload_file(
     }
     let drives = config.expand_drives(&head.remembered)?;
     if let Some(array) = array {
-        array.reload(config.iscsi.clone(), paths_of(&drives)).await.map_err(Failure)?;
+        array.reload(portals(&config), paths_of(&drives)).await.map_err(Failure)?;
     }
     tracing::info!("the configuration has been read again");
     if let Some(array) = array

@@ -5,6 +5,7 @@
 //! What is checked beside what hosts see: never may two heads answer hosts at the same moment, nor one of an earlier term after one of
 //! a later term. At the end both are in sync and equal, block by block.
 
+mod forwarding;
 mod register;
 mod seat;
 mod trouble;
@@ -15,15 +16,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use api::PortalOptions;
 use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
 use env::{Env, Operation};
 use heads::{
-    HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Patience,
-    Permit, RunningHead, Surroundings, is_of_engine, make_twin,
+    HeadOptions, HeadShard, Heard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, OwnerOptions,
+    PartnerAddress, Patience, Permit, Portals, RunningHead, Surroundings, is_of_engine, make_twin,
 };
 use mirror::{RECORD_BYTES, Synchrony, TwinId};
-use pair::{LinkKey, Reads, Register, Relation, RoleName, Start, Term, Timing};
+use pair::{LinkKey, Portal, Reads, Register, Relation, RoleName, Start, Term, Timing};
 use task::Io;
 
 use super::engine_shard::ArrayEnv;
@@ -34,6 +36,7 @@ use crate::prng::Prng;
 use crate::process::{Simulation, Turn};
 use crate::world::{ProcessId, World};
 
+use forwarding::ForwardTurns;
 use register::SimRegister;
 use seat::{Outgoing, Seat, Wishes};
 
@@ -43,6 +46,8 @@ const HEADS: [HeadId; 2] = [HeadId(1), HeadId(2)];
 /// Where heads listen for each other, and for hosts.
 const ADDRESSES: [&str; 2] = ["10.0.0.1:3261", "10.0.0.2:3261"];
 const PORTALS: [&str; 2] = [super::bench::PORTAL, "10.0.0.2:3260"];
+/// The portal groups of the heads.
+const GROUPS: [u16; 2] = [1, 2];
 /// The longest that a head, a connection or the way to the register is away: twice as long as a partner waits.
 const TROUBLE_NS_MAX: u64 = 1_000_000_000;
 /// How long the heads wait for what hangs.
@@ -72,6 +77,7 @@ counted! {
         DriveStuck = "a partner's drive that answers nothing",
         DriveFailedOnce = "a partner's drive that fails once",
         DriveWent = "a partner's drive that goes and returns",
+        Forwarded = "a host that was served through the partner",
     }
 }
 
@@ -79,8 +85,8 @@ counted! {
 struct Life {
     process: ProcessId,
     outside: Outside<Mail<ShardMessage>>,
-    /// For the array, if this head becomes the owner.
-    environments: Vec<SimEnv<Mail<ShardMessage>>>,
+    /// For the array, if this head becomes the owner: these forward until then.
+    forwards: Vec<Rc<RefCell<ForwardTurns>>>,
     running: Rc<RunningHead>,
     permit: Permit,
     wishes: Rc<Wishes>,
@@ -119,7 +125,8 @@ pub struct NewOwner {
     pub environments: Vec<ArrayEnv>,
     /// The way in for commands.
     pub commands: Outside<ShardMessage>,
-    pub portal: SocketAddr,
+    /// The portal of this head, and then that of the other one.
+    pub portals: Vec<PortalOptions>,
     pub paths: Vec<String>,
     /// To be set when it has started.
     pub is_started: Arc<AtomicBool>,
@@ -310,7 +317,7 @@ impl TwoHeads {
         let (process, mut environments, outside) =
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
         let mut own = environments.pop().expect("the head's is the last");
-        let (permit, wishes) = (Permit::default(), Rc::<Wishes>::default());
+        let (permit, wishes, heard) = (Permit::default(), Rc::<Wishes>::default(), Heard::default());
         wishes.start_fails.set(!self.calm && self.prng.chance(60));
         let seat = |io: &Io| -> Box<dyn Surroundings> {
             let outgoing = Rc::new(Outgoing::new(outside.clone()));
@@ -332,6 +339,7 @@ impl TwoHeads {
             timing: Timing::default(),
             reads: Reads::Leased,
             drives: self.sides[head].clone(),
+            heard: heard.clone(),
         };
         let shard = HeadShard::start(&mut own, options, permit.clone(), seat);
         let running = shard.running().clone();
@@ -339,18 +347,17 @@ impl TwoHeads {
         let turns = HeadTurns { environment: own, shard, armed: None };
         simulation.attach(process, self.shards, Rc::new(RefCell::new(turns)));
         self.world.nudge(process, self.shards);
-        let (term, owns_since) = (None, None);
-        self.lives[head] = Some(Life {
+        let owner = PartnerAddress::new(vec![address(ADDRESSES[1 - head])]);
+        let portal = Portal { address: address(PORTALS[head]), group: GROUPS[head], hosts: Vec::new() };
+        let forwards = forwarding::start(
+            simulation,
             process,
-            outside,
             environments,
-            running,
-            permit,
-            wishes,
-            identity,
-            term,
-            owns_since,
-        });
+            (identity.clone(), owner, heard, Portals::new(vec![portal])),
+        );
+        let (term, owns_since) = (None, None);
+        self.lives[head] =
+            Some(Life { process, outside, forwards, running, permit, wishes, identity, term, owns_since });
     }
 
     /// The worlds of the shards of an array that this head has ordered.
@@ -360,26 +367,32 @@ impl TwoHeads {
         self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, Failing::default()));
         let life = self.lives[head].as_mut().expect("it has just ordered this");
         life.term = Some(term);
-        let mut options = Some(MirrorOptions {
+        let owner = OwnerOptions {
             identity: life.identity.clone(),
-            partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             term,
+            addresses: vec![address(ADDRESSES[head])],
+            timing: Timing::default(),
+        };
+        let mut options = Some(MirrorOptions {
+            partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             rule,
             tolerated: 0,
             is_whole: true,
         });
         let mirrored = Mirrored::default();
-        let environment = |mut below: SimEnv<_>| {
+        let environment = |(mut below, mail): (SimEnv<_>, Vec<_>)| {
             let (world, permit) = (self.world.clone(), life.permit.clone());
             let unpermitted = self.unpermitted.clone();
             below.watch(move |token, operation| {
                 let is_answer = matches!(operation, Operation::Send { .. }) && is_of_engine(token);
                 unpermitted.set(unpermitted.get() || is_answer && !permit.allows(world.uptime()));
             });
-            let environment = MirrorEnv::new(below, mirrored.clone(), life.permit.clone(), options.take());
+            let environment =
+                MirrorEnv::new((below, mail), mirrored.clone(), life.permit.clone(), &owner, options.take());
             ArrayEnv::Mirrored(Box::new(environment))
         };
-        let environments = life.environments.drain(..).map(environment).collect();
+        let environments =
+            life.forwards.drain(..).map(|forwards| forwards.borrow_mut().stop()).map(environment).collect();
         let commands = life.outside.wrapped(Mail::Engine, |mail| match mail {
             Mail::Engine(message) => message,
             _ => unreachable!("a command comes back as it was sent"),
@@ -388,7 +401,7 @@ impl TwoHeads {
             process: life.process,
             environments,
             commands,
-            portal: address(PORTALS[head]),
+            portals: vec![portal(head, false), portal(1 - head, true)],
             paths: self.sides[head].clone(),
             is_started: life.wishes.is_started.clone(),
             term: term.0,
@@ -419,6 +432,10 @@ impl TwoHeads {
             (!differing.is_empty()).then(|| format!("drive {index} and its twin differ in {differing:?}"))
         })
     }
+}
+
+fn portal(head: usize, forwarded: bool) -> PortalOptions {
+    PortalOptions { address: address(PORTALS[head]), group: GROUPS[head], hosts: Vec::new(), forwarded }
 }
 
 fn address(text: &str) -> SocketAddr {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::{Command, Health, Reply, VolumeBacking};
+use api::{Command, Health, PortalOptions, Reply, VolumeBacking};
 use control::array::Array;
+use control::config::{Config, NamedDrive};
 use control::events::EventLog;
 use engine::ShardMessage;
 use heads::{HeadMail, Mail, MirrorOptions};
@@ -25,10 +26,13 @@ use super::array::PairArray;
 use super::company::Company;
 use super::seat::Wish;
 use super::threads::{HeadMailbox, Threads};
-use super::{Ending, asking, twins};
+use super::{Ending, asking, portals, twins};
 
 /// How long a handover may take when this process is to stop.
 const HANDOVER_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// How often the array is asked to listen at the partner's portals.
+const LISTEN_TRIES: u32 = 120;
 
 /// How often it is looked whether all pools are there.
 const WHOLE_LOOK: Duration = Duration::from_millis(500);
@@ -66,7 +70,7 @@ pub async fn run(
                 Some(Wish::Start(term, rule)) => {
                     let Some((saved, journal, newest_event, log, stopped)) = start.take() else { continue };
                     twins::make_remembered(&head.config.state_dir, &threads.head).await;
-                    let own = Own { head: &head, file: &file, array: &array };
+                    let own = Own { head: &head, file: company.file(), array: &array };
                     let follower = Follower { array: array.clone(), journal, log, stop: stopped };
                     let kept = Kept { keeper: &keeper, saved, newest_event };
                     own.start_array(&mut threads, term, rule, kept, follower)?;
@@ -76,20 +80,24 @@ pub async fn run(
                 }
                 Some(Wish::Note(decision)) => tell(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
+                Some(Wish::Portals(portals)) => {
+                    if company.learn_portals(&portals)
+                        && let Some(engine) = array.engine()
+                    {
+                        let all = portals::of_array(&head.config, &company.file());
+                        tokio::spawn(listen_there(engine, all, paths_of(&drives)));
+                    }
+                }
                 None => return Err(Failure("the head's thread has ended".to_owned())),
             },
             reload = signals.next_or_reload() => {
                 if !reload {
                     break;
                 }
-                match reload_file(&head, array.engine().as_deref()).await {
-                    Ok((config, found)) => {
-                        finder.abort();
-                        finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
-                        threads.head.run(move |head| head.set_drives(paths_of(&found))).await;
-                        head.config = config;
-                    }
-                    Err(Failure(reason)) => tracing::error!("the configuration stays as it was: {reason}"),
+                if let Some((config, found)) = read_file_again(&head, &company, &array, &threads).await {
+                    finder.abort();
+                    finder = tokio::spawn(find_drives(config.clone(), found, array.clone()));
+                    head.config = config;
                 }
             }
         }
@@ -99,10 +107,33 @@ pub async fn run(
     stop(&array, &mut threads, &mut signals).await
 }
 
+/// The configuration file is read again, whichever head owns the array. `None`: it stays as it was.
+async fn read_file_again(
+    head: &super::super::Head<'_>,
+    company: &Company,
+    array: &PairArray,
+    threads: &Threads,
+) -> Option<(Config, Vec<NamedDrive>)> {
+    let file = company.file();
+    let all = |config: &Config| portals::of_array(config, &file);
+    match reload_file(head, array.engine().as_deref(), all).await {
+        Ok((config, found)) => {
+            threads.portals.set(portals::of_this_head(&config, &file));
+            let paths = paths_of(&found);
+            threads.head.run(move |head| head.set_drives(paths)).await;
+            Some((config, found))
+        }
+        Err(Failure(reason)) => {
+            tracing::error!("the configuration stays as it was: {reason}");
+            None
+        }
+    }
+}
+
 /// What a head of a pair starts the array with.
 struct Own<'a> {
     head: &'a super::super::Head<'a>,
-    file: &'a PairFile,
+    file: PairFile,
     array: &'a Arc<PairArray>,
 }
 
@@ -119,11 +150,10 @@ impl Own<'_> {
         let (keeper, newest_event) = (kept.keeper, kept.newest_event);
         let config = self.head.config.clone();
         let drives = config.expand_drives(&self.head.remembered)?;
-        let (parameters, is_started) = start_parameters(&config, &drives, (self.file.head, term.0), kept);
+        let portals = portals::of_array(&config, &self.file);
+        let (parameters, is_started) = start_parameters(portals, &drives, (self.file.head, term.0), kept);
         let options = MirrorOptions {
-            identity: threads.identity.clone(),
             partner: threads.partner.clone(),
-            term,
             rule,
             tolerated: 0,
             // a pool may be absent
@@ -134,7 +164,7 @@ impl Own<'_> {
             shards.get(shard).is_some_and(|shard| shard.try_send(Mail::Engine(message)).is_ok())
         };
         let engine = Arc::new(EngineArray::new(send, keeper.clone(), OwnFiles::of(&config)));
-        threads.start_array(options, parameters);
+        threads.start_array(term, options, parameters);
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
         let (head, shard_0) = (threads.head.clone(), threads.shards[0].clone());
@@ -171,6 +201,17 @@ async fn tell_when_whole(engine: &EngineArray, shard_0: &Mailbox<Mail<ShardMessa
         }
         tokio::time::sleep(WHOLE_LOOK).await;
     }
+}
+
+/// The array listens at the partner's portals, too. One that starts or stops is asked again.
+async fn listen_there(engine: Arc<EngineArray>, portals: Vec<PortalOptions>, drives: Vec<String>) {
+    for _ in 0..LISTEN_TRIES {
+        match engine.reload(portals.clone(), drives.clone()).await {
+            Ok(()) => return tracing::info!("the other head's portals are known, and it forwards"),
+            Err(_) => tokio::time::sleep(WHOLE_LOOK).await,
+        }
+    }
+    tracing::warn!("the other head's portals could not be taken over: hosts do not see them");
 }
 
 /// Stops the array in order, if it runs here.

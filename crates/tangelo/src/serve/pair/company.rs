@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use heads::PartnerAddress;
+use pair::Portal;
 use setup::{Door, DoorEvent, Leader, PairFile};
 
 use super::array::PairArray;
@@ -43,6 +44,25 @@ impl Company {
 
     pub fn state_dir(&self) -> PathBuf {
         self.0.state_dir.clone()
+    }
+
+    /// The other head has said which portals it has. Whether that is new.
+    pub fn learn_portals(&self, portals: &[Portal]) -> bool {
+        if self.file().partner_portals == portals {
+            return false;
+        }
+        let learnt = PairFile::update(&self.0.state_dir, |file| {
+            file.partner_portals = portals.to_vec();
+            true
+        });
+        match learnt {
+            Ok(file) => *self.0.file.lock().expect("nobody panics with it") = file,
+            Err(error) => {
+                tracing::error!("{error}");
+                self.0.file.lock().expect("nobody panics with it").partner_portals = portals.to_vec();
+            }
+        }
+        true
     }
 
     /// `pair.json` has changed.

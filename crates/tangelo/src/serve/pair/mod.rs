@@ -13,6 +13,7 @@ mod array;
 mod asking;
 mod attend;
 mod company;
+mod portals;
 mod seat;
 mod threads;
 mod twins;

@@ -3,7 +3,7 @@
 use engine::what_it_holds;
 use env::DriveHandle;
 use heads::{Contents, HeadView, Surroundings};
-use pair::{CommitRule, Decision, Question, Term};
+use pair::{CommitRule, Decision, Portal, Question, Term};
 use task::Io;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -17,6 +17,8 @@ pub enum Wish {
     Stop,
     Note(Decision),
     Show(HeadView),
+    /// The partner has these portals.
+    Portals(Vec<Portal>),
 }
 
 /// See the header of this file. Nothing here waits.
@@ -73,6 +75,10 @@ impl Surroundings for Seat {
 
     fn show(&self, view: HeadView) {
         self.wish(Wish::Show(view));
+    }
+
+    fn show_portals(&self, portals: Vec<Portal>) {
+        self.wish(Wish::Portals(portals));
     }
 
     fn what_it_holds<'a>(&'a self, io: &'a Io, drive: DriveHandle, has_record: bool) -> Contents<'a> {

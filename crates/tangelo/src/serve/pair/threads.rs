@@ -1,27 +1,28 @@
 //! The threads of a head: its own, and those of the shards, which wait until the array is started.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::Mutex;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 use base::Nanos;
 use engine::{Shard, ShardMessage, StartParameters};
 use env::Env;
 use heads::{
-    HeadOptions, HeadShard, Identity, Mail, MirrorEnv, MirrorOptions, Mirrored, PartnerAddress, Permit,
-    RunningHead,
+    ForwardOptions, ForwardShard, HeadOptions, HeadShard, Heard, Identity, Mail, MirrorEnv, MirrorOptions,
+    Mirrored, OwnerOptions, PartnerAddress, Permit, Portals, RunningHead,
 };
-use pair::{Question, Reads, Start, Timing};
+use pair::{Question, Reads, Start, Term, Timing};
 use setup::PairFile;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::sync::oneshot;
 use uring::{Mailbox, UringEnv};
 
 use super::super::{Failure, Prepared, cannot_start, cores, memory, paths_of};
-use super::Ending;
 use super::seat::{Seat, Wish};
+use super::{Ending, portals};
 
 /// For stopping the array in order before a handover: checkpoints of all pools. Hosts wait meanwhile.
 const HANDOVER_TIME: Nanos = Nanos::from_secs(3);
@@ -31,6 +32,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(2);
 /// The array is to be started: what each shard needs, and what shard 0 needs beside that.
 struct ArrayStart {
     mirrored: Mirrored,
+    owner: OwnerOptions,
     first: Option<(MirrorOptions, StartParameters)>,
 }
 
@@ -77,18 +79,26 @@ pub struct Threads {
     pub shards: Vec<Mailbox<Mail<ShardMessage>>>,
     pub questions: UnboundedReceiver<Question>,
     pub wishes: UnboundedReceiver<Wish>,
-    pub identity: Identity,
     pub partner: PartnerAddress,
+    /// Those of this head, which forwards what comes there while it is the partner.
+    pub portals: Portals,
+    identity: Identity,
+    addresses: Vec<SocketAddr>,
     starts: Vec<Sender<ArrayStart>>,
 }
 
 impl Threads {
-    /// Starts the array on the shards' threads; at most once.
-    pub fn start_array(&mut self, options: MirrorOptions, parameters: StartParameters) {
+    /// Starts the array of this term on the shards' threads; at most once.
+    pub fn start_array(&mut self, term: Term, options: MirrorOptions, parameters: StartParameters) {
         let (mirrored, mut first) = (Mirrored::default(), Some((options, parameters)));
-        for start in self.starts.drain(..) {
-            let start_shard = ArrayStart { mirrored: mirrored.clone(), first: first.take() };
+        let (identity, addresses) = (self.identity.clone(), self.addresses.clone());
+        let owner = OwnerOptions { identity, term, addresses, timing: timing() };
+        for (start, shard) in self.starts.drain(..).zip(&self.shards) {
+            let (mirrored, owner) = (mirrored.clone(), owner.clone());
+            let start_shard = ArrayStart { mirrored, owner, first: first.take() };
             start.send(start_shard).expect("its thread waits for this");
+            // one with a full mailbox has something to wake it
+            let _full = shard.try_send(Mail::Wake);
         }
     }
 }
@@ -106,6 +116,10 @@ fn identity(file: &PairFile) -> Identity {
     }
 }
 
+fn timing() -> Timing {
+    Timing { handover: HANDOVER_TIME, ..Timing::default() }
+}
+
 /// Starts them all.
 pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Result<Threads, Failure> {
     let config = &prepared.head.config;
@@ -113,13 +127,23 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
     let memory = memory::of_each_shard(config, count)?;
     let identity = identity(file);
     let partner = PartnerAddress::new(file.partner_listen.clone());
+    let (heard, addresses) = (Heard::default(), file.listen.clone());
+    let portals = Portals::new(portals::of_this_head(config, file));
+    let forwarding = ForwardOptions {
+        identity: identity.clone(),
+        owner: partner.clone(),
+        heard: heard.clone(),
+        portals: portals.clone(),
+        tells_portals: false,
+    };
     let options = HeadOptions {
         identity: identity.clone(),
-        addresses: file.listen.clone(),
+        addresses: addresses.clone(),
         partner: partner.clone(),
-        timing: Timing { handover: HANDOVER_TIME, ..Timing::default() },
+        timing: timing(),
         reads: Reads::Leased,
         drives: paths_of(&prepared.drives),
+        heard,
     };
     let (to_register, questions) = unbounded_channel();
     let (to_process, wishes) = unbounded_channel();
@@ -136,8 +160,9 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
             run_head(env, options, permit, seat);
         }
         let order = orders.lock().expect("nobody panics with it")[shard].take().expect("one shard");
-        if let Ok(start) = order.recv() {
-            run_shard(env, start, permit, memory);
+        let forwarding = ForwardOptions { tells_portals: shard == 0, ..forwarding.clone() };
+        if let Some((world, start)) = forward(env, forwarding, &order) {
+            run_shard(world, start, permit, memory);
         }
     };
     // its own thread is the last one, and runs wherever there is room
@@ -145,7 +170,8 @@ pub fn start(prepared: &Prepared<'_>, file: &PairFile, ending: &Ending) -> Resul
     let shards = uring::spawn_shards(&options, run).map_err(|error| cannot_start(&error))?;
     let mut mailboxes = shards.mailboxes;
     let head = HeadMailbox(mailboxes.pop().expect("the head's is the last"));
-    Ok(Threads { head, shards: mailboxes, questions, wishes, identity, partner, starts })
+    let shards = mailboxes;
+    Ok(Threads { head, shards, questions, wishes, partner, portals, identity, addresses, starts })
 }
 
 /// Until the process ends.
@@ -156,10 +182,32 @@ fn run_head(mut env: UringEnv<Mail<ShardMessage>>, options: HeadOptions, permit:
     }
 }
 
+/// What a thread takes part in the world by, and mail that has come.
+type World = (UringEnv<Mail<ShardMessage>>, Vec<Mail<ShardMessage>>);
+
+/// Until the array is started here: hosts that come to this head's portals are served by the other head.
+fn forward(
+    mut env: UringEnv<Mail<ShardMessage>>,
+    options: ForwardOptions,
+    order: &Receiver<ArrayStart>,
+) -> Option<(World, ArrayStart)> {
+    let mut forwarder = ForwardShard::start(&mut env, options);
+    loop {
+        match order.try_recv() {
+            Ok(start) => {
+                let mail = forwarder.stop(&mut env);
+                return Some(((env, mail), start));
+            }
+            Err(TryRecvError::Empty) => forwarder.turn(&mut env, true),
+            Err(TryRecvError::Disconnected) => return None,
+        }
+    }
+}
+
 /// Until the array has stopped.
-fn run_shard(env: UringEnv<Mail<ShardMessage>>, start: ArrayStart, permit: Permit, memory: engine::Memory) {
+fn run_shard(world: World, start: ArrayStart, permit: Permit, memory: engine::Memory) {
     let (options, parameters) = start.first.unzip();
-    let mut env = MirrorEnv::new(env, start.mirrored, permit, options);
+    let mut env = MirrorEnv::new(world, start.mirrored, permit, &start.owner, options);
     let mut shard = Shard::new(env.shard(), env.shards(), parameters, memory);
     while !shard.is_stopped() {
         shard.turn(&mut env, true);
