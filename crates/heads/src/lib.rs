@@ -43,7 +43,7 @@ mod wire;
 
 pub use center::Report;
 pub use dial::PartnerAddress;
-pub use forward::{ForwardOptions, ForwardShard, Heard, Portals};
+pub use forward::{ForwardOptions, ForwardShard, Heard, Portals, WINDOW_BYTES};
 pub use head::{Contents, Ending, HeadMail, HeadOptions, HeadView, Patience, RunningHead, Surroundings};
 pub use head_shard::HeadShard;
 pub use mirror::{RECORD_BYTES, TwinId};

@@ -71,6 +71,8 @@ pub struct OwnerOptions {
     /// Where this head listens for the other one: what that forwards comes beside.
     pub addresses: Vec<SocketAddr>,
     pub timing: Timing,
+    /// A host may have so much on its way through the partner; [`crate::WINDOW_BYTES`] unless tests want less.
+    pub window_bytes: usize,
 }
 
 /// What shard 0 needs.

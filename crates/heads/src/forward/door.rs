@@ -15,7 +15,7 @@ use pair::{LinkEvent, Portal, Purpose, Term};
 use task::Io;
 
 use super::frame::{self, Begin, ToOwner};
-use super::{PIECE_BYTES_MAX, WINDOW_BYTES, door_of};
+use super::{PIECE_BYTES_MAX, door_of};
 use crate::mirror_env::OwnerOptions;
 use crate::parts::in_parts;
 use crate::wire::{Identity, Wire};
@@ -38,12 +38,13 @@ pub struct DoorOptions {
     pub term: Term,
     /// What carries an older stamp is refused.
     pub age_max: Nanos,
+    pub window_bytes: usize,
 }
 
 impl DoorOptions {
     pub fn of(owner: &OwnerOptions) -> DoorOptions {
-        let OwnerOptions { identity, term, addresses, timing } = owner.clone();
-        DoorOptions { identity, addresses, term, age_max: timing.forward }
+        let OwnerOptions { identity, term, addresses, timing, window_bytes } = owner.clone();
+        DoorOptions { identity, addresses, term, age_max: timing.forward, window_bytes }
     }
 }
 
@@ -227,9 +228,8 @@ impl Door {
         }
         visitor.inbox_bytes.set(visitor.inbox_bytes.get() - taken);
         visitor.taken_bytes.set(visitor.taken_bytes.get() + taken);
-        if visitor.taken_bytes.get() >= WINDOW_BYTES / 2 {
-            let credit = visitor.taken_bytes.take() as u32;
-            visitor.wire.send_frame(frame::CREDIT, vec![Bytes::copy_from_slice(&credit.to_le_bytes())]);
+        if visitor.taken_bytes.get() >= self.options.window_bytes / 2 {
+            grant(&visitor.wire, visitor.taken_bytes.take());
         }
         self.end(token, Outcome::Received(buffer, result));
     }
@@ -286,10 +286,10 @@ impl Door {
                 visitor.is_some()
             }
             (ToOwner::Data(stamp, data), Some(visitor)) => {
-                let DoorOptions { term, age_max, .. } = self.options;
+                let DoorOptions { term, age_max, window_bytes, .. } = self.options;
                 let bytes = visitor.inbox_bytes.get() + data.len();
                 if !stamp.is_fresh(term, self.io.uptime(), age_max)
-                    || bytes > WINDOW_BYTES + SURPLUS_BYTES_MAX
+                    || bytes > window_bytes + SURPLUS_BYTES_MAX
                 {
                     return false;
                 }
@@ -326,9 +326,16 @@ impl Door {
             is_finished: Cell::default(),
             is_gone: Cell::default(),
         });
+        grant(wire, self.options.window_bytes);
         portal.arrived.push_back(visitor.clone());
         drop(portals);
         self.introduce(listener);
         Some(visitor)
     }
+}
+
+/// The host may send so much more.
+fn grant(wire: &Wire, bytes: usize) {
+    let credit = Bytes::copy_from_slice(&(bytes as u32).to_le_bytes());
+    wire.send_frame(frame::CREDIT, vec![credit]);
 }

@@ -12,7 +12,7 @@ use pair::{LinkEvent, Portal, Purpose};
 use task::{Io, Notify};
 
 use super::frame::{self, Begin, ToPartner};
-use super::{Heard, Portals, WINDOW_BYTES, door_of};
+use super::{Heard, Portals, door_of};
 use crate::dial::{PartnerAddress, connect};
 use crate::wire::{Identity, Wire};
 
@@ -141,7 +141,7 @@ impl Forwarder {
             io: self.io.clone(),
             connection,
             wire: self.wire(to_owner),
-            credit: Cell::new(WINDOW_BYTES),
+            credit: Cell::default(),
             to_host: RefCell::default(),
             to_host_bytes: Cell::default(),
             changed: Notify::new(&self.io),
@@ -211,9 +211,7 @@ async fn tell_changes(io: Io, wire: Rc<Wire>, portals: Portals) {
 impl Host {
     fn on_said(&self, said: ToPartner) -> bool {
         match said {
-            ToPartner::Credit(bytes) => {
-                self.credit.set((self.credit.get() + bytes as usize).min(WINDOW_BYTES))
-            }
+            ToPartner::Credit(bytes) => self.credit.set(self.credit.get().saturating_add(bytes as usize)),
             ToPartner::Data(data) => {
                 self.to_host_bytes.set(self.to_host_bytes.get() + data.len());
                 self.to_host.borrow_mut().push_back(data);

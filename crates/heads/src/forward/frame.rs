@@ -6,7 +6,7 @@
 //!   to the partner   2 data: bytes       5 credit: so many bytes more (4)
 //! ```
 //!
-//! Little-endian. The first window is granted without being said.
+//! Little-endian. A connection begins without credit.
 
 use std::net::SocketAddr;
 

@@ -26,8 +26,8 @@ pub use forwarder::ForwardOptions;
 pub use shard::ForwardShard;
 pub(crate) use shard::{end_late, is_of_forwarder};
 
-/// So much of a connection may be on its way to the owner, or wait there.
-const WINDOW_BYTES: usize = 512 << 10;
+/// So much of a connection may be on its way to the owner, or wait there, if it does not say otherwise.
+pub const WINDOW_BYTES: usize = 512 << 10;
 /// The longest piece in a frame.
 const PIECE_BYTES_MAX: usize = 256 << 10;
 

@@ -46,6 +46,8 @@ const HEADS: [HeadId; 2] = [HeadId(1), HeadId(2)];
 /// Where heads listen for each other, and for hosts.
 const ADDRESSES: [&str; 2] = ["10.0.0.1:3261", "10.0.0.2:3261"];
 const PORTALS: [&str; 2] = [super::bench::PORTAL, "10.0.0.2:3260"];
+/// Small, so that hosts have to wait for more.
+const WINDOW_BYTES: usize = 16 << 10;
 /// The portal groups of the heads.
 const GROUPS: [u16; 2] = [1, 2];
 /// The longest that a head, a connection or the way to the register is away: twice as long as a partner waits.
@@ -372,6 +374,7 @@ impl TwoHeads {
             term,
             addresses: vec![address(ADDRESSES[head])],
             timing: Timing::default(),
+            window_bytes: WINDOW_BYTES,
         };
         let mut options = Some(MirrorOptions {
             partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),

@@ -12,7 +12,7 @@ use engine::{Shard, ShardMessage, StartParameters};
 use env::Env;
 use heads::{
     ForwardOptions, ForwardShard, HeadOptions, HeadShard, Heard, Identity, Mail, MirrorEnv, MirrorOptions,
-    Mirrored, OwnerOptions, PartnerAddress, Permit, Portals, RunningHead,
+    Mirrored, OwnerOptions, PartnerAddress, Permit, Portals, RunningHead, WINDOW_BYTES,
 };
 use pair::{Question, Reads, Start, Term, Timing};
 use setup::PairFile;
@@ -92,7 +92,7 @@ impl Threads {
     pub fn start_array(&mut self, term: Term, options: MirrorOptions, parameters: StartParameters) {
         let (mirrored, mut first) = (Mirrored::default(), Some((options, parameters)));
         let (identity, addresses) = (self.identity.clone(), self.addresses.clone());
-        let owner = OwnerOptions { identity, term, addresses, timing: timing() };
+        let owner = OwnerOptions { identity, term, addresses, timing: timing(), window_bytes: WINDOW_BYTES };
         for (start, shard) in self.starts.drain(..).zip(&self.shards) {
             let (mirrored, owner) = (mirrored.clone(), owner.clone());
             let start_shard = ArrayStart { mirrored, owner, first: first.take() };
