@@ -240,6 +240,9 @@ fn tell(decision: Decision) {
         Decision::TookOver => tracing::warn!("the other head is silent: this one takes over"),
         Decision::Restarted => tracing::info!("this head is the owner, after a start"),
         Decision::ReceivedHandover => tracing::info!("the other head has handed the array over"),
+        Decision::GotBack => {
+            tracing::warn!("the other head cannot serve: this one has the array again")
+        }
         Decision::LostOwnership => tracing::warn!("the other head owns the array now"),
         Decision::Forgotten => tracing::error!("the register does not name this head any more"),
         Decision::WentAlone => tracing::warn!("the partner is silent: this head goes on alone"),
@@ -249,6 +252,9 @@ fn tell(decision: Decision) {
         Decision::Joined => tracing::info!("the partner is in sync: it can take over"),
         Decision::BeganHandover => tracing::info!("the array is being handed over"),
         Decision::GaveUpHandover => tracing::warn!("the handover was given up"),
+        Decision::GaveBack => {
+            tracing::warn!("this head cannot serve, and the other one can: it is to have the array again")
+        }
         Decision::AskedToTakeOver => {
             tracing::warn!("the owner is silent: the register is asked for the array")
         }
