@@ -26,6 +26,7 @@ use task::{Io, race};
 use crate::center::Report;
 use crate::control;
 use crate::dial::PartnerAddress;
+use crate::own_copy::OwnCopy;
 use crate::partner::Partner;
 use crate::permit::Permit;
 use crate::watch::Watch;
@@ -46,6 +47,8 @@ pub enum HeadMail {
     Started(Term),
     /// The array of this term could not be started: the process ends.
     Failed(Term),
+    /// The array of this term waits for its pools.
+    Waits(Term),
     /// The array has been stopped in order.
     Stopped,
     /// This shard of the array takes its turns.
@@ -66,12 +69,15 @@ pub(crate) enum ToArray {
 pub trait Surroundings {
     /// Ask the register; the answer comes as [`HeadMail::Register`].
     fn ask(&self, question: Question);
-    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`], or [`HeadMail::Failed`].
+    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`], or [`HeadMail::Failed`]. As long as its pools
+    /// are not there: [`HeadMail::Waits`].
     fn start_array(&self, term: Term, rule: CommitRule);
     /// Stop the array that was started in order: end hosts' commands, write checkpoints, close the drives. Then say [`HeadMail::Stopped`].
     fn stop_array(&self);
     /// This head owns nothing any more: the whole process ends, with everything that is under way in it.
     fn end(&self);
+    /// Another head owns the array: what this one has kept of the catalog is old. It must not be used by a later start either.
+    fn forget_catalog(&self);
     /// For logs and counts.
     fn note(&self, decision: Decision);
     /// Why [`Surroundings::end`] is called, if this head has not lost its term.
@@ -158,6 +164,7 @@ pub struct RunningHead {
     shards: u16,
     watch: RefCell<Watch>,
     patience: Cell<Patience>,
+    own_copy: OwnCopy,
     has_ended: Cell<bool>,
 }
 
@@ -187,6 +194,7 @@ impl RunningHead {
             shards,
             watch: RefCell::default(),
             patience: Cell::default(),
+            own_copy: OwnCopy::default(),
             has_ended: Cell::default(),
             options,
         });
@@ -214,6 +222,14 @@ impl RunningHead {
 
     pub(crate) fn partner(&self) -> &Rc<Partner> {
         &self.partner
+    }
+
+    pub(crate) fn own_copy(&self) -> &OwnCopy {
+        &self.own_copy
+    }
+
+    pub(crate) fn owned_term(&self) -> Option<Term> {
+        self.head.borrow().owned_term()
     }
 
     pub(crate) fn surroundings(&self) -> &dyn Surroundings {
@@ -270,6 +286,7 @@ impl RunningHead {
         while !self.has_ended.get() {
             let wait = self.oldest_wait.get();
             self.step(|head, now, out| head.on_tick(now, wait, out));
+            self.look_at_own_copy();
             self.give_up_a_silent_connection();
             self.show();
             let hangs = self.watch.borrow_mut().look(self.io.now(), self.patience.get().shard);
@@ -314,7 +331,7 @@ impl RunningHead {
     }
 
     /// The process ends, although this head has not lost its term. Nothing is answered any more.
-    fn end(&self, why: Ending) {
+    pub(crate) fn end(&self, why: Ending) {
         if !self.has_ended.replace(true) {
             self.permit.set(None);
             self.surroundings.note_ending(why);
@@ -325,12 +342,12 @@ impl RunningHead {
     pub(crate) fn on_mail(self: &Rc<Self>, mail: HeadMail) {
         match mail {
             HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
-            HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
-            HeadMail::Failed(term) => {
-                if self.head.borrow().owned_term() == Some(term) {
-                    self.end(Ending::ArrayDidNotStart);
-                }
+            HeadMail::Started(term) => {
+                self.set_waits(term, false);
+                self.on_store(StoreEvent::Recovered { term });
             }
+            HeadMail::Failed(term) => self.on_failed(term),
+            HeadMail::Waits(term) => self.set_waits(term, true),
             HeadMail::Answered(shard) => self.watch.borrow_mut().on_answer(shard),
             HeadMail::Stopped => self.on_store(StoreEvent::Drained),
             HeadMail::Report(Report::Store(event)) => self.on_store(event),
@@ -377,13 +394,14 @@ impl RunningHead {
     }
 
     /// Tells the head what has happened, and carries out what it decides.
-    fn step(self: &Rc<Self>, happened: impl FnOnce(&mut Head, Nanos, &mut Vec<Action>)) {
+    pub(crate) fn step(self: &Rc<Self>, happened: impl FnOnce(&mut Head, Nanos, &mut Vec<Action>)) {
         if self.has_ended.get() {
             return;
         }
         let (now, mut out) = (self.io.uptime(), Vec::new());
         happened(&mut self.head.borrow_mut(), now, &mut out);
         self.permit.set(self.head.borrow().answers_until(now));
+        self.forget_if_partner();
         let accepted = {
             let head = self.head.borrow();
             head.register().map(|register| register.term).filter(|&term| head.accepts(term))

@@ -20,7 +20,7 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 20] = [
+const MET: [&str; 24] = [
     "two heads: in sync",
     "two heads: a takeover",
     "two heads: a handover begun",
@@ -41,6 +41,10 @@ const MET: [&str; 20] = [
     "two heads: a partner's drive that answers nothing",
     "two heads: a partner's drive that fails once",
     "two heads: a partner's drive that goes and returns",
+    "two heads: an owner that has drives of another array",
+    "two heads: an owner whose drives came late",
+    "two heads: the array given back",
+    "two heads: the array got back",
 ];
 const RUNS: u64 = 3;
 const RUNS_MAX: u64 = 60;

@@ -7,6 +7,7 @@
 
 mod register;
 mod seat;
+mod server;
 mod trouble;
 
 use std::cell::{Cell, RefCell};
@@ -15,7 +16,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
+use base::{BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
 use env::{Env, Operation};
 use heads::{
@@ -36,6 +37,8 @@ use crate::world::{ProcessId, World};
 
 use register::SimRegister;
 use seat::{Outgoing, Seat, Wishes};
+pub use server::ARRAY;
+use server::{Kept, Servers};
 
 /// The machines of the two heads.
 const MACHINES: [u16; 2] = [0, 2];
@@ -72,6 +75,10 @@ counted! {
         DriveStuck = "a partner's drive that answers nothing",
         DriveFailedOnce = "a partner's drive that fails once",
         DriveWent = "a partner's drive that goes and returns",
+        OtherArray = "an owner that has drives of another array",
+        DrivesCameLate = "an owner whose drives came late",
+        GaveBack = "the array given back",
+        GotBack = "the array got back",
     }
 }
 
@@ -121,6 +128,10 @@ pub struct NewOwner {
     pub commands: Outside<ShardMessage>,
     pub portal: SocketAddr,
     pub paths: Vec<String>,
+    /// The head's own copy of the catalog; none for a head that is alone.
+    pub kept: Option<Kept>,
+    /// To be set when its pools are not there.
+    pub waits: Arc<AtomicBool>,
     /// To be set when it has started.
     pub is_started: Arc<AtomicBool>,
     /// 0: the array has one head.
@@ -134,6 +145,7 @@ pub struct TwoHeads {
     sides: [Vec<String>; 2],
     numbers: [Vec<DriveNumber>; 2],
     mirrored_bytes: Vec<u64>,
+    servers: Servers,
     shards: u16,
     register: Rc<SimRegister>,
     lives: [Option<Life>; 2],
@@ -182,6 +194,7 @@ impl TwoHeads {
             sides: [own, twins],
             numbers: [own_numbers.to_vec(), numbers],
             mirrored_bytes,
+            servers: Servers::new(world, drives.len(), &mut prng),
             shards,
             register: Rc::new(SimRegister::new(world, first)),
             lives: [None, None],
@@ -232,11 +245,12 @@ impl TwoHeads {
 
     /// Drives that hold nothing yet become twins.
     fn make_twins(&mut self, simulation: &mut Simulation) {
-        for (machine, paths) in MACHINES.into_iter().zip(self.sides.clone()) {
+        for (head, paths) in self.sides.clone().into_iter().enumerate() {
             let (process, shards, _) =
-                simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
+                simulation.start_task_process::<()>(MACHINES[head], 1, |_, _| Box::new(|_, ()| {}));
             let io = shards[0].borrow().io().clone();
             let mirrored_bytes = self.mirrored_bytes.clone();
+            let strangers = self.servers.strangers(head).to_vec();
             let making = async move {
                 for (index, path) in paths.iter().enumerate() {
                     let (handle, info) = io.drive_open(path, true).await.expect("it is there");
@@ -245,6 +259,9 @@ impl TwoHeads {
                     let made = make_twin(&io, handle, &info, twin, bytes, Some(Synchrony(1))).await;
                     made.expect("it is well");
                     io.drive_close(handle).await.expect("it is open");
+                }
+                if !strangers.is_empty() {
+                    server::make_other_pool(&io, &strangers).await;
                 }
             };
             simulation.block_on(&shards[0], making).expect("nothing holds it up");
@@ -305,8 +322,7 @@ impl TwoHeads {
     fn start_head(&mut self, simulation: &mut Simulation, head: usize) {
         self.starts += 1;
         let (me, other) = (HEADS[head], HEADS[1 - head]);
-        let identity =
-            Identity { array: ArrayId(7), me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
+        let identity = Identity { array: ARRAY, me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
         let (process, mut environments, outside) =
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
         let mut own = environments.pop().expect("the head's is the last");
@@ -322,6 +338,7 @@ impl TwoHeads {
                 own: ShardId(self.shards),
                 register: self.register.clone(),
                 wishes: wishes.clone(),
+                kept: self.servers.kept(head),
                 outgoing,
             })
         };
@@ -331,7 +348,7 @@ impl TwoHeads {
             partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             timing: Timing::default(),
             reads: Reads::Leased,
-            drives: self.sides[head].clone(),
+            drives: self.paths(head),
         };
         let shard = HeadShard::start(&mut own, options, permit.clone(), seat);
         let running = shard.running().clone();
@@ -353,11 +370,29 @@ impl TwoHeads {
         });
     }
 
+    /// Where a head looks for drives.
+    fn paths(&self, head: usize) -> Vec<String> {
+        self.sides[head].iter().chain(self.servers.strangers(head)).cloned().collect()
+    }
+
+    /// Its faults were those of a partner. But all its drives may come late.
+    fn begin_faults_of_owner(&mut self, head: usize) {
+        let mut failing = Failing::default();
+        if self.permitted > Term(0) && !self.calm && self.prng.chance(150) {
+            Seen::DrivesCameLate.seen();
+            failing.opens = self.prng.between(1, 12) as u8;
+        }
+        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, failing));
+        if !self.servers.strangers(head).is_empty() {
+            Seen::OtherArray.seen();
+        }
+    }
+
     /// The worlds of the shards of an array that this head has ordered.
     fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
         self.owner = head;
-        // its faults were those of a partner
-        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, Failing::default()));
+        self.begin_faults_of_owner(head);
+        let paths = self.paths(head);
         let life = self.lives[head].as_mut().expect("it has just ordered this");
         life.term = Some(term);
         let mut options = Some(MirrorOptions {
@@ -389,7 +424,9 @@ impl TwoHeads {
             environments,
             commands,
             portal: address(PORTALS[head]),
-            paths: self.sides[head].clone(),
+            paths,
+            kept: Some(self.servers.kept(head)),
+            waits: life.wishes.waits.clone(),
             is_started: life.wishes.is_started.clone(),
             term: term.0,
         }

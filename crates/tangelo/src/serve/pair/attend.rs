@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::{Command, Health, Reply, VolumeBacking};
 use control::array::Array;
 use control::events::EventLog;
-use engine::ShardMessage;
+use engine::{PairedArray, PoolsAbsent, ShardMessage};
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
 use setup::PairFile;
@@ -74,6 +74,10 @@ pub async fn run(
                 Some(Wish::Stop) => {
                     tokio::spawn(stop_for_head(array.clone(), threads.head.clone()));
                 }
+                Some(Wish::ForgetCatalog) => {
+                    keeper.forget();
+                    start.iter_mut().for_each(|(saved, ..)| *saved = None);
+                }
                 Some(Wish::Note(decision)) => tell(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
                 None => return Err(Failure("the head's thread has ended".to_owned())),
@@ -119,7 +123,8 @@ impl Own<'_> {
         let (keeper, newest_event) = (kept.keeper, kept.newest_event);
         let config = self.head.config.clone();
         let drives = config.expand_drives(&self.head.remembered)?;
-        let (parameters, is_started) = start_parameters(&config, &drives, (self.file.head, term.0), kept);
+        let (mut parameters, is_started) = start_parameters(&config, &drives, (self.file.head, term.0), kept);
+        parameters.pair = Some(self.paired_array(threads, term));
         let options = MirrorOptions {
             identity: threads.identity.clone(),
             partner: threads.partner.clone(),
@@ -138,9 +143,11 @@ impl Own<'_> {
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
         let (head, shard_0) = (threads.head.clone(), threads.shards[0].clone());
+        let array = self.array.clone();
         tokio::spawn(async move {
             match is_started.await {
                 Ok(Ok(())) => {
+                    array.set_waiting(String::new());
                     head.send(Mail::Head(HeadMail::Started(term))).await;
                     report_start(&*engine, &config, &drives).await;
                     tell_when_whole(&engine, &shard_0).await;
@@ -156,6 +163,20 @@ impl Own<'_> {
             }
         });
         Ok(())
+    }
+
+    /// Which array is started, and what is done as long as its pools are not there: the log says why, once, and the head is told.
+    fn paired_array(&self, threads: &Threads, term: Term) -> PairedArray {
+        let (head, array, runtime) =
+            (threads.head.clone(), self.array.clone(), tokio::runtime::Handle::current());
+        let waits = move |absent: PoolsAbsent| {
+            if array.set_waiting(absent.to_string()) {
+                tracing::error!("the array is not started: {absent}");
+            }
+            let head = head.clone();
+            runtime.spawn(async move { head.send(Mail::Head(HeadMail::Waits(term))).await });
+        };
+        PairedArray { array: self.file.array, waits: Box::new(waits) }
     }
 }
 
