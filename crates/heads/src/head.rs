@@ -18,8 +18,8 @@ use std::rc::Rc;
 use base::{Nanos, ShardId};
 use env::DriveHandle;
 use pair::{
-    Action, CommitRule, Decision, HandoverRefusal, Head, Message, Question, Reads, Register, Relation,
-    RoleName, StoreEvent, StoreOrder, Term, Timing,
+    Action, CommitRule, Decision, HandoverRefusal, Head, LinkError, Message, Question, Reads, Register,
+    Relation, RoleName, StoreEvent, StoreOrder, Term, Timing,
 };
 use task::{Io, race};
 
@@ -29,8 +29,9 @@ use crate::dial::PartnerAddress;
 use crate::own_copy::OwnCopy;
 use crate::partner::Partner;
 use crate::permit::Permit;
+use crate::trouble::LinkTrouble;
 use crate::watch::Watch;
-use crate::wire::{Identity, Wire};
+use crate::wire::{Identity, Wire, WireEnd};
 
 /// How often the head looks what time it is.
 const TICK: Nanos = Nanos::from_millis(10);
@@ -104,6 +105,8 @@ pub struct HeadView {
     pub relation: Option<Relation>,
     /// The connection for control is up.
     pub hears_the_other: bool,
+    /// What has ended the newest connection with the other head, if none has come up since.
+    pub link_trouble: Option<LinkError>,
     /// What the array says may be told: no other head owns it.
     pub answers: bool,
 }
@@ -165,6 +168,7 @@ pub struct RunningHead {
     watch: RefCell<Watch>,
     patience: Cell<Patience>,
     own_copy: OwnCopy,
+    trouble: LinkTrouble,
     has_ended: Cell<bool>,
 }
 
@@ -195,6 +199,7 @@ impl RunningHead {
             watch: RefCell::default(),
             patience: Cell::default(),
             own_copy: OwnCopy::default(),
+            trouble: LinkTrouble::default(),
             has_ended: Cell::default(),
             options,
         });
@@ -252,12 +257,18 @@ impl RunningHead {
             register: self.head.borrow().register().copied(),
             relation: self.relation(),
             hears_the_other: self.control.borrow().is_some(),
+            link_trouble: self.link_trouble(),
             answers: self.permit.allows(self.io.uptime()),
         };
         if self.shown.borrow().as_ref() != Some(&view) {
             *self.shown.borrow_mut() = Some(view.clone());
             self.surroundings.show(view);
         }
+    }
+
+    /// What has ended the newest connection with the other head, if none has come up since.
+    pub fn link_trouble(&self) -> Option<LinkError> {
+        self.trouble.newest()
     }
 
     pub fn role(&self) -> RoleName {
@@ -359,7 +370,9 @@ impl RunningHead {
                 self.oldest_wait.set(since);
             }
             // whether the partner is there is for the connection for control to know; writes that wait count by themselves
-            HeadMail::Report(Report::Opened | Report::Refused { .. } | Report::ConnectionEnded(_)) => {}
+            HeadMail::Report(Report::Opened) => self.trouble.drives_are_up(),
+            HeadMail::Report(Report::ConnectionEnded(end)) => self.trouble.on_drives_ended(end),
+            HeadMail::Report(Report::Refused { .. }) => {}
         }
     }
 
@@ -370,15 +383,18 @@ impl RunningHead {
     /// A connection for control is up: it takes the place of an earlier one.
     pub(crate) fn begin_control(&self, wire: &Rc<Wire>) {
         self.heard.set(self.io.now());
+        self.trouble.control_is_up();
         if let Some(earlier) = self.control.borrow_mut().replace(wire.clone()) {
             earlier.close();
         }
     }
 
-    pub(crate) fn end_connection(&self, wire: &Rc<Wire>) {
+    /// `was_up`: it was one with the other head.
+    pub(crate) fn end_connection(&self, wire: &Rc<Wire>, end: WireEnd, was_up: bool) {
         if self.is_control(wire) {
             *self.control.borrow_mut() = None;
         }
+        self.trouble.on_control_ended(end, was_up || self.control.borrow().is_none());
         self.partner.connection_ended(wire);
     }
 

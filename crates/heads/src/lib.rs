@@ -13,6 +13,7 @@
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
 //! | `head` | a head as it runs: what `pair` decides, carried out |
 //! | `own_copy` | an owner whose own copy cannot serve gives the array back |
+//! | `trouble` | what ends connections with the other head |
 //! | `watch` | whether the shards of its array answer |
 //! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
@@ -37,6 +38,7 @@ mod partner_drives;
 mod parts;
 mod permit;
 mod record;
+mod trouble;
 mod twins;
 mod watch;
 mod wire;

@@ -149,12 +149,6 @@ impl Partner {
         self.under_way_bytes.get() < UNDER_WAY_BYTES_MAX
     }
 
-    /// Whether nothing but zeros is there already: what was never written is copied as zeros, and need not be written here either.
-    async fn reads_as_zeros(&self, handle: DriveHandle, offset_bytes: u64, length: usize) -> bool {
-        let (data, result) = self.io.drive_read(handle, offset_bytes, AlignedBuffer::zeroed(length)).await;
-        result.is_ok() && data.iter().all(|&byte| byte == 0)
-    }
-
     /// How a drive is, as far as its owner needs to know.
     fn news(&self, wanted: &WantedTwin) -> TwinNews {
         let there = |twin: &mut Twin| {
@@ -267,14 +261,11 @@ impl Served {
         let length = data.len();
         partner.under_way_bytes.set(partner.under_way_bytes.get() + length);
         self.wire.receives(partner.has_room());
-        let are_zeros = durable && data.iter().all(|&byte| byte == 0);
         let data = vec![AlignedBuffer::copied_from(data).into_bytes()];
+        let writing = partner.io.drive_write(handle, offset_bytes, data, durable);
         let io = partner.io.clone();
         io.spawn(async move {
-            let result = match are_zeros && partner.reads_as_zeros(handle, offset_bytes, length).await {
-                true => partner.io.drive_flush(handle).await,
-                false => partner.io.drive_write(handle, offset_bytes, data, durable).await,
-            };
+            let result = writing.await;
             partner.under_way_bytes.set(partner.under_way_bytes.get() - length);
             self.wire.receives(partner.has_room());
             self.ends(request, twin, handle, result);

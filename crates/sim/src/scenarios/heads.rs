@@ -20,7 +20,7 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 24] = [
+const MET: [&str; 26] = [
     "two heads: in sync",
     "two heads: a takeover",
     "two heads: a handover begun",
@@ -45,6 +45,8 @@ const MET: [&str; 24] = [
     "two heads: an owner whose drives came late",
     "two heads: the array given back",
     "two heads: the array got back",
+    "two heads: an owner that lacks a pool for a while",
+    "two heads: a head with the key of another array",
 ];
 const RUNS: u64 = 3;
 const RUNS_MAX: u64 = 60;

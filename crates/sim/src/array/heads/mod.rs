@@ -79,6 +79,8 @@ counted! {
         DrivesCameLate = "an owner whose drives came late",
         GaveBack = "the array given back",
         GotBack = "the array got back",
+        CameWholeLate = "an owner that lacks a pool for a while",
+        WrongKey = "a head with the key of another array",
     }
 }
 
@@ -96,6 +98,11 @@ struct Life {
     term: Option<Term>,
     /// Since when it owns an array that was not started.
     owns_since: Option<Nanos>,
+    /// It has the wrong key until somebody sees that, and starts it with the right one.
+    has_wrong_key: bool,
+    /// When its array is told that all its pools are there.
+    whole_at: Option<Nanos>,
+    is_whole: bool,
 }
 
 /// A head's own shard, as it takes its turns in the simulated world.
@@ -165,6 +172,8 @@ pub struct TwoHeads {
     twins_fail: bool,
     /// A process that must have ended by then.
     must_end: Option<(ProcessId, Nanos)>,
+    /// What the register held last.
+    known: Register,
     /// The owner dies when this drive is written to, until then.
     doomed: Option<(DriveNumber, Nanos)>,
     /// Nothing more happens that could make another head the owner.
@@ -206,6 +215,7 @@ impl TwoHeads {
             lost_power: false,
             unpermitted: Rc::default(),
             must_end: None,
+            known: first,
             doomed: None,
             calm: false,
             twins_fail: prng.chance(500),
@@ -289,6 +299,9 @@ impl TwoHeads {
                 return Ok(Some(self.own(head, term, rule)));
             }
         }
+        self.correct_keys();
+        self.complete_arrays();
+        self.check_joins()?;
         self.follow_hangs()?;
         self.check_permits().map(|()| None)
     }
@@ -322,7 +335,9 @@ impl TwoHeads {
     fn start_head(&mut self, simulation: &mut Simulation, head: usize) {
         self.starts += 1;
         let (me, other) = (HEADS[head], HEADS[1 - head]);
-        let identity = Identity { array: ARRAY, me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
+        let has_wrong_key = !self.calm && self.permitted > Term(0) && self.prng.chance(60);
+        let key = LinkKey([if has_wrong_key { 4 } else { 3 }; 32]);
+        let identity = Identity { array: ARRAY, me, other, key, start: Start(self.starts) };
         let (process, mut environments, outside) =
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
         let mut own = environments.pop().expect("the head's is the last");
@@ -367,6 +382,9 @@ impl TwoHeads {
             identity,
             term,
             owns_since,
+            has_wrong_key,
+            whole_at: None,
+            is_whole: false,
         });
     }
 
@@ -401,7 +419,7 @@ impl TwoHeads {
             term,
             rule,
             tolerated: 0,
-            is_whole: true,
+            is_whole: false,
         });
         let mirrored = Mirrored::default();
         let environment = |mut below: SimEnv<_>| {
