@@ -79,6 +79,8 @@ pub struct PairStatus {
     pub members: Vec<PairMember>,
     /// Why the register does not answer; empty while it does.
     pub register_trouble: String,
+    /// What has ended the newest connection with the other head, if none has come up since; empty if nothing is known to be wrong.
+    pub link_trouble: String,
     /// What would happen if the owner died now.
     pub loss_of_the_owner: LossOfTheOwner,
 }

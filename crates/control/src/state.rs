@@ -130,6 +130,22 @@ impl StateDirectory {
         File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
     }
 
+    /// The saved catalog becomes `catalog.earlier.json`, which nothing reads. Durable when this returns.
+    pub fn set_catalog_aside(&self) -> Result<(), StateError> {
+        let path = self.catalog_path();
+        let failed = |error| StateError::Io { path: path.clone(), error };
+        match fs::rename(&path, self.directory.join("catalog.earlier.json")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            renamed => renamed.map_err(failed)?,
+        }
+        File::open(&self.directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    }
+
+    /// The catalog that was saved in a state directory. A daemon may have it open meanwhile.
+    pub fn catalog_of(directory: &Path) -> Result<Option<Vec<u8>>, StateError> {
+        load(&directory.join("catalog.json"))
+    }
+
     pub fn catalog_path(&self) -> PathBuf {
         self.directory.join("catalog.json")
     }

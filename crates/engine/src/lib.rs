@@ -11,6 +11,6 @@
 mod dispatch;
 mod turn;
 
-pub use manager::{Saving, StartParameters, StartedHook, what_it_holds};
+pub use manager::{PairedArray, PoolsAbsent, Saving, StartParameters, StartedHook, what_it_holds};
 pub use shard::{Memory, ShardMessage};
 pub use turn::Shard;

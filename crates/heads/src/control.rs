@@ -1,7 +1,7 @@
 //! The connection for control, and the way in for all kinds: one listener. The head with the lower id makes the connection for control,
 //! the owner makes those for drives and for twins.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -55,10 +55,15 @@ async fn take(head: Rc<RunningHead>, connection: ConnectionHandle) {
 async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
     head.io().spawn(wire.clone().end_if_not_up());
     let served: RefCell<Option<Rc<Served>>> = RefCell::default();
-    let _end = wire
+    let was_up = Cell::new(false);
+    let end = wire
         .run(|event| match event {
-            LinkEvent::Up { purpose: Purpose::Control, .. } => head.begin_control(&wire),
+            LinkEvent::Up { purpose: Purpose::Control, .. } => {
+                was_up.set(true);
+                head.begin_control(&wire);
+            }
             LinkEvent::Up { purpose: Purpose::Drives, .. } => {
+                was_up.set(true);
                 *served.borrow_mut() = Some(head.partner().serve(&wire));
             }
             LinkEvent::Message(message) => head.on_message(&wire, message),
@@ -76,5 +81,5 @@ async fn serve(head: Rc<RunningHead>, wire: Rc<Wire>) {
             }
         })
         .await;
-    head.end_connection(&wire);
+    head.end_connection(&wire, end, was_up.get());
 }

@@ -18,8 +18,8 @@ use std::rc::Rc;
 use base::{Nanos, ShardId};
 use env::DriveHandle;
 use pair::{
-    Action, CommitRule, Decision, HandoverRefusal, Head, Message, Portal, Question, Reads, Register,
-    Relation, RoleName, StoreEvent, StoreOrder, Term, Timing,
+    Action, CommitRule, Decision, HandoverRefusal, Head, LinkError, Message, Portal, Question, Reads,
+    Register, Relation, RoleName, StoreEvent, StoreOrder, Term, Timing,
 };
 use task::{Io, race};
 
@@ -27,10 +27,12 @@ use crate::center::Report;
 use crate::control;
 use crate::dial::PartnerAddress;
 use crate::forward::Heard;
+use crate::own_copy::OwnCopy;
 use crate::partner::Partner;
 use crate::permit::Permit;
+use crate::trouble::LinkTrouble;
 use crate::watch::Watch;
-use crate::wire::{Identity, Wire};
+use crate::wire::{Identity, Wire, WireEnd};
 
 /// How often the head looks what time it is.
 const TICK: Nanos = Nanos::from_millis(10);
@@ -47,6 +49,8 @@ pub enum HeadMail {
     Started(Term),
     /// The array of this term could not be started: the process ends.
     Failed(Term),
+    /// The array of this term waits for its pools.
+    Waits(Term),
     /// The array has been stopped in order.
     Stopped,
     /// This shard of the array takes its turns.
@@ -69,12 +73,15 @@ pub(crate) enum ToArray {
 pub trait Surroundings {
     /// Ask the register; the answer comes as [`HeadMail::Register`].
     fn ask(&self, question: Question);
-    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`], or [`HeadMail::Failed`].
+    /// Start the array on this head's drives, in this term; then say [`HeadMail::Started`], or [`HeadMail::Failed`]. As long as its pools
+    /// are not there: [`HeadMail::Waits`].
     fn start_array(&self, term: Term, rule: CommitRule);
     /// Stop the array that was started in order: end hosts' commands, write checkpoints, close the drives. Then say [`HeadMail::Stopped`].
     fn stop_array(&self);
     /// This head owns nothing any more: the whole process ends, with everything that is under way in it.
     fn end(&self);
+    /// Another head owns the array: what this one has kept of the catalog is old. It must not be used by a later start either.
+    fn forget_catalog(&self);
     /// For logs and counts.
     fn note(&self, decision: Decision);
     /// Why [`Surroundings::end`] is called, if this head has not lost its term.
@@ -103,6 +110,8 @@ pub struct HeadView {
     pub relation: Option<Relation>,
     /// The connection for control is up.
     pub hears_the_other: bool,
+    /// What has ended the newest connection with the other head, if none has come up since.
+    pub link_trouble: Option<LinkError>,
     /// What the array says may be told: no other head owns it.
     pub answers: bool,
 }
@@ -165,6 +174,8 @@ pub struct RunningHead {
     shards: u16,
     watch: RefCell<Watch>,
     patience: Cell<Patience>,
+    own_copy: OwnCopy,
+    trouble: LinkTrouble,
     has_ended: Cell<bool>,
 }
 
@@ -194,6 +205,8 @@ impl RunningHead {
             shards,
             watch: RefCell::default(),
             patience: Cell::default(),
+            own_copy: OwnCopy::default(),
+            trouble: LinkTrouble::default(),
             has_ended: Cell::default(),
             options,
         });
@@ -223,6 +236,14 @@ impl RunningHead {
         &self.partner
     }
 
+    pub(crate) fn own_copy(&self) -> &OwnCopy {
+        &self.own_copy
+    }
+
+    pub(crate) fn owned_term(&self) -> Option<Term> {
+        self.head.borrow().owned_term()
+    }
+
     pub(crate) fn surroundings(&self) -> &dyn Surroundings {
         &*self.surroundings
     }
@@ -243,12 +264,18 @@ impl RunningHead {
             register: self.head.borrow().register().copied(),
             relation: self.relation(),
             hears_the_other: self.control.borrow().is_some(),
+            link_trouble: self.link_trouble(),
             answers: self.permit.allows(self.io.uptime()),
         };
         if self.shown.borrow().as_ref() != Some(&view) {
             *self.shown.borrow_mut() = Some(view.clone());
             self.surroundings.show(view);
         }
+    }
+
+    /// What has ended the newest connection with the other head, if none has come up since.
+    pub fn link_trouble(&self) -> Option<LinkError> {
+        self.trouble.newest()
     }
 
     pub fn role(&self) -> RoleName {
@@ -277,6 +304,7 @@ impl RunningHead {
         while !self.has_ended.get() {
             let wait = self.oldest_wait.get();
             self.step(|head, now, out| head.on_tick(now, wait, out));
+            self.look_at_own_copy();
             self.give_up_a_silent_connection();
             self.show();
             let hangs = self.watch.borrow_mut().look(self.io.now(), self.patience.get().shard);
@@ -321,7 +349,7 @@ impl RunningHead {
     }
 
     /// The process ends, although this head has not lost its term. Nothing is answered any more.
-    fn end(&self, why: Ending) {
+    pub(crate) fn end(&self, why: Ending) {
         if !self.has_ended.replace(true) {
             self.permit.set(None);
             self.surroundings.note_ending(why);
@@ -332,13 +360,13 @@ impl RunningHead {
     pub(crate) fn on_mail(self: &Rc<Self>, mail: HeadMail) {
         match mail {
             HeadMail::Register(content) => self.step(|head, now, out| head.on_register(now, content, out)),
-            HeadMail::Started(term) => self.on_store(StoreEvent::Recovered { term }),
-            HeadMail::Failed(term) => {
-                if self.head.borrow().owned_term() == Some(term) {
-                    self.end(Ending::ArrayDidNotStart);
-                }
+            HeadMail::Started(term) => {
+                self.set_waits(term, false);
+                self.on_store(StoreEvent::Recovered { term });
             }
             HeadMail::Portals(portals) => self.surroundings.show_portals(portals),
+            HeadMail::Failed(term) => self.on_failed(term),
+            HeadMail::Waits(term) => self.set_waits(term, true),
             HeadMail::Answered(shard) => self.watch.borrow_mut().on_answer(shard),
             HeadMail::Stopped => self.on_store(StoreEvent::Drained),
             HeadMail::Report(Report::Store(event)) => self.on_store(event),
@@ -350,7 +378,9 @@ impl RunningHead {
                 self.oldest_wait.set(since);
             }
             // whether the partner is there is for the connection for control to know; writes that wait count by themselves
-            HeadMail::Report(Report::Opened | Report::Refused { .. } | Report::ConnectionEnded(_)) => {}
+            HeadMail::Report(Report::Opened) => self.trouble.drives_are_up(),
+            HeadMail::Report(Report::ConnectionEnded(end)) => self.trouble.on_drives_ended(end),
+            HeadMail::Report(Report::Refused { .. }) => {}
         }
     }
 
@@ -361,15 +391,18 @@ impl RunningHead {
     /// A connection for control is up: it takes the place of an earlier one.
     pub(crate) fn begin_control(&self, wire: &Rc<Wire>) {
         self.heard.set(self.io.now());
+        self.trouble.control_is_up();
         if let Some(earlier) = self.control.borrow_mut().replace(wire.clone()) {
             earlier.close();
         }
     }
 
-    pub(crate) fn end_connection(&self, wire: &Rc<Wire>) {
+    /// `was_up`: it was one with the other head.
+    pub(crate) fn end_connection(&self, wire: &Rc<Wire>, end: WireEnd, was_up: bool) {
         if self.is_control(wire) {
             *self.control.borrow_mut() = None;
         }
+        self.trouble.on_control_ended(end, was_up || self.control.borrow().is_none());
         self.partner.connection_ended(wire);
     }
 
@@ -385,7 +418,7 @@ impl RunningHead {
     }
 
     /// Tells the head what has happened, and carries out what it decides.
-    fn step(self: &Rc<Self>, happened: impl FnOnce(&mut Head, Nanos, &mut Vec<Action>)) {
+    pub(crate) fn step(self: &Rc<Self>, happened: impl FnOnce(&mut Head, Nanos, &mut Vec<Action>)) {
         if self.has_ended.get() {
             return;
         }
@@ -393,6 +426,7 @@ impl RunningHead {
         happened(&mut self.head.borrow_mut(), now, &mut out);
         self.permit.set(self.head.borrow().answers_until(now));
         self.options.heard.set(self.head.borrow().stamp());
+        self.forget_if_partner();
         let accepted = {
             let head = self.head.borrow();
             head.register().map(|register| register.term).filter(|&term| head.accepts(term))

@@ -12,6 +12,8 @@
 //! | `wire` | a connection between the heads: bytes of `pair::link` in both directions |
 //! | `dial` | the owner's connection for drives: made, opened for a term, made again |
 //! | `head` | a head as it runs: what `pair` decides, carried out |
+//! | `own_copy` | an owner whose own copy cannot serve gives the array back |
+//! | `trouble` | what ends connections with the other head |
 //! | `watch` | whether the shards of its array answer |
 //! | `head_shard` | its thread |
 //! | `control` | its connections with the other head |
@@ -32,11 +34,13 @@ mod forward;
 mod head;
 mod head_shard;
 mod mirror_env;
+mod own_copy;
 mod partner;
 mod partner_drives;
 mod parts;
 mod permit;
 mod record;
+mod trouble;
 mod twins;
 mod watch;
 mod wire;

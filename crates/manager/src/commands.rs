@@ -92,7 +92,9 @@ impl Manager {
             Ok(reply) => return Ok(reply),
             Err(command) => command,
         };
-        self.ready.pass().await;
+        if let Some(answer) = self.before_start(&command).await {
+            return answer;
+        }
         if command == Command::Shutdown {
             return self.shut_down().await;
         }
@@ -171,7 +173,7 @@ impl Manager {
     }
 
     /// Stops everything, in order: hosts, then pools, then shards. Shard 0 is last, after its reply.
-    async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
+    pub(crate) async fn shut_down(self: &Rc<Self>) -> Result<Reply, CommandError> {
         if self.stopping.replace(true) {
             return Ok(Reply::Stopped);
         }

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `manager`, `state` | the manager, and what it knows of the array |
 //! | `commands`, `order`, `change_lock` | commands: carried out, abandoned, changing one at a time |
-//! | `start`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
+//! | `start`, `paired`, `opening`, `probed`, `absent`, `reload`, `portals` | how the array starts; what was not available then |
 //! | `change`, `layers` | changing the catalog; making and dropping layers |
 //! | `volumes`, `resize`, `snapshots`, `refresh`, `bin`, `copy_sources` | volumes and their copies |
 //! | `transfers` | exports and imports of whole volumes |
@@ -59,6 +59,7 @@ mod metrics;
 mod opening;
 mod order;
 mod outlook;
+mod paired;
 mod pool_create;
 mod pool_delete;
 mod pool_settings;
@@ -92,5 +93,6 @@ mod wipe;
 mod words;
 
 pub use manager::{Manager, StartParameters, StartedHook};
+pub use paired::{PairedArray, PoolsAbsent};
 pub use saving::Saving;
 pub use wipe::what_it_holds;

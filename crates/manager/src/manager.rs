@@ -15,6 +15,7 @@ use shard::{Call, Context, Replica};
 
 use crate::event_ring::Events;
 use crate::known_problems::KnownProblems;
+use crate::paired::PairedArray;
 use crate::probed::UnansweredProbes;
 use crate::raw_device::Looks;
 use crate::saving::Saving;
@@ -33,6 +34,8 @@ pub struct StartParameters {
     pub term: u64,
     /// Name of this head, and of a new array, if neither the drives nor `state` contain one.
     pub array_name: String,
+    /// Of a head of a pair.
+    pub pair: Option<PairedArray>,
     /// The last bytes that an earlier run passed to `save_state`.
     pub state: Option<Bytes>,
     /// Keeps a copy of the catalog in the head's own state directory, for an array without a pool. Called on shard 0's
@@ -55,6 +58,8 @@ pub struct Manager {
     pub(crate) started: RefCell<Option<StartedHook>>,
     /// Open when the start has ended, successfully or not.
     pub(crate) ready: Gate,
+    /// The start has found no pool of the array yet.
+    pub(crate) waits_for_pools: Cell<bool>,
     /// Why the array cannot be managed.
     pub(crate) failure: RefCell<Option<StartFailure>>,
     /// Schedules that could not do their work.
@@ -106,6 +111,7 @@ pub(crate) struct Parameters {
     pub(crate) portals: Vec<PortalOptions>,
     pub(crate) drives: RefCell<Vec<String>>,
     pub(crate) array_name: String,
+    pub(crate) pair: Option<PairedArray>,
     pub(crate) save_state: Box<dyn Fn(Bytes) -> Saving + Send>,
     pub(crate) state: RefCell<Option<Bytes>>,
 }
@@ -118,6 +124,7 @@ impl Manager {
             context: context.clone(),
             started: RefCell::new(Some(parameters.started)),
             ready: Gate::new(io, false),
+            waits_for_pools: Cell::new(false),
             failure: RefCell::new(None),
             late: RefCell::new(Vec::new()),
             clock: clock::Clock::default(),
@@ -157,6 +164,7 @@ impl Manager {
                 portals: parameters.portals,
                 drives: RefCell::new(parameters.drives),
                 array_name: parameters.array_name,
+                pair: parameters.pair,
                 save_state: parameters.save_state,
                 state: RefCell::new(parameters.state),
             },

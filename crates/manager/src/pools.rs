@@ -22,12 +22,17 @@ use api::{
 };
 
 impl Manager {
-    /// Looks at every configured drive and opens the pools of this array that are there. Returns the newest catalog, of
-    /// theirs and the `kept` one; `None` if there is no array yet.
-    pub(crate) async fn open_pools(&self, kept: Option<Catalog>) -> Result<Option<Catalog>, StartFailure> {
+    /// Looks at every configured drive and opens the pools of this array that are there: of the `wanted` one, where that is known.
+    /// Returns the newest catalog, of theirs and the `kept` one; `None` if there is no array yet.
+    pub(crate) async fn open_pools(
+        &self,
+        kept: Option<Catalog>,
+        wanted: Option<ArrayId>,
+    ) -> Result<Option<Catalog>, StartFailure> {
         self.look_at_drives().await;
         let found = self.found_pools();
         let array = match &kept {
+            _ if wanted.is_some() => wanted,
             Some(kept) if !kept.is_pristine() => Some(kept.array()),
             _ => most_frequent(found.values().map(|found| (found.array, found.paths.len()))),
         };

@@ -38,11 +38,14 @@ impl Manager {
     async fn bring_up(&self) -> Result<(), StartFailure> {
         let kept = self.parameters.state.borrow_mut().take();
         let kept = kept.map(|bytes| decode(&bytes, CatalogPlace::StateDirectory)).transpose()?;
-        let catalog = self.open_pools(kept).await?;
-        self.state.borrow_mut().catalog = match catalog {
-            Some(catalog) => catalog,
-            None => self.new_catalog()?,
+        let catalog = match &self.parameters.pair {
+            Some(pair) => self.open_pools_of_pair(pair, kept).await?,
+            None => match self.open_pools(kept, None).await? {
+                Some(catalog) => catalog,
+                None => self.new_catalog()?,
+            },
         };
+        self.state.borrow_mut().catalog = catalog;
         self.record_head(&self.parameters.portals)?;
         self.see_clock();
         self.name_missing();

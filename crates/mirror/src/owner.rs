@@ -223,7 +223,6 @@ impl Mirror {
             self.tell_synchrony();
         } else {
             self.twins.iter_mut().for_each(|(drive, twin)| twin.on_partner(&twins[drive]));
-            self.out.extend((!self.is_fit()).then_some(Order::PartnerIsUnfit));
         }
         self.knows_partner = true;
         self.copy_again();
@@ -257,6 +256,9 @@ impl Mirror {
             self.copy_again();
             self.out.push(Order::Reconnect);
             self.stop_waiting_for_far(|_| true);
+        } else if rule == CommitRule::Both && before == CommitRule::Own && !self.is_fit() {
+            // a drive has failed since the head was told that little is lacking
+            self.have_it_leave();
         }
         self.told = None;
         self.go_on();
@@ -308,10 +310,13 @@ impl Mirror {
         }
     }
 
-    /// The partner's copy could not serve: nothing is done until it has left, if it counts.
+    /// The partner's copy could not serve: nothing is done until it has left, if it counts. If it does not, the copy to its other drives
+    /// goes on.
     fn have_it_leave(&mut self) {
-        self.must_leave = self.rule == CommitRule::Both;
-        self.out.push(Order::PartnerIsUnfit);
+        if self.partner_counts() {
+            self.must_leave = true;
+            self.out.push(Order::PartnerIsUnfit);
+        }
     }
 
     /// Whether something is stored on a drive that has no twin: then the partner's copy could not serve.

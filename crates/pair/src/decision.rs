@@ -9,6 +9,8 @@ pub enum Decision {
     Restarted,
     /// This head is the owner: the other one has handed over.
     ReceivedHandover,
+    /// This head is the owner again: the other one had taken over, and could not serve.
+    GotBack,
     /// The other head is the owner now.
     LostOwnership,
     /// The register does not name this head any more.
@@ -24,6 +26,8 @@ pub enum Decision {
     Joined,
     BeganHandover,
     GaveUpHandover,
+    /// This head is the owner, and its own copy is not there: the other one is to own the array again.
+    GaveBack,
     /// The owner is silent: the register was asked.
     AskedToTakeOver,
     /// The register does not answer; the owner is heard again.
@@ -33,10 +37,11 @@ pub enum Decision {
 }
 
 impl Decision {
-    pub const ALL: [Decision; 15] = [
+    pub const ALL: [Decision; 17] = [
         Decision::TookOver,
         Decision::Restarted,
         Decision::ReceivedHandover,
+        Decision::GotBack,
         Decision::LostOwnership,
         Decision::Forgotten,
         Decision::WentAlone,
@@ -46,6 +51,7 @@ impl Decision {
         Decision::Joined,
         Decision::BeganHandover,
         Decision::GaveUpHandover,
+        Decision::GaveBack,
         Decision::AskedToTakeOver,
         Decision::WithdrewTakeover,
         Decision::CorrectedOldTerm,
@@ -56,6 +62,7 @@ impl Decision {
             Decision::TookOver => "took-over",
             Decision::Restarted => "restarted",
             Decision::ReceivedHandover => "received-handover",
+            Decision::GotBack => "got-back",
             Decision::LostOwnership => "lost-ownership",
             Decision::Forgotten => "forgotten",
             Decision::WentAlone => "went-alone",
@@ -65,6 +72,7 @@ impl Decision {
             Decision::Joined => "joined",
             Decision::BeganHandover => "began-handover",
             Decision::GaveUpHandover => "gave-up-handover",
+            Decision::GaveBack => "gave-back",
             Decision::AskedToTakeOver => "asked-to-take-over",
             Decision::WithdrewTakeover => "withdrew-takeover",
             Decision::CorrectedOldTerm => "corrected-old-term",

@@ -21,7 +21,7 @@
 //! | `store` | what a head tells its log, and what the log tells the head |
 //! | `decision` | what a head has decided, for logs and counts |
 //! | `link` | the connection between two heads: who is there (`hello`), messages with checksums (`frame`), any bytes instead (`fuzz`) |
-//! | `head` | the state machine: a head that starts (`boot`), the `partner`, the `owner`, handing over (`handover`) |
+//! | `head` | the state machine: a head that starts (`boot`), the `partner`, the `owner`, handing over (`handover`), giving back (`giving_back`) |
 
 mod asking;
 mod decision;

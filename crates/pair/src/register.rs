@@ -128,6 +128,14 @@ impl Register {
         Register { term: Term(self.term.0 + 1), owner: self.partner, partner: self.owner, ..next }
     }
 
+    /// The owner has acknowledged nothing since it took over, and cannot serve. The other head, which has everything, is the owner again,
+    /// alone.
+    pub fn given_back(&self) -> Register {
+        let next = self.next(self.owner);
+        let term = Term(self.term.0 + 1);
+        Register { term, owner: self.partner, partner: self.owner, in_sync: false, ..next }
+    }
+
     /// Another value than this, which changes nothing but the revision: a change that may still be on its way cannot win after it.
     pub fn confirmed(&self) -> Register {
         self.next(self.owner)

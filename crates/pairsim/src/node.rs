@@ -49,6 +49,8 @@ pub struct Node {
     pub paused_until: Nanos,
     /// Its drives answer nothing until then.
     pub drives_stall_until: Nanos,
+    /// A head that becomes the owner before finds no drives.
+    pub drives_come_at: Nanos,
     pub clock: Clock,
     pub reads: Reads,
     pub head: Head,

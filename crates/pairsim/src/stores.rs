@@ -9,6 +9,9 @@ use crate::log::{Far, Log};
 use crate::recovery::recover;
 use crate::world::{AtHead, Event, World};
 
+/// Between two looks whether drives have come.
+const LOOK: Nanos = Nanos::from_millis(20);
+
 impl World {
     pub fn order(&mut self, at: usize, now: Nanos, order: StoreOrder) {
         self.note(|| format!("head {at}: {order:?}"));
@@ -37,10 +40,15 @@ impl World {
         }
     }
 
-    pub fn recover(&mut self, at: usize, now: Nanos, term: Term) {
+    pub fn recover(&mut self, at: usize, now: Nanos, term: Term, out: &mut Vec<Action>) {
         let node = &mut self.nodes[at];
         if node.head.owned_term() != Some(term) {
             return;
+        }
+        if self.now < node.drives_come_at {
+            node.head.give_back(now, out);
+            let start = Some(node.start);
+            return self.at(LOOK, Event::Head { at, start, what: AtHead::Recover(term) });
         }
         match recover(&node.copy, node.id, false) {
             Err(why) => self.checks.fail(self.now, why),

@@ -6,6 +6,7 @@ use base::prng::Prng;
 use pair::RoleName;
 
 use crate::network::REGISTER;
+use crate::node::Node;
 use crate::world::{AtHead, Event, World};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,11 +19,13 @@ enum Kind {
     RegisterAway,
     StandStill,
     DrivesStall,
+    /// A head that becomes the owner finds its drives only later.
+    DrivesComeLate,
     Crash,
     HandOver,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 10] = [
     Kind::CutOneWay,
     Kind::Cut,
     Kind::CutOff,
@@ -30,6 +33,7 @@ const KINDS: [Kind; 9] = [
     Kind::RegisterAway,
     Kind::StandStill,
     Kind::DrivesStall,
+    Kind::DrivesComeLate,
     Kind::Crash,
     Kind::HandOver,
 ];
@@ -85,6 +89,10 @@ impl World {
                 self.note(|| format!("drives of head {at} stall"));
                 self.nodes[at].drives_stall_until = until;
             }
+            Kind::DrivesComeLate => {
+                self.note(|| format!("drives of head {at} come late"));
+                self.nodes[at].drives_come_at = until;
+            }
             Kind::Crash => self.crash(at),
             Kind::HandOver => self.hand_over(at),
         }
@@ -139,7 +147,8 @@ impl World {
 
     /// Everything is well again, but for heads that are down.
     pub fn end_trouble(&mut self) {
-        let ends = self.nodes.iter().map(|node| node.paused_until.max(node.drives_stall_until)).max();
+        let end = |node: &Node| node.paused_until.max(node.drives_stall_until).max(node.drives_come_at);
+        let ends = self.nodes.iter().map(end).max();
         self.network.stop_trouble();
         self.run_until(ends.map_or(self.now, |end| end.max(self.now)));
         self.network.heal();

@@ -110,6 +110,7 @@ impl World {
                 start: 0,
                 paused_until: Nanos(0),
                 drives_stall_until: Nanos(0),
+                drives_come_at: Nanos(0),
                 head: Head::new(id, Timing::default(), reads, clock.at(Nanos(0))),
                 clock,
                 reads,
@@ -251,7 +252,7 @@ impl World {
                 }
             }
             AtHead::RootDurable { root, term } => self.on_root_durable(at, now, root, term, out),
-            AtHead::Recover(term) => self.recover(at, now, term),
+            AtHead::Recover(term) => self.recover(at, now, term, out),
             AtHead::HandOver => {
                 let _refused = node.head.hand_over(now, out);
             }

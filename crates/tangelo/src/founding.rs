@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use base::ArrayId;
+use catalog::{Catalog, NameError};
 use control::config::Config;
-use control::state::StateDirectory;
+use control::state::{StateDirectory, StateError};
 use setup::{Member, MemberEvent, PairFile, Ports, Purpose, SetupError, Token};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::{Joiner, Listen, Pair, Place, Register, Witness};
+use crate::serve::array_name;
 
 type Text = Result<String, String>;
 
@@ -65,9 +67,7 @@ fn create(listen: &Listen) -> Text {
     let state_dir = state_dir(&listen.place)?;
     refuse_raw_volumes(&state_dir)?;
     let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
-    let mut array = [0; 16];
-    getrandom::fill(&mut array).map_err(|error| error.to_string())?;
-    let array = ArrayId(u128::from_be_bytes(array));
+    let array = array_of(&state_dir)?;
     let created = setup::create(&state_dir, head, array, &ports(listen)?).map_err(words)?;
     Ok(format!(
         "This head is the first of a pair. To go on:\n\n{}\non the other server:\n\n{}\non a third machine, which needs no drives:\n\n{}",
@@ -75,6 +75,21 @@ fn create(listen: &Listen) -> Text {
         join_line(&created.head),
         join_line(&created.witness),
     ))
+}
+
+/// The array that this head serves. A head that has none yet gets an empty one: heads of a pair make none by themselves.
+fn array_of(state_dir: &Path) -> Result<ArrayId, String> {
+    let failed = |error: StateError| error.to_string();
+    if let Some(bytes) = StateDirectory::catalog_of(state_dir).map_err(failed)? {
+        return Catalog::decode(&bytes).map(|catalog| catalog.array()).map_err(|error| error.to_string());
+    }
+    let mut array = [0; 16];
+    getrandom::fill(&mut array).map_err(|error| error.to_string())?;
+    let array = ArrayId(u128::from_be_bytes(array));
+    let name = array_name().parse().map_err(|error: NameError| error.to_string())?;
+    let directory = StateDirectory::open(state_dir).map_err(failed)?;
+    directory.save_catalog(&Catalog::new(array, name).encode()).map_err(failed)?;
+    Ok(array)
 }
 
 /// A raw volume is on one head alone, and its path means another drive on the other one.

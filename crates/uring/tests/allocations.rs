@@ -123,6 +123,7 @@ fn serve(directory: &Path) -> (SocketAddr, String) {
         head: base::HeadId(1),
         term: 0,
         array_name: "count".to_owned(),
+        pair: None,
         state: None,
         save_state: Box::new(|_| Saving::kept()),
         newest_event: 0,

@@ -15,7 +15,7 @@ use api::{ArrayStatus, Change, NewBacking, NewHost, NewPool, NewVolume};
 use api::{Command, CommandError, Event as ArrayEvent, EventFacts, Reply};
 use base::{Nanos, ShardId};
 use bytes::Bytes;
-use engine::{Memory, Saving, Shard, ShardMessage, StartParameters};
+use engine::{Memory, PairedArray, PoolsAbsent, Saving, Shard, ShardMessage, StartParameters};
 use env::{Env, Event, Operation, Token, Wait};
 use sim::{DriveOptions, Outside, Patience, ProcessId, SimEnv, Simulation, TaskShard, Turn, World};
 
@@ -99,6 +99,8 @@ impl Turn for EngineShard {
 pub type Answer = Arc<Mutex<Option<Result<Reply, CommandError>>>>;
 type Saved = Arc<Mutex<Option<Bytes>>>;
 pub type Slow = Arc<Mutex<Option<Vec<Saving>>>>;
+/// What a head of a pair has found in place of the pools of its array.
+type Absent = Arc<Mutex<Option<PoolsAbsent>>>;
 type Started = Arc<Mutex<Option<Result<(), CommandError>>>>;
 
 /// The machine of the array, and its environment.
@@ -114,7 +116,11 @@ pub struct Lab {
     pub started: Started,
     /// The number of the last event that the test has seen: survives restarts.
     pub newest_event: u64,
-    drives: Vec<String>,
+    pub drives: Vec<String>,
+    /// From the next start on it is a head of a pair, in this term.
+    pub pair: Option<(base::ArrayId, u64)>,
+    /// What the start has found in place of the pools of its array.
+    pub absent: Absent,
     shard_count: u16,
     memory: Memory,
     /// A task that only waits.
@@ -147,8 +153,13 @@ impl Lab {
         let sleeper = sleepers.remove(0);
         let drives: Vec<String> = drives.iter().map(|&path| path.to_owned()).collect();
         let (saved, slow) = (Saved::default(), Slow::default());
-        let (started, process, outside, parts) =
-            start(&simulation.world, shards, (&drives, memory), (&saved, &slow, 0));
+        let (started, process, outside, parts) = start(
+            &simulation.world,
+            shards,
+            (&drives, memory),
+            (&saved, &slow, 0),
+            (None, &Absent::default()),
+        );
         let mut lab = Lab {
             simulation,
             process,
@@ -159,6 +170,8 @@ impl Lab {
             started,
             newest_event: 0,
             drives,
+            pair: None,
+            absent: Absent::default(),
             shard_count: shards,
             memory,
             sleeper,
@@ -201,6 +214,7 @@ impl Lab {
             self.shard_count,
             (&self.drives, self.memory),
             (&self.saved, &self.slow, self.newest_event),
+            (self.pair, &self.absent),
         );
         (self.started, self.process, self.outside) = (started, process, outside);
         self.attach(parts);
@@ -387,16 +401,20 @@ fn start(
     shards: u16,
     (drives, memory): (&[String], Memory),
     (saved, slow, newest_event): (&Saved, &Slow, u64),
+    (pair, absent): (Option<(base::ArrayId, u64)>, &Absent),
 ) -> (Started, ProcessId, Outside<ShardMessage>, Vec<Rc<RefCell<EngineShard>>>) {
     let (process, environments, outside) = world.start_process::<ShardMessage>(0, shards);
     let started = Started::default();
     let (place, keep, slow) = (started.clone(), saved.clone(), slow.clone());
+    let absent = absent.clone();
+    let waits = move |found| *absent.lock().unwrap() = Some(found);
     let mut parameters = Some(StartParameters {
         portals: vec![portal(0).into()],
         drives: drives.to_vec(),
         head: base::HeadId(1),
-        term: 0,
+        term: pair.map_or(0, |(_, term)| term),
         array_name: "test".to_owned(),
+        pair: pair.map(|(array, _)| PairedArray { array, waits: Box::new(waits) }),
         state: saved.lock().unwrap().clone(),
         save_state: Box::new(move |bytes| {
             *keep.lock().unwrap() = Some(bytes);

@@ -7,7 +7,7 @@ use pair::{CommitRule, StoreEvent};
 
 use crate::geometry::Geometry;
 use crate::message::TwinNews;
-use crate::order::{Order, OwnDrive, RequestId};
+use crate::order::{CopyError, CopyId, Order, OwnDrive, RequestId};
 use crate::owner::Mirror;
 use crate::record::{Record, Synchrony, TwinId};
 use crate::twin::TwinState;
@@ -384,4 +384,47 @@ fn without_any_drive_there_is_nothing_to_be_in_sync_with() {
     mirror.copy();
     mirror.on_partner(&news(&[]), true);
     assert!(!mirror.take_orders().contains(&Order::Tell(StoreEvent::NearlyCopied)));
+}
+
+/// A drive that hangs is absent. A report would end the connection, again and again, and nothing would be copied to the others.
+#[test]
+fn a_partner_that_does_not_count_is_copied_to_although_a_drive_of_it_is_absent() {
+    let mut mirror = in_sync(0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.take_orders();
+    let one_hangs = news(&[TwinNews::Absent, there(None), there(None)]);
+    mirror.on_partner(&one_hangs, true);
+    let orders = mirror.take_orders();
+    let copies: Vec<(CopyId, usize)> = orders.iter().filter_map(copy_of).collect();
+    assert!(!copies.is_empty() && copies.iter().all(|(_, drive)| *drive != 0), "{orders:?}");
+    // so does one whose drive fails now
+    mirror.on_copied(copies[0].0, Err(CopyError::Far));
+    let all = [orders, mirror.take_orders()].concat();
+    assert!(!all.contains(&Order::PartnerIsUnfit) && !all.contains(&Order::Reconnect), "{all:?}");
+}
+
+/// What has failed while the head decided to wait for the partner again was not reported: the partner did not count.
+#[test]
+fn a_partner_that_is_unfit_when_it_is_to_count_must_leave() {
+    let mut mirror = in_sync(0);
+    mirror.set_rule(CommitRule::Own);
+    mirror.copy();
+    mirror.on_partner(&news(&[(); 3].map(|()| TwinNews::Absent)), true);
+    mirror.take_orders();
+    mirror.set_rule(CommitRule::Both);
+    assert!(mirror.take_orders().contains(&Order::PartnerIsUnfit));
+    mirror.write(RequestId(1), 0, (0, 4096), true);
+    records(&mut mirror);
+    mirror.on_own(RequestId(1), Ok(()));
+    assert_eq!(mirror.take_orders(), [], "nothing is done before it has left");
+    mirror.set_rule(CommitRule::Own);
+    assert!(mirror.take_orders().contains(&Order::Done { request: RequestId(1), result: Ok(()) }));
+}
+
+fn copy_of(order: &Order) -> Option<(CopyId, usize)> {
+    match order {
+        Order::Copy { copy, drive, .. } => Some((*copy, *drive)),
+        _ => None,
+    }
 }

@@ -12,6 +12,7 @@
 //! be on its way answers nothing of the old term.
 
 mod boot;
+mod giving_back;
 mod handover;
 mod owner;
 mod partner;
@@ -257,11 +258,13 @@ impl Head {
             Role::Partner(partner) => partner.heard + self.timing.grace,
             _ => self.booted + self.timing.grace,
         };
-        out.push(Action::Note(match (&self.role, content.in_sync) {
+        let decision = match (&self.role, content.in_sync) {
             (Role::Booting { .. }, _) => Decision::Restarted,
             (_, true) => Decision::ReceivedHandover,
-            (_, false) => Decision::TookOver,
-        }));
+            (_, false) if content.written_by == self.me => Decision::TookOver,
+            (_, false) => Decision::GotBack,
+        };
+        out.push(Action::Note(decision));
         let relation = if content.in_sync { Relation::InSync } else { Relation::Alone };
         out.push(Action::Store(StoreOrder::Recover { term: content.term }));
         out.push(Action::Store(StoreOrder::Commit(relation.commit_rule())));
@@ -269,6 +272,7 @@ impl Head {
             term: content.term,
             relation,
             phase: Phase::Recovering,
+            other_has_all: decision != Decision::Restarted,
             ready_at,
             since: now,
             answered: None,

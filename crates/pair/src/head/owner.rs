@@ -14,6 +14,8 @@ pub(super) struct Owner {
     pub(super) term: Term,
     pub(super) relation: Relation,
     pub(super) phase: Phase,
+    /// The other head was the owner in the term before, so it has everything until this one serves.
+    pub(super) other_has_all: bool,
     /// Hosts are served from then on: the lease that this head gave an earlier owner has ended.
     pub(super) ready_at: Nanos,
     /// When this head became the owner, or has learned of a change of its relation.
@@ -30,6 +32,10 @@ pub(super) struct Owner {
 pub(super) enum Phase {
     /// The log reads its own copy.
     Recovering,
+    /// The own copy is not there, and the other head was asked for. `is_recovered`: it has come all the same.
+    GivingBack {
+        is_recovered: bool,
+    },
     /// In sync from the start, after a handover: what is in the log counts when the partner has all of it.
     Covering,
     Serving,
@@ -130,7 +136,7 @@ impl Head {
         let (silence, write_wait) = (self.timing.partner_silence, self.timing.write_wait);
         let owner = self.owner_mut();
         let write_waits = write_waits.filter(|_| owner.relation.commit_rule() == crate::CommitRule::Both);
-        if !matches!(owner.phase, Phase::HandingOver { .. })
+        if !matches!(owner.phase, Phase::HandingOver { .. } | Phase::GivingBack { .. })
             && owner.partner_is_silent(now, silence, write_wait, write_waits)
         {
             self.turn(now, Turn::PartnerIsSilent, out);
@@ -144,6 +150,7 @@ impl Head {
         let owner = self.owner_mut();
         let new = match (owner.phase, owner.relation) {
             (Phase::HandingOver { .. }, _) => Some(register.handed_over()),
+            (Phase::GivingBack { .. }, _) => Some(register.given_back()),
             (_, Relation::JoinAsked) => Some(register.joined()),
             (_, Relation::Leaving) => Some(register.left()),
             _ if owner.swap_is_open => Some(register.confirmed()),
@@ -180,6 +187,7 @@ impl Head {
         self.owner_mut().swap_is_open = false;
         self.end_handover(now, out);
         self.turn(now, Turn::Register { in_sync: content.in_sync }, out);
+        self.end_giving_back(now, out);
     }
 
     pub(super) fn on_store_of_owner(&mut self, now: Nanos, event: StoreEvent, out: &mut Vec<Action>) {
@@ -189,7 +197,11 @@ impl Head {
                 let waits = owner.relation.commit_rule() == crate::CommitRule::Both;
                 owner.phase = if waits { Phase::Covering } else { Phase::Serving };
             }
-            StoreEvent::Recovered { .. } => {}
+            StoreEvent::Recovered { .. } => {
+                if let Phase::GivingBack { is_recovered } = &mut owner.phase {
+                    *is_recovered = true;
+                }
+            }
             StoreEvent::NearlyCopied => self.turn(now, Turn::NearlyCopied, out),
             StoreEvent::Covered => {
                 if owner.phase == Phase::Covering {
@@ -251,6 +263,7 @@ fn decision(before: Relation, after: Relation) -> Option<Decision> {
 
 impl Owner {
     fn may_answer(&self, now: Nanos) -> bool {
-        !matches!(self.phase, Phase::Recovering | Phase::Covering) && now >= self.ready_at
+        !matches!(self.phase, Phase::Recovering | Phase::GivingBack { .. } | Phase::Covering)
+            && now >= self.ready_at
     }
 }

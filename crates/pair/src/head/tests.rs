@@ -85,6 +85,10 @@ impl Bench {
         self.head.on_store(ms(at), event, &mut self.out);
     }
 
+    fn gives_back(&mut self, at: u64) -> bool {
+        self.head.give_back(ms(at), &mut self.out)
+    }
+
     /// What it wanted, without notes and heartbeats.
     fn take(&mut self) -> Vec<Action> {
         let is_heartbeat = |action: &Action| matches!(action, Action::Send(Message::Heartbeat { .. }));
@@ -371,4 +375,60 @@ fn a_head_that_the_register_does_not_name_does_nothing() {
     // it is named again
     head.register(5001, Register { revision: Revision(51), partner: A, ..others });
     assert_eq!(head.head.role(), RoleName::Partner);
+}
+
+#[test]
+fn a_head_that_has_taken_over_without_its_copy_gives_the_array_back() {
+    let mut bench = Bench::partner(in_sync());
+    assert!(!bench.gives_back(20), "it is not the owner");
+    bench.tick(600);
+    let taken = in_sync().taken_over(B);
+    bench.register(610, taken);
+    assert!(!bench.gives_back(620), "the other head may be dead");
+    bench.answer(640, 620);
+    bench.take();
+    assert!(bench.gives_back(650));
+    let back = taken.given_back();
+    assert_eq!((back.owner, back.term, back.in_sync), (A, Term(7), false));
+    assert_eq!(bench.take(), [swap(taken, back)]);
+    // the copy has come meanwhile, but the swap may have won
+    bench.store(700, StoreEvent::Recovered { term: Term(6) });
+    bench.tick(2_000);
+    assert!(!bench.head.serves(ms(2_000)) && bench.head.answers_until(ms(2_000)).is_none());
+    assert!(bench.take().contains(&swap(taken, back)), "asked again");
+    bench.register(2_010, back);
+    assert_eq!(bench.head.role(), RoleName::Partner);
+    assert!(bench.take().contains(&Action::Store(StoreOrder::Demote)));
+}
+
+#[test]
+fn a_head_that_has_given_back_serves_when_the_swap_has_lost() {
+    let mut bench = Bench::partner(in_sync());
+    bench.tick(600);
+    let taken = in_sync().taken_over(B);
+    bench.register(610, taken);
+    bench.answer(640, 620);
+    assert!(bench.gives_back(650));
+    bench.store(700, StoreEvent::Recovered { term: Term(6) });
+    bench.register(2_000, taken.confirmed());
+    assert!(bench.head.serves(ms(2_000)));
+    assert!(!bench.gives_back(2_010), "it may have answered");
+}
+
+#[test]
+fn only_a_head_that_the_other_one_was_before_gives_back() {
+    // an owner that starts again may have acknowledged what the other one lacks
+    let mut bench = Bench::new(A, Reads::Leased);
+    bench.tick(0);
+    bench.register(1, in_sync());
+    bench.register(2, in_sync().restarted());
+    bench.answer(20, 10);
+    assert!(!bench.gives_back(30));
+    // one that got the array back has acknowledged nothing, and neither had the other
+    let mut bench = Bench::partner(Register::first(B, A, Term(5)));
+    let back = Register::first(B, A, Term(5)).given_back();
+    bench.register(20, back);
+    assert!(bench.out.contains(&Action::Note(Decision::GotBack)));
+    bench.answer(40, 30);
+    assert!(bench.gives_back(50));
 }

@@ -341,6 +341,7 @@ impl Head {
             head: base::HeadId(1),
             term: 0,
             array_name: "simulated".to_owned(),
+            pair: None,
             state: self.state.lock().expect("one thread").clone(),
             save_state: Box::new(move |bytes| {
                 *kept.lock().expect("one thread") = Some(bytes);

@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::{Saving, Shard, StartParameters};
+use engine::{PairedArray, Saving, Shard, StartParameters};
 use env::Env;
 
 use super::bench::ArrayBench;
 use super::engine_shard::{ArrayEnv, EngineShard};
-use super::heads::NewOwner;
+use super::heads::{ARRAY as PAIRED_ARRAY, NewOwner};
 use super::set_up::{Started, ToArray};
 use crate::process::Simulation;
 use crate::workload::{Bench, Failure};
@@ -38,6 +38,9 @@ impl ArrayBench {
                 commands: outside,
                 portals: vec![self.portal.into()],
                 paths: paths.chain(second).collect(),
+                // another server each time: nothing but the drives comes along
+                kept: None,
+                waits: Arc::default(),
                 is_started: Arc::default(),
                 term: 0,
             };
@@ -64,7 +67,8 @@ impl ArrayBench {
     pub(super) fn start_shards(&mut self, simulation: &mut Simulation, owner: NewOwner) -> Running {
         let (shards, memory) = (self.plan.shards, self.memory);
         self.shards.clear();
-        let NewOwner { process, environments, commands, portals, paths, is_started, term } = owner;
+        let NewOwner { process, environments, commands, portals, paths, kept, waits, is_started, term } =
+            owner;
         self.portal = portals[0].address;
         self.forwarded = portals.get(1).map(|portal| portal.address);
         let started = Started::default();
@@ -75,9 +79,15 @@ impl ArrayBench {
             head: base::HeadId(1),
             term,
             array_name: "simulated".to_owned(),
-            // another server each time: nothing but the drives comes along
-            state: None,
-            save_state: Box::new(|_| Saving::kept()),
+            pair: kept.is_some().then(|| PairedArray {
+                array: PAIRED_ARRAY,
+                waits: Box::new(move |_| waits.store(true, Ordering::Relaxed)),
+            }),
+            state: kept.as_ref().and_then(|kept| kept.lock().expect("one thread").clone()),
+            save_state: Box::new(move |bytes| {
+                kept.iter().for_each(|kept| *kept.lock().expect("one thread") = Some(bytes.clone()));
+                Saving::kept()
+            }),
             newest_event: self.known.borrow().newest,
             started: Box::new(move |result| {
                 is_started.store(result.is_ok(), Ordering::Relaxed);

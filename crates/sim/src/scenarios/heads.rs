@@ -20,8 +20,9 @@ pub const EITHER_HEAD_HOLDS_ALL: Scenario = Scenario {
     },
 };
 
-const MET: [&str; 20] = [
+const MET: [&str; 27] = [
     "two heads: in sync",
+    "two heads: a host that was served through the partner",
     "two heads: a takeover",
     "two heads: a handover begun",
     "two heads: a handover",
@@ -41,6 +42,12 @@ const MET: [&str; 20] = [
     "two heads: a partner's drive that answers nothing",
     "two heads: a partner's drive that fails once",
     "two heads: a partner's drive that goes and returns",
+    "two heads: an owner that has drives of another array",
+    "two heads: an owner whose drives came late",
+    "two heads: the array given back",
+    "two heads: the array got back",
+    "two heads: an owner that lacks a pool for a while",
+    "two heads: a head with the key of another array",
 ];
 const RUNS: u64 = 3;
 const RUNS_MAX: u64 = 60;

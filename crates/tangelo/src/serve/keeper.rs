@@ -19,6 +19,8 @@ type Outcome = Result<Reply, CommandError>;
 enum Message {
     /// The newest catalog.
     Save,
+    /// The catalog that is saved is of an earlier term: it is set aside.
+    Forget,
     Remember(Vec<String>),
     Answer(Outcome, oneshot::Sender<Outcome>),
     /// Anything else that has to wait its turn.
@@ -104,6 +106,11 @@ impl Keeper {
         })
     }
 
+    /// Another head owns the array: what is saved becomes old.
+    pub fn forget(&self) {
+        self.send(Message::Forget);
+    }
+
     fn send(&self, message: Message) {
         self.messages.send(message).expect("the keeper's thread ends last");
     }
@@ -129,6 +136,7 @@ impl Work {
                         waiting.iter().for_each(|saving| saving.finish(self.failed.is_none()));
                     }
                 }
+                Message::Forget => self.forget(),
                 Message::Remember(drives) => self.remember(&drives),
                 // Nobody may be waiting any more: a client that has left.
                 Message::Answer(outcome, to) => drop(to.send(self.qualify(outcome))),
@@ -151,6 +159,14 @@ impl Work {
                 self.saved = None;
                 self.failed = Some(error.to_string());
             }
+        }
+    }
+
+    /// Where this fails, the next start may use it: only where no pool is there.
+    fn forget(&mut self) {
+        self.saved = None;
+        if let Err(error) = self.directory.set_catalog_aside() {
+            tracing::error!("the catalog of an earlier term could not be set aside: {error}");
         }
     }
 
@@ -218,6 +234,21 @@ mod tests {
         assert!(waiting.len() <= 3, "{}", waiting.len());
         assert!(!first.is_forgotten(), "whoever waits is told");
         assert!(newest.put(catalog(1)).1, "the next one is told");
+    }
+
+    #[test]
+    fn a_catalog_of_an_earlier_term_is_set_aside() {
+        let directory = tempfile::tempdir().unwrap();
+        let keeper = Keeper::start(StateDirectory::open(directory.path()).unwrap(), None).unwrap();
+        drop(keeper.save_state()(Bytes::from_static(b"old")));
+        keeper.forget();
+        assert_eq!(ask(&keeper, changed(false)), changed(false));
+        assert!(!directory.path().join("catalog.json").exists());
+        assert_eq!(std::fs::read(directory.path().join("catalog.earlier.json")).unwrap(), b"old");
+        // the same again is saved again
+        drop(keeper.save_state()(Bytes::from_static(b"old")));
+        assert_eq!(ask(&keeper, changed(false)), changed(false));
+        assert_eq!(std::fs::read(directory.path().join("catalog.json")).unwrap(), b"old");
     }
 
     #[test]

@@ -153,6 +153,7 @@ fn start_parameters(
         head,
         term,
         array_name: array_name(),
+        pair: None,
         state: kept.saved.map(bytes::Bytes::from),
         save_state: kept.keeper.save_state(),
         newest_event: kept.newest_event,
@@ -374,7 +375,7 @@ fn cannot_start(error: &std::io::Error) -> Failure {
 }
 
 /// A new array is called like the machine it was made on.
-fn array_name() -> String {
+pub fn array_name() -> String {
     let system = rustix::system::uname();
     let name = system.nodename().to_string_lossy();
     let short = name.split('.').next().unwrap_or_default();

@@ -13,6 +13,9 @@ impl Show for Pair {
         line("this head", &format!("{}, {}", role(pair.role), place(&pair.head)));
         let heard = if pair.hears_the_other { "heard" } else { "NOT HEARD" };
         line("other head", &format!("{}, {heard}, {}", other_role(self), place(&pair.other)));
+        if !pair.link_trouble.is_empty() {
+            line("link", &format!("BROKEN: {}", pair.link_trouble));
+        }
         if let Some(partner) = pair.partner {
             line("partner", partner_words(partner));
         }

@@ -8,6 +8,7 @@
 mod forwarding;
 mod register;
 mod seat;
+mod server;
 mod trouble;
 
 use std::cell::{Cell, RefCell};
@@ -17,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use api::PortalOptions;
-use base::{ArrayId, BLOCK_BYTES, HeadId, Nanos, ShardId};
+use base::{BLOCK_BYTES, HeadId, Nanos, ShardId};
 use engine::ShardMessage;
 use env::{Env, Operation};
 use heads::{
@@ -39,6 +40,8 @@ use crate::world::{ProcessId, World};
 use forwarding::ForwardTurns;
 use register::SimRegister;
 use seat::{Outgoing, Seat, Wishes};
+pub use server::ARRAY;
+use server::{Kept, Servers};
 
 /// The machines of the two heads.
 const MACHINES: [u16; 2] = [0, 2];
@@ -80,6 +83,12 @@ counted! {
         DriveFailedOnce = "a partner's drive that fails once",
         DriveWent = "a partner's drive that goes and returns",
         Forwarded = "a host that was served through the partner",
+        OtherArray = "an owner that has drives of another array",
+        DrivesCameLate = "an owner whose drives came late",
+        GaveBack = "the array given back",
+        GotBack = "the array got back",
+        CameWholeLate = "an owner that lacks a pool for a while",
+        WrongKey = "a head with the key of another array",
     }
 }
 
@@ -97,6 +106,11 @@ struct Life {
     term: Option<Term>,
     /// Since when it owns an array that was not started.
     owns_since: Option<Nanos>,
+    /// It has the wrong key until somebody sees that, and starts it with the right one.
+    has_wrong_key: bool,
+    /// When its array is told that all its pools are there.
+    whole_at: Option<Nanos>,
+    is_whole: bool,
 }
 
 /// A head's own shard, as it takes its turns in the simulated world.
@@ -130,6 +144,10 @@ pub struct NewOwner {
     /// The portal of this head, and then that of the other one.
     pub portals: Vec<PortalOptions>,
     pub paths: Vec<String>,
+    /// The head's own copy of the catalog; none for a head that is alone.
+    pub kept: Option<Kept>,
+    /// To be set when its pools are not there.
+    pub waits: Arc<AtomicBool>,
     /// To be set when it has started.
     pub is_started: Arc<AtomicBool>,
     /// 0: the array has one head.
@@ -143,6 +161,7 @@ pub struct TwoHeads {
     sides: [Vec<String>; 2],
     numbers: [Vec<DriveNumber>; 2],
     mirrored_bytes: Vec<u64>,
+    servers: Servers,
     shards: u16,
     register: Rc<SimRegister>,
     lives: [Option<Life>; 2],
@@ -162,6 +181,8 @@ pub struct TwoHeads {
     twins_fail: bool,
     /// A process that must have ended by then.
     must_end: Option<(ProcessId, Nanos)>,
+    /// What the register held last.
+    known: Register,
     /// The owner dies when this drive is written to, until then.
     doomed: Option<(DriveNumber, Nanos)>,
     /// Nothing more happens that could make another head the owner.
@@ -191,6 +212,7 @@ impl TwoHeads {
             sides: [own, twins],
             numbers: [own_numbers.to_vec(), numbers],
             mirrored_bytes,
+            servers: Servers::new(world, drives.len(), &mut prng),
             shards,
             register: Rc::new(SimRegister::new(world, first)),
             lives: [None, None],
@@ -202,6 +224,7 @@ impl TwoHeads {
             lost_power: false,
             unpermitted: Rc::default(),
             must_end: None,
+            known: first,
             doomed: None,
             calm: false,
             twins_fail: prng.chance(500),
@@ -241,11 +264,12 @@ impl TwoHeads {
 
     /// Drives that hold nothing yet become twins.
     fn make_twins(&mut self, simulation: &mut Simulation) {
-        for (machine, paths) in MACHINES.into_iter().zip(self.sides.clone()) {
+        for (head, paths) in self.sides.clone().into_iter().enumerate() {
             let (process, shards, _) =
-                simulation.start_task_process::<()>(machine, 1, |_, _| Box::new(|_, ()| {}));
+                simulation.start_task_process::<()>(MACHINES[head], 1, |_, _| Box::new(|_, ()| {}));
             let io = shards[0].borrow().io().clone();
             let mirrored_bytes = self.mirrored_bytes.clone();
+            let strangers = self.servers.strangers(head).to_vec();
             let making = async move {
                 for (index, path) in paths.iter().enumerate() {
                     let (handle, info) = io.drive_open(path, true).await.expect("it is there");
@@ -254,6 +278,9 @@ impl TwoHeads {
                     let made = make_twin(&io, handle, &info, twin, bytes, Some(Synchrony(1))).await;
                     made.expect("it is well");
                     io.drive_close(handle).await.expect("it is open");
+                }
+                if !strangers.is_empty() {
+                    server::make_other_pool(&io, &strangers).await;
                 }
             };
             simulation.block_on(&shards[0], making).expect("nothing holds it up");
@@ -281,6 +308,9 @@ impl TwoHeads {
                 return Ok(Some(self.own(head, term, rule)));
             }
         }
+        self.correct_keys();
+        self.complete_arrays();
+        self.check_joins()?;
         self.follow_hangs()?;
         self.check_permits().map(|()| None)
     }
@@ -314,8 +344,9 @@ impl TwoHeads {
     fn start_head(&mut self, simulation: &mut Simulation, head: usize) {
         self.starts += 1;
         let (me, other) = (HEADS[head], HEADS[1 - head]);
-        let identity =
-            Identity { array: ArrayId(7), me, other, key: LinkKey([3; 32]), start: Start(self.starts) };
+        let has_wrong_key = !self.calm && self.permitted > Term(0) && self.prng.chance(60);
+        let key = LinkKey([if has_wrong_key { 4 } else { 3 }; 32]);
+        let identity = Identity { array: ARRAY, me, other, key, start: Start(self.starts) };
         let (process, mut environments, outside) =
             self.world.start_process::<Mail<ShardMessage>>(MACHINES[head], self.shards + 1);
         let mut own = environments.pop().expect("the head's is the last");
@@ -331,6 +362,7 @@ impl TwoHeads {
                 own: ShardId(self.shards),
                 register: self.register.clone(),
                 wishes: wishes.clone(),
+                kept: self.servers.kept(head),
                 outgoing,
             })
         };
@@ -340,7 +372,7 @@ impl TwoHeads {
             partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             timing: Timing::default(),
             reads: Reads::Leased,
-            drives: self.sides[head].clone(),
+            drives: self.paths(head),
             heard: heard.clone(),
         };
         let shard = HeadShard::start(&mut own, options, permit.clone(), seat);
@@ -358,15 +390,45 @@ impl TwoHeads {
             (identity.clone(), owner, heard, Portals::new(vec![portal])),
         );
         let (term, owns_since) = (None, None);
-        self.lives[head] =
-            Some(Life { process, outside, forwards, running, permit, wishes, identity, term, owns_since });
+        self.lives[head] = Some(Life {
+            process,
+            outside,
+            forwards,
+            running,
+            permit,
+            wishes,
+            identity,
+            term,
+            owns_since,
+            has_wrong_key,
+            whole_at: None,
+            is_whole: false,
+        });
+    }
+
+    /// Where a head looks for drives.
+    fn paths(&self, head: usize) -> Vec<String> {
+        self.sides[head].iter().chain(self.servers.strangers(head)).cloned().collect()
+    }
+
+    /// Its faults were those of a partner. But all its drives may come late.
+    fn begin_faults_of_owner(&mut self, head: usize) {
+        let mut failing = Failing::default();
+        if self.permitted > Term(0) && !self.calm && self.prng.chance(150) {
+            Seen::DrivesCameLate.seen();
+            failing.opens = self.prng.between(1, 12) as u8;
+        }
+        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, failing));
+        if !self.servers.strangers(head).is_empty() {
+            Seen::OtherArray.seen();
+        }
     }
 
     /// The worlds of the shards of an array that this head has ordered.
     fn own(&mut self, head: usize, term: Term, rule: pair::CommitRule) -> NewOwner {
         self.owner = head;
-        // its faults were those of a partner
-        self.numbers[head].iter().for_each(|&drive| self.world.fail_next(drive, Failing::default()));
+        self.begin_faults_of_owner(head);
+        let paths = self.paths(head);
         let life = self.lives[head].as_mut().expect("it has just ordered this");
         life.term = Some(term);
         let owner = OwnerOptions {
@@ -380,7 +442,7 @@ impl TwoHeads {
             partner: PartnerAddress::new(vec![address(ADDRESSES[1 - head])]),
             rule,
             tolerated: 0,
-            is_whole: true,
+            is_whole: false,
         });
         let mirrored = Mirrored::default();
         let environment = |(mut below, mail): (SimEnv<_>, Vec<_>)| {
@@ -405,7 +467,9 @@ impl TwoHeads {
             environments,
             commands,
             portals: vec![portal(head, false), portal(1 - head, true)],
-            paths: self.sides[head].clone(),
+            paths,
+            kept: Some(self.servers.kept(head)),
+            waits: life.wishes.waits.clone(),
             is_started: life.wishes.is_started.clone(),
             term: term.0,
         }

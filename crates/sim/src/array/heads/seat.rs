@@ -15,6 +15,7 @@ use task::Io;
 
 use super::Seen;
 use super::register::SimRegister;
+use super::server::Kept;
 use crate::environment::Outside;
 use crate::world::World;
 
@@ -28,6 +29,8 @@ pub struct Wishes {
     pub array: Cell<Option<(Term, CommitRule)>>,
     /// Set when it has.
     pub is_started: Arc<AtomicBool>,
+    /// Its pools are not there.
+    pub waits: Arc<AtomicBool>,
     /// The array cannot be started.
     pub start_fails: Cell<bool>,
     /// The process is to end.
@@ -43,6 +46,7 @@ pub struct Seat {
     pub own: ShardId,
     pub register: Rc<SimRegister>,
     pub wishes: Rc<Wishes>,
+    pub kept: Kept,
     pub outgoing: Rc<Outgoing>,
 }
 
@@ -98,9 +102,12 @@ impl Surroundings for Seat {
             return outgoing.push(own, Mail::Head(HeadMail::Failed(term)));
         }
         self.wishes.array.set(Some((term, rule)));
-        let is_started = self.wishes.is_started.clone();
+        let (is_started, waits) = (self.wishes.is_started.clone(), self.wishes.waits.clone());
         self.io.spawn(async move {
             while !is_started.load(Ordering::Relaxed) {
+                if waits.swap(false, Ordering::Relaxed) {
+                    outgoing.push(own, Mail::Head(HeadMail::Waits(term)));
+                }
                 io.sleep(LOOK).await;
             }
             outgoing.push(own, Mail::Head(HeadMail::Started(term)));
@@ -126,6 +133,10 @@ impl Surroundings for Seat {
         self.wishes.end.set(true);
     }
 
+    fn forget_catalog(&self) {
+        *self.kept.lock().expect("one thread") = None;
+    }
+
     fn note_ending(&self, why: Ending) {
         self.world.note(|| format!("head {} ends: {why:?}", self.head));
         match why {
@@ -141,6 +152,8 @@ impl Surroundings for Seat {
         match decision {
             Decision::TookOver => Seen::TookOver.seen(),
             Decision::BeganHandover => Seen::BeganHandover.seen(),
+            Decision::GaveBack => Seen::GaveBack.seen(),
+            Decision::GotBack => Seen::GotBack.seen(),
             Decision::ReceivedHandover => Seen::HandedOver.seen(),
             Decision::GaveUpHandover => Seen::GaveUpHandover.seen(),
             Decision::Restarted => Seen::StartedAgain.seen(),

@@ -1,9 +1,12 @@
 //! What goes wrong with two heads: with their processes, with what connects them, with the register, and with the partner's drives.
 
-use base::Nanos;
-use pair::RoleName;
+use std::sync::atomic::Ordering;
 
-use super::{MACHINES, Seen, TROUBLE_NS_MAX, TwoHeads};
+use base::{Nanos, ShardId};
+use heads::Mail;
+use pair::{LinkError, RoleName};
+
+use super::{Life, MACHINES, Seen, TROUBLE_NS_MAX, TwoHeads};
 use crate::drive::Failing;
 use crate::prng::Prng;
 
@@ -91,6 +94,51 @@ impl TwoHeads {
             }
         }
         Ok(())
+    }
+
+    /// To be called between any two events: an administrator sees that a head has the wrong key, at either of them, and corrects it.
+    pub(super) fn correct_keys(&mut self) {
+        let trouble = |life: &Life| life.running.link_trouble() == Some(LinkError::WrongKey);
+        let lives = || self.lives.iter().flatten();
+        if let Some(wrong) = lives().find(|life| life.has_wrong_key)
+            && (self.calm || lives().any(trouble))
+        {
+            if lives().any(trouble) {
+                Seen::WrongKey.seen();
+            }
+            self.world.kill(wrong.process);
+        }
+    }
+
+    /// To be called between any two events: an array that has started lacks a pool for a while, in some runs.
+    pub(super) fn complete_arrays(&mut self) {
+        let now = self.world.now();
+        for life in self.lives.iter_mut().flatten().filter(|life| !life.is_whole) {
+            if life.whole_at.is_none() && life.wishes.is_started.load(Ordering::Relaxed) {
+                let is_late = !self.calm && self.prng.chance(200);
+                let wait = if is_late { self.prng.skewed(1_000_000, TROUBLE_NS_MAX) } else { 0 };
+                life.whole_at = Some(now + Nanos(wait));
+                if is_late {
+                    Seen::CameWholeLate.seen();
+                }
+            }
+            if life.whole_at.is_some_and(|at| self.calm || now >= at) {
+                // a full queue is tried again
+                life.is_whole = life.outside.send(ShardId(0), Mail::Whole).is_ok();
+            }
+        }
+    }
+
+    /// A partner does not join while the owner lacks a pool.
+    pub(super) fn check_joins(&mut self) -> Result<(), String> {
+        let (before, now) = (self.known, self.register.content());
+        self.known = now;
+        let joined = now.in_sync && !before.in_sync && now.term == before.term;
+        let lacks = |life: &Life| life.term == Some(now.term) && !life.is_whole;
+        match self.lives.iter().flatten().any(lacks) && joined {
+            true => Err(format!("the partner has joined in {:?}, and the owner lacks a pool", now.term)),
+            false => Ok(()),
+        }
     }
 
     /// Something passes that happens to a drive of the partner.

@@ -33,6 +33,8 @@ struct Shared {
     register_trouble: watch::Receiver<String>,
     view: Mutex<Option<HeadView>>,
     engine: Mutex<Option<Arc<EngineArray>>>,
+    /// Why the array is not started yet; empty if it need not wait.
+    waiting: Mutex<String>,
 }
 
 impl PairArray {
@@ -42,8 +44,8 @@ impl PairArray {
         ending: Ending,
         register_trouble: watch::Receiver<String>,
     ) -> PairArray {
-        let (view, engine) = (Mutex::default(), Mutex::default());
-        PairArray(Arc::new(Shared { company, head, ending, register_trouble, view, engine }))
+        let (view, engine, waiting) = (Mutex::default(), Mutex::default(), Mutex::default());
+        PairArray(Arc::new(Shared { company, head, ending, register_trouble, view, engine, waiting }))
     }
 
     /// The head shows how it is.
@@ -54,6 +56,12 @@ impl PairArray {
     /// The array has been started on this head.
     pub fn set_engine(&self, engine: Arc<EngineArray>) {
         *self.0.engine.lock().expect("nobody panics with it") = Some(engine);
+    }
+
+    /// The array is not started yet, for this reason. Whether that is another one than before.
+    pub fn set_waiting(&self, why: String) -> bool {
+        let mut waiting = self.0.waiting.lock().expect("nobody panics with it");
+        std::mem::replace(&mut *waiting, why) != *waiting
     }
 
     pub fn engine(&self) -> Option<Arc<EngineArray>> {
@@ -104,7 +112,12 @@ impl Shared {
     fn not_the_owner(&self) -> CommandError {
         let addresses: Vec<String> =
             self.company.file().partner_listen.iter().map(ToString::to_string).collect();
+        let waiting = self.waiting.lock().expect("nobody panics with it").clone();
         let (message, hint) = match self.role() {
+            Some(RoleName::Owner) if !waiting.is_empty() => (
+                format!("this head owns the array, and cannot start it: {waiting}"),
+                "bring the drives of the array back; the array then starts by itself",
+            ),
             Some(RoleName::Partner) => (
                 format!("this head is the partner: the head at {} owns the array", addresses.join(", ")),
                 "give the command there; `tangelo pair status` answers here, too",

@@ -7,7 +7,7 @@ use api::{Command, Health, PortalOptions, Reply, VolumeBacking};
 use control::array::Array;
 use control::config::{Config, NamedDrive};
 use control::events::EventLog;
-use engine::ShardMessage;
+use engine::{PairedArray, PoolsAbsent, ShardMessage};
 use heads::{HeadMail, Mail, MirrorOptions};
 use pair::{CommitRule, Decision, Term};
 use setup::PairFile;
@@ -77,6 +77,10 @@ pub async fn run(
                 }
                 Some(Wish::Stop) => {
                     tokio::spawn(stop_for_head(array.clone(), threads.head.clone()));
+                }
+                Some(Wish::ForgetCatalog) => {
+                    keeper.forget();
+                    start.iter_mut().for_each(|(saved, ..)| *saved = None);
                 }
                 Some(Wish::Note(decision)) => tell(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
@@ -151,7 +155,8 @@ impl Own<'_> {
         let config = self.head.config.clone();
         let drives = config.expand_drives(&self.head.remembered)?;
         let portals = portals::of_array(&config, &self.file);
-        let (parameters, is_started) = start_parameters(portals, &drives, (self.file.head, term.0), kept);
+        let (mut parameters, is_started) = start_parameters(portals, &drives, (self.file.head, term.0), kept);
+        parameters.pair = Some(self.paired_array(threads, term));
         let options = MirrorOptions {
             partner: threads.partner.clone(),
             rule,
@@ -168,9 +173,11 @@ impl Own<'_> {
         self.array.set_engine(engine.clone());
         tokio::spawn(follower.run(newest_event));
         let (head, shard_0) = (threads.head.clone(), threads.shards[0].clone());
+        let array = self.array.clone();
         tokio::spawn(async move {
             match is_started.await {
                 Ok(Ok(())) => {
+                    array.set_waiting(String::new());
                     head.send(Mail::Head(HeadMail::Started(term))).await;
                     report_start(&*engine, &config, &drives).await;
                     tell_when_whole(&engine, &shard_0).await;
@@ -186,6 +193,20 @@ impl Own<'_> {
             }
         });
         Ok(())
+    }
+
+    /// Which array is started, and what is done as long as its pools are not there: the log says why, once, and the head is told.
+    fn paired_array(&self, threads: &Threads, term: Term) -> PairedArray {
+        let (head, array, runtime) =
+            (threads.head.clone(), self.array.clone(), tokio::runtime::Handle::current());
+        let waits = move |absent: PoolsAbsent| {
+            if array.set_waiting(absent.to_string()) {
+                tracing::error!("the array is not started: {absent}");
+            }
+            let head = head.clone();
+            runtime.spawn(async move { head.send(Mail::Head(HeadMail::Waits(term))).await });
+        };
+        PairedArray { array: self.file.array, waits: Box::new(waits) }
     }
 }
 
@@ -281,6 +302,9 @@ fn tell(decision: Decision) {
         Decision::TookOver => tracing::warn!("the other head is silent: this one takes over"),
         Decision::Restarted => tracing::info!("this head is the owner, after a start"),
         Decision::ReceivedHandover => tracing::info!("the other head has handed the array over"),
+        Decision::GotBack => {
+            tracing::warn!("the other head cannot serve: this one has the array again")
+        }
         Decision::LostOwnership => tracing::warn!("the other head owns the array now"),
         Decision::Forgotten => tracing::error!("the register does not name this head any more"),
         Decision::WentAlone => tracing::warn!("the partner is silent: this head goes on alone"),
@@ -290,6 +314,9 @@ fn tell(decision: Decision) {
         Decision::Joined => tracing::info!("the partner is in sync: it can take over"),
         Decision::BeganHandover => tracing::info!("the array is being handed over"),
         Decision::GaveUpHandover => tracing::warn!("the handover was given up"),
+        Decision::GaveBack => {
+            tracing::warn!("this head cannot serve, and the other one can: it is to have the array again")
+        }
         Decision::AskedToTakeOver => {
             tracing::warn!("the owner is silent: the register is asked for the array")
         }

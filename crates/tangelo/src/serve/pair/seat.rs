@@ -15,6 +15,8 @@ pub enum Wish {
     Start(Term, CommitRule),
     /// Stop it in order.
     Stop,
+    /// What this head has kept of the catalog is old.
+    ForgetCatalog,
     Note(Decision),
     Show(HeadView),
     /// The partner has these portals.
@@ -51,6 +53,10 @@ impl Surroundings for Seat {
 
     fn end(&self) {
         self.ending.now();
+    }
+
+    fn forget_catalog(&self) {
+        self.wish(Wish::ForgetCatalog);
     }
 
     fn note(&self, decision: Decision) {

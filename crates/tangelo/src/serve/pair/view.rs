@@ -32,6 +32,7 @@ pub fn status(
         loss_of_the_owner: loss(file, &members, view, register_trouble),
         members,
         register_trouble: register_trouble.to_owned(),
+        link_trouble: view.and_then(|view| view.link_trouble).map_or_else(String::new, |why| why.to_string()),
     }
 }
 
