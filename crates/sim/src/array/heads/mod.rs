@@ -414,7 +414,10 @@ impl TwoHeads {
     /// Its faults were those of a partner. But all its drives may come late.
     fn begin_faults_of_owner(&mut self, head: usize) {
         let mut failing = Failing::default();
-        if self.permitted > Term(0) && !self.calm && self.prng.chance(150) {
+        let was_others = self.lives[head].as_ref().is_some_and(|life| life.wishes.was_others.get());
+        // such a head can give the array back
+        let chance = if was_others { 500 } else { 80 };
+        if self.permitted > Term(0) && !self.calm && self.prng.chance(chance) {
             Seen::DrivesCameLate.seen();
             failing.opens = self.prng.between(1, 12) as u8;
         }

@@ -31,6 +31,8 @@ pub struct Wishes {
     pub is_started: Arc<AtomicBool>,
     /// Its pools are not there.
     pub waits: Arc<AtomicBool>,
+    /// The other head owned it before.
+    pub was_others: Cell<bool>,
     /// The array cannot be started.
     pub start_fails: Cell<bool>,
     /// The process is to end.
@@ -149,6 +151,9 @@ impl Surroundings for Seat {
 
     fn note(&self, decision: Decision) {
         self.world.note(|| format!("head {}: {}", self.head, decision.name()));
+        let was_others =
+            matches!(decision, Decision::TookOver | Decision::ReceivedHandover | Decision::GotBack);
+        self.wishes.was_others.set(self.wishes.was_others.get() || was_others);
         match decision {
             Decision::TookOver => Seen::TookOver.seen(),
             Decision::BeganHandover => Seen::BeganHandover.seen(),
