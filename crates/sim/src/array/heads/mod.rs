@@ -8,6 +8,7 @@
 mod forwarding;
 mod register;
 mod seat;
+mod seen;
 mod server;
 mod trouble;
 
@@ -30,7 +31,6 @@ use pair::{LinkKey, Portal, Reads, Register, Relation, RoleName, Start, Term, Ti
 use task::Io;
 
 use super::engine_shard::ArrayEnv;
-use crate::counts::counted;
 use crate::drive::{DriveNumber, DriveOptions, Failing};
 use crate::environment::{Outside, SimEnv};
 use crate::prng::Prng;
@@ -40,6 +40,7 @@ use crate::world::{ProcessId, World};
 use forwarding::ForwardTurns;
 use register::SimRegister;
 use seat::{Outgoing, Seat, Wishes};
+pub use seen::Seen;
 pub use server::ARRAY;
 use server::{Kept, Servers};
 
@@ -58,39 +59,6 @@ const TROUBLE_NS_MAX: u64 = 1_000_000_000;
 /// How long the heads wait for what hangs.
 const PATIENCE: Patience =
     Patience { hand_back: Nanos::from_millis(1_500), shard: Nanos::from_millis(1_500) };
-
-counted! {
-    /// What runs of two heads have met.
-    Seen: "two heads: " {
-        InSync = "in sync",
-        TookOver = "a takeover",
-        BeganHandover = "a handover begun",
-        HandedOver = "a handover",
-        GaveUpHandover = "a handover given up",
-        StartedAgain = "the owner started again, alone",
-        Left = "the partner left",
-        Returned = "the partner returned",
-        Demoted = "an owner that learned that it was none any more",
-        PartnerKilled = "the partner killed",
-        PartnerLostPower = "the partner without power",
-        HeadHung = "a head that stood still",
-        Cut = "heads cut off from each other",
-        RegisterAway = "a head cut off from the register",
-        NotPermitted = "answers held back",
-        ArrayDidNotStart = "an array that did not start",
-        ShardHung = "a shard that hung",
-        DriveStuck = "a partner's drive that answers nothing",
-        DriveFailedOnce = "a partner's drive that fails once",
-        DriveWent = "a partner's drive that goes and returns",
-        Forwarded = "a host that was served through the partner",
-        OtherArray = "an owner that has drives of another array",
-        DrivesCameLate = "an owner whose drives came late",
-        GaveBack = "the array given back",
-        GotBack = "the array got back",
-        CameWholeLate = "an owner that lacks a pool for a while",
-        WrongKey = "a head with the key of another array",
-    }
-}
 
 /// A head, from its start to its end.
 struct Life {

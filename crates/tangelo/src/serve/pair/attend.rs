@@ -53,13 +53,12 @@ pub async fn run(
     let array =
         Arc::new(PairArray::new(company.clone(), threads.head.clone(), ending.clone(), register_trouble));
     company.keep(&array);
-    let Prepared { mut head, state, saved, drives, journal, earlier, listeners, mut signals } = prepared;
+    let Prepared { mut head, state, saved, mut drives, journal, earlier, listeners, mut signals } = prepared;
     let newest_event = earlier.newest;
     let log = Arc::new(EventLog::new(earlier));
     let (_stop, stopped) = watch::channel(false);
     announce(&head.config, &listeners);
-    let api = control::server::serve(listeners, array.clone(), log.clone(), stopped.clone());
-    tokio::spawn(api);
+    tokio::spawn(control::server::serve(listeners, array.clone(), log.clone(), stopped.clone()));
     let mut finder = tokio::spawn(find_drives(head.config.clone(), drives.clone(), array.clone()));
     let keeper = Keeper::start(state, saved.as_deref())?;
     let mut start = Some((saved, journal, newest_event, log, stopped));
@@ -85,11 +84,9 @@ pub async fn run(
                 Some(Wish::Note(decision)) => tell(decision),
                 Some(Wish::Show(view)) => array.set_view(view),
                 Some(Wish::Portals(portals)) => {
-                    if company.learn_portals(&portals)
-                        && let Some(engine) = array.engine()
-                    {
+                    if company.learn_portals(&portals) {
                         let all = portals::of_array(&head.config, &company.file());
-                        tokio::spawn(listen_there(engine, all, paths_of(&drives)));
+                        tokio::spawn(listen_there(array.clone(), all, paths_of(&drives)));
                     }
                 }
                 None => return Err(Failure("the head's thread has ended".to_owned())),
@@ -100,8 +97,8 @@ pub async fn run(
                 }
                 if let Some((config, found)) = read_file_again(&head, &company, &array, &threads).await {
                     finder.abort();
-                    finder = tokio::spawn(find_drives(config.clone(), found, array.clone()));
-                    head.config = config;
+                    finder = tokio::spawn(find_drives(config.clone(), found.clone(), array.clone()));
+                    (head.config, drives) = (config, found);
                 }
             }
         }
@@ -225,7 +222,8 @@ async fn tell_when_whole(engine: &EngineArray, shard_0: &Mailbox<Mail<ShardMessa
 }
 
 /// The array listens at the partner's portals, too. One that starts or stops is asked again.
-async fn listen_there(engine: Arc<EngineArray>, portals: Vec<PortalOptions>, drives: Vec<String>) {
+async fn listen_there(array: Arc<PairArray>, portals: Vec<PortalOptions>, drives: Vec<String>) {
+    let Some(engine) = array.engine() else { return };
     for _ in 0..LISTEN_TRIES {
         match engine.reload(portals.clone(), drives.clone()).await {
             Ok(()) => return tracing::info!("the other head's portals are known, and it forwards"),
