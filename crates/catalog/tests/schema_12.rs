@@ -112,7 +112,7 @@ fn one_head_takes_the_place_of_another() {
     assert_eq!(decoded(&catalog), catalog);
     let moved = served_by(catalog.clone(), head(2, &[1]));
     assert_eq!((moved.heads(), moved.version()), (&[head(2, &[1])][..], catalog.version()));
-    for (from, to) in [("\"group\":2", "\"group\":33"), ("\"group\":2", "\"group\":0")] {
+    for (from, to) in [("\"group\":2", "\"group\":65"), ("\"group\":2", "\"group\":0")] {
         assert!(matches!(broken(&catalog, from, to), CatalogError::Damaged { .. }), "{from} -> {to}");
     }
     // two heads have portal groups of their own
