@@ -8,6 +8,7 @@ use std::rc::Rc;
 use base::Nanos;
 use env::ConnectionHandle;
 use pair::{LinkEvent, Purpose};
+use task::Io;
 
 use crate::dial::connect;
 use crate::head::RunningHead;
@@ -33,20 +34,20 @@ pub(crate) async fn keep_dialing(head: Rc<RunningHead>) {
     }
 }
 
-/// For ever: takes connections of the other head.
-pub(crate) async fn keep_listening(head: Rc<RunningHead>, address: SocketAddr) {
+/// For ever: listens there, and gives out the connections of the other head.
+pub(crate) async fn keep_listening(io: Io, address: SocketAddr, take: impl Fn(ConnectionHandle)) {
     loop {
-        if let Ok((listener, _)) = head.io().listen(address).await {
-            while let Ok((connection, _, _)) = head.io().accept(listener).await {
-                head.io().spawn(take(head.clone(), connection));
+        if let Ok((listener, _)) = io.listen(address).await {
+            while let Ok((connection, _, _)) = io.accept(listener).await {
+                take(connection);
             }
-            let _closed_already = head.io().close_listener(listener).await;
+            let _closed_already = io.close_listener(listener).await;
         }
-        head.io().sleep(LISTEN_PAUSE).await;
+        io.sleep(LISTEN_PAUSE).await;
     }
 }
 
-async fn take(head: Rc<RunningHead>, connection: ConnectionHandle) {
+pub(crate) async fn take(head: Rc<RunningHead>, connection: ConnectionHandle) {
     let wire = Wire::new(head.io(), connection, head.identity().link(head.io(), None));
     serve(head, wire).await;
 }

@@ -211,7 +211,9 @@ impl RunningHead {
             options,
         });
         for address in &running.options.addresses {
-            io.spawn(control::keep_listening(running.clone(), *address));
+            let head = running.clone();
+            let take = move |connection| head.io.spawn(control::take(head.clone(), connection));
+            io.spawn(control::keep_listening(io.clone(), *address, take));
         }
         if running.options.identity.me < running.options.identity.other {
             io.spawn(control::keep_dialing(running.clone()));

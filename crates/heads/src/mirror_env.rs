@@ -25,7 +25,7 @@ use task::Executor;
 
 use crate::center::Center;
 use crate::dial::{self, PartnerAddress};
-use crate::forward::{Door, DoorOptions, end_late, is_of_forwarder};
+use crate::forward::{Door, end_late, is_of_forwarder};
 use crate::head::{HeadMail, RunningHead};
 use crate::permit::Permit;
 use crate::wire::Identity;
@@ -149,7 +149,7 @@ impl<M: Send + 'static, E: Env<Message = Mail<M>>> MirrorEnv<E, M> {
         let (ended, tell) = (outbox.clone(), to_head(&outbox));
         let ended = move |completion| ended.borrow_mut().push_back((own, Mail::Ended(completion)));
         let told = move |portals| tell(HeadMail::Portals(portals));
-        let door = Door::open(executor.io(), DoorOptions::of(owner), Box::new(ended), Box::new(told));
+        let door = Door::open(executor.io(), owner.clone(), Box::new(ended), Box::new(told));
         let events = mail.into_iter().map(Event::Message).collect();
         let (held, dropped) = (VecDeque::new(), Vec::new());
         MirrorEnv { below, mirrored, outbox, executor, door, center, events, permit, held, dropped }

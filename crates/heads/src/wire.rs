@@ -55,8 +55,8 @@ pub(crate) struct Wire {
     link: RefCell<Link>,
     out: RefCell<VecDeque<Bytes>>,
     more: Notify,
-    /// Pieces that were taken from `out` and are being sent, and a notification when none is left of either.
-    sending: Cell<usize>,
+    /// What was taken from `out` is being sent; and a notification when it has been.
+    is_sending: Cell<bool>,
     sent: Notify,
     /// Closed while nothing is to be received.
     inlet: Gate,
@@ -68,9 +68,9 @@ impl Wire {
         let mut first = Vec::new();
         let link = RefCell::new(Link::new(options, &mut first));
         let out = RefCell::new(VecDeque::from([Bytes::from(first)]));
-        let (more, sending, sent) = (Notify::new(io), Cell::default(), Notify::new(io));
+        let (more, is_sending, sent) = (Notify::new(io), Cell::default(), Notify::new(io));
         let (inlet, is_closed) = (Gate::new(io, true), Cell::new(false));
-        Rc::new(Wire { io: io.clone(), connection, link, out, more, sending, sent, inlet, is_closed })
+        Rc::new(Wire { io: io.clone(), connection, link, out, more, is_sending, sent, inlet, is_closed })
     }
 
     /// Moves bytes until the connection ends. `on_event` gets what arrives.
@@ -110,7 +110,7 @@ impl Wire {
 
     /// Waits until everything that was handed over has been handed to the network. `false`: the connection has ended before.
     pub async fn flushed(&self) -> bool {
-        while !self.is_closed.get() && (self.sending.get() > 0 || !self.out.borrow().is_empty()) {
+        while !self.is_closed.get() && (self.is_sending.get() || !self.out.borrow().is_empty()) {
             self.sent.wait().await;
         }
         !self.is_closed.get()
@@ -180,11 +180,11 @@ impl Wire {
                 self.more.wait().await;
                 continue;
             }
-            self.sending.set(pieces.len());
+            self.is_sending.set(true);
             if self.io.send(self.connection, pieces).await.is_err() {
                 self.close();
             }
-            self.sending.set(0);
+            self.is_sending.set(false);
             self.sent.notify();
         }
     }

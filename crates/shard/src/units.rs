@@ -4,7 +4,7 @@
 //! target is kept as long as nothing about it changes, so a change of one volume never disturbs another.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
@@ -179,7 +179,7 @@ impl Units {
         for volume in replica.catalog.volumes() {
             let target_plan = TargetPlan::of(volume, replica, self.shard, self.shards);
             let unit = match old.remove(&volume.id) {
-                Some(unit) => self.follow(unit, target_plan, replica, &groups),
+                Some(unit) => self.follow(unit, target_plan, replica, (&groups, &forwarded)),
                 None => {
                     // a restart keeps what the catalog has; from then on shard 0 announces
                     let reservations = Arc::new(kept::reservations(volume.reservations.as_ref()));
@@ -213,8 +213,14 @@ impl Units {
     }
 
     /// A volume that existed before. It keeps its target if its blocks are in the same place.
-    fn follow(&self, unit: Rc<Unit>, target_plan: TargetPlan, replica: &Replica, groups: &[u16]) -> Rc<Unit> {
-        let access = unit.access.borrow().among(groups).forwarded_by(&replica.forwarded_groups());
+    fn follow(
+        &self,
+        unit: Rc<Unit>,
+        target_plan: TargetPlan,
+        replica: &Replica,
+        (groups, forwarded): (&[u16], &BTreeSet<u16>),
+    ) -> Rc<Unit> {
+        let access = unit.access.borrow().among(groups).forwarded_by(forwarded);
         if access != **unit.access.borrow() {
             *unit.access.borrow_mut() = Arc::new(access);
         }

@@ -65,9 +65,10 @@ fn words(error: SetupError) -> String {
 
 fn create(listen: &Listen) -> Text {
     let state_dir = state_dir(&listen.place)?;
-    refuse_raw_volumes(&state_dir)?;
+    let kept = kept_catalog(&state_dir)?;
+    kept.as_ref().map_or(Ok(()), refuse_raw_volumes)?;
     let head = StateDirectory::head_of(&state_dir).map_err(|error| error.to_string())?;
-    let array = array_of(&state_dir)?;
+    let array = kept.map_or_else(|| make_array(&state_dir), |catalog| Ok(catalog.array()))?;
     let created = setup::create(&state_dir, head, array, &ports(listen)?).map_err(words)?;
     Ok(format!(
         "This head is the first of a pair. To go on:\n\n{}\non the other server:\n\n{}\non a third machine, which needs no drives:\n\n{}",
@@ -77,12 +78,18 @@ fn create(listen: &Listen) -> Text {
     ))
 }
 
-/// The array that this head serves. A head that has none yet gets an empty one: heads of a pair make none by themselves.
-fn array_of(state_dir: &Path) -> Result<ArrayId, String> {
+/// What this head has kept of its array.
+fn kept_catalog(state_dir: &Path) -> Result<Option<Catalog>, String> {
+    let bytes = StateDirectory::catalog_of(state_dir).map_err(|error| error.to_string())?;
+    let decode = |bytes: Vec<u8>| {
+        Catalog::decode(&bytes).map_err(|error| format!("{}/catalog.json: {error}", state_dir.display()))
+    };
+    bytes.map(decode).transpose()
+}
+
+/// An empty array, for a head that has none: heads of a pair make none by themselves.
+fn make_array(state_dir: &Path) -> Result<ArrayId, String> {
     let failed = |error: StateError| error.to_string();
-    if let Some(bytes) = StateDirectory::catalog_of(state_dir).map_err(failed)? {
-        return Catalog::decode(&bytes).map(|catalog| catalog.array()).map_err(|error| error.to_string());
-    }
     let mut array = [0; 16];
     getrandom::fill(&mut array).map_err(|error| error.to_string())?;
     let array = ArrayId(u128::from_be_bytes(array));
@@ -93,10 +100,7 @@ fn array_of(state_dir: &Path) -> Result<ArrayId, String> {
 }
 
 /// A raw volume is on one head alone, and its path means another drive on the other one.
-fn refuse_raw_volumes(state_dir: &Path) -> Result<(), String> {
-    let path = state_dir.join("catalog.json");
-    let Ok(bytes) = std::fs::read(&path) else { return Ok(()) };
-    let catalog = catalog::Catalog::decode(&bytes).map_err(|error| format!("{}: {error}", path.display()))?;
+fn refuse_raw_volumes(catalog: &Catalog) -> Result<(), String> {
     let is_raw = |volume: &&catalog::Volume| matches!(volume.backing, catalog::VolumeKind::Raw { .. });
     match catalog.volumes().iter().find(is_raw) {
         None => Ok(()),

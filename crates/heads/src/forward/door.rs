@@ -8,17 +8,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
 use std::rc::Rc;
 
-use base::Nanos;
 use bytes::{Buf, Bytes, BytesMut};
 use env::{Completion, ConnectionHandle, IoError, ListenerHandle, Operation, Outcome, Token};
-use pair::{LinkEvent, Portal, Purpose, Term};
+use pair::{LinkEvent, Portal, Purpose};
 use task::Io;
 
 use super::frame::{self, Begin, ToOwner};
 use super::{PIECE_BYTES_MAX, door_of};
+use crate::control::keep_listening;
 use crate::mirror_env::OwnerOptions;
 use crate::parts::in_parts;
-use crate::wire::{Identity, Wire};
+use crate::wire::Wire;
 
 /// Handles that are ours have this bit.
 const OURS: u32 = 1 << 31;
@@ -26,28 +26,6 @@ const OURS: u32 = 1 << 31;
 const BACKLOG_MAX: usize = 64;
 /// A host may have sent so much more than it has credit for: what the partner receives at a time.
 const SURPLUS_BYTES_MAX: usize = PIECE_BYTES_MAX;
-/// Between two attempts to listen: the address may come later.
-const LISTEN_PAUSE: Nanos = Nanos::from_millis(100);
-
-/// What is needed to take what the partner forwards.
-#[derive(Clone)]
-pub struct DoorOptions {
-    pub identity: Identity,
-    /// Where this head listens for the other one; the door is beside that.
-    pub addresses: Vec<SocketAddr>,
-    pub term: Term,
-    /// What carries an older stamp is refused.
-    pub age_max: Nanos,
-    pub window_bytes: usize,
-}
-
-impl DoorOptions {
-    pub fn of(owner: &OwnerOptions) -> DoorOptions {
-        let OwnerOptions { identity, term, addresses, timing, window_bytes } = owner.clone();
-        DoorOptions { identity, addresses, term, age_max: timing.forward, window_bytes }
-    }
-}
-
 /// A portal of the partner, at which the engine listens.
 struct OpenPortal {
     address: SocketAddr,
@@ -73,7 +51,7 @@ struct Visitor {
 /// See the header of this file.
 pub(crate) struct Door {
     io: Io,
-    options: DoorOptions,
+    options: OwnerOptions,
     portals: RefCell<BTreeMap<ListenerHandle, OpenPortal>>,
     visitors: RefCell<BTreeMap<ConnectionHandle, Rc<Visitor>>>,
     last: Cell<u32>,
@@ -86,14 +64,16 @@ pub(crate) struct Door {
 impl Door {
     pub fn open(
         io: &Io,
-        options: DoorOptions,
+        options: OwnerOptions,
         ended: Box<dyn Fn(Completion)>,
         told: Box<dyn Fn(Vec<Portal>)>,
     ) -> Rc<Door> {
         let (portals, visitors, last) = (RefCell::default(), RefCell::default(), Cell::default());
         let door = Rc::new(Door { io: io.clone(), options, portals, visitors, last, ended, told });
         for &link in &door.options.addresses {
-            io.spawn(door.clone().keep_listening(door_of(link)));
+            let taker = door.clone();
+            let take = move |connection| taker.io.spawn(taker.clone().take(connection));
+            io.spawn(keep_listening(io.clone(), door_of(link), take));
         }
         door
     }
@@ -234,18 +214,6 @@ impl Door {
         self.end(token, Outcome::Received(buffer, result));
     }
 
-    async fn keep_listening(self: Rc<Self>, address: SocketAddr) {
-        loop {
-            if let Ok((listener, _)) = self.io.listen(address).await {
-                while let Ok((connection, _, _)) = self.io.accept(listener).await {
-                    self.io.spawn(self.clone().take(connection));
-                }
-                let _closed_already = self.io.close_listener(listener).await;
-            }
-            self.io.sleep(LISTEN_PAUSE).await;
-        }
-    }
-
     /// Serves a connection of the partner until it ends.
     async fn take(self: Rc<Self>, connection: ConnectionHandle) {
         let wire = Wire::new(&self.io, connection, self.options.identity.link(&self.io, None));
@@ -286,9 +254,9 @@ impl Door {
                 visitor.is_some()
             }
             (ToOwner::Data(stamp, data), Some(visitor)) => {
-                let DoorOptions { term, age_max, window_bytes, .. } = self.options;
+                let OwnerOptions { term, timing, window_bytes, .. } = self.options;
                 let bytes = visitor.inbox_bytes.get() + data.len();
-                if !stamp.is_fresh(term, self.io.uptime(), age_max)
+                if !stamp.is_fresh(term, self.io.uptime(), timing.forward)
                     || bytes > window_bytes + SURPLUS_BYTES_MAX
                 {
                     return false;

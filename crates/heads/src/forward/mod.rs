@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, RwLock};
 
 use pair::{HOSTS_PORT_BEHIND, Portal, Stamp};
 
-pub(crate) use door::{Door, DoorOptions};
+pub(crate) use door::Door;
 pub use forwarder::ForwardOptions;
 pub use shard::ForwardShard;
 pub(crate) use shard::{end_late, is_of_forwarder};
